@@ -1,5 +1,5 @@
-//! The manifest as a whole: names that clash, references that lead nowhere, tasks that wait for each other.
-//! Knows nothing of TOML.
+//! Checks between the entries of a manifest: clashing names, unknown references and dependency
+//! cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::TeamMode;
 use super::sections::{Draft, MemberDraft, TaskDraft};
 use crate::model::sheet::{Faults, nearest};
 
-/// Adds a fault for everything that does not fit together.
+/// Adds all faults between entries.
 pub(super) fn check(draft: &Draft, faults: &mut Faults) {
     check_count(draft, faults);
     check_member_names(&draft.members, faults);
@@ -39,7 +39,7 @@ fn check_count(draft: &Draft, faults: &mut Faults) {
     }
 }
 
-/// Without regard to case, because some file systems have none either (protocol.md section 1).
+/// Ignores case, because some file systems do and members have files under their names.
 fn check_member_names(members: &[MemberDraft], faults: &mut Faults) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for member in members {
@@ -59,7 +59,7 @@ fn check_member_names(members: &[MemberDraft], faults: &mut Faults) {
     }
 }
 
-/// Where each key stands in the list.
+/// Returns the index of each key's task.
 fn check_task_keys<'d>(tasks: &'d [TaskDraft], faults: &mut Faults) -> BTreeMap<&'d str, usize> {
     let mut keys = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
@@ -109,7 +109,7 @@ fn check_after(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut F
     }
 }
 
-/// Names one cycle; references to unknown tasks are passed over.
+/// Reports one cycle; ignores references to unknown tasks.
 fn check_cycles(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
     let waits: Vec<Vec<(usize, Range<usize>)>> = tasks
         .iter()
@@ -119,7 +119,7 @@ fn check_cycles(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut 
         })
         .collect();
     let Some(cycle) = find_cycle(&waits) else { return };
-    // The place is the reference by which the first task of the circle is bound to the next.
+    // The fault is at the reference from the first task of the cycle to the next.
     let (Some(first), next) = (cycle.first().copied(), cycle.get(1).or(cycle.first())) else {
         return;
     };
@@ -134,9 +134,9 @@ fn check_cycles(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut 
     faults.add(&place, format!("tasks form a dependency cycle: {}", names.join(" after ")));
 }
 
-/// A cycle, beginning with its first task in the file, each waiting for the next. Takes away what waits for
-/// nothing until only tasks are left that wait for each other, or for such; no recursion, so a long chain
-/// costs no stack.
+/// Returns a cycle that starts with its first task in the file, each task waiting for the next.
+/// Removes tasks that wait for nothing until only cycles and their dependants are left. Not
+/// recursive, so that a long chain does not overflow the stack.
 fn find_cycle(waits: &[Vec<(usize, Range<usize>)>]) -> Option<Vec<usize>> {
     let mut open: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
@@ -154,7 +154,8 @@ fn find_cycle(waits: &[Vec<(usize, Range<usize>)>]) -> Option<Vec<usize>> {
             }
         }
     }
-    // Every task that is left waits for one that is left, so this walk must come back to where it was.
+    // Every task left waits for another one that is left, so this walk must return to a task that
+    // it has visited.
     let mut at = open.iter().position(|open| *open > 0)?;
     let (mut path, mut seen) = (Vec::new(), BTreeSet::new());
     while seen.insert(at) {

@@ -1,4 +1,4 @@
-//! Tasks that no member can do: a team would wait for them without an end.
+//! Rejects tasks that no member can do, for which the team would wait forever.
 
 use super::TeamMode;
 use super::sections::{Draft, MemberDraft, TaskDraft};
@@ -6,7 +6,7 @@ use crate::model::order::ability;
 use crate::model::sheet::{Faults, nearest};
 use crate::model::waiting::Ability;
 
-/// Adds a fault for each task that none of the members can do.
+/// Adds a fault for each task that no member can do.
 pub(super) fn check(draft: &Draft, faults: &mut Faults) {
     for task in &draft.tasks {
         match &task.spec.owner {
@@ -88,7 +88,7 @@ fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
     }
 }
 
-/// Returns true if one of the members that `member` stands for has this name.
+/// Returns true if `member`, or one of those that it stands for, has this name.
 fn names(member: &MemberDraft, owner: &str) -> bool {
     let name = &member.spec.name;
     match member.spec.scale {
@@ -107,8 +107,8 @@ fn is_per_task(draft: &Draft, member: &MemberDraft) -> bool {
     draft.team.mode == TeamMode::Task || member.spec.is_task_only(&draft.roles)
 }
 
-/// Returns true if the lead ever starts the member: one with `start = "when-needed"` and a role comes only for a task
-/// of that role, or for its own.
+/// Returns true if the lead ever starts the member. One with `start = "when-needed"` and a role is
+/// started only for a task of that role or a task that it owns.
 fn comes(draft: &Draft, member: &MemberDraft) -> bool {
     if !member.spec.when_needed || member.spec.role.is_none() || is_per_task(draft, member) {
         return true;
@@ -123,7 +123,7 @@ fn comes(draft: &Draft, member: &MemberDraft) -> bool {
 mod tests {
     use crate::model::manifest::Manifest;
 
-    /// The fault of a manifest whose `[team]` is on lines 1 and 2; empty if it is accepted.
+    /// Returns the fault of a manifest whose `[team]` is on lines 1 and 2; empty if it is valid.
     fn fault(rest: &str) -> String {
         let text = format!("[team]\nname = \"t\"\n{rest}");
         Manifest::parse(&text).err().map(|error| error.to_string()).unwrap_or_default()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_comes_with_the_work_counts_if_it_comes() {
+    fn on_demand_member_counts_only_if_it_would_be_started() {
         assert_eq!(fault(&(member("dev", "scale = { max = 2 }\n") + &task(RUN))), "");
         assert_eq!(
             fault(

@@ -1,4 +1,5 @@
-//! `followup_interval_minutes`, `followup_max_reminders` and `escalation_mode` of `[team]`: the names of seed 001.
+//! The reminder keys of `[team]`: `followup_interval_minutes`, `followup_max_reminders` and
+//! `escalation_mode`.
 
 use toml::de::DeValue;
 
@@ -8,7 +9,7 @@ use crate::model::sheet::{Faults, Section};
 const INTERVAL: &str = "followup_interval_minutes";
 const REMINDERS: &str = "followup_max_reminders";
 const MODE: &str = "escalation_mode";
-/// A year.
+/// One year, in minutes.
 const LONGEST: f64 = 525_600.0;
 const MS_IN_A_MINUTE: f64 = 60_000.0;
 const MODES: [(&str, Escalation); 2] = [
@@ -16,7 +17,7 @@ const MODES: [(&str, Escalation); 2] = [
     (Escalation::FailTask.as_str(), Escalation::FailTask),
 ];
 
-/// How the team is reminded; without an interval it is not, and then the other keys would mean nothing.
+/// Reads the reminder settings; `None` without an interval, and then the other keys are faults.
 pub(super) fn read_followup(section: &Section, faults: &mut Faults) -> Option<Followup> {
     let interval_ms = read_interval(section, faults);
     let max_reminders = read_reminders(section, faults).unwrap_or(MAX_REMINDERS);
@@ -33,7 +34,7 @@ pub(super) fn read_followup(section: &Section, faults: &mut Faults) -> Option<Fo
     Some(Followup { interval_ms: interval_ms?, max_reminders, escalation })
 }
 
-/// Minutes, of which there may be a fraction; in milliseconds.
+/// Reads the interval, which may be a fraction of minutes, and returns milliseconds.
 fn read_interval(section: &Section, faults: &mut Faults) -> Option<u64> {
     let value = section.value(INTERVAL)?;
     let minutes: Option<f64> = match value.get_ref() {
@@ -44,7 +45,7 @@ fn read_interval(section: &Section, faults: &mut Faults) -> Option<u64> {
         DeValue::Float(number) => number.as_str().parse().ok(),
         other => return section.refuse(INTERVAL, value, "a number of minutes", other, faults),
     };
-    // The bounds make the conversion exact enough, and rule out what is no number.
+    // Within these bounds the conversion is exact to the millisecond; they also exclude NaN.
     match minutes
         .map(|minutes| (minutes * MS_IN_A_MINUTE).round())
         .filter(|ms| (1.0..=LONGEST * MS_IN_A_MINUTE).contains(ms))
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused_with_its_place() {
+    fn values_out_of_range_and_keys_without_effect_are_refused() {
         let table = [
             ("followup_interval_minutes = 0", "more than 0"),
             ("followup_interval_minutes = -1.5", "more than 0"),
@@ -121,7 +122,7 @@ mod tests {
                 "escalation_mode = \"fail_task\"",
                 "has no effect without `followup_interval_minutes`",
             ),
-            // Of seed 001, and left out (docs/decisions.md).
+            // Not supported (docs/decisions.md).
             ("escalation_actions = [\"x\"]", "unknown key"),
         ];
         for (keys, said) in table {

@@ -1,11 +1,10 @@
-//! The TOML manifest of `phalanx up`: a team, its members and its tasks, read from text and checked as a
-//! whole. Knows no files (the caller reads the text and puts the file's name in front of an error), no
-//! profiles beyond their names, and no task ids.
+//! The TOML manifest of `phalanx up`: a team, its members and its tasks. It is parsed from text,
+//! without access to files, profiles or the task board.
 //!
-//! Paths (`cwd`, `prompt_file`) are kept as written. A relative one is meant relative to the working
-//! directory of whoever runs `up`, not to the manifest's own directory: one manifest can serve several
-//! checkouts, and `phalanx up fixtures/teams/checks.toml` with `cwd = "."` works on the directory one stands
-//! in.
+//! Paths (`cwd`, `prompt_file`) are kept as written. A relative path is relative to the working
+//! directory of `up`, not to the manifest's directory, so that one manifest can serve several
+//! checkouts: `phalanx up fixtures/teams/checks.toml` with `cwd = "."` works on the current
+//! directory.
 
 mod check;
 mod doable;
@@ -30,7 +29,7 @@ use crate::model::sheet::{Faults, SheetError};
 use crate::model::worktree;
 use sections::Form;
 
-/// A whole manifest, checked.
+/// A valid manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) team: TeamSection,
@@ -39,25 +38,32 @@ pub(crate) struct Manifest {
     pub(crate) rules: TeamRules,
     /// `[role.NAME]`, and the tools of `[defaults]`.
     pub(crate) roles: Roles,
-    /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
+    /// The values that members inherit. Already applied to [`MemberSpec`]; kept for members that
+    /// join later.
     pub(crate) defaults: Defaults,
     pub(crate) worktree: worktree::Rules,
     /// In the order of the file.
     pub(crate) hooks: Vec<Hook>,
-    /// In the order of the file. Names are unique without regard to case.
+    /// In the order of the file. Names are unique, ignoring case.
     pub(crate) members: Vec<MemberSpec>,
-    /// In the order of the file. Keys are unique, and following `after` never leads back.
+    /// In the order of the file. Keys are unique, and `after` forms no cycle.
     pub(crate) tasks: Vec<TaskSpec>,
 }
 
 impl Manifest {
-    /// Reads a manifest. Of several faults the first in the file is reported; faults between entries
-    /// (references, cycles, double names, tasks that no member can do) only once each entry is right in itself.
+    /// Parses a manifest.
+    ///
+    /// # Errors
+    /// The first fault in the file. Faults between entries (unknown references, cycles, duplicate
+    /// names, tasks that no member can do) are reported only if each entry is valid by itself.
     pub(crate) fn parse(text: &str) -> Result<Manifest, SheetError> {
         Manifest::parse_as(Form::Manifest, text)
     }
 
-    /// Reads settings of a team: a manifest without a name and without tasks.
+    /// Parses the settings of a team: a manifest without a name and without tasks.
+    ///
+    /// # Errors
+    /// As [`Manifest::parse`].
     pub(crate) fn parse_settings(text: &str) -> Result<Manifest, SheetError> {
         Manifest::parse_as(Form::Settings, text)
     }
@@ -81,64 +87,68 @@ impl Manifest {
 /// `[team]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeamSection {
-    /// Matches the rule for names that phalanx creates (protocol.md section 1).
+    /// A name that phalanx may create ([`crate::model::sheet::check_name`]).
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) mode: TeamMode,
     pub(crate) backend: BackendChoice,
     pub(crate) layout: Layout,
+    /// The condition under which `up` ends.
     pub(crate) finish: Finish,
-    /// How many teammates the team may have, the lead not counted. At least 1.
+    /// Maximum number of teammates, without the lead. At least 1.
     pub(crate) max_members: usize,
-    /// How many seconds what members ask can be answered. At least 1.
+    /// Seconds in which a member's request can be answered. At least 1.
     pub(crate) answer_within: u64,
-    /// After how many seconds a member that owes an answer counts as unresponsive. At least 1.
+    /// Seconds until a member that has not started an assigned task counts as unresponsive. At
+    /// least 1.
     pub(crate) unresponsive_after: u64,
-    /// The action for a member that hangs, and after how many seconds without activity it does. At least 1.
+    /// The action for a member that hangs.
     pub(crate) on_hang: OnHang,
+    /// Seconds without activity until a member with a task in progress counts as hanging. At least
+    /// 1.
     pub(crate) hang_after: u64,
-    /// How who owes an answer or progress is reminded; none: not at all.
+    /// Reminders of overdue answers and of tasks without progress; `None` for no reminders.
     pub(crate) followup: Option<Followup>,
-    /// The program that is told of requests, and its arguments; empty for none.
+    /// Program and arguments to run for each request that waits for a person; empty for none.
     pub(crate) notify: Vec<String>,
-    /// How deep teams may be nested.
+    /// Maximum nesting depth of teams. At least 1.
     pub(crate) max_depth: usize,
-    /// Readers of a member's output.
+    /// Access of teammates to a member's output.
     pub(crate) privacy: Privacy,
-    /// How many tasks of one member may be open at once. Each at least 1.
+    /// Limits on the open tasks of one member. Each at least 1.
     pub(crate) limits: Limits,
 }
 
-/// `mode = …` of the team: who does its tasks (seed 002).
+/// `mode = …` of the team: the kind of members that do its tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TeamMode {
-    /// Members that stand, but those that are marked as task-only.
+    /// Standing members, except those that are marked as task-only.
     #[default]
     Teammate,
-    /// A run of its own for each task; nobody stands.
+    /// A separate run for each task; there are no standing members.
     Task,
-    /// As `Teammate` where there is a backend for standing members, else as `Task`.
+    /// `Teammate` if there is a backend for standing members, else `Task`.
     Auto,
 }
 
-/// `finish = …`: when `up` is done.
+/// `finish = …`: the condition under which `up` ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// When no task is left to do.
+    /// No task is left to do.
     TasksDone,
-    /// When somebody says so.
+    /// The user ends the team.
     Manual,
 }
 
-/// `[env]`: which variables of the caller's environment reach the members. Each entry is a variable's name,
-/// or the beginning of one followed by `*`.
+/// `[env]`: the variables of the caller's environment that members get. Each entry is a variable's
+/// name, or a prefix followed by `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct EnvSection {
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
 }
 
-/// `[defaults]`: what a member gets when it does not say.
+/// `[defaults]`: values for members that do not set them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Defaults {
     pub(crate) profile: String,
@@ -148,44 +158,44 @@ pub(crate) struct Defaults {
     pub(crate) env: BTreeMap<String, String>,
 }
 
-/// One `[[member]]`, with the defaults filled in.
+/// One `[[member]]`, with the defaults applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemberSpec {
     pub(crate) name: String,
     pub(crate) role: Option<String>,
-    /// Its own; else `shell` when it has a `run`; else the default. That a profile of this name exists is not
-    /// known here.
+    /// The member's own profile, else `shell` if it has a `run`, else the default. The profile need
+    /// not exist.
     pub(crate) profile: String,
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<Mode>,
-    /// Never together with `prompt_file`.
+    /// Excludes `prompt_file`.
     pub(crate) prompt: Option<String>,
     pub(crate) prompt_file: Option<String>,
     pub(crate) cwd: String,
-    /// It works in a git worktree of its own.
+    /// The git worktree to create for it; `None` for none.
     pub(crate) worktree: Option<worktree::Wish>,
-    /// Its own command line: program and arguments, at least the program.
+    /// The member's command line: program and arguments, at least the program.
     pub(crate) run: Option<Vec<String>>,
-    /// The variables of `[defaults.env]`, overridden by its own.
+    /// The variables of `[defaults.env]`, overridden by the member's own.
     pub(crate) env: BTreeMap<String, String>,
-    /// Must it have its plan approved before it works?
+    /// Its plan must be approved before it works.
     pub(crate) plan: bool,
-    /// It is started when there is a task for it, and not before.
+    /// It is started only when there is a task for it.
     pub(crate) when_needed: bool,
-    /// It stands for so many of its kind, `NAME-1` and on.
+    /// It stands for several members, named `NAME-1`, `NAME-2` and so on.
     pub(crate) scale: Option<Scale>,
-    /// It is started again when it fails.
+    /// It is restarted when it fails.
     pub(crate) restart: bool,
-    /// It is never there: each task is a run of its own.
+    /// It is never a standing member: each task is a separate run.
     pub(crate) task_only: bool,
-    /// On top of the team's and its role's.
+    /// The member's own rules, in addition to those of the team and of its role.
     pub(crate) rules: RuleSet,
-    /// Its own; its role and the team may say more.
+    /// The member's own restrictions; its role and the team may add more.
     pub(crate) tools: Tools,
 }
 
 impl MemberSpec {
-    /// Whether it is never there, by its own word or by its role's.
+    /// Returns true if the member or its role is marked as task-only.
     pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
         let role = self.role.as_ref().and_then(|role| roles.named.get(role));
         self.task_only || role.is_some_and(|role| role.task_only)
@@ -195,27 +205,27 @@ impl MemberSpec {
 /// One `[[task]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskSpec {
-    /// Its name inside this manifest.
+    /// Its name within this manifest.
     pub(crate) key: String,
     pub(crate) subject: String,
     pub(crate) description: Option<String>,
     pub(crate) active_form: Option<String>,
-    /// What a worker runs: program and arguments, at least the program.
+    /// The command for a worker: program and arguments, at least the program.
     pub(crate) run: Option<Vec<String>>,
-    /// Keys of tasks that must be completed before, each once.
+    /// Keys of tasks that must be completed before this one, without duplicates.
     pub(crate) after: Vec<String>,
-    /// Patterns of the files it will touch.
+    /// Patterns of the files that it may touch.
     pub(crate) files: Vec<String>,
-    /// The name of a member, spelled as there.
+    /// The name of a member, in the same case.
     pub(crate) owner: Option<String>,
-    /// Only members of this role take it.
+    /// Only members with this role can claim it.
     pub(crate) role: Option<String>,
     pub(crate) priority: Option<i64>,
-    /// Else the working directory of the member that takes it.
+    /// `None` for the working directory of the member that runs it.
     pub(crate) cwd: Option<String>,
-    /// On top of the member's own.
+    /// Additions to the member's own variables.
     pub(crate) env: BTreeMap<String, String>,
-    /// The team's final report repeats what the task printed.
+    /// The team's final report includes the output of the task.
     pub(crate) show_output: bool,
 }
 

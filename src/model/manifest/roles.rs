@@ -1,4 +1,4 @@
-//! `[role.NAME]`: what members are for.
+//! Reads `[role.NAME]`.
 
 use toml::de::DeValue;
 
@@ -20,7 +20,7 @@ const ROLE: [&str; 8] = [
     "disallowed_tools",
 ];
 
-/// All roles of the manifest, with the tools of `[defaults]`.
+/// Reads all roles of the manifest. `tools` are those of `[defaults]`.
 pub(super) fn read_roles(root: &Section, tools: Tools, faults: &mut Faults) -> Roles {
     let mut roles = Roles { tools, ..Roles::default() };
     let Some(value) = root.value("role") else { return roles };
@@ -52,7 +52,8 @@ fn read_role(section: &Section, faults: &mut Faults) -> Role {
     }
 }
 
-/// `allowed_tools` and `disallowed_tools`.
+/// Reads `allowed_tools` and `disallowed_tools`. A missing `allowed_tools` allows all tools, an
+/// empty one none.
 pub(super) fn read_tools(section: &Section, faults: &mut Faults) -> Tools {
     let allowed =
         section.value("allowed_tools").map(|_| read_patterns(section, "allowed_tools", faults));
@@ -91,9 +92,9 @@ mod tests {
         assert_eq!(names(alice.allowed.as_deref().expect("a list")), ["Read", "Edit"]);
     }
 
-    /// ID-02: what restricts is refused where it cannot be understood.
+    /// ID-02: a restriction that cannot be parsed is refused.
     #[test]
-    fn id_02_faults_of_a_role_stand_where_they_are() {
+    fn id_02_faults_of_a_role_are_reported_at_their_position() {
         let fault = |role: &str| {
             let text = format!("[team]\nname = \"x\"\n{role}");
             Manifest::parse(&text).expect_err("a fault").to_string()

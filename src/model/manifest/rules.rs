@@ -1,4 +1,4 @@
-//! `[rules]` and the `rules` of a member: lists of patterns, read and refused where they stand.
+//! Reads `[rules]` and the `rules` of a member. An invalid pattern is reported at its position.
 
 use toml::de::DeValue;
 
@@ -8,7 +8,7 @@ use crate::model::sheet::{Faults, Section};
 const LISTS: [&str; 3] = ["deny", "ask", "allow"];
 pub(super) const RULES: [&str; 4] = ["deny", "ask", "allow", "role"];
 
-/// `[rules]` and `[rules.role.NAME]`.
+/// Reads `[rules]` and `[rules.role.NAME]`.
 pub(super) fn read_rules(section: &Section, faults: &mut Faults) -> TeamRules {
     let mut rules = TeamRules { team: read_set(section, faults), ..TeamRules::default() };
     let Some(roles) = section.value("role") else { return rules };
@@ -24,12 +24,12 @@ pub(super) fn read_rules(section: &Section, faults: &mut Faults) -> TeamRules {
     rules
 }
 
-/// `rules = { … }` of a member.
+/// Reads `rules = { … }` of a member.
 pub(super) fn read_member_rules(section: &Section, faults: &mut Faults) -> RuleSet {
     read_set(&section.table("rules", "[member.rules]", &LISTS, faults), faults)
 }
 
-/// Patterns; one string may hold several, with commas between them.
+/// Reads a list of patterns. One string may contain several, separated by commas.
 pub(super) fn read_patterns(section: &Section, key: &str, faults: &mut Faults) -> Vec<Rule> {
     let mut rules = Vec::new();
     for text in section.list(key, faults) {

@@ -1,5 +1,5 @@
-//! The sections of the manifest, each right in itself: keys, types, defaults. Knows nothing of how entries
-//! refer to each other; [`super::check`] does.
+//! Reads the sections of the manifest: keys, types and defaults of each by itself. [`super::check`]
+//! checks references between entries.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::model::sheet::{
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
-/// The form of a text: a whole manifest, or the settings of a team that has its name already.
+/// The kind of a text: a whole manifest, or the settings of a team that already has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Manifest,
@@ -81,9 +81,9 @@ const MEMBER: [&str; 19] = [
     "disallowed_tools",
 ];
 const SCALE: [&str; 2] = ["min", "max"];
-/// `start = …`: true for when needed.
+/// `start = …`; true for a start on demand.
 const STARTS: [(&str, bool); 2] = [("now", false), ("when-needed", true)];
-/// `restart = …`: true for on failure.
+/// `restart = …`; true for a restart on failure.
 const RESTARTS: [(&str, bool); 2] = [("never", false), ("on-failure", true)];
 const TASK: [&str; 13] = [
     "key",
@@ -116,7 +116,7 @@ const MODES: [Mode; 6] = [
 
 const DEFAULT_MAX_MEMBERS: usize = 8;
 
-/// A manifest whose entries still know where they stand, for the checks between them.
+/// A manifest with the positions of its entries, for the checks between them.
 pub(super) struct Draft {
     pub(super) team: TeamSection,
     env: EnvSection,
@@ -129,14 +129,14 @@ pub(super) struct Draft {
     pub(super) tasks: Vec<TaskDraft>,
 }
 
-/// A member with the places of what can clash.
+/// A member with the positions to report for clashes.
 pub(super) struct MemberDraft {
     pub(super) header: Range<usize>,
     pub(super) name: Range<usize>,
     pub(super) spec: MemberSpec,
 }
 
-/// A task with the places of what refers to others.
+/// A task with the positions of its key and of its references to other entries.
 pub(super) struct TaskDraft {
     pub(super) key: Range<usize>,
     pub(super) after: Vec<At<String>>,
@@ -161,8 +161,8 @@ impl Draft {
     }
 }
 
-/// Reads all sections. What is faulty is left out or replaced by its default, so that the rest is looked at
-/// as well; the draft is only of use if no fault was added.
+/// Reads all sections. Omits faulty values or replaces them by defaults, so that the rest is
+/// checked as well; the draft is only valid if no fault was added.
 pub(super) fn read(form: Form, table: &DeTable, faults: &mut Faults) -> Draft {
     let (called, sections, keys) = match form {
         Form::Manifest => ("the manifest", &ROOT[..], &TEAM[..]),
@@ -264,7 +264,7 @@ fn read_worktrees(section: &Section, faults: &mut Faults) -> Rules {
     }
 }
 
-/// `worktree = true`, or the name of its branch.
+/// Reads `worktree`: `true`, or the name of a branch.
 fn read_wish(section: &Section, faults: &mut Faults) -> Option<Wish> {
     let value = section.value("worktree")?;
     match value.get_ref() {
@@ -314,7 +314,7 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
     MemberDraft { header: section.span.clone(), name: place, spec }
 }
 
-/// At most five by default (seed 002): more than that and they wait for each other.
+/// Reads `scale`. At most five members by default: with more, they wait for each other.
 fn read_scale(section: &Section, faults: &mut Faults) -> Option<Scale> {
     const MAX: usize = 5;
     let value = section.value("scale")?;
@@ -345,7 +345,7 @@ fn read_seconds(section: &Section, key: &str, default: u64, faults: &mut Faults)
         .map_or(default, |seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
 }
 
-/// Keys that cannot stand together.
+/// Adds faults for keys that exclude each other.
 fn refuse_contradictions(section: &Section, faults: &mut Faults) {
     if let (Some(_), Some(file)) = (section.value("prompt"), section.value("prompt_file")) {
         faults.add(&file.span(), "[[member]] has both `prompt` and `prompt_file`");
@@ -360,7 +360,8 @@ fn refuse_contradictions(section: &Section, faults: &mut Faults) {
     }
 }
 
-/// One that stands for several is never started as itself; one that comes and goes with the work needs no restart.
+/// Adds faults for keys that make no sense with `start` or `scale`. A member that stands for
+/// several is never started as itself, and one that is started on demand needs no `restart`.
 fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
     if let (Some(_), Some(restart)) =
         (section.value("start").or(section.value("scale")), section.value("restart"))
@@ -384,7 +385,7 @@ fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
     }
 }
 
-/// What says how a standing member is started means nothing for one that is never there.
+/// Adds faults for a task-only member with keys that only apply to standing members.
 fn refuse_standing_task_only(section: &Section, faults: &mut Faults) {
     let marked =
         section.value("task_only").filter(|v| matches!(v.get_ref(), DeValue::Boolean(true)));
@@ -441,7 +442,7 @@ pub(super) fn inner<T>(value: Option<At<T>>) -> Option<T> {
     value.map(At::into_inner)
 }
 
-/// A required word; when it is missing, that has been said already.
+/// Unwraps a required value. If it is missing, the fault has been added already.
 fn owned(value: Option<At<String>>) -> String {
     inner(value).unwrap_or_default()
 }

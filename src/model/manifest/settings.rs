@@ -1,6 +1,5 @@
-//! The settings of a team in the form of the manifest: what `team set` changes and `team show`
-//! prints. A change is made to this form and read again as a manifest is, so that both have the
-//! same keys and the same rules.
+//! The settings of a team as a TOML document, for `team set` and `team show`. A change is applied
+//! to the document, which is then read like a manifest, so that both have the same keys and rules.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,8 +17,8 @@ use crate::model::settings::{Finish, Privacy, Settings};
 use crate::model::sheet::SheetError;
 use crate::model::worktree::Wish;
 
-/// The keys of `[team]` that can be set, each with its meaning. The team keeps its other keys
-/// elsewhere, or they only matter when it is made.
+/// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
+/// or matter only when the team is created.
 pub(crate) const KEYS: [(&str, &str); 16] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
@@ -39,11 +38,12 @@ pub(crate) const KEYS: [(&str, &str); 16] = [
     ("escalation_mode", "then: notify_lead or fail_task"),
 ];
 
-/// The sections beside `[team]`; `member` only has members that the lead starts by itself.
+/// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
 pub(crate) const SECTIONS: [&str; 7] =
     ["env", "rules", "role", "defaults", "worktree", "hook", "member"];
 
-/// The settings as a document. Members stand under their names, so that a key can lead to one.
+/// Returns the settings as a document. Members are keyed by name, so that a dotted key can lead to
+/// one.
 pub(crate) fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
     put(&mut document, "team", team(settings));
@@ -75,10 +75,10 @@ pub(crate) fn document(settings: &Settings) -> Table {
     document
 }
 
-/// A change of one key, as a document with nothing else. A value that is not TOML is a text.
+/// Returns a document that sets one key. A value that is not TOML is taken as a string.
 ///
 /// # Errors
-/// The key is not written as a manifest's: words with dots between them, other names in quotes.
+/// The key is not a dotted key as in a manifest, with other names than bare words in quotes.
 pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
     let path = path(key)?;
     let parsed: Option<Table> = toml::from_str(&format!("value = {value}")).ok();
@@ -92,7 +92,10 @@ pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
     }
 }
 
-/// The steps that lead to a key: a section's key from the top, any other from `[team]`.
+/// Splits a dotted key into its steps. A key that does not start with a section is in `[team]`.
+///
+/// # Errors
+/// The key is not a dotted key.
 pub(crate) fn path(key: &str) -> Result<Vec<String>, String> {
     let problem = || format!("`{}` is not a key", key.escape_debug());
     let parsed: Table = toml::from_str(&format!("{key} = 0")).map_err(|_| problem())?;
@@ -112,7 +115,7 @@ pub(crate) fn path(key: &str) -> Result<Vec<String>, String> {
     Ok(steps)
 }
 
-/// Lays `change` over a document: tables are merged, anything else is replaced.
+/// Merges `change` into a document: merges tables, replaces anything else.
 pub(crate) fn merge(document: &mut Table, change: Table) {
     for (key, value) in change {
         match (document.get_mut(&key), value) {
@@ -122,7 +125,7 @@ pub(crate) fn merge(document: &mut Table, change: Table) {
     }
 }
 
-/// Takes a key out of a document; whether it was there.
+/// Removes a key from a document. Returns true if it was there.
 pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
     let Some((last, above)) = path.split_last() else { return false };
     let inner = above
@@ -131,7 +134,7 @@ pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
     inner.is_some_and(|table| table.remove(last).is_some())
 }
 
-/// A settings file as a document; its form was checked with [`Manifest::parse_settings`].
+/// Parses a settings file, which was checked with [`Manifest::parse_settings`], into a document.
 pub(crate) fn from_file(text: &str) -> Table {
     let mut document: Table = toml::from_str(text).unwrap_or_default();
     if let Some(Value::Array(members)) = document.remove("member") {
@@ -147,7 +150,7 @@ pub(crate) fn from_file(text: &str) -> Table {
 /// Reads a document as a manifest.
 ///
 /// # Errors
-/// The first fault. Its place is in a generated text and of no use to the caller.
+/// The first fault. Its position is in generated text and means nothing to the user.
 pub(crate) fn read(mut document: Table) -> Result<Manifest, SheetError> {
     if let Some(Value::Table(members)) = document.remove("member") {
         let entry = |(name, of): (String, Value)| {
@@ -163,8 +166,7 @@ pub(crate) fn read(mut document: Table) -> Result<Manifest, SheetError> {
     Manifest::parse_settings(&document.to_string())
 }
 
-/// Every value of a document with its dotted key, in the order of the manifest; `[team]` needs no
-/// prefix.
+/// Returns each value of a document by its dotted key; keys of `[team]` have no prefix.
 pub(crate) fn flatten(document: &Table) -> BTreeMap<String, String> {
     let mut flat = BTreeMap::new();
     for (section, value) in document {
@@ -190,7 +192,7 @@ fn flatten_into(prefix: &str, table: &Table, flat: &mut BTreeMap<String, String>
     }
 }
 
-/// A value as `team set` takes it: plain words need no quotes.
+/// Formats a value as `team set` accepts it: plain words need no quotes.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text)
@@ -240,7 +242,8 @@ fn team(settings: &Settings) -> Table {
     team
 }
 
-/// A float has an interval of at most a year to the millisecond.
+/// Returns an interval in minutes. A float represents any interval up to a year exactly to the
+/// millisecond.
 fn minutes(ms: u64) -> Value {
     match ms % 60_000 {
         0 => count(ms / 60_000),
@@ -271,7 +274,7 @@ fn role(role: &Role) -> Table {
     table
 }
 
-/// No list of allowed tools means all of them, an empty one none.
+/// A missing list of allowed tools allows all, an empty one none.
 fn tools(tools: &Tools) -> Table {
     let mut table = lists([("disallowed_tools", texts(&tools.disallowed))]);
     if let Some(allowed) = &tools.allowed {
@@ -280,7 +283,8 @@ fn tools(tools: &Tools) -> Table {
     table
 }
 
-/// Hooks of a manifest are always programs with arguments.
+/// Returns a hook as a table; `None` for a hook that is not from a manifest, which always has a
+/// program with arguments.
 fn hook(hook: &Hook) -> Option<Value> {
     let Words::Program(run) = &hook.run else { return None };
     let mut table = lists([("run", run.clone())]);
@@ -290,7 +294,7 @@ fn hook(hook: &Hook) -> Option<Value> {
     Some(Value::Table(table))
 }
 
-/// A member that the lead starts by itself, without its name.
+/// Returns the table of a member that the lead starts by itself, without its name.
 pub(crate) fn member(template: &Template, rules: &RuleSet) -> Table {
     let mut table = order(&template.order);
     put(&mut table, "rules", rule_set(rules));
@@ -309,7 +313,7 @@ pub(crate) fn member(template: &Template, rules: &RuleSet) -> Table {
     table
 }
 
-/// A teammate as a manifest has it, without its name.
+/// Returns the table of a teammate, without its name.
 pub(crate) fn order(order: &Order) -> Table {
     let mut table = tools(&order.tools);
     put_text(&mut table, "profile", order.profile.as_deref());
@@ -338,13 +342,13 @@ fn texts(rules: &[Rule]) -> Vec<String> {
     rules.iter().cloned().map(String::from).collect()
 }
 
-/// Empty lists are left out.
+/// Omits empty lists.
 fn lists<const N: usize>(lists: [(&str, Vec<String>); N]) -> Table {
     let filled = lists.into_iter().filter(|(_, list)| !list.is_empty());
     filled.map(|(key, list)| (key.to_owned(), list.into())).collect()
 }
 
-/// An empty table is left out.
+/// Omits an empty table.
 fn put(table: &mut Table, key: &str, inner: Table) {
     if !inner.is_empty() {
         table.insert(key.to_owned(), Value::Table(inner));
@@ -380,7 +384,7 @@ mod tests {
         assert_eq!(sections, ROOT);
     }
     #[test]
-    fn an_assignment_is_a_path_and_a_toml_value_or_a_text() {
+    fn assignment_takes_a_dotted_key_and_a_toml_value_or_text() {
         let of =
             |key, value| assignment(key, value).map(|table| table.to_string().trim().to_owned());
         assert_eq!(of("max_members", "3").as_deref(), Ok("[team]\nmax_members = 3"));
@@ -396,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_merged_and_a_key_taken_out() {
+    fn changes_are_merged_and_keys_are_removed() {
         let mut whole: Table =
             toml::from_str("[env]\nallow = [\"A\"]\n[role.x]\nmodel = \"m\"").expect("toml");
         merge(&mut whole, assignment("env.deny", "[\"B\"]").expect("change"));

@@ -1,4 +1,4 @@
-//! Tests of whole manifests: the good ones, and every fault with its place and its words.
+//! Tests of whole manifests: valid ones, and each fault with its position and message.
 
 use proptest::prelude::*;
 
@@ -24,13 +24,13 @@ fn fault(text: &str) -> String {
     }
 }
 
-/// The fault of a manifest that begins with a right `[team]` on lines 1 and 2.
+/// Returns the fault of a manifest that begins with a valid `[team]` on lines 1 and 2.
 fn fault_in(rest: &str) -> String {
     fault(&format!("[team]\nname = \"t\"\n{rest}"))
 }
 
 #[test]
-fn the_smallest_manifest_has_the_defaults() {
+fn smallest_manifest_has_the_defaults() {
     let manifest = good("team.name = \"t\"");
     let team = TeamSection {
         name: "t".to_owned(),
@@ -60,7 +60,7 @@ fn the_smallest_manifest_has_the_defaults() {
 }
 
 #[test]
-fn the_team_that_checks_this_repository() {
+fn manifest_of_the_repository_checks_is_valid() {
     let manifest = good(CHECKS);
     let names: Vec<&str> = manifest.members.iter().map(|member| member.name.as_str()).collect();
     assert_eq!(names, ["ada", "ben", "cleo"]);
@@ -150,7 +150,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_refused_where_it_stands() {
+fn invalid_pattern_is_reported_at_its_position() {
     assert_eq!(
         fault_in("[rules]\nallow = [\"Bash(git:*)\", \"Bash(git\"]\n"),
         "4:25: the pattern `Bash(git` has no `)` at its end"
@@ -166,7 +166,7 @@ fn a_pattern_that_is_none_is_refused_where_it_stands() {
 }
 
 #[test]
-fn what_says_when_a_member_is_started_must_fit_together() {
+fn contradicting_start_keys_are_refused() {
     let member = |keys: &str| fault_in(&format!("[[member]]\nname = \"a\"\n{keys}"));
     assert_eq!(
         member("scale = { min = 3, max = 2 }\n"),
@@ -191,7 +191,7 @@ fn what_says_when_a_member_is_started_must_fit_together() {
 }
 
 #[test]
-fn what_is_not_toml() {
+fn invalid_toml_is_refused() {
     assert_eq!(fault("[team\n"), "1:6: unclosed table, expected `]`");
     assert_eq!(fault("[team]\nname = t\n"), "2:8: not a valid value; strings need quotes");
     assert_eq!(fault("[team]\nname = \"t\"\nname = \"u\"\n"), "3:1: duplicate key `name`");
@@ -199,7 +199,7 @@ fn what_is_not_toml() {
 }
 
 #[test]
-fn unknown_keys_name_the_nearest_known_one() {
+fn unknown_key_suggests_the_nearest_known_one() {
     assert_eq!(
         fault_in("\n[[member]]\nnaem = \"a\"\n"),
         "5:1: unknown key `naem` in [[member]]; did you mean `name`?"
@@ -220,7 +220,7 @@ fn unknown_keys_name_the_nearest_known_one() {
 }
 
 #[test]
-fn unknown_keys_get_other_hints() {
+fn unknown_key_may_get_another_hint() {
     assert_eq!(fault_in("colour = \"red\"\n"), "3:1: unknown key `colour` in [team]");
     assert_eq!(
         fault_in("[defaults]\nprofiles = \"x\"\n"),
@@ -245,7 +245,7 @@ fn unknown_keys_get_other_hints() {
 }
 
 #[test]
-fn wrong_types_of_sections() {
+fn section_of_wrong_type_is_refused() {
     assert_eq!(fault("team = 1\n"), "1:8: `team` must be a table, [team], not an integer");
     assert_eq!(
         fault("[team]\nname = 7\n"),
@@ -262,7 +262,7 @@ fn wrong_types_of_sections() {
 }
 
 #[test]
-fn wrong_types_of_values() {
+fn value_of_wrong_type_is_refused() {
     assert_eq!(
         fault_in("max_members = 2.0\n"),
         "3:15: `max_members` in [team] must be a whole number, not a float"
@@ -298,7 +298,7 @@ fn wrong_types_of_values() {
 }
 
 #[test]
-fn what_must_be_there() {
+fn missing_or_empty_required_key_is_refused() {
     assert_eq!(fault(""), "1:1: the manifest has no [team]");
     assert_eq!(fault("# hello\n\n[team]\n"), "3:1: [team] has no `name`");
     assert_eq!(fault_in("\n[[member]]\nrole = \"r\"\n"), "4:1: [[member]] has no `name`");
@@ -319,7 +319,7 @@ fn what_must_be_there() {
 }
 
 #[test]
-fn words_out_of_a_closed_set() {
+fn unknown_choice_lists_the_known_ones() {
     assert_eq!(
         fault_in("backend = \"tmx\"\n"),
         "3:11: unknown backend `tmx`; known: `auto`, `tmux`, `iterm2`, `pty`, `exec:PROGRAM`; did you mean `tmux`?"
@@ -342,7 +342,7 @@ fn words_out_of_a_closed_set() {
 }
 
 #[test]
-fn worktrees_are_wished_for_by_member() {
+fn worktree_is_requested_per_member() {
     let text = "[[member]]\nname = \"a\"\nworktree = true\n[[member]]\nname = \"b\"\nworktree = \"feat/x\"\n\
                 [[member]]\nname = \"c\"\nworktree = false\n";
     let text = format!("[team]\nname = \"t\"\n{text}");
@@ -364,7 +364,7 @@ fn worktrees_are_wished_for_by_member() {
 }
 
 #[test]
-fn bad_names() {
+fn invalid_name_is_refused() {
     let rule = "is not a name: use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
     assert_eq!(
         fault("[team]\nname = \"My Demo!\"\n"),
@@ -402,7 +402,7 @@ fn bad_names() {
 }
 
 #[test]
-fn keys_that_contradict_each_other() {
+fn contradicting_keys_are_refused() {
     assert_eq!(
         fault_in("[[member]]\nname = \"a\"\nprompt = \"p\"\nprompt_file = \"f\"\n"),
         "6:15: [[member]] has both `prompt` and `prompt_file`"
@@ -417,7 +417,7 @@ fn keys_that_contradict_each_other() {
 }
 
 #[test]
-fn names_that_clash() {
+fn clashing_names_are_refused() {
     let members = |names: &[&str]| -> String {
         names.iter().map(|name| format!("[[member]]\nname = \"{name}\"\n")).collect()
     };
@@ -439,7 +439,7 @@ fn names_that_clash() {
 }
 
 #[test]
-fn references_that_lead_nowhere() {
+fn unknown_reference_is_refused() {
     assert_eq!(
         fault(include_str!("../../../fixtures/manifests/unknown_after.toml")),
         "17:17: task `test` depends on unknown task `biuld`; did you mean `build`?"
@@ -451,7 +451,7 @@ fn references_that_lead_nowhere() {
 }
 
 #[test]
-fn tasks_that_wait_for_each_other() {
+fn dependency_cycle_is_refused() {
     assert_eq!(
         fault(include_str!("../../../fixtures/manifests/cycle.toml")),
         "13:10: tasks form a dependency cycle: `b` after `d` after `c` after `b`"
@@ -463,7 +463,7 @@ fn tasks_that_wait_for_each_other() {
 }
 
 #[test]
-fn the_first_fault_in_the_file_is_reported() {
+fn first_fault_in_the_file_is_reported() {
     let task = "[[task]]\nkey = 2\nsubject = \"s\"\nzzz = 1\n";
     let member = "[[member]]\naaa = 1\n";
     assert_eq!(
@@ -474,7 +474,7 @@ fn the_first_fault_in_the_file_is_reported() {
 }
 
 #[test]
-fn a_misspelt_key_is_not_also_missing() {
+fn misspelt_key_is_not_also_reported_as_missing() {
     assert_eq!(
         fault_in("[[task]]\nsubjct = \"s\"\nkey = \"a\"\n"),
         "4:1: unknown key `subjct` in [[task]]; did you mean `subject`?"
@@ -482,7 +482,7 @@ fn a_misspelt_key_is_not_also_missing() {
 }
 
 #[test]
-fn a_long_chain_costs_no_stack() {
+fn long_dependency_chain_does_not_overflow_the_stack() {
     let mut text = "team.name = \"t\"\n[[member]]\nname = \"ada\"\n".to_owned();
     for at in 0..20_000 {
         let after = if at == 0 { String::new() } else { format!("\"t{}\"", at - 1) };
@@ -493,7 +493,7 @@ fn a_long_chain_costs_no_stack() {
     assert_eq!(good(&text).tasks.len(), 20_000);
 }
 
-/// Lines out of which a manifest could be made, right and wrong.
+/// Lines of a manifest, valid and invalid.
 fn line() -> impl Strategy<Value = String> {
     let key = prop_oneof![
         "(name|key|subject|run|after|files|owner|env|profile|prompt|plan|mode)",

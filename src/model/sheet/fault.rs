@@ -1,19 +1,19 @@
-//! What is wrong with a sheet, and where. Knows no section and no key.
+//! Faults in a sheet, with their positions.
 
 use std::ops::Range;
 
-/// A fault with its place. The caller knows the file's name and puts it in front: `team.toml:4:1: unknown key
-/// …`.
+/// A fault with its position. The caller prefixes the file's name, as in `team.toml:4:1: unknown
+/// key …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}{}", question(.nearest.as_deref()))]
 pub(crate) struct SheetError {
     /// From 1.
     pub(crate) line: usize,
-    /// From 1, in characters; a tab is one.
+    /// From 1, in characters; a tab counts as one.
     pub(crate) column: usize,
     /// One line, lower case, without a full stop.
     pub(crate) message: String,
-    /// What may have been meant.
+    /// The word that was probably meant.
     pub(crate) nearest: Option<String>,
 }
 
@@ -22,14 +22,14 @@ fn question(nearest: Option<&str>) -> String {
 }
 
 impl SheetError {
-    /// A text that is not TOML.
+    /// Converts an error of the TOML parser.
     pub(crate) fn syntax(text: &str, error: &toml::de::Error) -> SheetError {
         let span = error.span().unwrap_or(0..0);
         let message = match error.message() {
             "duplicate key" => {
                 format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default())
             }
-            // What the parser says to every bare word in the place of a value.
+            // The parser's message for any bare word in place of a value.
             said if said.starts_with("invalid boolean") => {
                 "not a valid value; strings need quotes".to_owned()
             }
@@ -39,7 +39,7 @@ impl SheetError {
     }
 }
 
-/// A fault at a byte of the text.
+/// A fault at a byte offset of the text.
 #[derive(Debug)]
 struct Fault {
     at: usize,
@@ -51,7 +51,7 @@ impl Fault {
     fn locate(self, text: &str) -> SheetError {
         let before = text.as_bytes().get(..self.at).unwrap_or(text.as_bytes());
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        // Lossy, since a span of the parser could end inside a character; the number of characters stays near
+        // Lossy, since a span of the parser could end inside a character; the column is close
         // enough.
         let head = String::from_utf8_lossy(&before[line_start..]);
         let head = head.trim_start_matches('\u{feff}').trim_end_matches('\r');
@@ -64,18 +64,18 @@ impl Fault {
     }
 }
 
-/// All faults found so far. They are collected, not thrown, because the tables of the parser are sorted by
-/// key: the first one found is not the first one in the file.
+/// All faults found so far. They are collected rather than returned at once, because the parser
+/// sorts tables by key: the first fault found need not be the first one in the file.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// A fault at the start of this span, bytes.
+    /// Adds a fault at the start of this byte span.
     pub(crate) fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
         self.0.push(Fault { at: span.start, message: message.into(), nearest: None });
     }
 
-    /// A fault with a word that may have been meant instead.
+    /// Adds a fault with a word that was probably meant.
     pub(crate) fn add_with(
         &mut self,
         span: &Range<usize>,
@@ -86,9 +86,13 @@ impl Faults {
         self.0.push(Fault { at: span.start, message: message.into(), nearest });
     }
 
-    /// The first fault in the file, if there is any.
+    /// Returns `Ok` if there are no faults.
+    ///
+    /// # Errors
+    /// The first fault in the file.
     pub(crate) fn into_result(self, text: &str) -> Result<(), SheetError> {
-        // `min_by_key` keeps the earlier of two at the same place, and so the order in which they were found.
+        // `min_by_key` returns the first of several minima, so of two faults at one position the
+        // one found first.
         match self.0.into_iter().min_by_key(|fault| fault.at) {
             Some(fault) => Err(fault.locate(text)),
             None => Ok(()),
@@ -96,8 +100,8 @@ impl Faults {
     }
 }
 
-/// The known word that was most likely meant. Two swapped letters count as one mistake; a third of the
-/// letters may be wrong, so that `cwd` is never suggested for `run`.
+/// Returns the known word that was most likely meant. Two swapped letters count as one mistake. At
+/// most a third of the letters may be wrong, so that `cwd` is never suggested for `run`.
 pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let word = word.to_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
@@ -108,7 +112,7 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
         .filter(|(distance, known)| {
             *distance <= allowed && *distance < known.chars().count().min(word.len())
         })
-        // Of two equally near ones the one of the same length: letters are swapped more often than lost.
+        // Prefer the same length: letters are swapped more often than lost.
         .min_by_key(|(distance, known)| (*distance, known.len().abs_diff(word.len())))
         .map(|(_, known)| known)
 }
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_word_is_near() {
+    fn nearest_word_is_within_a_few_mistakes() {
         let known = ["name", "prompt", "prompt_file", "run", "cwd", "mode", "model"];
         let near = |word: &str| nearest(word, known);
         assert_eq!(near("naem"), Some("name"));

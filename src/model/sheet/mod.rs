@@ -1,5 +1,5 @@
-//! A TOML text that a person wrote, read so that every fault has its place: the manifest and the profiles are such
-//! sheets. Knows neither.
+//! Reads TOML texts written by people, such as manifests and profiles, and reports each fault with
+//! its position.
 
 mod fault;
 mod name;

@@ -1,13 +1,15 @@
-//! Which names a manifest may give. Knows nothing of who has a name already.
+//! Rules for the names in a manifest. Uniqueness is checked elsewhere.
 
-/// The longest name, characters.
+/// Maximum length of a name, in characters.
 const MAX: usize = 64;
 
-/// Names that mean somebody already; in any case.
+/// Reserved names, in any case.
 const RESERVED: [&str; 4] = ["team-lead", "lead", "system", "user"];
 
-/// The rule for everything phalanx names: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$` (protocol.md section 1). The
-/// error ends a sentence: `` `name` … ``.
+/// Checks a name that phalanx creates: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`.
+///
+/// # Errors
+/// The rest of a sentence that starts with the name.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let rule =
         "use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
@@ -20,7 +22,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// The rule for members: a name, and not one that already means somebody.
+/// Checks the name of a member: a valid name that is not reserved.
+///
+/// # Errors
+/// As [`check_name`].
 pub(crate) fn check_member_name(name: &str) -> Result<(), String> {
     check_name(name)?;
     if RESERVED.iter().any(|word| word.eq_ignore_ascii_case(name)) {
@@ -29,7 +34,10 @@ pub(crate) fn check_member_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A variable's name, as every shell takes it.
+/// Checks the name of an environment variable.
+///
+/// # Errors
+/// As [`check_name`].
 pub(crate) fn check_variable(name: &str) -> Result<(), String> {
     let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if inside && name.starts_with(|c: char| !c.is_ascii_digit()) {
@@ -38,7 +46,10 @@ pub(crate) fn check_variable(name: &str) -> Result<(), String> {
     Err("is not a variable name: use letters, digits and `_`, not starting with a digit".to_owned())
 }
 
-/// A variable's name, or the beginning of one followed by `*`; `*` alone is every variable.
+/// Checks the name of a variable, or a prefix followed by `*`; `*` alone matches every variable.
+///
+/// # Errors
+/// As [`check_name`].
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
     if pattern == "*" || check_variable(name).is_ok() {
@@ -64,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn some_names_mean_somebody() {
+    fn reserved_names_are_refused() {
         for bad in ["team-lead", "lead", "system", "user", "Lead"] {
             assert_eq!(check_member_name(bad), Err("is a reserved name".to_owned()));
         }

@@ -1,4 +1,4 @@
-//! One table of a sheet, read key by key: types, places, unknown keys. Knows nothing of what the keys mean.
+//! Reads one table of a sheet key by key, and checks types and unknown keys.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,8 @@ use toml::de::{DeTable, DeValue};
 use super::fault::{Faults, nearest};
 use super::name;
 
-/// What other tools call our keys, for the question "did you mean". Only asked for where our key is known.
+/// Names that other tools use for our keys, for the hint "did you mean". A hint is only given in
+/// sections that have our key.
 const SYNONYMS: [(&str, &str); 8] = [
     ("cmd", "run"),
     ("command", "run"),
@@ -21,22 +22,23 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("agent_type", "role"),
 ];
 
-/// A value with its place in the text, bytes.
+/// A value with its byte span in the text.
 pub(crate) type At<T> = Spanned<T>;
 
-/// A table under its name in messages.
+/// A table and its name in messages.
 pub(crate) struct Section<'t> {
-    /// As one would write it: `[team]`, `[[member]]`.
+    /// As written in a file: `[team]`, `[[member]]`.
     pub(crate) title: &'static str,
-    /// Its header, or the whole of an inline table.
+    /// Byte span of the header, or of a whole inline table.
     pub(crate) span: Range<usize>,
     table: Option<&'t DeTable<'t>>,
-    /// It has a key that is not known: what seems to be missing is then likely there under a wrong name.
+    /// It has an unknown key. A required key that is missing is then probably misspelt, and not
+    /// reported.
     strange: bool,
 }
 
 impl<'t> Section<'t> {
-    /// Opens a table that may have only these keys; everything else in it is a fault at once.
+    /// Opens a table with these allowed keys; adds a fault for each other key.
     pub(crate) fn open(
         title: &'static str,
         value: &'t Spanned<DeValue<'t>>,
@@ -54,7 +56,7 @@ impl<'t> Section<'t> {
         Some(Section { title, span, table: Some(table), strange })
     }
 
-    /// The table around all others.
+    /// Opens the root table.
     pub(crate) fn root(
         title: &'static str,
         table: &'t DeTable<'t>,
@@ -65,7 +67,7 @@ impl<'t> Section<'t> {
         Section { title, span: 0..0, table: Some(table), strange }
     }
 
-    /// A table inside this one; absent when its key is not there.
+    /// Opens a table inside this one; absent if its key is missing.
     pub(crate) fn table(
         &self,
         key: &str,
@@ -79,7 +81,7 @@ impl<'t> Section<'t> {
             .unwrap_or(Section::absent(title))
     }
 
-    /// The entries of a list of tables.
+    /// Opens the entries of a list of tables.
     pub(crate) fn tables(
         &self,
         key: &str,
@@ -89,7 +91,7 @@ impl<'t> Section<'t> {
     ) -> Vec<Section<'t>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(array) = value.get_ref() else {
-            // `[member]` in the place of `[[member]]` is the mistake to expect.
+            // The likely mistake is `[member]` in place of `[[member]]`.
             let found =
                 if matches!(value.get_ref(), DeValue::Table(_)) { "one table" } else { "a value" };
             faults.add(
@@ -101,17 +103,18 @@ impl<'t> Section<'t> {
         array.iter().filter_map(|entry| Section::open(title, entry, known, faults)).collect()
     }
 
-    /// A table that is not there.
+    /// Returns an absent table.
     pub(crate) fn absent(title: &'static str) -> Section<'t> {
         Section { title, span: 0..0, table: None, strange: false }
     }
 
-    /// The value of a key as it is.
+    /// Returns the value of a key.
     pub(crate) fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.table?.get(key)
     }
 
-    /// A string that must not be blank or hold a NUL byte (it would end up in a command line or a path).
+    /// Reads a string that must not be blank or contain a NUL byte, since it is used in a command
+    /// line or a path.
     pub(crate) fn word(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
         let word = self.text(key, faults)?;
         let said = if word.get_ref().trim().is_empty() {
@@ -125,13 +128,13 @@ impl<'t> Section<'t> {
         None
     }
 
-    /// A [`Section::word`] that must be there.
+    /// Reads a required [`Section::word`].
     pub(crate) fn required(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
         self.demand(key, &format!("`{key}`"), faults);
         self.word(key, faults)
     }
 
-    /// A [`Section::name`] that must be there.
+    /// Reads a required [`Section::name`].
     pub(crate) fn required_name(
         &self,
         key: &str,
@@ -142,14 +145,15 @@ impl<'t> Section<'t> {
         self.name(key, rule, faults)
     }
 
-    /// A key that must be there, by the name it has in messages; the fault is put at the table's header.
+    /// Adds a fault at the table's header if a required key is missing. `called` is the key's name
+    /// in messages.
     pub(crate) fn demand(&self, key: &str, called: &str, faults: &mut Faults) {
         if self.value(key).is_none() && !self.strange {
             faults.add(&self.span, format!("{} has no {called}", self.title));
         }
     }
 
-    /// Any string.
+    /// Reads any string.
     pub(crate) fn text(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
         let value = self.value(key)?;
         match value.get_ref() {
@@ -158,7 +162,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// A name by one of the rules of [`name`].
+    /// Reads a name that follows a rule of [`name`].
     pub(crate) fn name(
         &self,
         key: &str,
@@ -184,7 +188,7 @@ impl<'t> Section<'t> {
         false
     }
 
-    /// One of a closed set of words.
+    /// Reads one of a fixed set of words.
     pub(crate) fn choice<T: Copy>(
         &self,
         key: &str,
@@ -202,7 +206,7 @@ impl<'t> Section<'t> {
         None
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub(crate) fn flag(&self, key: &str, faults: &mut Faults) -> Option<bool> {
         let value = self.value(key)?;
         match value.get_ref() {
@@ -211,7 +215,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// A whole number, in any of TOML's notations.
+    /// Reads an integer, in any of TOML's notations.
     pub(crate) fn integer(&self, key: &str, faults: &mut Faults) -> Option<At<i64>> {
         let value = self.value(key)?;
         let DeValue::Integer(integer) = value.get_ref() else {
@@ -226,7 +230,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// A list of strings, each with its place. Empty when the key is not there.
+    /// Reads a list of strings with their positions; empty if the key is missing.
     pub(crate) fn list(&self, key: &str, faults: &mut Faults) -> Vec<At<String>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(array) = value.get_ref() else {
@@ -252,7 +256,7 @@ impl<'t> Section<'t> {
         list
     }
 
-    /// A list of strings that each follow a rule of [`name`].
+    /// Reads a list of strings that each follow a rule of [`name`].
     pub(crate) fn names(
         &self,
         key: &str,
@@ -264,7 +268,7 @@ impl<'t> Section<'t> {
         list
     }
 
-    /// A command line: program and arguments.
+    /// Reads a command line: program and arguments.
     pub(crate) fn command(&self, key: &str, faults: &mut Faults) -> Option<Vec<String>> {
         let value = self.value(key)?;
         if let DeValue::String(_) = value.get_ref() {
@@ -284,7 +288,7 @@ impl<'t> Section<'t> {
         Some(list)
     }
 
-    /// A table of environment variables. `title` is what the table is called in messages.
+    /// Reads a table of environment variables. `title` is the table's name in messages.
     pub(crate) fn variables(
         &self,
         title: &'static str,
@@ -293,7 +297,8 @@ impl<'t> Section<'t> {
         self.entries("env", title, name::check_variable, faults)
     }
 
-    /// A table of strings whose keys follow a rule of [`name`]. `title` is what the table is called in messages.
+    /// Reads a table of strings whose keys follow a rule of [`name`]. `title` is the table's name
+    /// in messages.
     pub(crate) fn entries(
         &self,
         key: &str,
@@ -326,7 +331,7 @@ impl<'t> Section<'t> {
         variables
     }
 
-    /// A value of the wrong kind: says what was wanted and what was found.
+    /// Adds a fault for a value of the wrong type, with the expected and the actual type.
     pub(crate) fn refuse<T>(
         &self,
         key: &str,
@@ -342,7 +347,7 @@ impl<'t> Section<'t> {
     }
 }
 
-/// Says that a word is none of the known ones, and which is nearest.
+/// Adds a fault for an unknown word, with the known ones and the nearest.
 pub(crate) fn unknown(key: &str, word: &At<String>, known: &[&'static str], faults: &mut Faults) {
     let all: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
     let said =
@@ -350,7 +355,7 @@ pub(crate) fn unknown(key: &str, word: &At<String>, known: &[&'static str], faul
     faults.add_with(&word.span(), said, nearest(word.get_ref(), known.iter().copied()));
 }
 
-/// Refuses the keys that are not known. Were there any?
+/// Adds a fault for each unknown key. Returns true if there was one.
 fn refuse_strange_keys(
     title: &'static str,
     table: &DeTable,
@@ -377,7 +382,7 @@ fn refuse_strange_keys(
     strange
 }
 
-/// How a section is written, judged by the brackets of its title.
+/// Describes how a section is written, from the brackets of its title.
 fn wanted(title: &str) -> String {
     if title.starts_with("[[") {
         format!("a list of tables, {title}")
@@ -386,7 +391,7 @@ fn wanted(title: &str) -> String {
     }
 }
 
-/// What a value is, with its article.
+/// Returns the type of a value, with its article.
 fn describe(value: &DeValue) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
