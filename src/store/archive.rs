@@ -111,7 +111,7 @@ impl Mailbox<'_> {
     }
 }
 
-/// Returns true if enough messages were read to archive some.
+/// Returns true if at least [`FULL`] messages were read.
 pub(super) fn is_full(entries: &[Value]) -> bool {
     read(entries) >= FULL
 }

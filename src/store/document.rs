@@ -169,7 +169,7 @@ pub(super) struct Found<T> {
 
 /// Reads until the file parses or the retries are used up; `None` if it does not exist. A file of
 /// [`Kept::ForThisBoot`] is always written whole, so one that does not parse was torn by a power
-/// cut after its rename and counts as missing.
+/// cut after its rename; it is copied into the quarantine and counts as missing.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the file does not parse and no remembered content can replace it.
@@ -304,7 +304,7 @@ pub(super) fn change_held<T>(
     Ok(last.expect("a change that succeeds has run `edit`"))
 }
 
-/// The body of [`change_held`], compiled once for all types.
+/// The body of [`change_held`]; not generic, so that it is compiled only once.
 fn change_value(
     place: &Place,
     held: &Held,
@@ -321,7 +321,7 @@ fn change_value(
         if before.as_deref() == Some(after.as_slice()) {
             return Ok(());
         }
-        // Compares bytes, because Claude Code rewrites the team file in place and without a lock.
+        // Compare bytes, because Claude Code rewrites the team file in place and without a lock.
         let unchanged = || match place.shared {
             Shared::WithOthers => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
             Shared::AmongUs => true,
@@ -381,7 +381,7 @@ pub(super) fn publish(
     };
     let bytes_only = if sync == Sync::Entry { Sync::Bytes } else { sync };
     let published = fs::replace_if(&place.path, after, bytes_only, check)?;
-    // Releases the lock before waiting for the disk once more.
+    // Release the lock before waiting for the disk once more.
     kept_out.transpose().map(drop)?;
     if !published {
         return if is_ours {

@@ -19,7 +19,7 @@ impl Mailbox<'_> {
     /// Returns the ids of delivered messages, oldest first.
     pub(super) fn handed(&self) -> Result<Vec<String>, StoreError> {
         let bytes = fs::read(&self.team.layout.handed(&self.owner), MAX_FILE)?.unwrap_or_default();
-        // Skips a line torn by a crash: its messages were never reported as acknowledged.
+        // A line torn by a crash is skipped: its messages were never reported as acknowledged.
         let batches =
             bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
         Ok(batches.flat_map(|ids: Vec<String>| ids).collect())

@@ -8,7 +8,6 @@ use crate::model::topic::Topic;
 /// Prefix of the names of question files. No id of another request starts with it.
 pub(super) const QUESTION: &str = "asked.";
 
-/// The paths of one team.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     root: PathBuf,
@@ -33,7 +32,6 @@ impl Layout {
         root.join("phalanx").join("profiles")
     }
 
-    /// The user's own hooks.
     pub(super) fn hooks(root: &Path) -> PathBuf {
         root.join("phalanx").join("hooks.toml")
     }
@@ -43,7 +41,6 @@ impl Layout {
         root.join("settings.json")
     }
 
-    /// The user's agent files.
     pub(super) fn agents(root: &Path) -> PathBuf {
         root.join("agents")
     }

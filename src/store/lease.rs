@@ -22,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(200);
 pub(crate) struct LeadRecord {
     pub(crate) format: u32,
     pub(crate) process: ProcessId,
-    /// The boot in which `process` is valid.
+    /// Kernel boot id; `process` is valid only in that boot.
     pub(crate) boot_id: String,
     pub(crate) host: String,
     pub(crate) since: Timestamp,

@@ -31,7 +31,7 @@ pub(crate) enum Left {
     Spec { incarnation: Incarnation, age: Duration },
     /// A copy of an unreadable file.
     Quarantined,
-    /// A directory that other users can enter.
+    /// A directory that other users can enter; `mode` is its permission bits.
     Open { mode: u32 },
     /// A path that is owned by another user, or a symbolic link, in place of phalanx's directory.
     NotOurs { uid: u32, is_link: bool },
@@ -83,7 +83,7 @@ impl TeamStore {
         Ok(found)
     }
 
-    /// Removes stale locks. A killed process does not release its locks, and the next one would
+    /// Removes stale locks. A killed process does not release its locks, and the next writer would
     /// have to wait for them.
     pub(crate) fn free_stale_locks(&self) -> Result<(), StoreError> {
         self.stale_locks()?.iter().try_for_each(|lock| self.clear(lock).map(drop))
@@ -103,8 +103,8 @@ impl TeamStore {
         Ok(found)
     }
 
-    /// Removes a leftover if nothing is lost. Returns true if it did; leaves a path that is in use
-    /// again.
+    /// Removes or repairs a leftover if that loses no data. Returns true if it did; leaves a path
+    /// that is in use again.
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
         match &leftover.left {
             Left::Lock { .. } => self.free_lock(&leftover.path),

@@ -17,7 +17,6 @@ use crate::model::id::MemberName;
 use crate::model::wire::{self, Object};
 use crate::sys::{failpoint, fs};
 
-/// The mailbox of one member.
 pub(crate) struct Mailbox<'a> {
     pub(super) team: &'a TeamStore,
     pub(super) owner: MemberName,
@@ -52,7 +51,7 @@ impl Mailbox<'_> {
         Ok(fs::create_new(&self.place().path, b"[]")?)
     }
 
-    /// Creates the mailbox with this message, or empty, without syncing it;
+    /// Creates the mailbox, with `first` in it if given, without syncing it;
     /// [`TeamStore::persist_boxes`] does that. Returns false if it exists already, and leaves it
     /// unchanged.
     ///
@@ -166,7 +165,7 @@ impl Mailbox<'_> {
         if is_left { self.tidy(&place, &held, self.is_read_by_us()?) } else { Ok(()) }
     }
 
-    /// Like [`Mailbox::acknowledge`], but marks the mailbox in any case. For an owner that is not
+    /// Like [`Mailbox::acknowledge`], but marks the mailbox in any case; for an owner that is not
     /// running.
     pub(crate) fn mark_read(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         self.settle(ids, true)

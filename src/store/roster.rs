@@ -75,9 +75,9 @@ impl TeamStore {
         Ok(TeamFile { identity: Some(read.identity), file, is_remembered })
     }
 
-    /// Copies a whole team file that another program wrote, unless it has changed since. Returns
-    /// true if it did. Takes no lock, so that a process that is stopped here blocks no other; a
-    /// change in between is seen at the next check.
+    /// Saves a whole team file that another program wrote as phalanx's copy, unless the file has
+    /// changed since. Returns true if it did. Takes no lock, so that a process that is stopped here
+    /// blocks no other; a change in between is seen at the next check.
     pub(crate) fn remember_team_file(&self, seen: &TeamFile) -> Result<bool, StoreError> {
         let Some(file) = seen.file.clone() else { return Ok(false) };
         Ok(self.team_file_identity()? == seen.identity
@@ -179,17 +179,14 @@ impl Roster<'_> {
         members.len() < before
     }
 
-    /// Sets the process that leads the team.
     pub(crate) fn set_lead(&mut self, lead: &LeadProcess) {
         wire::put(self.file, "leadProcess", lead.to_object());
     }
 
-    /// Removes the process that leads the team.
     pub(crate) fn drop_lead(&mut self) {
         self.file.shift_remove("leadProcess");
     }
 
-    /// Returns true if the pane is marked as hidden.
     pub(crate) fn is_hidden(&self, pane: &str) -> bool {
         wire::texts(self.file, HIDDEN).iter().any(|id| id == pane)
     }

@@ -65,7 +65,7 @@ impl Ending {
 }
 
 impl TeamStore {
-    /// Reads the board without a lock.
+    /// Reads the board without a lock, so it may already be outdated when it is returned.
     pub(crate) fn board(&self) -> Result<Board, StoreError> {
         let mut board = Board::default();
         for (id, found) in self.read_tasks(&self.task_ids()?) {
@@ -428,7 +428,6 @@ fn may_end(task: &Task, who: &MemberName, ending: Ending) -> Result<(), StoreErr
     may_become(task, ending.state())
 }
 
-/// Checks that the task has no open blockers.
 fn must_be_free(board: &Board, task: &Task) -> Result<(), StoreError> {
     match board.open_blockers(task) {
         by if by.is_empty() => Ok(()),

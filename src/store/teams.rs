@@ -30,7 +30,6 @@ pub(crate) struct Store {
     root: PathBuf,
 }
 
-/// The files of one team.
 #[derive(Debug, Clone)]
 pub(crate) struct TeamStore {
     pub(super) root: PathBuf,
@@ -365,7 +364,7 @@ impl TeamStore {
         self.watch_dirs(&[self.layout.members()], all(on_change))
     }
 
-    /// `on_change` returns true if the change was relevant.
+    /// `on_change` returns true if the change was relevant to the caller.
     fn watch_dirs(
         &self,
         dirs: &[PathBuf],
@@ -396,17 +395,14 @@ impl TeamStore {
         self.layout.team_file()
     }
 
-    /// Returns the path of a member's record.
     pub(crate) fn member_file(&self, name: &MemberName) -> PathBuf {
         self.layout.member(name)
     }
 
-    /// Returns the path of a member's mailbox.
     pub(crate) fn inbox_file(&self, name: &MemberName) -> PathBuf {
         self.layout.inbox(name)
     }
 
-    /// Returns the path of the journal.
     pub(crate) fn journal_file(&self) -> PathBuf {
         self.layout.journal()
     }

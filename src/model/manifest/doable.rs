@@ -6,7 +6,6 @@ use crate::model::order::ability;
 use crate::model::sheet::{Faults, nearest};
 use crate::model::waiting::Ability;
 
-/// Adds a fault for each task that no member can do.
 pub(super) fn check(draft: &Draft, faults: &mut Faults) {
     for task in &draft.tasks {
         match &task.spec.owner {

@@ -163,12 +163,12 @@ pub(crate) struct Defaults {
 pub(crate) struct MemberSpec {
     pub(crate) name: String,
     pub(crate) role: Option<String>,
-    /// The member's own profile, else `shell` if it has a `run`, else the default. The profile need
-    /// not exist.
+    /// The member's own profile, else `shell` if it has a `run`, else the default. Its existence is
+    /// not checked here.
     pub(crate) profile: String,
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<Mode>,
-    /// Excludes `prompt_file`.
+    /// Never set together with `prompt_file`.
     pub(crate) prompt: Option<String>,
     pub(crate) prompt_file: Option<String>,
     pub(crate) cwd: String,

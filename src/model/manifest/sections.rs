@@ -345,7 +345,6 @@ fn read_seconds(section: &Section, key: &str, default: u64, faults: &mut Faults)
         .map_or(default, |seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
 }
 
-/// Adds faults for keys that exclude each other.
 fn refuse_contradictions(section: &Section, faults: &mut Faults) {
     if let (Some(_), Some(file)) = (section.value("prompt"), section.value("prompt_file")) {
         faults.add(&file.span(), "[[member]] has both `prompt` and `prompt_file`");

@@ -78,7 +78,7 @@ pub(crate) fn document(settings: &Settings) -> Table {
 /// Returns a document that sets one key. A value that is not TOML is taken as a string.
 ///
 /// # Errors
-/// The key is not a dotted key as in a manifest, with other names than bare words in quotes.
+/// A message for the user if `key` is not a dotted TOML key.
 pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
     let path = path(key)?;
     let parsed: Option<Table> = toml::from_str(&format!("value = {value}")).ok();
@@ -95,7 +95,7 @@ pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
 /// Splits a dotted key into its steps. A key that does not start with a section is in `[team]`.
 ///
 /// # Errors
-/// The key is not a dotted key.
+/// A message for the user if `key` is not a dotted TOML key.
 pub(crate) fn path(key: &str) -> Result<Vec<String>, String> {
     let problem = || format!("`{}` is not a key", key.escape_debug());
     let parsed: Table = toml::from_str(&format!("{key} = 0")).map_err(|_| problem())?;
@@ -283,8 +283,8 @@ fn tools(tools: &Tools) -> Table {
     table
 }
 
-/// Returns a hook as a table; `None` for a hook that is not from a manifest, which always has a
-/// program with arguments.
+/// Returns a hook as a table. A hook of a manifest always runs a program; returns `None` for any
+/// other kind.
 fn hook(hook: &Hook) -> Option<Value> {
     let Words::Program(run) = &hook.run else { return None };
     let mut table = lists([("run", run.clone())]);

@@ -9,7 +9,7 @@ const RESERVED: [&str; 4] = ["team-lead", "lead", "system", "user"];
 /// Checks a name that phalanx creates: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`.
 ///
 /// # Errors
-/// The rest of a sentence that starts with the name.
+/// A message that continues a sentence starting with the name, if the name breaks the rule.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let rule =
         "use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";

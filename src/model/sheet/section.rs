@@ -56,7 +56,6 @@ impl<'t> Section<'t> {
         Some(Section { title, span, table: Some(table), strange })
     }
 
-    /// Opens the root table.
     pub(crate) fn root(
         title: &'static str,
         table: &'t DeTable<'t>,
@@ -103,12 +102,10 @@ impl<'t> Section<'t> {
         array.iter().filter_map(|entry| Section::open(title, entry, known, faults)).collect()
     }
 
-    /// Returns an absent table.
     pub(crate) fn absent(title: &'static str) -> Section<'t> {
         Section { title, span: 0..0, table: None, strange: false }
     }
 
-    /// Returns the value of a key.
     pub(crate) fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.table?.get(key)
     }
@@ -153,7 +150,6 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// Reads any string.
     pub(crate) fn text(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
         let value = self.value(key)?;
         match value.get_ref() {
@@ -206,7 +202,6 @@ impl<'t> Section<'t> {
         None
     }
 
-    /// Reads `true` or `false`.
     pub(crate) fn flag(&self, key: &str, faults: &mut Faults) -> Option<bool> {
         let value = self.value(key)?;
         match value.get_ref() {

@@ -36,7 +36,6 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    /// Returns the corresponding state.
     pub(crate) fn state(self) -> TaskState {
         match self {
             Status::Pending => TaskState::Pending,
@@ -426,7 +425,6 @@ fn reopen(task: &mut Task) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes a task in progress pending again.
 fn go_back(task: &mut Task) -> Result<(), StoreError> {
     transition(task, TaskState::Pending)?;
     task.extra.released += 1;

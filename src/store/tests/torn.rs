@@ -26,7 +26,7 @@ fn reader_waits_for_an_interrupted_writer() {
         fs::write_atomic(&path, &whole.as_bytes()[..part]).expect("write");
         thread::scope(|scope| {
             let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
-            // The pause of the writer.
+            // Simulates the writer's pause.
             clock::sleep(Duration::from_millis(300));
             fs::write_atomic(&path, whole.as_bytes()).expect("write");
             assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
@@ -121,7 +121,7 @@ fn reader_waits_between_overwrite_and_truncation() {
     fs::write_atomic(&file, format!("{whole}\n  }}\n}}").as_bytes()).expect("write");
     thread::scope(|scope| {
         let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
-        // The pause of the writer.
+        // Simulates the writer's pause.
         clock::sleep(Duration::from_millis(200));
         fs::write_atomic(&file, whole.as_bytes()).expect("write");
         assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
