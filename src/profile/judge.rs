@@ -1,72 +1,78 @@
-//! What a screen shows, judged by a profile's rules, with the reason. Pure: the screen is data.
+//! Judges a screen by the rules of a profile, with evidence. Pure: a screen is passed as a
+//! [`Look`].
 
 use serde::Serialize;
 
 use super::rule::{Area, Pattern, Progress, Rule, ScreenState};
 use super::{ComposerRule, Profile};
 
-/// The longest evidence, characters.
+/// Maximum length of the evidence in characters.
 const EVIDENCE: usize = 200;
 
-/// A screen at one moment.
+/// Snapshot of a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// Plain text, without trailing blanks, one for each row of the screen.
+    /// Plain text of each row, without trailing blanks.
     pub(crate) rows: Vec<String>,
-    /// For each row, whether the terminal broke the row above there: the program wrote one line. Absent: it did not.
+    /// For each row, true if the terminal wrapped the row above into it, so that both are one line
+    /// of the program. A missing entry counts as false.
     pub(crate) goes_on: Vec<bool>,
-    /// Row and column, from 0.
+    /// Row and column, counted from 0.
     pub(crate) cursor: (u16, u16),
-    /// The terminal shows its cursor, or the program has drawn one of its own: it may draw none without the focus.
+    /// True if the terminal shows its cursor, or the program draws one of its own. Some programs
+    /// draw no cursor without the focus.
     pub(crate) cursor_shown: bool,
-    /// For each row, the column from which on all that is drawn is faint, but for a cursor; absent: nothing is.
+    /// For each row, the column from which all drawn text is faint, apart from a cursor. A missing
+    /// entry counts as `None`: the row does not end in faint text.
     pub(crate) faint_from: Vec<Option<u16>>,
-    /// The window's title.
+    /// Title of the window.
     pub(crate) title: String,
     pub(crate) progress: Progress,
-    /// The program uses the alternate screen.
+    /// True if the program uses the alternate screen.
     pub(crate) alternate: bool,
-    /// The program asks for bracketed pastes.
+    /// True if the program requests bracketed paste.
     pub(crate) bracketed_paste: bool,
-    /// How long nothing was drawn.
+    /// Time since the last output, in milliseconds.
     pub(crate) quiet_ms: u64,
 }
 
-/// What a screen shows, and how that is known.
+/// State of a program as derived from its screen, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) state: ScreenState,
-    /// The rule that decided; empty when none did.
+    /// Name of the rule that matched; empty if none did.
     pub(crate) rule: String,
-    /// The text that it found, on one line.
+    /// Text that the rule matched, on one line.
     pub(crate) evidence: String,
     pub(crate) composer: Composer,
-    /// What is asked, where the screen is in a dialog.
+    /// The question, if the screen shows a dialog.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<Asked>,
 }
 
-/// What a dialog asks, as far as its rule finds it.
+/// The question of a dialog, as far as its rule captures it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Asked {
-    /// The group `tool` of its patterns.
+    /// Text of the group `tool`.
     pub(crate) tool: Option<String>,
-    /// The group `text`, on one line, without the frames around it; without such a group the evidence.
+    /// Text of the group `text`, on one line and without frames; without such a group, the
+    /// evidence.
     pub(crate) text: String,
 }
 
-/// What stands in the line in which one types.
+/// Content of the composer, the input area of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Composer {
     Empty,
-    /// Somebody's text (MSG-11). Rows are joined by line breaks.
+    /// Contains typed text, which must not be merged with a message (MSG-11). Rows are separated by
+    /// line breaks.
     Holds(String),
-    /// It is not there, or cannot be told.
+    /// Not on the screen, or not readable.
     Unknown,
 }
 
-/// Judges a screen: the first rule that fits decides.
+/// Judges a screen; the first rule that matches decides.
 pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
@@ -85,7 +91,7 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
     };
     let asked =
         matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
-    // What is asked says more than all that was found around it.
+    // The question is more specific than all the text that the patterns match around it.
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
     Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
 }
@@ -96,7 +102,7 @@ fn asked(rule: &Rule, look: &Look, evidence: &str) -> Asked {
     Asked { tool, text }
 }
 
-/// On one line, without the lines that frames are drawn with.
+/// Joins the words into one line, without box-drawing and block characters.
 fn unframed(text: &str) -> String {
     let is_frame = |c: char| ('\u{2500}'..='\u{259f}').contains(&c);
     text.split(|c: char| c.is_whitespace() || is_frame(c))
@@ -105,7 +111,8 @@ fn unframed(text: &str) -> String {
         .join(" ")
 }
 
-/// On one line; a run of one character, as lines are drawn with, is cut to three.
+/// Joins the words into one line of limited length. Runs of one character, as in drawn lines, are
+/// cut to three.
 fn short(evidence: &str) -> String {
     let words = evidence.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut kept: Vec<char> = Vec::new();
@@ -118,7 +125,7 @@ fn short(evidence: &str) -> String {
 }
 
 impl Look {
-    /// Of a screen that nothing is known of but its text.
+    /// Creates a snapshot from text only; everything else has its default.
     pub(crate) fn of_text(text: &str) -> Look {
         let rows: Vec<String> = text.lines().map(|row| row.trim_end().to_owned()).collect();
         Look {
@@ -135,7 +142,7 @@ impl Look {
         }
     }
 
-    /// The text that a rule looks at.
+    /// Returns the text of an area. Empty rows at the end of the screen do not count.
     pub(super) fn area(&self, area: Area) -> String {
         let end =
             self.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
@@ -149,7 +156,7 @@ impl Look {
         }
     }
 
-    /// Whether all that is drawn in the row from the column on is faint.
+    /// Returns true if all text drawn in the row from this column on is faint.
     fn is_faint(&self, row: usize, column: usize) -> bool {
         let from = self.faint_from.get(row).copied().flatten();
         from.is_some_and(|from| usize::from(from) <= column)
@@ -160,7 +167,8 @@ impl Look {
     }
 }
 
-/// The last rows above the composer that hold more than frames, at most so many.
+/// Returns the last rows above the composer that contain more than frames, at most `most`. Without
+/// a composer, these are the last rows of the screen.
 pub(crate) fn last_words(profile: &Profile, look: &Look, most: usize) -> Vec<String> {
     let composer = profile.composer.as_ref().and_then(|how| first_row(how, look));
     let above = &look.rows[..composer.unwrap_or(look.rows.len())];
@@ -175,7 +183,7 @@ pub(crate) fn last_words(profile: &Profile, look: &Look, most: usize) -> Vec<Str
     rows
 }
 
-/// The composer's first row.
+/// Returns the first row of the composer.
 fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
     let is_first = |at: usize| {
         let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
@@ -183,12 +191,13 @@ fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
             && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
     };
     let last = (0..look.rows.len()).rev().find(|at| is_first(*at))?;
-    // The rest of a long text may look like a composer by itself, even like an empty one.
+    // The continuation of a wrapped line can match as a composer too, even as an empty one. The row
+    // where the line starts then counts.
     let start = (0..=last).rev().find(|at| !look.goes_on(*at)).filter(|at| is_first(*at));
     Some(start.unwrap_or(last))
 }
 
-/// Reads the composer: its first row, and what follows up to its end.
+/// Reads the content of the composer.
 fn composer(how: &ComposerRule, look: &Look) -> Composer {
     let Some(first) = first_row(how, look) else { return Composer::Unknown };
     let broken = (first + 1..look.rows.len()).take_while(|at| look.goes_on(*at)).count();
@@ -206,7 +215,8 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
         lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
     let mut filled = lines.iter().filter(|(_, _, text)| !text.is_empty()).peekable();
     let Some((row, column, _)) = filled.peek() else { return Composer::Empty };
-    // A cursor behind the text has written it; before it, the program may have drawn it there by itself.
+    // Typing leaves the cursor after the text. If it is before the text, the program may have drawn
+    // the text itself.
     let before = usize::from(look.cursor.0) == *row && usize::from(look.cursor.1) <= *column;
     let placeholder =
         before && how.placeholder.as_ref().is_some_and(|pattern| pattern.find(&text).is_some());
@@ -218,7 +228,8 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
     }
 }
 
-/// A row, the column at which its text begins, and the text; all of it is text in the rest of a broken line.
+/// Returns the row, the column at which its text begins, and the text. In the continuation of a
+/// wrapped line, the whole row is text.
 fn written<'l>(
     how: &ComposerRule,
     look: &'l Look,

@@ -1,5 +1,5 @@
-//! How a given program is started, fed and read: data, not behaviour. Knows nothing of backends or of how a process
-//! is started.
+//! Program profiles: how phalanx starts a program, types into it and reads its screen. A profile is
+//! data read from TOML; it is independent of the backend that runs the program.
 
 mod judge;
 mod read;
@@ -22,50 +22,51 @@ pub(crate) use rule::{Pattern, Rule, ScreenState};
 pub(crate) use screen::Screen;
 pub(crate) use words::{Group, Names, Values, fill};
 
-/// A program that phalanx can have as a teammate. Read from a sheet (docs/profiles.md has every key).
+/// A program that can run as a teammate. docs/profiles.md describes every key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Profile {
     pub(crate) name: String,
-    /// One line for people.
+    /// One line of description.
     pub(crate) about: String,
-    /// The version of the program whose screens the rules were taken from; none: from its documentation.
+    /// Version of the program from whose screens the rules were recorded. `None`: the rules are
+    /// from its documentation.
     pub(crate) seen: Option<String>,
     pub(crate) runs: Runs,
-    /// Whether it can be written to: it reads its mailbox, or its wrapper does. One that cannot is ended without
-    /// being asked (MSG-16).
+    /// True if messages can be sent to the program: it reads its mailbox, or its wrapper does. Any
+    /// other program is terminated without a shutdown request (MSG-16).
     pub(crate) reads_mail: bool,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) launch: Launch,
     pub(crate) ready: Ready,
     pub(crate) keys: Keys,
     pub(crate) paste: Paste,
-    /// How the line is found in which one types; none: it cannot be told what stands there.
+    /// Finds the input area. `None`: its content cannot be determined.
     pub(crate) composer: Option<ComposerRule>,
-    /// The keys that answer a dialog, by the rule that finds it. They are typed only after somebody has decided, and only
-    /// while what was decided upon is still on the screen (PM-01).
+    /// Keys that answer a dialog, by the name of the rule that matches it. They are typed only
+    /// after a decision, and only while the screen still shows the question that was decided
+    /// (PM-01).
     pub(crate) answers: BTreeMap<String, Answer>,
-    /// Who answers when it is asked to end.
     pub(crate) shutdown: ShutdownPolicy,
-    /// In the order of the file; the first that fits decides.
+    /// In file order; the first match decides.
     pub(crate) rules: Vec<Rule>,
 }
 
-/// What stands between the pane and the program.
+/// The process that runs in the pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Runs {
-    /// Nothing: it has the pane's terminal.
+    /// The program itself, on the terminal of the pane.
     Native,
-    /// Our wrapper: the program has a terminal of its own, and is watched and fed.
+    /// The wrapper, which runs the program on a pty of its own, reads its screen and types into it.
     Wrapped,
 }
 
 impl Runs {
-    /// As it is written in a profile.
+    /// All variants with their spelling in a profile.
     pub(crate) const ALL: [(&'static str, Runs); 2] =
         [("native", Runs::Native), ("wrapped", Runs::Wrapped)];
 
-    /// As it is written in a profile.
+    /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Runs::Native => "native",
@@ -74,60 +75,66 @@ impl Runs {
     }
 }
 
-/// What a program can be made to report by itself.
+/// An event that a program can report by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Hook {
     TurnEnd,
+    /// The program asks for permission to use a tool.
     Permission,
 }
 
 impl Hook {
-    /// As they are written in a profile.
+    /// All variants with their spelling in a profile.
     pub(crate) const ALL: [(&'static str, Hook); 2] =
         [("turn-end", Hook::TurnEnd), ("permission", Hook::Permission)];
 }
 
-/// How it is started.
+/// Command lines and environment of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Launch {
+    /// Template of the command line.
     pub(crate) argv: Vec<Group>,
     pub(crate) prompt: Prompt,
     pub(crate) brief: Brief,
-    /// The words for `{mode}`; a mode that is not here cannot be asked for (PM-06).
+    /// Words for `{mode}`, by permission mode. A mode that is not listed is refused (PM-06).
     pub(crate) modes: BTreeMap<&'static str, Vec<String>>,
-    /// The words for `{plan}`.
+    /// Words for `{plan}`.
     pub(crate) plan: Vec<String>,
-    /// The whole command line that goes on with the session `{resume}`; empty: it cannot.
+    /// Complete command line that continues the session `{resume}`. Empty: the program cannot
+    /// resume.
     pub(crate) resume: Vec<Group>,
-    /// The whole command line for one question without a terminal; empty: it cannot.
+    /// Complete command line that answers one question without a terminal. Empty: the program has
+    /// no such form.
     pub(crate) once: Vec<Group>,
-    /// Tools that it keeps whatever a list of allowed ones says: it could not work in a team without them.
+    /// Tools that stay available when the allowed tools are listed, because the program needs them
+    /// to work in a team.
     pub(crate) keep_tools: Vec<String>,
-    /// Variables it gets. One whose value is absent is not there at all, not even inherited.
+    /// Variables to set. A variable whose value is absent is removed, even if it would be
+    /// inherited.
     pub(crate) env: BTreeMap<String, Group>,
-    /// Which of the caller's variables go on: names, or beginnings followed by `*`; empty: all.
+    /// Variables of the caller that are passed on: names, or prefixes followed by `*`. Empty: all.
     pub(crate) allow: Vec<String>,
 }
 
-/// How the first prompt goes in.
+/// The way in which the program gets its first prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Prompt {
-    /// It reads it from its mailbox.
+    /// The program reads it from its mailbox.
     Mailbox,
-    /// On its command line, as `{prompt}`.
+    /// On the command line, as `{prompt}`.
     Argv,
-    /// The wrapper types it from the mailbox.
+    /// The wrapper reads it from the mailbox and types it.
     Typed,
 }
 
 impl Prompt {
-    /// As they are written in a profile.
+    /// All variants with their spelling in a profile.
     pub(crate) const ALL: [(&'static str, Prompt); 3] =
         [("mailbox", Prompt::Mailbox), ("argv", Prompt::Argv), ("typed", Prompt::Typed)];
 
-    /// As it is written in a profile.
+    /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Prompt::Mailbox => "mailbox",
@@ -137,24 +144,25 @@ impl Prompt {
     }
 }
 
-/// How it is told of its team (`ops::brief`).
+/// The way in which the program gets the description of its team (`ops::brief`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Brief {
-    /// On its command line, as `{brief}`.
+    /// On the command line, as `{brief}`.
     Argv,
-    /// Before its first prompt, in the same message; a message by itself where there is no prompt.
+    /// Before the first prompt in the same message, or as a message of its own if there is no
+    /// prompt.
     FirstMessage,
-    /// It knows by itself, or is no agent.
+    /// Not at all: the program has its own team instructions, or is not an agent.
     None,
 }
 
 impl Brief {
-    /// As it is written in a profile.
+    /// All variants with their spelling in a profile.
     pub(crate) const ALL: [(&'static str, Brief); 3] =
         [("argv", Brief::Argv), ("first-message", Brief::FirstMessage), ("none", Brief::None)];
 
-    /// As it is written in a profile; none for [`Brief::None`].
+    /// Returns the spelling in a profile; `None` for [`Brief::None`].
     pub(crate) fn way(self) -> Option<&'static str> {
         match self {
             Brief::Argv => Some("argv"),
@@ -164,91 +172,97 @@ impl Brief {
     }
 }
 
-/// How a spawner knows that the program is up.
+/// The condition under which a started program counts as ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ready {
-    /// It says so itself, in its record (ID-03).
+    /// The program has found its mailbox and set `ready_at` in its record (ID-03).
     Hello,
-    /// It is still there so many milliseconds after its start (SP-09).
+    /// The program still runs `ms` milliseconds after its start (SP-09).
     Settled { ms: u64 },
-    /// Its process runs: it has no readiness of its own. A process that exited with 0 counts as well.
+    /// The process runs, or has exited with status 0.
     Running,
-    /// It was started, however it ends: its launcher reports that.
+    /// The process was started, even if it has failed since: the launcher reports how it ended.
     Begun,
-    /// Its wrapper says so in its record, once a rule finds the screen ready or idle (PM-02).
+    /// A rule has found the screen ready or idle; the wrapper then sets `ready_at` in the record
+    /// (PM-02).
     Screen,
 }
 
-/// What is typed for what.
+/// Keys that control the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Keys {
-    /// Sends what was typed.
+    /// Submits the typed text.
     pub(crate) submit: String,
-    /// Breaks off the turn that is under way.
+    /// Interrupts the current turn.
     pub(crate) interrupt: Option<String>,
-    /// Ends the program; each is typed by itself.
+    /// Ends the program; each entry is typed separately.
     pub(crate) quit: Vec<String>,
 }
 
-/// Who answers for a wrapped program that is asked to end.
+/// The party that answers a shutdown request to a wrapped program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ShutdownPolicy {
-    /// Its wrapper, by what the screen shows: yes at rest, no at work.
+    /// The wrapper, by the state of the screen: it approves if the program is idle, and rejects if
+    /// it is working.
     Auto,
-    /// The agent: it is asked in a turn, and answers by a command.
+    /// The agent: it gets the request as a turn and answers with a command.
     Ask,
 }
 
 impl ShutdownPolicy {
-    /// As they are written in a profile.
+    /// All variants with their spelling in a profile.
     pub(crate) const ALL: [(&'static str, ShutdownPolicy); 2] =
         [("auto", ShutdownPolicy::Auto), ("ask", ShutdownPolicy::Ask)];
 }
 
-/// What is typed into a dialog.
+/// Keys that answer a dialog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Answer {
-    /// Yes, this once.
+    /// Allows this one request.
     pub(crate) allow: String,
-    /// No.
+    /// Denies the request.
     pub(crate) deny: String,
 }
 
-/// How text is put in.
+/// The way in which text is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Paste {
-    /// As a bracketed paste, while the program asks for such.
+    /// Use bracketed paste while the program requests it.
     pub(crate) bracketed: bool,
-    /// Pause between keys that are not pasted, so that the program does not take them for a paste; milliseconds.
+    /// Delay in milliseconds between keys that are not pasted, so that the program does not
+    /// interpret them as a paste.
     pub(crate) gap_ms: u64,
-    /// Pause before the submit key, so that the program has digested the text; milliseconds.
+    /// Delay in milliseconds before the submit key, so that the program has processed the text.
     pub(crate) settle_ms: u64,
-    /// A longer text goes into a file, and the program gets a pointer; bytes.
+    /// Maximum length of a typed text in bytes. A longer text goes into a file, and a pointer to
+    /// the file is typed.
     pub(crate) most_bytes: usize,
 }
 
-/// How the line is found in which one types.
+/// Patterns that find the composer, the input area of the program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ComposerRule {
-    /// Its first row; the group `text` is what was typed. The last row that fits is taken.
+    /// Its first row; the group `text` is the typed text. The last matching row counts.
     pub(crate) line: Pattern,
-    /// What the row above it must be.
+    /// Must match the row above.
     pub(crate) above: Option<Pattern>,
-    /// The first row below that is no longer part of it; else the text is that one row.
+    /// The first row below that no longer belongs to it. `None`: the composer is one line.
     pub(crate) until: Option<Pattern>,
-    /// A text that the program itself draws there; counts while the cursor stands before it.
+    /// Text that the program draws in an empty composer. It is ignored only while the cursor is
+    /// before it, because a person can type the same text (MSG-11).
     pub(crate) placeholder: Option<Pattern>,
-    /// What stands faint behind the cursor there is the program's own, a suggestion of what could be typed.
+    /// Faint text after the cursor is a suggestion that the program draws, not typed text.
     pub(crate) ghost: bool,
-    /// It is the last thing on the screen: what has anything below it is what was typed before.
+    /// The composer is the last thing on the screen; a match with other rows below it is earlier
+    /// input.
     pub(crate) last: bool,
 }
 
 pub(crate) use crate::model::order::{SHELL, WORKER};
 
-/// The built-in profiles: name and sheet.
+/// Names and TOML texts of the built-in profiles.
 const BUILTIN: [(&str, &str); 7] = [
     ("claude", include_str!("builtin/claude.toml")),
     ("codex", include_str!("builtin/codex.toml")),
@@ -259,47 +273,48 @@ const BUILTIN: [(&str, &str); 7] = [
     (WORKER, include_str!("builtin/worker.toml")),
 ];
 
-/// The names of the built-in profiles.
 pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// The sheet of the built-in profile of this name.
+/// Returns the TOML text of a built-in profile.
 pub(crate) fn builtin_sheet(name: &str) -> Option<&'static str> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, sheet)| *sheet)
 }
 
-/// The built-in profile of this name.
 pub(crate) fn builtin(name: &str) -> Option<Profile> {
     let sheet = builtin_sheet(name)?;
     Some(Profile::parse(name, sheet).expect("every built-in sheet is read by a test"))
 }
 
 impl Profile {
-    /// Reads a profile. Of several faults the first in the text is reported.
+    /// Parses a profile.
     ///
     /// # Errors
-    /// What is wrong, with line and column.
+    /// The first error in the text, with line and column, if the TOML is invalid, or a key is
+    /// unknown, missing or has an invalid value.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, SheetError> {
         read::read(name, text)
     }
 
-    /// Whether a command line has to be given for it.
+    /// Returns true if the caller has to give the command line.
     pub(crate) fn needs_command(&self) -> bool {
         self.takes(Names::Command)
     }
 
-    /// Whether its command line has a place for this.
+    /// Returns true if the command line contains this placeholder.
     pub(crate) fn takes(&self, wanted: Names) -> bool {
         self.launch.argv.iter().any(|group| group.names().any(|name| name == wanted))
     }
 
-    /// Whether its program is a member by itself, with nothing of ours beside it.
+    /// Returns true if the program takes part in the team by itself: it is not wrapped, reads its
+    /// mailbox, and its command line does not run phalanx.
     pub(crate) fn is_native_member(&self) -> bool {
         self.runs == Runs::Native && self.reads_mail && !self.takes(Names::Phalanx)
     }
 
-    /// Returns the model that a command line names in the way of this profile: `--model M`, `--model=M`.
+    /// Returns the model that `command` selects with the flag of this profile, as `--model M` or
+    /// `--model=M`.
     pub(crate) fn model_in(&self, command: &[String]) -> Option<String> {
         const VALUE: &str = "\0";
         let values = Values::from([(Names::Model, vec![VALUE.to_owned()])]);
@@ -316,8 +331,9 @@ impl Profile {
         })
     }
 
-    /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail; a command
-    /// line of one's own as it is. None if it has no such form.
+    /// Returns the profile for a one-shot run: the one-shot command line with the prompt, without
+    /// wrapper and mail. A command line given by the caller is its own one-shot form. `None` if the
+    /// program has no such form.
     pub(crate) fn once(self) -> Option<Profile> {
         let argv = match self.launch.once.is_empty() {
             true if self.needs_command() => self.launch.argv.clone(),
@@ -328,12 +344,13 @@ impl Profile {
         Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })
     }
 
-    /// After these times without anything drawn its rules can say something else, milliseconds.
+    /// Returns the times in milliseconds without output at which the result of the rules can
+    /// change.
     pub(crate) fn quiet_times(&self) -> impl Iterator<Item = u64> {
         self.rules.iter().filter_map(|rule| rule.quiet_ms)
     }
 
-    /// The words for a mode; none when this program has no such mode.
+    /// Returns the words for a mode, or `None` if the program has no such mode.
     pub(crate) fn mode_words(&self, mode: Mode) -> Option<&[String]> {
         self.launch.modes.get(mode.as_str()).map(Vec::as_slice)
     }

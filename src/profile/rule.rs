@@ -1,4 +1,4 @@
-//! The rules by which a screen is read: where to look, for what, and what it means. Knows no program.
+//! Rules that map the content of a screen to the state of the program.
 
 use std::fmt;
 
@@ -7,21 +7,22 @@ use serde::{Serialize, Serializer};
 
 use super::judge::Look;
 
-/// The longest pattern, bytes.
+/// Maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
-/// The most memory a compiled pattern may take, bytes.
+/// Maximum memory of a compiled pattern in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// A regular expression that remembers how it was written. Matching takes time linear in the text; size and text are
-/// bounded.
+/// A regular expression. Matching takes time linear in the text; the pattern's length and memory
+/// are bounded, since profiles are written by users.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern(Regex);
 
 impl Pattern {
-    /// Compiles a pattern: `^` and `$` are the ends of a row.
+    /// Compiles a pattern; `^` and `$` match the ends of a row.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// A one-line description, as the end of a sentence, if the pattern is too long, is invalid, or
+    /// needs too much memory.
     pub(crate) fn new(text: &str) -> Result<Pattern, String> {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
@@ -34,23 +35,22 @@ impl Pattern {
         })
     }
 
-    /// Where and what it finds first.
+    /// Returns the text of the first match.
     pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.0.find(text).map(|found| found.as_str())
     }
 
-    /// What the group `text` finds in a row, with the byte at which it begins.
+    /// Returns the match of the group `text` in a row, with its byte offset.
     pub(super) fn text<'t>(&self, row: &'t str) -> Option<(usize, &'t str)> {
         let found = self.0.captures(row)?.name("text")?;
         Some((found.start(), found.as_str()))
     }
 
-    /// Whether it has the group `text`.
+    /// Returns true if the pattern has the group `text`.
     pub(super) fn has_text(&self) -> bool {
         self.0.capture_names().any(|name| name == Some("text"))
     }
 
-    /// What a group finds.
     fn group<'t>(&self, name: &str, text: &'t str) -> Option<&'t str> {
         self.0.captures(text)?.name(name).map(|found| found.as_str())
     }
@@ -74,27 +74,27 @@ impl Serialize for Pattern {
     }
 }
 
-/// What a program is doing, as far as its screen tells.
+/// State of a program, as shown on its screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScreenState {
-    /// It takes input and has not been given any.
+    /// Accepts input, and has had none yet.
     Ready,
-    /// It takes input; its last turn is over.
+    /// Accepts input; its last turn has ended.
     Idle,
-    /// A turn is under way.
+    /// Runs a turn.
     Working,
-    /// It waits for something that no key of ours brings.
+    /// Waits for something that no key can provide; carries the reason.
     Blocked(String),
-    /// It asks its user something.
+    /// Asks its user a question; carries the name of the dialog.
     Dialog(String),
-    /// It has no account to work with (EN-05).
+    /// Is not logged in (EN-05).
     NeedsLogin,
-    /// No rule fits. Nothing may be typed.
+    /// No rule matches. Nothing may be typed.
     Unknown,
 }
 
 impl ScreenState {
-    /// Reads `idle`, `blocked:REASON`, `dialog:NAME` …; none for anything else.
+    /// Parses `ready`, `idle`, `working`, `needs_login`, `blocked:REASON` or `dialog:NAME`.
     pub(crate) fn parse(word: &str) -> Option<ScreenState> {
         Some(match (word, word.split_once(':')) {
             ("ready", _) => ScreenState::Ready,
@@ -109,7 +109,7 @@ impl ScreenState {
         })
     }
 
-    /// Whether text may be typed: only where there is a composer.
+    /// Returns true if text may be typed, which requires a composer.
     pub(crate) fn takes_input(&self) -> bool {
         match self {
             ScreenState::Ready | ScreenState::Idle | ScreenState::Working => true,
@@ -141,14 +141,14 @@ impl Serialize for ScreenState {
     }
 }
 
-/// Lower-case words joined by hyphens.
+/// Returns true for lower-case words joined by hyphens, at most 40 bytes.
 fn is_word(word: &str) -> bool {
     !word.is_empty()
         && word.len() <= 40
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// What a program says of its progress (OSC 9;4).
+/// Progress that a program reports (OSC 9;4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Progress {
@@ -159,7 +159,7 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
-    /// As they are written in a profile.
+    /// All variants with their spelling in a profile.
     pub(crate) const ALL: [(&'static str, Progress); 4] = [
         ("none", Progress::None),
         ("busy", Progress::Busy),
@@ -168,22 +168,22 @@ impl Progress {
     ];
 }
 
-/// Where a rule looks.
+/// The part of the screen to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Area {
     /// All rows.
     Whole,
-    /// So many rows, up to the last one with anything on it.
+    /// This number of rows, up to the last non-empty one.
     Last(usize),
-    /// The row that the cursor is in.
+    /// The row of the cursor.
     CursorRow,
-    /// The window's title.
+    /// The title of the window.
     Title,
 }
 
 impl Area {
-    /// Reads `whole`, `last N`, `cursor row` or `title`.
+    /// Parses `whole`, `last N` (1 to 500), `cursor row` or `title`.
     pub(super) fn parse(word: &str) -> Option<Area> {
         Some(match (word, word.strip_prefix("last ")) {
             ("whole", _) => Area::Whole,
@@ -195,37 +195,39 @@ impl Area {
     }
 }
 
-/// If all that it asks for is there, the screen is in its state.
+/// Conditions, all of which must hold, and the state of the program if they do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Rule {
     pub(crate) name: String,
     pub(crate) state: ScreenState,
     pub(super) area: Area,
-    /// All of them are found in the area.
+    /// Patterns that must all match in the area.
     pub(super) patterns: Vec<Pattern>,
-    /// None of them is.
+    /// Patterns that must not match in the area.
     pub(super) absent: Vec<Pattern>,
     pub(super) title: Option<Pattern>,
     pub(super) progress: Option<Progress>,
-    /// Nothing was drawn for so long, milliseconds.
+    /// Minimum time since the last output, in milliseconds.
     pub(super) quiet_ms: Option<u64>,
+    /// Required state of the alternate screen.
     pub(super) alternate: Option<bool>,
+    /// Required state of bracketed paste.
     pub(super) bracketed_paste: Option<bool>,
 }
 
 impl Rule {
-    /// Whether one of its patterns has the group `text`.
+    /// Returns true if one of the patterns has the group `text`.
     pub(super) fn has_text(&self) -> bool {
         self.patterns.iter().any(Pattern::has_text)
     }
 
-    /// What a group of its patterns finds.
+    /// Returns the match of a group in the first pattern that has one.
     pub(super) fn group(&self, name: &str, look: &Look) -> Option<String> {
         let text = look.area(self.area);
         self.patterns.iter().find_map(|pattern| pattern.group(name, &text)).map(str::to_owned)
     }
 
-    /// The text that makes it fit; none when it does not fit.
+    /// Returns the matched text as evidence, or `None` if the rule does not match.
     pub(super) fn fits(&self, look: &Look) -> Option<String> {
         let agrees = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);
         let still = self.quiet_ms.is_none_or(|ms| look.quiet_ms >= ms);
