@@ -1,5 +1,5 @@
-//! Judges a screen by the rules of a profile, with evidence. Pure: a screen is passed as a
-//! [`Look`].
+//! Judges a screen by the rules of a profile. The result is a pure function of a [`Look`], a
+//! snapshot of the screen.
 
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub(crate) struct Finding {
     pub(crate) state: ScreenState,
     /// Name of the rule that matched; empty if none did.
     pub(crate) rule: String,
-    /// Text that the rule matched, on one line.
+    /// Text that the rule matched, or the question of a dialog, on one line.
     pub(crate) evidence: String,
     pub(crate) composer: Composer,
     /// The question, if the screen shows a dialog.
@@ -72,7 +72,7 @@ pub(crate) enum Composer {
     Unknown,
 }
 
-/// Judges a screen; the first rule that matches decides.
+/// Judges a screen. The first rule that matches decides.
 pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
@@ -191,8 +191,8 @@ fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
             && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
     };
     let last = (0..look.rows.len()).rev().find(|at| is_first(*at))?;
-    // The continuation of a wrapped line can match as a composer too, even as an empty one. The row
-    // where the line starts then counts.
+    // The continuation of a wrapped line can match too, even as an empty composer (MSG-03). The row
+    // at which the line starts takes precedence if it matches.
     let start = (0..=last).rev().find(|at| !look.goes_on(*at)).filter(|at| is_first(*at));
     Some(start.unwrap_or(last))
 }

@@ -1,4 +1,4 @@
-//! A profile from its sheet: keys, types, defaults. Knows no program.
+//! Parser of profiles: keys, types and defaults.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -55,10 +55,10 @@ const RULE: [&str; 10] = [
 const SETTLE_MS: u64 = 700;
 const PASTE_SETTLE_MS: u64 = 150;
 const PASTE_MOST: u64 = 4096;
-/// The longest pause that a profile may ask for, milliseconds.
+/// Maximum of every time in a profile, in milliseconds.
 const LONGEST_MS: u64 = 60_000;
 
-/// Reads the whole sheet.
+/// Parses a profile; see [`Profile::parse`].
 pub(super) fn read(name: &str, text: &str) -> Result<Profile, SheetError> {
     let table = DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
     let mut faults = Faults::default();
@@ -96,7 +96,8 @@ fn profile(name: &str, table: &DeTable, faults: &mut Faults) -> Profile {
     }
 }
 
-/// Keys for rules that find dialogs, and say what is asked: what was decided upon is compared with what is there.
+/// Reads the keys that answer dialogs. A rule with keys must capture the question, because before
+/// typing it is compared with the one that was decided.
 fn answers(root: &Section, rules: &[Rule], faults: &mut Faults) -> BTreeMap<String, Answer> {
     let mut answers = BTreeMap::new();
     let Some(value) = root.value("answers") else { return answers };
@@ -153,7 +154,8 @@ fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
     let argv = groups(section, "argv", faults);
     let prompt =
         section.choice("prompt", &Prompt::ALL, faults).map_or(Prompt::Typed, At::into_inner);
-    // Whoever knows nothing of teams has to be told; one that is not wrapped reads its mailbox and so knows.
+    // By default only wrapped programs are briefed: a native program that reads its mailbox already
+    // knows about teams.
     let otherwise = if runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
     let brief = section.choice("brief", &Brief::ALL, faults).map_or(otherwise, At::into_inner);
     let on_it = [
@@ -192,7 +194,7 @@ fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
     }
 }
 
-/// A command line as a list of groups, each a list of words.
+/// Reads a command line: a list of groups, each a list of words.
 fn groups(section: &Section, key: &str, faults: &mut Faults) -> Vec<Group> {
     const WANTED: &str = "a list of lists of strings";
     let Some(value) = section.value(key) else { return Vec::new() };
@@ -267,7 +269,7 @@ fn keys(section: &Section, faults: &mut Faults) -> Keys {
     }
 }
 
-/// Keys: any text but an empty one.
+/// Reads keys to type: any non-empty text.
 fn typed(section: &Section, key: &str, faults: &mut Faults) -> Option<String> {
     let keys = section.text(key, faults)?;
     if keys.get_ref().is_empty() {
@@ -344,7 +346,8 @@ fn rule(section: &Section, faults: &mut Faults) -> Option<Rule> {
         alternate: section.flag("alternate", faults),
         bracketed_paste: section.flag("bracketed_paste", faults),
     };
-    // A rule that asks for nothing would fit every screen, an empty one as well. One with a faulty pattern asks.
+    // A rule without conditions would match every screen, even an empty one. The keys are checked,
+    // not the compiled patterns, so that an invalid pattern is reported only once.
     let asks = ["title", "progress", "quiet_ms"].iter().any(|key| section.value(key).is_some());
     if !asks && section.list("match", faults).is_empty() {
         faults.add(&section.span, "[[rule]] needs `match`, `title`, `progress` or `quiet_ms`");
@@ -388,7 +391,7 @@ fn compiled(
         .ok()
 }
 
-/// A whole number from 0 to `most`.
+/// Reads an integer from 0 to `most`.
 fn number(section: &Section, key: &str, default: u64, most: u64, faults: &mut Faults) -> u64 {
     let Some(number) = section.integer(key, faults) else { return default };
     u64::try_from(*number.get_ref()).ok().filter(|n| *n <= most).unwrap_or_else(|| {

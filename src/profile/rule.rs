@@ -205,6 +205,7 @@ pub(crate) struct Rule {
     pub(super) patterns: Vec<Pattern>,
     /// Patterns that must not match in the area.
     pub(super) absent: Vec<Pattern>,
+    /// Pattern that must match the title of the window.
     pub(super) title: Option<Pattern>,
     pub(super) progress: Option<Progress>,
     /// Minimum time since the last output, in milliseconds.

@@ -1,4 +1,5 @@
-//! What a program has drawn, from the bytes it printed: the source of a [`Look`]. Knows no process and no clock.
+//! A terminal model that turns the output of a program into a [`Look`]. It has no clock: the caller
+//! passes the time since the last output.
 
 use memchr::memchr_iter;
 use vt100::{Callbacks, Parser};
@@ -7,31 +8,34 @@ use super::judge::Look;
 use super::rule::Progress;
 use super::unseen::{self, Drawing};
 
-/// The longest title that is kept, characters.
+/// Maximum length of a stored title in characters.
 const TITLE: usize = 256;
 
-/// So many bytes of nothing but lines are more than any screen holds: no drawing needs to be looked for there.
+/// A run of plain lines of at least this many bytes is longer than any screen, so it is not
+/// searched for drawing.
 const MANY_LINES: usize = 16 * 1024;
 
-/// A terminal that is only looked at.
+/// A terminal that is never displayed, only read.
 pub(crate) struct Screen(Parser<Beside>);
 
-/// What a program says beside what it draws.
+/// Output that is not drawn: title, progress and terminal queries.
 #[derive(Default)]
 struct Beside {
     title: String,
     progress: Option<Progress>,
+    /// Pending replies to queries.
     answers: Vec<u8>,
 }
 
 impl Screen {
-    /// An empty screen of so many rows and columns, at least two of each: with one row, vt100 0.16.2 panics when a line
-    /// is too long for it.
+    /// Creates an empty screen with at least two rows and columns. With one row, vt100 0.16.2
+    /// panics on a line that is too long for it.
     pub(crate) fn new(rows: u16, cols: u16) -> Screen {
         Screen(Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default()))
     }
 
-    /// Takes in what the program printed. The more at once, the cheaper: what nobody can see any more is not drawn.
+    /// Processes output of the program. Larger chunks are cheaper: output that later output of the
+    /// same chunk hides is skipped.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -47,7 +51,7 @@ impl Screen {
         }
     }
 
-    /// The same, where nothing is drawn over.
+    /// Processes output that no later output of the chunk hides.
     fn write(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -59,7 +63,8 @@ impl Screen {
         }
     }
 
-    /// Lines, without those that scroll away.
+    /// Processes plain lines, skipping those that scroll off the screen. Their text attributes are
+    /// applied, because they affect later text.
     fn write_lines(&mut self, run: &[u8]) {
         let (rows, _) = self.0.screen().size();
         let away = unseen::scrolled_away(run, usize::from(rows));
@@ -81,12 +86,12 @@ impl Screen {
         (0..cols).filter_map(|col| screen.cell(row, col)).all(|cell| !cell.has_contents())
     }
 
-    /// The terminal has another size now.
+    /// Sets the size of the terminal.
     pub(crate) fn resize(&mut self, rows: u16, cols: u16) {
         self.0.screen_mut().set_size(rows.max(2), cols.max(2));
     }
 
-    /// What is to be seen now, after nothing came for `quiet_ms`.
+    /// Returns a snapshot of the screen. `quiet_ms` is the time since the last output.
     pub(crate) fn look(&self, quiet_ms: u64) -> Look {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
         let (rows, cols) = screen.size();
@@ -105,7 +110,7 @@ impl Screen {
         }
     }
 
-    /// Whether the program puts a question in these bytes.
+    /// Returns true if the output contains a terminal query, to which the program expects a reply.
     pub(crate) fn asks(bytes: &[u8]) -> bool {
         memchr_iter(0x1b, bytes).any(|escape| {
             let after = bytes[escape + 1..].iter();
@@ -115,16 +120,16 @@ impl Screen {
         })
     }
 
-    /// What a terminal would answer to the questions that the program has put since the last call: where the cursor
-    /// is, what it is, whether it is well. Programs wait for that before they draw anything. Where a real terminal
-    /// stands behind the program, that one answers.
+    /// Returns the replies to all queries since the last call: cursor position, device attributes,
+    /// device status. Programs wait for these before they draw anything. If the output also goes to
+    /// a real terminal, that terminal replies, and these replies must not be sent.
     pub(crate) fn take_answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0.callbacks_mut().answers)
     }
 }
 
-/// Where a program that hides the terminal's cursor has drawn one of its own: the only cell in reverse. None where there is
-/// no such cell, or several.
+/// Returns the position of the cursor that a program draws itself after hiding that of the
+/// terminal: the only cell in reverse video. `None` if there is no such cell, or more than one.
 fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
     if !screen.hide_cursor() {
         return None;
@@ -136,7 +141,7 @@ fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
     reversed.next().filter(|_| reversed.next().is_none())
 }
 
-/// See [`Look::faint_from`].
+/// Computes [`Look::faint_from`] of a row.
 fn faint_from(screen: &vt100::Screen, row: u16, cursor: Option<(u16, u16)>) -> Option<u16> {
     let (_, cols) = screen.size();
     let is_drawn = |col: &u16| {

@@ -1,4 +1,4 @@
-//! Profiles as data: what is read, what is refused, what a screen is judged to be.
+//! Tests of parsing profiles, judging screens and the terminal model.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ fn state(rules: &str, look: &Look) -> String {
 }
 
 #[test]
-fn every_built_in_profile_can_be_read_and_is_found_by_its_own_name() {
+fn built_in_profiles_parse_and_are_found_by_exact_name() {
     for name in builtin_names() {
         assert_eq!(builtin(name).map(|profile| profile.name).as_deref(), Some(name));
     }
@@ -31,7 +31,7 @@ fn every_built_in_profile_can_be_read_and_is_found_by_its_own_name() {
 }
 
 #[test]
-fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
+fn pm_01_answers_require_a_dialog_rule_that_captures_the_question() {
     let permission = ScreenState::Dialog("permission".to_owned());
     for profile in builtin_names().filter_map(builtin) {
         for name in profile.answers.keys() {
@@ -71,9 +71,9 @@ fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
     }
 }
 
-/// SEC-04: what an agent writes above a question, in the form of one, is not taken for what is asked.
+/// An agent can print text that looks like a dialog above the real one.
 #[test]
-fn sec_04_a_question_that_the_agent_has_written_is_not_the_one_that_is_asked() {
+fn sec_04_dialog_text_printed_by_the_agent_is_not_the_question() {
     let question = |command: &str| {
         let head = ["  Would you like to run the following command?", "", "  Reason: please"];
         let options =
@@ -109,9 +109,8 @@ fn sec_04_a_question_that_the_agent_has_written_is_not_the_one_that_is_asked() {
     );
 }
 
-/// What a program said last stands above the line in which one types.
 #[test]
-fn last_words_stand_above_the_composer() {
+fn last_words_are_the_rows_above_the_composer() {
     let profile = with("[composer]\nline = '^> ?(?<text>.*)$'\n").expect("a profile");
     let seen = look(&["> old", "one", "─────", "│ two │", "", "three", "", "> draft", "hint"]);
     assert_eq!(last_words(&profile, &seen, 2), ["two", "three"]);
@@ -120,9 +119,8 @@ fn last_words_stand_above_the_composer() {
     assert_eq!(last_words(&profile, &look(&[]), 3), [""; 0]);
 }
 
-/// What a dialog asks: the groups of its rule, without frames and line breaks.
 #[test]
-fn pm_03_a_dialog_says_what_it_asks() {
+fn pm_03_question_is_captured_without_frames_and_line_breaks() {
     let rules = "[[rule]]\nname = \"run\"\nstate = \"dialog:permission\"\n\
                  match = ['^│ Run (?<tool>\\w+)', '│ ╭─+╮ │\\n(?<text>(?:│ │.*\\n)+)│ ╰']\n";
     let profile = with(rules).expect("a profile");
@@ -145,7 +143,7 @@ fn pm_03_a_dialog_says_what_it_asks() {
 }
 
 #[test]
-fn faults_have_their_place_and_the_nearest_key() {
+fn errors_name_their_position_and_the_nearest_key() {
     let fault = |more: &str| with(more).expect_err("a fault");
     assert_eq!(
         fault("[paste]\nbraketed = true\n"),
@@ -186,7 +184,7 @@ fn faults_have_their_place_and_the_nearest_key() {
 }
 
 #[test]
-fn a_template_fault_is_at_its_word() {
+fn template_error_has_the_position_of_its_word() {
     let fault = |text: &str| Profile::parse("own", text).expect_err("a fault").to_string();
     assert!(
         fault("about = \"x\"\n[launch]\nargv = [[\"x\"], [\"--m\", \"{modle}\"]]\n")
@@ -202,9 +200,8 @@ fn a_template_fault_is_at_its_word() {
     );
 }
 
-/// A pattern that takes no end of memory, or is no end long, is refused when it is read.
 #[test]
-fn patterns_are_bounded() {
+fn patterns_are_bounded_in_length_and_memory() {
     let rule = |pattern: &str| {
         with(&format!("[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['{pattern}']\n"))
     };
@@ -214,7 +211,7 @@ fn patterns_are_bounded() {
 }
 
 #[test]
-fn the_first_rule_that_fits_decides_and_says_why() {
+fn first_matching_rule_decides_and_gives_evidence() {
     let rules = "[[rule]]\nname = \"ask\"\nstate = \"dialog:trust\"\narea = \"last 2\"\nmatch = ['trust\\?', 'yes']\n\
                  [[rule]]\nname = \"any\"\nstate = \"idle\"\nmatch = ['.']\nnot = ['busy']\n";
     let profile = with(rules).expect("a profile");
@@ -233,7 +230,7 @@ fn the_first_rule_that_fits_decides_and_says_why() {
 }
 
 #[test]
-fn rules_look_at_title_progress_quiet_and_modes() {
+fn rules_match_title_progress_quiet_time_and_modes() {
     let rule = |asks: &str| format!("[[rule]]\nname = \"a\"\nstate = \"working\"\n{asks}\n");
     let mut seen = look(&["x"]);
     for (asks, change) in [
@@ -252,9 +249,9 @@ fn rules_look_at_title_progress_quiet_and_modes() {
     }
 }
 
-/// MSG-11: what somebody has typed is never taken for the program's own placeholder.
+/// A person can type the same text as the placeholder; the cursor is then after it.
 #[test]
-fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
+fn msg_11_placeholder_is_ignored_only_while_the_cursor_is_before_it() {
     let rules = "[composer]\nline = '^> ?(?<text>.*)$'\nplaceholder = '^Ask me$'\nuntil = '^-'\n\
                  [[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
     let profile = with(rules).expect("a profile");
@@ -269,9 +266,8 @@ fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
     assert_eq!(judge(&profile, &look(&rows)).composer, Composer::Holds("one\ntwo".to_owned()));
 }
 
-/// MSG-11: what a program suggests stands faint behind the cursor, and nobody has typed it.
 #[test]
-fn msg_11_a_suggestion_counts_only_while_it_is_faint_behind_the_cursor() {
+fn msg_11_suggestion_is_ignored_only_while_faint_after_the_cursor() {
     let composer = |ghost: bool, typed: &str| {
         let rules = format!(
             "[composer]\nline = '^> ?(?<text>.*)$'\nuntil = '^-'\nghost = {ghost}\n\
@@ -287,11 +283,12 @@ fn msg_11_a_suggestion_counts_only_while_it_is_faint_behind_the_cursor() {
     assert_eq!(composer(false, suggested), holds("run the tests"));
     let two_rows = "> \x1b[7mr\x1b[0;2mun\x1b[0m\r\n  \x1b[2mall\x1b[0m\r\n---\x1b[?25l";
     assert_eq!(composer(true, two_rows), Composer::Empty);
-    // Without the focus it draws no cursor.
+    // Without the focus, the program draws no cursor.
     let unfocused = "> \x1b[2mrun the tests\x1b[0m\r\n---\r\nhints\x1b[?25l";
     assert_eq!(composer(true, unfocused), Composer::Empty);
     assert_eq!(composer(true, &unfocused.replace("[2m", "[1m")), holds("run the tests"));
-    // Typed, and the cursor moved to its beginning; faint, and the cursor behind it; only its first row faint.
+    // Typed text with the cursor moved to its start; faint text with the cursor after it; a faint
+    // first row only.
     assert_eq!(
         composer(true, "> \x1b[7mr\x1b[0mun the tests\r\n---\x1b[?25l"),
         holds("run the tests")
@@ -302,18 +299,19 @@ fn msg_11_a_suggestion_counts_only_while_it_is_faint_behind_the_cursor() {
     assert_eq!(composer(true, "> \x1b[7mx\x1b[0m\r\n---\x1b[?25l"), holds("x"));
 }
 
-/// A program hides the cursor once, at its start; what it says of text to come outlives what it draws over.
+/// A program hides the cursor only once, at its start. Cursor visibility and text attributes set by
+/// skipped output still apply to later output.
 #[test]
-fn what_is_left_out_still_says_what_holds_for_the_rest() {
+fn skipped_output_keeps_its_cursor_visibility_and_attributes() {
     let mut screen = Screen::new(6, 20);
     screen.feed(b"\x1b[?25l\x1b[2mold\x1b[H\x1b[2J> \x1b[7mT\x1b[27mry it\x1b[m");
     let look = screen.look(0);
     assert_eq!((look.cursor, look.cursor_shown, look.faint_from[0]), ((0, 2), true, Some(0)));
 }
 
-/// MSG-04: what was typed stays on aider's screen as it stood in the composer, above the answer.
+/// aider leaves submitted text above the answer, as it looked in the composer.
 #[test]
-fn msg_04_what_stands_above_an_answer_is_no_composer() {
+fn msg_04_submitted_text_above_an_answer_is_not_the_composer() {
     let rules = "[composer]\nline = '^> ?(?<text>.*)$'\nlast = true\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
     let profile = with(rules).expect("a profile");
     let composer = |rows: &[&str]| judge(&profile, &look(rows)).composer;
@@ -322,10 +320,10 @@ fn msg_04_what_stands_above_an_answer_is_no_composer() {
     assert_eq!(composer(&["> typed", "", "Well", ">"]), Composer::Empty);
 }
 
-/// MSG-03: a text that stands in the composer was once taken for thrown away, since the terminal had broken it before its
-/// last character, which is what an empty composer begins with.
+/// A text in the composer was once assumed to be discarded: the terminal had wrapped it before its
+/// last character, `>`, with which an empty composer begins.
 #[test]
-fn msg_03_the_rest_of_a_broken_line_is_no_composer_of_its_own() {
+fn msg_03_continuation_of_a_wrapped_line_is_not_a_composer() {
     let rules = "[composer]\nline = '^> ?(?<text>.*)$'\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
     let profile = with(rules).expect("a profile");
     let composer = |bytes: &[u8]| {
@@ -344,9 +342,9 @@ fn msg_03_the_rest_of_a_broken_line_is_no_composer_of_its_own() {
     );
 }
 
-/// MSG-11: a program that hides the terminal's cursor may draw one of its own.
+/// A program that hides the cursor of the terminal may draw one of its own.
 #[test]
-fn msg_11_a_cursor_that_is_drawn_is_the_cursor() {
+fn msg_11_drawn_cursor_counts_if_the_terminal_cursor_is_hidden() {
     let cursor = |bytes: &[u8]| {
         let mut screen = Screen::new(6, 10);
         screen.feed(bytes);
@@ -359,7 +357,7 @@ fn msg_11_a_cursor_that_is_drawn_is_the_cursor() {
 }
 
 #[test]
-fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
+fn screen_tracks_title_and_progress_and_answers_queries() {
     let mut screen = Screen::new(5, 20);
     screen.feed(b"\x1b]0;a title\x07\x1b]9;4;1;50\x07\x1b[?1049h\x1b[?2004hab\x1b[6n\x1b[c");
     let seen = screen.look(7);
@@ -373,7 +371,7 @@ fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
 }
 
 #[test]
-fn a_question_is_known_in_what_is_printed() {
+fn terminal_queries_are_detected_in_output() {
     for asks in ["\x1b[6n", "x\x1b[?6nx", "\x1b[c", "\x1b[>0c", "\x1b[31mx\x1b[5n"] {
         assert!(Screen::asks(asks.as_bytes()), "{asks:?}");
     }
@@ -385,9 +383,9 @@ fn a_question_is_known_in_what_is_printed() {
 static BUILT_IN: LazyLock<Vec<Profile>> =
     LazyLock::new(|| builtin_names().filter_map(builtin).collect());
 
-/// With one row, vt100 0.16.2 panics at the line that is too long for it.
+/// With one row, vt100 0.16.2 panics on a line that is too long for it.
 #[test]
-fn a_screen_of_one_row_or_none_takes_a_long_line() {
+fn screen_created_with_one_row_or_none_accepts_a_long_line() {
     for (rows, cols) in [(0, 0), (1, 1), (1, 80)] {
         let mut screen = Screen::new(rows, cols);
         screen.feed(&[b'x'; 200]);
@@ -395,9 +393,9 @@ fn a_screen_of_one_row_or_none_takes_a_long_line() {
     }
 }
 
-/// Lines that begin at the top of a full screen write over what is there before they push it out.
+/// Lines that start at the top of a full screen overwrite its text before they scroll it off.
 #[test]
-fn a_screen_that_is_written_over_from_the_top_shows_nothing_of_before() {
+fn screen_overwritten_from_the_top_shows_no_old_text() {
     let text = ["a long line of text\r\n"; 6].concat() + "\x1b[H" + &"short\r\n".repeat(12);
     let (mut whole, mut bytewise) = (Screen::new(6, 20), Screen::new(6, 20));
     whole.feed(text.as_bytes());
@@ -406,7 +404,7 @@ fn a_screen_that_is_written_over_from_the_top_shows_nothing_of_before() {
     assert_eq!(whole.look(0), bytewise.look(0));
 }
 
-/// What a program may print: lines, drawing, what is neither, and halves of all of it.
+/// Pieces of program output: lines, drawing, other sequences, and incomplete ones.
 const PIECES: [&str; 78] = [
     "a line of text\r\n",
     "a long line of text that is broken in two\r\n",
@@ -493,29 +491,28 @@ fn pieces(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
     proptest::collection::vec(piece, 0..most)
 }
 
-/// What a screen shows that was fed so much of it at once.
+/// Returns the screen after `text` in chunks of `at_once` bytes.
 fn shown(text: &str, at_once: usize) -> Look {
     let mut screen = Screen::new(6, 20);
     text.as_bytes().chunks(at_once).for_each(|chunk| screen.feed(chunk));
-    // A title that does not end takes in lines of text, and with it those that are not drawn.
+    // An unterminated title includes later lines of text, of which some may have been skipped.
     Look { title: String::new(), ..screen.look(0) }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What nobody can see any more is not drawn, and nobody can tell.
+    /// A large chunk skips output that is hidden at its end; single bytes skip nothing.
     #[test]
-    fn a_screen_that_is_fed_much_at_once_shows_the_same(
+    fn large_chunks_give_the_same_screen_as_single_bytes(
         pieces in pieces(150),
         at_once in 2_usize..2000,
     ) {
         prop_assert_eq!(shown(&pieces.concat(), at_once), shown(&pieces.concat(), 1));
     }
 
-    /// Whatever a program prints, every profile gives a verdict, on one line.
     #[test]
-    fn any_output_is_judged(
+    fn every_profile_judges_any_output_with_one_line_of_evidence(
         bytes in proptest::collection::vec(any::<u8>(), 0..600),
         rows in 0_u16..50,
         cols in 0_u16..130,
@@ -532,9 +529,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 24, ..ProptestConfig::default() })]
 
-    /// Many lines among what is drawn are not drawn either, and nobody can tell.
+    /// Long runs of lines between drawing take the path that skips lines which scroll off.
     #[test]
-    fn a_screen_that_is_fed_many_lines_at_once_shows_the_same(
+    fn long_runs_of_lines_give_the_same_screen_as_single_bytes(
         before in pieces(30),
         lines in proptest::collection::vec(proptest::sample::select(&PIECES[..6]), 1500..2000),
         after in pieces(30),
@@ -546,7 +543,7 @@ proptest! {
 }
 
 #[test]
-fn the_model_of_a_command_line_is_found_as_the_profile_writes_it() {
+fn model_is_found_in_a_command_by_the_flag_of_the_profile() {
     let claude = builtin("claude").expect("claude");
     let model =
         |line: &str| claude.model_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());

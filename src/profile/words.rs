@@ -1,11 +1,11 @@
-//! The template of a command line: groups of words with places for values. A group with a place whose value is absent
-//! is left out as a whole. Knows no program.
+//! Command line templates: groups of words with placeholders. A group with a placeholder that has
+//! no value is omitted as a whole.
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-/// What can stand in a place.
+/// A placeholder of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Names {
     Model,
@@ -17,24 +17,32 @@ pub(crate) enum Names {
     AgentName,
     Team,
     Color,
+    /// Id of the lead's session.
     Session,
-    /// An id for its own session, made anew for each start.
+    /// Id for the program's own session, generated at each start.
     NewSession,
     Role,
-    /// The role as JSON, in the form of Claude Code's `--agents`, where no agent file says it.
+    /// The role as JSON for Claude Code's `--agents`, if no agent file defines it.
     Agents,
+    /// Comma-separated names of tools.
     AllowedTools,
+    /// Comma-separated rules.
     DisallowedTools,
+    /// Id of the session to continue.
     Resume,
+    /// The config root; absent for `~/.claude`, unless the caller's `CLAUDE_CONFIG_DIR` names it.
     ConfigDir,
-    /// A directory outside its own that it may work in. Its group is there once for each.
+    /// A directory besides the working directory that the member may access. Its group is repeated
+    /// for each directory.
     AddDir,
+    /// Path of the phalanx executable.
     Phalanx,
+    /// Command line given by the caller.
     Command,
 }
 
 impl Names {
-    /// As it is written between braces.
+    /// All variants with their spelling between braces.
     pub(crate) const ALL: [(&'static str, Names); 20] = [
         ("model", Names::Model),
         ("mode", Names::Mode),
@@ -58,13 +66,14 @@ impl Names {
         ("command", Names::Command),
     ];
 
-    /// Values of several words, or of none: such a place is a word by itself.
+    /// Returns true if the value is any number of words. Such a placeholder must be a word of its
+    /// own.
     fn is_list(self) -> bool {
         matches!(self, Names::Mode | Names::Plan | Names::Command)
     }
 }
 
-/// The values of a launch. One that is not there is absent.
+/// Values of the placeholders for one launch.
 pub(crate) type Values = BTreeMap<Names, Vec<String>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,15 +82,16 @@ enum Piece {
     Place(Names),
 }
 
-/// Words that stand or fall together.
+/// Words that are included or omitted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group(Vec<Vec<Piece>>);
 
 impl Group {
-    /// Reads the words of a group: `{name}` is a place, `{{` a brace.
+    /// Parses the words of a group: `{name}` is a placeholder, `{{` a literal brace.
     ///
     /// # Errors
-    /// What is wrong, and with which word (counted from 0).
+    /// The index of the word and a description, if a brace is not closed, a placeholder is unknown,
+    /// or one that expands to any number of words is not a word of its own.
     pub(crate) fn parse<'w>(
         words: impl Iterator<Item = &'w str>,
     ) -> Result<Group, (usize, String)> {
@@ -92,7 +102,7 @@ impl Group {
             .map(Group)
     }
 
-    /// The places in it.
+    /// Returns the placeholders of the group.
     pub(crate) fn names(&self) -> impl Iterator<Item = Names> {
         self.0.iter().flatten().filter_map(|piece| match piece {
             Piece::Text(_) => None,
@@ -100,7 +110,7 @@ impl Group {
         })
     }
 
-    /// The words with their values; none when one is absent.
+    /// Returns the words with their values, or `None` if a value is absent.
     pub(crate) fn fill(&self, values: &Values) -> Option<Vec<String>> {
         let mut words = Vec::new();
         for word in &self.0 {
@@ -114,7 +124,8 @@ impl Group {
         Some(words)
     }
 
-    /// The words once for each directory, if the group has a place for one.
+    /// Returns the words with their values, once per directory if the group contains `{add_dir}`.
+    /// Empty if a value is absent.
     fn repeat(&self, values: &Values) -> Vec<String> {
         if self.names().all(|name| name != Names::AddDir) {
             return self.fill(values).unwrap_or_default();
@@ -129,13 +140,13 @@ impl Group {
     }
 }
 
-/// The words of all groups that have their values.
+/// Returns the words of all groups whose values are present.
 pub(crate) fn fill(groups: &[Group], values: &Values) -> Vec<String> {
     groups.iter().flat_map(|group| group.repeat(values)).collect()
 }
 
 impl Serialize for Group {
-    /// As it is written in a profile.
+    /// Serializes the words as they are written in a profile.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer
             .collect_seq(self.0.iter().map(|word| word.iter().map(written).collect::<String>()))
@@ -210,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn id_01_a_group_without_its_value_is_left_out_and_one_with_it_stands_once() {
+    fn id_01_group_without_a_value_is_omitted() {
         let groups = [
             group(&["claude"]),
             group(&["--model", "{model}"]),
@@ -223,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn sp_02_a_value_is_one_word_whatever_is_in_it() {
+    fn sp_02_value_stays_one_word_whatever_it_contains() {
         let got = fill(
             &[group(&["-i", "{prompt}"])],
             &values(&[(Names::Prompt, &["a b; {team} $(x)\n'"])]),
@@ -232,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_become_several_words_or_none() {
+    fn list_values_expand_to_any_number_of_words() {
         let groups = [group(&["x"]), group(&["{mode}"]), group(&["{command}"])];
         let got = fill(&groups, &values(&[(Names::Mode, &[]), (Names::Command, &["a", "b c"])]));
         assert_eq!(got, ["x", "a", "b c"]);
     }
 
     #[test]
-    fn what_is_not_a_template() {
+    fn invalid_templates_are_rejected_and_escaped_braces_are_literal() {
         let bad = |word: &str| Group::parse(std::iter::once(word)).expect_err("a fault").1;
         assert!(bad("{modle}").starts_with("no value `modle`; known: model, "));
         assert!(bad("a{team").contains("without `}`"));
