@@ -1,5 +1,5 @@
-//! A narrow door into the store and the lead's step, for benches and for tests that need several processes. Not an
-//! interface: nobody else may depend on it.
+//! Access to the store and the lead's step function for benches, fuzz targets and integration
+//! tests. This is not a public interface and can change at any time.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::store::{Ending, NewTask, Store, StoreError, TeamStore};
 use crate::sys::clock;
 use crate::sys::watch::Changes;
 
-/// Errors as text: whoever drives only reports them.
+/// Errors are text, because the callers only report them.
 type Result<T> = std::result::Result<T, String>;
 
 fn text(e: StoreError) -> String {
@@ -35,10 +35,10 @@ fn now() -> Timestamp {
     Timestamp(clock::now_ms())
 }
 
-/// A mailbox entry: id, sender, text, read.
+/// A mailbox entry: id, sender, text, and whether it is read.
 pub type Entry = (String, String, String, bool);
 
-/// The run of everybody who is driven.
+/// Incarnation of all members whose records [`Team::begin`] writes.
 const RUN: &str = "00000000-0000-4000-8000-000000000000";
 
 /// A team on disk.
@@ -46,20 +46,20 @@ const RUN: &str = "00000000-0000-4000-8000-000000000000";
 pub struct Team(TeamStore);
 
 impl Team {
-    /// Makes a team under a config root.
+    /// Creates a team under a config root, for at most 64 members.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, the team already exists, or its files cannot be written.
     pub fn create(root: &Path, name: &str) -> Result<Team> {
         let name = TeamName::new(name).map_err(|e| e.to_string())?;
         let file = team::Team::found(&name, "driven", "team-lead", "session", "/", now());
         Store::at(root).create(&name, &file, &Settings::by_hand(64)).map(Team).map_err(text)
     }
 
-    /// Opens a team that exists.
+    /// Opens an existing team.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the team does not exist.
     pub fn open(root: &Path, name: &str) -> Result<Team> {
         let name = TeamName::existing(name).map_err(|e| e.to_string())?;
         Store::at(root).team(&name).map(Team).map_err(text)
@@ -68,7 +68,7 @@ impl Team {
     /// Adds a teammate with an empty mailbox.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid or in use, or a file cannot be read or written.
     pub fn join(&self, name: &str) -> Result<()> {
         let entry =
             serde_json::json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
@@ -77,87 +77,88 @@ impl Team {
         self.0.mailbox(&member.name).found().map(drop).map_err(text)
     }
 
-    /// Takes a teammate off the roster.
+    /// Removes a teammate from the roster. Returns false if it was not on the roster.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the team file cannot be read or written.
     pub fn leave(&self, name: &str) -> Result<bool> {
         let name = named(name)?;
         self.0.change_roster(|roster| Ok(roster.leave(&name))).map_err(text)
     }
 
-    /// The teammates on the roster.
+    /// Returns the names of the teammates on the roster.
     ///
     /// # Errors
-    /// What the store says.
+    /// The team file cannot be read.
     pub fn teammates(&self) -> Result<Vec<String>> {
         Ok(self.0.team().map_err(text)?.teammates().map(|m| m.name.to_string()).collect())
     }
 
-    /// Puts a message into a mailbox.
+    /// Appends a message to a mailbox.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid or not on the roster, the message is too long, the mailbox is full, or
+    /// it cannot be read or written.
     pub fn append(&self, to: &str, from: &str, body: &str, id: &str) -> Result<()> {
         let envelope = Envelope::new(from, body, id.to_owned(), now());
         self.0.mailbox(&named(to)?).append(&envelope).map_err(text)
     }
 
-    /// What is in a mailbox.
+    /// Returns the entries of a mailbox, oldest first.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the mailbox cannot be read.
     pub fn entries(&self, of: &str) -> Result<Vec<Entry>> {
         let entries = self.0.mailbox(&named(of)?).entries().map_err(text)?;
         Ok(entries.into_iter().map(|e| (e.msg_id, e.from, e.text, e.read)).collect())
     }
 
-    /// Marks messages as read.
+    /// Marks messages as read in the mailbox file, as for a member that does not run.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the mailbox cannot be read or written.
     pub fn mark(&self, of: &str, ids: &[String]) -> Result<()> {
         self.0.mailbox(&named(of)?).mark_read(ids).map(drop).map_err(text)
     }
 
-    /// Removes messages.
+    /// Removes messages from a mailbox and its archive.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the mailbox cannot be read or written.
     pub fn remove(&self, of: &str, ids: &[String]) -> Result<()> {
         self.0.mailbox(&named(of)?).remove(ids).map(drop).map_err(text)
     }
 
-    /// Says that messages were handed over, as a reader does.
+    /// Acknowledges messages as delivered, as their reader does.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the mailbox cannot be read or written.
     pub fn acknowledge(&self, of: &str, ids: &[String]) -> Result<()> {
         self.0.mailbox(&named(of)?).acknowledge(ids).map(drop).map_err(text)
     }
 
-    /// The ids of what was not handed over yet.
+    /// Returns the ids of the messages that are neither read nor acknowledged, oldest first.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the mailbox cannot be read.
     pub fn unread(&self, of: &str) -> Result<Vec<String>> {
         let unread = self.0.mailbox(&named(of)?).unread().map_err(text)?;
         Ok(unread.into_iter().map(|e| e.msg_id).collect())
     }
 
-    /// What is in a mailbox and in its archive.
+    /// Returns the entries of the archive and the mailbox, oldest first.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the mailbox or its archive cannot be read.
     pub fn all(&self, of: &str) -> Result<Vec<Entry>> {
         let all = self.0.mailbox(&named(of)?).all().map_err(text)?;
         Ok(all.into_iter().map(|e| (e.msg_id, e.from, e.text, e.read)).collect())
     }
 
-    /// Writes the record of a run of a wrapped member, whose mailbox phalanx reads.
+    /// Writes the record of a new run of a worker. Its mailbox then counts as read by phalanx.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the record cannot be written.
     pub fn begin(&self, name: &str) -> Result<()> {
         let record = serde_json::json!({
             "format": 1, "name": name, "incarnation": RUN, "token": "t", "state": "starting", "state_since": 1,
@@ -168,44 +169,45 @@ impl Team {
         self.0.begin_record(&record).map_err(text)
     }
 
-    /// Changes the record that [`Team::begin`] wrote. False: it is not there.
+    /// Sets the reason in the record that [`Team::begin`] wrote. Returns false if there is no such
+    /// record.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or the record cannot be read or written.
     pub fn reason(&self, name: &str, reason: &str) -> Result<bool> {
         let run = Incarnation::parse(RUN).map_err(|e| e.to_string())?;
         let edit = |record: &mut MemberRecord| record.reason = Some(reason.to_owned());
         Ok(self.0.change_record(&named(name)?, &run, edit).map_err(text)?.is_some())
     }
 
-    /// Changes the team's settings.
+    /// Sets the maximum number of members in the team's settings.
     ///
     /// # Errors
-    /// What the store says.
+    /// The settings cannot be read or written.
     pub fn limit_members(&self, max: usize) -> Result<()> {
         self.0.change_settings(|settings| settings.max_members = max).map_err(text)
     }
 
-    /// Writes a line into the journal.
+    /// Appends a warning to the journal.
     ///
     /// # Errors
-    /// What the store says.
+    /// The journal cannot be written.
     pub fn note(&self, words: &str) -> Result<()> {
         self.0.record(Note::of(EventKind::Warning).with("text", words)).map(drop).map_err(text)
     }
 
-    /// How many lines of the journal can be read.
+    /// Returns the number of readable lines of the journal.
     ///
     /// # Errors
-    /// What the store says.
+    /// The journal cannot be read.
     pub fn count_events(&self) -> Result<usize> {
         Ok(self.0.events_from(0).map_err(text)?.0.len())
     }
 
-    /// Puts `count` tasks with a command on the board.
+    /// Creates `count` tasks with a command.
     ///
     /// # Errors
-    /// What the store says.
+    /// The board has no free ids, or a file cannot be read or written.
     pub fn add_tasks(&self, count: usize) -> Result<()> {
         let task = |n: usize| {
             let mut task = NewTask { subject: format!("task {n}"), ..NewTask::default() };
@@ -216,10 +218,10 @@ impl Team {
         self.0.create_tasks(&batch, "team-lead", now()).map(drop).map_err(text)
     }
 
-    /// Claims what `who` should do next.
+    /// Claims the next task for `who`. Returns its id, or `None` if there is no task for it.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, or a file of the board cannot be read or written.
     pub fn claim_next(&self, who: &str) -> Result<Option<u64>> {
         Ok(self.0.claim_next(&named(who)?, None, now()).map_err(text)?.map(|task| task.id.0))
     }
@@ -227,7 +229,8 @@ impl Team {
     /// Completes a task that `who` has claimed.
     ///
     /// # Errors
-    /// What the store says.
+    /// The name is invalid, the task does not exist, is blocked, has ended or belongs to another
+    /// member, or a file cannot be read or written.
     pub fn complete(&self, id: u64, who: &str) -> Result<()> {
         self.0
             .end_task(TaskId(id), &named(who)?, Ending::Completed, None, now())
@@ -235,79 +238,84 @@ impl Team {
             .map_err(text)
     }
 
-    /// How many tasks the board holds.
+    /// Returns the number of tasks on the board.
     ///
     /// # Errors
-    /// What the store says.
+    /// The board cannot be read.
     pub fn count_tasks(&self) -> Result<usize> {
         Ok(self.0.board().map_err(text)?.tasks.len())
     }
 
-    /// Whose each task is: id, state, owner.
+    /// Returns id, state and owner of each task.
     ///
     /// # Errors
-    /// What the store says.
+    /// The board cannot be read.
     pub fn tasks(&self) -> Result<Vec<(u64, &'static str, Option<String>)>> {
         let board = self.0.board().map_err(text)?;
         Ok(board.tasks.into_values().map(|t| (t.id.0, t.state.as_str(), t.owner)).collect())
     }
 
-    /// Deletes a task, whatever state it is in.
+    /// Deletes a task in any state.
     ///
     /// # Errors
-    /// What the store says.
+    /// The task does not exist, or a file of the board cannot be read or written.
     pub fn delete_task(&self, id: u64) -> Result<()> {
         self.0.delete_task(TaskId(id), &MemberName::lead(), true).map(drop).map_err(text)
     }
 }
 
 impl Team {
-    /// Subscribes to changes of the team's files.
+    /// Subscribes to changes of the team's files from now on.
     ///
     /// # Errors
-    /// What the system says.
+    /// The directories of the team cannot be created or watched.
     pub fn follow(&self) -> Result<Follower> {
         self.0.changes().map(Follower).map_err(text)
     }
 }
 
-/// Tells when files of a team change.
+/// Subscription to changes of a team's files.
 #[derive(Debug)]
 pub struct Follower(Changes);
 
 impl Follower {
-    /// Whether something changed since the last call, at once or within `limit`.
+    /// Waits up to `limit` for a change. Returns true at once if there was one since the last call.
     #[must_use]
     pub fn wait(&self, limit: std::time::Duration) -> bool {
         self.0.wait(limit)
     }
 }
 
-/// A lead with 50 members, and events that it is about to hear.
+/// A lead with 50 members, and the events that it is about to handle.
 pub struct Rehearsal(lead::Rehearsal);
 
 impl Rehearsal {
-    /// So many events.
+    /// Prepares this number of events.
     #[must_use]
     pub fn of(events: usize) -> Rehearsal {
         Rehearsal(lead::Rehearsal::of(events))
     }
 
-    /// Feeds them to its step and gives the number of effects.
+    /// Handles all events and returns the number of effects.
     #[must_use]
     pub fn play(self) -> usize {
         self.0.play()
     }
 }
 
-/// A task on the board: id, state, owner, whom it blocks, by whom it is blocked.
+/// A task on the board: id, state, owner, the ids it blocks, the ids it is blocked by.
 pub type Row = (u64, &'static str, Option<String>, Vec<u64>, Vec<u64>);
 
-/// Puts tasks with a command on the board, all or none; each comes after tasks on the board and after others of the
-/// batch, by their place in it. Gives their ids.
+/// Creates tasks with a command, all or none, and returns their ids. Each entry of `batch` lists
+/// the tasks on the board that block the new one, by id, and the tasks of the batch that block it,
+/// by index.
 ///
 /// # Errors
-/// The wire's word for a refusal, else what the store says.
+/// The wire code if a blocker on the board does not exist; a text if the board has no free ids or a
+/// file cannot be read or written.
+///
+/// # Panics
+/// If an index is out of range.
 pub fn create_tasks(team: &Team, batch: &[(Vec<u64>, Vec<usize>)]) -> Result<Vec<u64>> {
     let task = |(blocked_by, after): &(Vec<u64>, Vec<usize>)| {
         let blocked_by = blocked_by.iter().map(|id| TaskId(*id)).collect();
@@ -323,7 +331,8 @@ pub fn create_tasks(team: &Team, batch: &[(Vec<u64>, Vec<usize>)]) -> Result<Vec
 /// Claims one task.
 ///
 /// # Errors
-/// The wire's word for a refusal, else what the store says.
+/// The wire code if the task may not be claimed; a text if the name is invalid or a file cannot be
+/// read or written.
 pub fn claim(team: &Team, id: u64, who: &str) -> Result<()> {
     team.0.claim(TaskId(id), &named(who)?, now()).map(drop).map_err(word)
 }
@@ -331,24 +340,25 @@ pub fn claim(team: &Team, id: u64, who: &str) -> Result<()> {
 /// Ends a task as failed.
 ///
 /// # Errors
-/// What the store says.
+/// The wire code if the task does not exist; a text if the name is invalid, the task is not in
+/// progress or belongs to another member, or a file cannot be read or written.
 pub fn fail(team: &Team, id: u64, who: &str) -> Result<()> {
     team.0.end_task(TaskId(id), &named(who)?, Ending::Failed, None, now()).map(drop).map_err(word)
 }
 
-/// Gives back what a member holds; gives the ids.
+/// Releases the unfinished tasks of a member and returns their ids.
 ///
 /// # Errors
-/// What the store says.
+/// The name is invalid, or a file of the board cannot be read or written.
 pub fn release(team: &Team, who: &str) -> Result<Vec<u64>> {
     let (released, _) = team.0.release_tasks_of(&named(who)?).map_err(word)?;
     Ok(released.iter().map(|task| task.id.0).collect())
 }
 
-/// The board as it stands, by id, and whether anything on it can move.
+/// Returns the tasks by id, and whether any of them is running or can be started.
 ///
 /// # Errors
-/// What the store says.
+/// The board cannot be read.
 pub fn board(team: &Team) -> Result<(Vec<Row>, bool)> {
     let board = team.0.board().map_err(word)?;
     let numbers = |ids: &[TaskId]| ids.iter().map(|id| id.0).collect();
@@ -364,15 +374,17 @@ pub fn board(team: &Team) -> Result<(Vec<Row>, bool)> {
     Ok((board.tasks.values().map(row).collect(), board.can_move()))
 }
 
-/// Sets one text field of a member's entry in the team file; whether the member is on the roster.
+/// Sets one text field of a member's entry in the team file. Returns false if the member is not on
+/// the roster.
 ///
 /// # Errors
-/// What the store says.
+/// The name is invalid, or the team file cannot be read or written.
 pub fn set_member(team: &Team, name: &str, key: &str, value: &str) -> Result<bool> {
     let name = named(name)?;
     team.0.change_roster(|roster| Ok(roster.set(&name, key, value))).map_err(word)
 }
 
+/// Returns the wire code of a refusal, and the text of any other error.
 fn word(e: StoreError) -> String {
     match &e {
         StoreError::Refused(refusal) => refusal.code().to_owned(),
@@ -380,7 +392,10 @@ fn word(e: StoreError) -> String {
     }
 }
 
-/// Reads bytes as a mailbox, each text as a protocol message, and writes them again; whether it was JSON.
+/// Parses a mailbox and each text in it as a protocol message. Returns whether the bytes were JSON.
+///
+/// # Panics
+/// If an entry that is written and read again differs.
 #[must_use]
 pub fn parse_mailbox(bytes: &[u8]) -> bool {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return false };
@@ -393,7 +408,7 @@ pub fn parse_mailbox(bytes: &[u8]) -> bool {
     true
 }
 
-/// Reads bytes as a team file; whether it was an object.
+/// Parses a team file. Returns true if it was an object whose members can all be found by name.
 #[must_use]
 pub fn parse_team(bytes: &[u8]) -> bool {
     let Ok(Value::Object(file)) = serde_json::from_slice(bytes) else { return false };
@@ -402,7 +417,10 @@ pub fn parse_team(bytes: &[u8]) -> bool {
     team.members.iter().all(|member| team.member(&member.name).is_some())
 }
 
-/// Reads bytes as a task file and writes it back; whether it was an object.
+/// Parses a task file. Returns whether the bytes were a JSON object.
+///
+/// # Panics
+/// If the task's state or owner differs after it is written and read again.
 #[must_use]
 pub fn parse_task(bytes: &[u8]) -> bool {
     let Ok(Value::Object(mut file)) = serde_json::from_slice(bytes) else { return false };
@@ -417,7 +435,10 @@ pub fn parse_task(bytes: &[u8]) -> bool {
     true
 }
 
-/// Reads bytes as a protocol message and writes it again; whether it was one.
+/// Parses a protocol message. Returns true if it was one of a known kind.
+///
+/// # Panics
+/// If a message that is written and read again differs.
 #[must_use]
 pub fn parse_protocol(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
@@ -433,7 +454,7 @@ pub fn parse_protocol(bytes: &[u8]) -> bool {
     }
 }
 
-/// Reads bytes as a manifest; whether it was a right one.
+/// Parses a manifest. Returns true if it was valid.
 #[must_use]
 pub fn parse_manifest(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| match Manifest::parse(text) {
