@@ -218,7 +218,7 @@ impl Team {
         self.0.create_tasks(&batch, "team-lead", now()).map(drop).map_err(text)
     }
 
-    /// Claims the next task for `who`. Returns its id, or `None` if there is no task for it.
+    /// Claims the next task that `who` may run, and returns its id. `None` if none is available.
     ///
     /// # Errors
     /// The name is invalid, or a file of the board cannot be read or written.

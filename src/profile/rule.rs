@@ -13,7 +13,7 @@ const LONGEST: usize = 1000;
 const LARGEST: usize = 1 << 20;
 
 /// A regular expression. Matching takes time linear in the text; the pattern's length and memory
-/// are bounded, since profiles are written by users.
+/// are bounded, because users write profiles.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern(Regex);
 
