@@ -1,11 +1,10 @@
 //! Appends an entry to a mailbox by inserting its text before the closing bracket of the array, so
 //! that the entries of other programs keep their bytes.
 
-use serde_json::Value;
+use serde::de::{Error, IgnoredAny};
 
 use super::document::{self, CONFLICT_TRIES, Found, Held, MAX_FILE, Others, Place};
 use super::error::StoreError;
-use super::lenient;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
@@ -30,10 +29,9 @@ pub(super) fn append(
     let text = entry_text(entry);
     for nth in 0..CONFLICT_TRIES {
         let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
-        let (before, mut bytes) = match document::read_parsed(place, lenient::parse::<Value>)? {
+        let (before, mut bytes) = match document::read_parsed(place, check_array)? {
             None => (None, b"[]".to_vec()),
-            Some(Found { file, parsed: Value::Array(_) }) => (Some(file.identity), file.bytes),
-            Some(_) => return Err(document::quarantine(place, "it is not an array".to_owned())),
+            Some(Found { file, .. }) => (Some(file.identity), file.bytes),
         };
         splice(&mut bytes, &text);
         if bytes.len() as u64 > MAX_FILE {
@@ -47,6 +45,14 @@ pub(super) fn append(
         }
     }
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
+}
+
+/// Checks that the bytes are the text of a JSON array. Building the values would take most of the
+/// time of an append (measured: 5 ms for 1000 entries against 0.7 ms).
+fn check_array(bytes: &[u8]) -> serde_json::Result<()> {
+    // serde_json does not check the encoding of strings that it skips.
+    let text = str::from_utf8(bytes).map_err(serde_json::Error::custom)?;
+    serde_json::from_str::<Vec<IgnoredAny>>(text).map(drop)
 }
 
 /// Serializes the entry with the indentation that Claude Code uses inside the array.

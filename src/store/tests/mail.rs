@@ -221,9 +221,8 @@ fn append_refuses_a_foreign_rewrite_that_is_not_json() {
 
 #[test]
 fn msg_07_files_other_than_mailboxes_are_left_unchanged() {
-    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let nul = "\0".repeat(4096);
-    for bad in ["{}", "17", "\"[]\"", "null", deep.as_str(), nul.as_str(), "\u{feff}[]", ""] {
+    for bad in ["{}", "17", "\"[]\"", "null", nul.as_str(), "\u{feff}[]", ""] {
         let (_dir, team) = fresh();
         let (mailbox, path) =
             (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
@@ -240,6 +239,21 @@ fn msg_07_files_other_than_mailboxes_are_left_unchanged() {
             assert!(matches!(result, Err(StoreError::Corrupt { .. })), "{about:?}: {result:?}");
         }
         assert!(raw(&path) == bad, "{about:?} is left as it is");
+    }
+}
+
+/// An append checks the syntax only; readers limit the depth of what they parse.
+#[test]
+fn msg_07_array_that_is_too_deep_is_refused_by_readers() {
+    let (_dir, team) = fresh();
+    let (mailbox, path) =
+        (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    fs::write_atomic(&path, deep.as_bytes()).expect("write");
+    mailbox.append(&message("bob", "hi", "1")).expect("appended");
+    assert!(raw(&path).starts_with(&deep[..deep.len() - 1]), "the array is kept");
+    for result in [mailbox.entries().map(drop), mailbox.acknowledge(&["1".to_owned()]).map(drop)] {
+        assert!(matches!(result, Err(StoreError::Corrupt { .. })), "{result:?}");
     }
 }
 
