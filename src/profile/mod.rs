@@ -7,7 +7,6 @@ mod rule;
 mod screen;
 #[cfg(test)]
 mod tests;
-mod unseen;
 mod words;
 
 use std::collections::BTreeMap;

@@ -6,14 +6,9 @@ use vt100::{Callbacks, Parser};
 
 use super::judge::Look;
 use super::rule::Progress;
-use super::unseen::{self, Drawing};
 
 /// Maximum length of a stored title in characters.
 const TITLE: usize = 256;
-
-/// A run of plain lines of at least this many bytes is longer than any screen, so it is not
-/// searched for drawing.
-const MANY_LINES: usize = 16 * 1024;
 
 /// A terminal that is never displayed, only read.
 pub(crate) struct Screen(Parser<Beside>);
@@ -34,56 +29,9 @@ impl Screen {
         Screen(Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default()))
     }
 
-    /// Processes output of the program. Larger chunks are cheaper: output that later output of the
-    /// same chunk hides is skipped.
+    /// Processes output of the program.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let lines = unseen::lines(rest);
-            if lines >= MANY_LINES {
-                self.write_lines(&rest[..lines]);
-                rest = &rest[lines..];
-                continue;
-            }
-            let drawing = Drawing::at(rest, self.0.screen().size());
-            drawing.seen.into_iter().for_each(|part| self.write(&rest[part]));
-            rest = &rest[drawing.length..];
-        }
-    }
-
-    /// Processes output that no later output of the chunk hides.
-    fn write(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let (run, after) = rest.split_at(unseen::lines(rest));
-            self.write_lines(run);
-            let (control, after) = after.split_at(after.len().min(1));
-            self.0.process(control);
-            rest = after;
-        }
-    }
-
-    /// Processes plain lines, skipping those that scroll off the screen. Their text attributes are
-    /// applied, because they affect later text.
-    fn write_lines(&mut self, run: &[u8]) {
-        let (rows, _) = self.0.screen().size();
-        let away = unseen::scrolled_away(run, usize::from(rows));
-        let begun = away.as_ref().map_or(0, |away| away.start);
-        self.0.process(&run[..begun]);
-        let mut after_it = begun;
-        if let Some(away) = away.filter(|_| self.stands_in_an_empty_row()) {
-            let lines = &run[away.clone()];
-            unseen::style(lines).into_iter().for_each(|part| self.0.process(&lines[part]));
-            after_it = away.end;
-        }
-        self.0.process(&run[after_it..]);
-    }
-
-    fn stands_in_an_empty_row(&self) -> bool {
-        let screen = self.0.screen();
-        let (row, _) = screen.cursor_position();
-        let (_, cols) = screen.size();
-        (0..cols).filter_map(|col| screen.cell(row, col)).all(|cell| !cell.has_contents())
+        self.0.process(bytes);
     }
 
     /// Sets the size of the terminal.
