@@ -19,7 +19,7 @@ use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::text;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::sys::hands::side_by_side;
+use crate::sys::parallel::parallel_map;
 use crate::sys::{failpoint, rand};
 
 /// Maximum number of mailboxes that are written at once.
@@ -136,7 +136,7 @@ fn send_all(
 ) -> Result<(), OpsError> {
     let tell =
         |(record, request): &(&MemberRecord, ShutdownRequest)| tell(team, record, request, wish);
-    side_by_side(new, AT_ONCE, tell).into_iter().collect()
+    parallel_map(new, AT_ONCE, tell).into_iter().collect()
 }
 
 pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {

@@ -12,7 +12,7 @@ use super::teams::{Store, TeamStore};
 use crate::model::id::{Incarnation, TeamName};
 use crate::sys::env;
 use crate::sys::fs::{self, About, Kind};
-use crate::sys::knock::{Knock, knock};
+use crate::sys::socket_probe::{SocketState, probe};
 
 /// Age above which a lock directory has no living holder, and a socket has had time to get its
 /// listener.
@@ -109,7 +109,7 @@ impl TeamStore {
         match &leftover.left {
             Left::Lock { .. } => self.free_lock(&leftover.path),
             Left::Socket => {
-                let dead = knock(&leftover.path) == Knock::Refused;
+                let dead = probe(&leftover.path) == SocketState::Refused;
                 Ok(dead && fs::remove_file(&leftover.path)?)
             }
             Left::Spec { .. } => Ok(fs::remove_file(&leftover.path)?),
@@ -151,7 +151,7 @@ impl TeamStore {
         for dir in dirs.chain([&self.layout.ours()]) {
             for (path, about) in entries(dir)? {
                 let old = about.kind == Kind::Socket && about.age > STALE;
-                if old && knock(&path) == Knock::Refused {
+                if old && probe(&path) == SocketState::Refused {
                     found.push(Leftover { path, left: Left::Socket });
                 }
             }

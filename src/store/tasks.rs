@@ -15,8 +15,8 @@ use crate::model::task::{Extra, Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::sys::fs;
-use crate::sys::hands;
 use crate::sys::lock::{DirLock, Gate, LOCK_DEADLINE};
+use crate::sys::parallel;
 use crate::sys::rand;
 
 mod edit;
@@ -84,8 +84,8 @@ impl TeamStore {
 
     /// Reads tasks by id; many of them on several threads.
     fn read_tasks(&self, ids: &[TaskId]) -> Vec<(TaskId, Result<Option<Task>, StoreError>)> {
-        let hands = if ids.len() < WORTH_A_THREAD { 1 } else { hands::cores() };
-        hands::side_by_side(ids, hands, |id| (*id, self.task(*id)))
+        let threads = if ids.len() < WORTH_A_THREAD { 1 } else { parallel::cores() };
+        parallel::parallel_map(ids, threads, |id| (*id, self.task(*id)))
     }
 
     /// Returns one task; `None` if it is not on the board.

@@ -9,15 +9,15 @@ pub(crate) mod env;
 pub(crate) mod exec;
 pub(crate) mod failpoint;
 pub(crate) mod fs;
-pub(crate) mod hands;
-pub(crate) mod knock;
 pub(crate) mod lock;
 pub(crate) mod memory;
+pub(crate) mod parallel;
 pub(crate) mod proc;
 pub(crate) mod rand;
 mod ready;
 pub(crate) mod signal;
 pub(crate) mod socket;
+pub(crate) mod socket_probe;
 pub(crate) mod tty;
 pub(crate) mod watch;
 

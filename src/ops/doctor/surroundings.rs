@@ -14,7 +14,7 @@ use super::{Finding, Severity};
 use crate::backend::tmux::{self, Census};
 use crate::store::Broken;
 use crate::sys::env;
-use crate::sys::knock::{Knock, knock};
+use crate::sys::socket_probe::{SocketState, probe};
 
 /// Known defects of tmux versions, by version prefix (SP-14).
 const QUIRKS: [(&str, &str); 2] = [
@@ -79,27 +79,27 @@ impl Servers {
         let mut tell = |id, severity, what: &str, fix: &str| {
             self.findings.push(Finding::new(id, severity, what, place.clone()).advise(fix));
         };
-        match knock(socket) {
-            Knock::Missing if in_use => tell(
+        match probe(socket) {
+            SocketState::Missing if in_use => tell(
                 "tmux_socket_missing",
                 Severity::Warning,
                 "the socket of a tmux server that members use is missing; a running server re-creates it on SIGUSR1",
                 "kill -USR1 PID-OF-THE-TMUX-SERVER",
             ),
-            Knock::Missing => {}
-            Knock::Denied => tell(
+            SocketState::Missing => {}
+            SocketState::Denied => tell(
                 "tmux_socket_denied",
                 Severity::Problem,
                 "connecting to tmux is not permitted: the socket belongs to another user, or a sandbox blocks it",
                 "run phalanx outside the sandbox, or use `--backend pty`",
             ),
-            Knock::Refused => tell(
+            SocketState::Refused => tell(
                 "tmux_socket_dead",
                 if in_use { Severity::Warning } else { Severity::Note },
                 "connection refused: the tmux server of this socket has exited",
                 "no action needed: the next tmux server replaces it",
             ),
-            Knock::Unknown(words) => {
+            SocketState::Unknown(words) => {
                 let what = format!("cannot determine whether tmux is listening: {words}");
                 tell(
                     "tmux_no_answer",
@@ -108,7 +108,7 @@ impl Servers {
                     "check whether that tmux server hangs",
                 );
             }
-            Knock::Answered => self.count(program, socket),
+            SocketState::Listening => self.count(program, socket),
         }
     }
 
