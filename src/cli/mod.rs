@@ -58,7 +58,6 @@ mod worktree;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -70,7 +69,7 @@ use out::Out;
 use setup::Setup;
 
 use crate::ops;
-use crate::sys::{env, lock, memory};
+use crate::sys::{env, lock};
 
 type Done = Result<Exit, Failure>;
 
@@ -80,7 +79,6 @@ pub(crate) fn run() -> ExitCode {
     if complete::answered(&args) {
         return ExitCode::SUCCESS;
     }
-    memory::share_free();
     let json = wants_json(&args);
     crash::watch();
     // The process exits after a panic, so no broken state is used.
@@ -102,8 +100,7 @@ fn wants_json(args: &[OsString]) -> bool {
 }
 
 fn start(args: Vec<OsString>, json: bool) -> Exit {
-    let parsed = own(&args).map_or_else(|| Cli::try_parse_from(args), Ok);
-    let cli = match parsed {
+    let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if usage::is_wish(&error) => {
             let _ = error.print();
@@ -151,20 +148,6 @@ fn has_other_terminal(verb: &Verb) -> bool {
         Verb::Lead(args) => !args.command.is_empty(),
         verb => matches!(verb, Verb::Wrap | Verb::Worker),
     }
-}
-
-/// Parses the commands that phalanx itself runs, two processes for each member and many at once.
-/// Building the full clap definition would be most of their start-up time.
-fn own(args: &[OsString]) -> Option<Cli> {
-    let verb = match args {
-        [_, verb, spec] if verb == "exec" && Path::new(spec).is_absolute() => {
-            Verb::Exec { spec: spec.into() }
-        }
-        [_, verb] if verb == "worker" => Verb::Worker,
-        [_, verb] if verb == "wrap" => Verb::Wrap,
-        _ => return None,
-    };
-    Some(Cli { global: args::Global::default(), verb: Some(verb) })
 }
 
 fn perform(setup: &Setup, verb: Verb) -> Done {

@@ -10,7 +10,6 @@ pub(crate) mod exec;
 pub(crate) mod failpoint;
 pub(crate) mod fs;
 pub(crate) mod lock;
-pub(crate) mod memory;
 pub(crate) mod parallel;
 pub(crate) mod proc;
 pub(crate) mod rand;

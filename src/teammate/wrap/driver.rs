@@ -29,7 +29,7 @@ use crate::model::topic::Topic;
 use crate::ops::{self, Context, OpsError, Team};
 use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
-use crate::sys::{failpoint, memory};
+use crate::sys::failpoint;
 
 /// Silence after which a screen is judged: before that it may be half drawn.
 const STILL: Duration = Duration::from_millis(10);
@@ -162,11 +162,6 @@ impl Driver<'_> {
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
             let judge_in = self.judge_in();
             let wait = [tick, judge_in].into_iter().flatten().fold(sweep, Duration::min);
-            if tick.is_none() && judge_in.is_none() {
-                // One wrapper runs per member and most are idle, so idle ones release the pages of
-                // their code.
-                memory::drop_code();
-            }
             match incoming.recv_timeout(wait) {
                 Ok(wake) => self.take_all(wake, incoming),
                 Err(RecvTimeoutError::Timeout) if tick.is_none() && judge_in.is_none() => {
