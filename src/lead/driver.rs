@@ -219,10 +219,7 @@ impl<'a> Driver<'a> {
             attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
             ops::lease::withdraw(self.team)?;
         }
-        ops::events::note(
-            self.team,
-            Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")),
-        )?;
+        ops::events::note(self.team, Note::of(EventKind::LeadEnded).with("end", end.as_str()))?;
         Ok(end)
     }
 

@@ -35,6 +35,19 @@ pub(crate) enum End {
     TeamGone,
 }
 
+impl End {
+    /// The word for it in the journal.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            End::TasksOver => "tasks_over",
+            End::Stopped => "stopped",
+            End::Carried => "carried",
+            End::Left => "left",
+            End::TeamGone => "team_gone",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Leading,

@@ -343,7 +343,7 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
-const EXTRA_KEYS: [&str; 20] = [
+const EXTRA_KEYS: [&str; 21] = [
     "role",
     "event",
     "cause",
@@ -364,6 +364,7 @@ const EXTRA_KEYS: [&str; 20] = [
     "assigned_by",
     "untold",
     "seal",
+    "show_output",
 ];
 
 fn put_changed(file: &mut Object, key: &str, is_changed: bool, value: Value) {
@@ -433,6 +434,17 @@ mod tests {
         b.subject.clone_from(&a.subject);
         b.description.clone_from(&a.description);
         assert_ne!(a.digest(), b.digest());
+    }
+
+    #[test]
+    fn cleared_field_of_phalanx_leaves_the_file() {
+        let mut task = Task::new(TaskId(1), "s", "d");
+        task.extra.show_output = true;
+        let mut file = task.to_object();
+        assert!(Task::read(TaskId(1), &file).extra.show_output);
+        task.extra.show_output = false;
+        task.write(&mut file);
+        assert!(!Task::read(TaskId(1), &file).extra.show_output);
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) enum StoreError {
     #[error("{path} has format version {found}; this phalanx supports version {known}", path = path.display())]
     NewerFormat { path: PathBuf, found: u64, known: u32 },
     /// Other programs wrote the file during every attempt to change it.
-    #[error("{path} changed during each of {tries} attempts to read it", path = path.display())]
+    #[error("{path} was changed by another program during each of {tries} attempts to write it", path = path.display())]
     Contended { path: PathBuf, tries: u32 },
     /// Another program took over the lock directory.
     #[error("the lock of {path} was lost before the change was written", path = path.display())]

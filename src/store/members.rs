@@ -63,10 +63,9 @@ impl TeamStore {
         name: &MemberName,
         incarnation: &Incarnation,
     ) -> Result<(), StoreError> {
-        if self.member_record(name)?.is_some_and(|r| r.is(incarnation)) {
-            fs::remove_file(&self.layout.member(name))?;
-        }
-        Ok(())
+        document::remove_if(&self.member_place(name), |record: &MemberRecord| {
+            record.is(incarnation)
+        })
     }
 
     fn member_place(&self, name: &MemberName) -> document::Place {

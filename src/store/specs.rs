@@ -35,16 +35,14 @@ impl TeamStore {
 /// Reads a spec and unlinks it; `None` if there is no such file.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if the file, which is then gone, does not parse.
+/// [`StoreError::Corrupt`] if the file does not parse; it is left in place.
 pub(crate) fn take_spec(path: &Path) -> Result<Option<Spec>, StoreError> {
     let Some(bytes) = fs::read(path, MAX_SPEC)? else { return Ok(None) };
+    let spec = serde_json::from_slice(&bytes).map_err(|e| StoreError::Corrupt {
+        path: path.to_owned(),
+        problem: e.to_string(),
+        copy: path.to_owned(),
+    })?;
     fs::remove_file(path)?;
-    match serde_json::from_slice(&bytes) {
-        Ok(spec) => Ok(Some(spec)),
-        Err(e) => Err(StoreError::Corrupt {
-            path: path.to_owned(),
-            problem: e.to_string(),
-            copy: path.to_owned(),
-        }),
-    }
+    Ok(Some(spec))
 }

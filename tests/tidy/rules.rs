@@ -281,7 +281,7 @@ pub(crate) fn form(file: &File) -> Vec<Problem> {
     let mut problems = Vec::new();
     let purpose = file.text.lines().next().and_then(|line| line.strip_prefix("//!"));
     if purpose.is_none_or(|words| words.trim().is_empty()) {
-        let remedy = "say in the first line what the file is for and what it refuses to know";
+        let remedy = "say in the first line what the file provides";
         problems.push(file.problem(1, "file form", "the first line is not `//! …`".into(), remedy));
     }
     let lines = file.text.lines().count();
