@@ -33,7 +33,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// A team that this process leads, with its display and its reaction to signals.
-pub(super) struct Desk<'a> {
+pub(super) struct LeadSession<'a> {
     ctx: &'a Context,
     team: &'a Team,
     out: &'a Out,
@@ -67,13 +67,13 @@ pub(super) struct Conclusion {
     pub(super) interrupted: bool,
 }
 
-impl<'a> Desk<'a> {
-    /// Creates the session. [`Desk::lead`] needs the returned receiver of stop requests.
+impl<'a> LeadSession<'a> {
+    /// Creates the session. [`LeadSession::lead`] needs the returned receiver of stop requests.
     pub(super) fn new(
         setup: &'a Setup,
         team: &'a Team,
         on_exit: OnExit,
-    ) -> Result<(Desk<'a>, UnboundedReceiver<Stop>), Failure> {
+    ) -> Result<(LeadSession<'a>, UnboundedReceiver<Stop>), Failure> {
         let begun = team.team()?.created_at;
         let (stops, wishes) = unbounded_channel();
         let out = &setup.out;
@@ -81,7 +81,7 @@ impl<'a> Desk<'a> {
         if let Some(say) = view.speaker() {
             lock::observe_waits(move |wait| say(&notice::lock_words(wait)));
         }
-        let desk = Desk {
+        let session = LeadSession {
             ctx: &setup.ctx,
             team,
             out,
@@ -97,14 +97,14 @@ impl<'a> Desk<'a> {
             journal_at: Cell::new(0),
             last: RefCell::new(None),
         };
-        Ok((desk, wishes))
+        Ok((session, wishes))
     }
 
     /// Returns the session for an agent lead, which owns the terminal: silent until
-    /// [`Desk::unveil`].
-    pub(super) fn behind(self, is_told: bool) -> Desk<'a> {
+    /// [`LeadSession::unveil`].
+    pub(super) fn behind(self, is_told: bool) -> LeadSession<'a> {
         let view = RefCell::new(View::new(Style::Silent, self.begun, self.out.talk));
-        Desk { seated: Some(is_told), view, ..self }
+        LeadSession { seated: Some(is_told), view, ..self }
     }
 
     /// Resumes output after the agent lead has left the terminal, and handles its exit like a

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::args_lead::{Leading, OnExit};
-use super::conduct::{Conclusion, Desk};
+use super::conduct::{Conclusion, LeadSession};
 use super::fail::{Class, Exit, Failure};
 use super::notice::Notice;
 use super::out::Out;
@@ -73,11 +73,11 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
         let mut signals = Signals::new()?;
         let unseen = check(team)?;
         let lease = ops::lease::take(team)?;
-        let (desk, wishes) = Desk::new(setup, team, how.on_exit)?;
-        desk.catch_up()?;
-        unseen.iter().for_each(|unseen| desk.say(unseen));
-        desk.say(&format!("leading team {}; Ctrl-C {}", team.name(), meaning(how.on_exit)));
-        desk.lead(&mut signals, wishes, lease).await
+        let (session, wishes) = LeadSession::new(setup, team, how.on_exit)?;
+        session.catch_up()?;
+        unseen.iter().for_each(|unseen| session.say(unseen));
+        session.say(&format!("leading team {}; Ctrl-C {}", team.name(), meaning(how.on_exit)));
+        session.lead(&mut signals, wishes, lease).await
     });
     runtime.shutdown_background();
     told(setup, team, &conclusion?)

@@ -5,7 +5,7 @@ use std::thread;
 use tokio::sync::oneshot;
 
 use super::args_lead::{Lead, OnExit};
-use super::conduct::{Conclusion, Desk};
+use super::conduct::{Conclusion, LeadSession};
 use super::fail::{Class, Exit, Failure};
 use super::setup::Setup;
 use super::{Done, interrupt, lead};
@@ -63,18 +63,18 @@ fn lead_behind(
         // While the agent lead has the terminal, its process gets the signals; afterwards this one
         // does.
         let mut signals = Signals::new()?;
-        let (desk, wishes) = Desk::new(setup, team, policy)?;
-        let desk = desk.behind(seat.is_told());
-        desk.catch_up()?;
+        let (session, wishes) = LeadSession::new(setup, team, policy)?;
+        let session = session.behind(seat.is_told());
+        session.catch_up()?;
         let follow = async {
             // A dropped sender also means that the agent lead has exited.
             let _ = end.await;
-            desk.unveil();
+            session.unveil();
             std::future::pending().await
         };
         tokio::select! {
             biased;
-            conclusion = desk.lead(&mut signals, wishes, lease) => conclusion,
+            conclusion = session.lead(&mut signals, wishes, lease) => conclusion,
             conclusion = follow => conclusion,
         }
     });

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::args_lead::OnExit;
-use super::conduct::{self, Desk};
+use super::conduct::{self, LeadSession};
 use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
 use super::{Done, args, interrupt, lead, shutdown, spawn};
@@ -119,29 +119,29 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
                 .unwrap_or(e.into()));
         }
     };
-    let (desk, wishes) = Desk::new(setup, &team, OnExit::Stop)?;
+    let (session, wishes) = LeadSession::new(setup, &team, OnExit::Stop)?;
     // With line output the lead reads the journal from its start and reports the fallbacks itself.
-    let told = args.detach || desk.is_live();
-    let started = desk.attend(&mut signals, start(setup, &team, plan, &desk, told)).await;
+    let told = args.detach || session.is_live();
+    let started = session.attend(&mut signals, start(setup, &team, plan, &session, told)).await;
     let spawned = match started {
-        Ok(spawned) if desk.interrupted() && args.detach => Err((spawned, stopped())),
+        Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
         Ok(spawned) => Ok(spawned),
         Err((spawned, failure)) => Err((spawned, failure)),
     };
     let spawned = match spawned {
         Ok(spawned) => spawned,
         Err((spawned, failure)) => {
-            desk.close();
+            session.close();
             take_back(setup, &team, lease, &spawned).await;
             return Err(failure);
         }
     };
     if args.detach {
-        desk.close();
+        session.close();
         drop(lease);
         return detach(setup, &team, &spawned);
     }
-    let conclusion = desk.lead(&mut signals, wishes, lease).await?;
+    let conclusion = session.lead(&mut signals, wishes, lease).await?;
     if conclusion.end == End::TeamGone {
         setup.out.say(&format!("team {} was deleted while it was led here", team.name()));
     }
@@ -159,13 +159,13 @@ async fn start(
     setup: &Setup,
     team: &Team,
     plan: Plan,
-    desk: &Desk<'_>,
+    session: &LeadSession<'_>,
     told: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    plan.said.iter().for_each(|line| desk.say(line));
+    plan.said.iter().for_each(|line| session.say(line));
     // The frame shows the members as they start.
-    let _notice = (!desk.is_live()).then(|| spawn::proof_notice(setup, &plan.orders, START));
+    let _notice = (!session.is_live()).then(|| spawn::proof_notice(setup, &plan.orders, START));
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;
@@ -186,7 +186,7 @@ async fn start(
         return Ok(Vec::new());
     };
     if told {
-        batch.fallbacks.iter().for_each(|fallback| desk.say(&fallback.to_string()));
+        batch.fallbacks.iter().for_each(|fallback| session.say(&fallback.to_string()));
     }
     let (mut spawned, mut failed) = (Vec::new(), Vec::new());
     for result in batch.results {
@@ -196,7 +196,7 @@ async fn start(
         }
     }
     if failed.is_empty() {
-        announce(desk, team, &spawned, &batch.chosen.why);
+        announce(session, team, &spawned, &batch.chosen.why);
         return Ok(spawned);
     }
     let backend = failed.iter().any(|e| e.kind() == ops::Kind::Backend);
@@ -207,17 +207,17 @@ async fn start(
 }
 
 /// Tells how to watch the team, where it runs and why.
-fn announce(desk: &Desk<'_>, team: &Team, spawned: &[Spawned], why: &str) {
+fn announce(session: &LeadSession<'_>, team: &Team, spawned: &[Spawned], why: &str) {
     let Some(first) = spawned.first() else { return };
     let how = how_to_watch(team, first);
-    if desk.is_live() {
+    if session.is_live() {
         // Short enough for the frame, and it also leads to a window of this session.
         let is_tmux = first.backend == BackendKind::Tmux;
-        desk.watch(if is_tmux { format!("phalanx attach -t {}", team.name()) } else { how });
+        session.watch(if is_tmux { format!("phalanx attach -t {}", team.name()) } else { how });
         return;
     }
-    desk.say(&format!("watch it: {how}"));
-    desk.say(&format!("backend {}: {why}", first.backend.as_str()));
+    session.say(&format!("watch it: {how}"));
+    session.say(&format!("backend {}: {why}", first.backend.as_str()));
 }
 
 /// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx

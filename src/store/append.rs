@@ -3,7 +3,7 @@
 
 use serde::de::{Error, IgnoredAny};
 
-use super::document::{self, CONFLICT_TRIES, Found, Held, MAX_FILE, Others, Place};
+use super::document::{self, CONFLICT_TRIES, Found, Held, MAX_FILE, PeerExclusion, Place};
 use super::error::StoreError;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
@@ -28,7 +28,7 @@ pub(super) fn append(
     allowed()?;
     let text = entry_text(entry);
     for nth in 0..CONFLICT_TRIES {
-        let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
+        let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;
         let (before, mut bytes) = match document::read_parsed(place, check_array)? {
             None => (None, b"[]".to_vec()),
             Some(Found { file, .. }) => (Some(file.identity), file.bytes),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::document::{self, Held, Kept, MAX_FILE};
+use super::document::{self, Durability, Held, MAX_FILE};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::lease::LeadRecord;
-use super::lenient;
+use super::repair_surrogates;
 use super::teams::{Store, TeamStore};
 use crate::model::id::{TaskId, TeamName};
 use crate::model::question::Question;
@@ -186,7 +186,7 @@ impl TeamStore {
                 return Ok(None);
             }
             let file = Value::Object(self.last_file().unwrap_or_else(|| founding.clone()));
-            document::write_new(&moved, &file, Kept::ForGood)?;
+            document::write_new(&moved, &file, Durability::Permanent)?;
             fs::exchange(&broken.path, &moved)?;
             self.keep_last(&file)?;
         } else {
@@ -244,7 +244,7 @@ fn broken_file(path: PathBuf, check: Check, is_vital: bool) -> Option<Broken> {
 }
 
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<()> {
-    lenient::parse::<T>(bytes).map(drop)
+    repair_surrogates::parse::<T>(bytes).map(drop)
 }
 
 /// Accepts any content of a regular file.

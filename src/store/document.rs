@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::error::StoreError;
 use super::journal;
 use super::layout::Layout;
-use super::lenient;
+use super::repair_surrogates;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
 use crate::model::wire::Object;
@@ -42,28 +42,28 @@ const PATIENT_TRIES: u32 = 2;
 
 /// The programs that write the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shared {
+pub(super) enum Writers {
     /// Claude Code and other programs; their lock directory is acquired as well.
-    WithOthers,
+    AnyProgram,
     /// Only phalanx processes; the flock gate is enough.
-    AmongUs,
+    PhalanxOnly,
 }
 
 /// Durability of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Durability {
     /// Survives a power cut.
-    ForGood,
+    Permanent,
     /// Describes processes, none of which survives a power cut, so it is not synced. If it cannot
     /// be read, it counts as missing.
-    ForThisBoot,
+    ThisBoot,
 }
 
-impl Kept {
+impl Durability {
     pub(super) fn sync(self) -> Sync {
         match self {
-            Kept::ForGood => Sync::Entry,
-            Kept::ForThisBoot => Sync::Nothing,
+            Durability::Permanent => Sync::Entry,
+            Durability::ThisBoot => Sync::Nothing,
         }
     }
 }
@@ -76,8 +76,8 @@ pub(super) struct Place {
     pub(super) gate: PathBuf,
     /// Locates the team's quarantine and journal.
     pub(super) layout: Layout,
-    pub(super) shared: Shared,
-    pub(super) kept: Kept,
+    pub(super) writers: Writers,
+    pub(super) durability: Durability,
     /// Copy of the last complete content, for a file that other programs write in place and without
     /// a lock. It replaces the content of a file left empty or cut short by a writer that died
     /// (observed: Claude Code 2.1.34 on exit). If two programs wrote at once (also observed), the
@@ -86,7 +86,7 @@ pub(super) struct Place {
     pub(super) last: Option<PathBuf>,
 }
 
-/// The acquired gate of a place. It excludes phalanx processes; [`Held::keep_others_out`] also
+/// The acquired gate of a place. It excludes phalanx processes; [`Held::exclude_peers`] also
 /// excludes other programs.
 pub(super) struct Held {
     gate: Gate,
@@ -94,17 +94,17 @@ pub(super) struct Held {
 
 /// The part of a change during which other programs are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Others {
+pub(super) enum PeerExclusion {
     /// Only the rename, unless they write all the time. Their earlier writes are detected, and the
     /// change is retried.
-    OutBriefly,
+    WhilePublishing,
     /// From before the read, because the edit has effects that cannot be repeated.
-    OutAllAlong,
+    Throughout,
 }
 
 /// The lock that excludes programs that do not use the gate; `None` for a file that only phalanx
 /// writes.
-pub(super) struct KeptOut<'h>(Option<PeerLock<'h>>);
+pub(super) struct ExcludedPeers<'h>(Option<PeerLock<'h>>);
 
 impl Held {
     pub(super) fn take(place: &Place) -> Result<Held, StoreError> {
@@ -113,29 +113,29 @@ impl Held {
         Ok(Held { gate: Gate::open(&place.gate, LOCK_DEADLINE)? })
     }
 
-    pub(super) fn keep_others_out(&self, place: &Place) -> Result<KeptOut<'_>, StoreError> {
-        let lock = match place.shared {
-            Shared::WithOthers => Some(PeerLock::acquire(&self.gate, &place.path, LOCK_DEADLINE)?),
-            Shared::AmongUs => None,
+    pub(super) fn exclude_peers(&self, place: &Place) -> Result<ExcludedPeers<'_>, StoreError> {
+        let lock = match place.writers {
+            Writers::AnyProgram => Some(PeerLock::acquire(&self.gate, &place.path, LOCK_DEADLINE)?),
+            Writers::PhalanxOnly => None,
         };
         failpoint::hit("lock.taken");
-        Ok(KeptOut(lock))
+        Ok(ExcludedPeers(lock))
     }
 
     /// Excludes other programs from the start of attempt `nth`, counted from 0, if `others` or the
     /// number of failed attempts requires it.
-    pub(super) fn keep_out_early(
+    pub(super) fn exclude_peers_early(
         &self,
         place: &Place,
-        others: Others,
+        others: PeerExclusion,
         nth: u32,
-    ) -> Result<Option<KeptOut<'_>>, StoreError> {
-        let early = others == Others::OutAllAlong || nth >= PATIENT_TRIES;
-        early.then(|| self.keep_others_out(place)).transpose()
+    ) -> Result<Option<ExcludedPeers<'_>>, StoreError> {
+        let early = others == PeerExclusion::Throughout || nth >= PATIENT_TRIES;
+        early.then(|| self.exclude_peers(place)).transpose()
     }
 }
 
-impl KeptOut<'_> {
+impl ExcludedPeers<'_> {
     fn still_ours(&self) -> bool {
         self.0.as_ref().is_none_or(PeerLock::still_ours)
     }
@@ -153,7 +153,7 @@ pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
 
 /// Reads a file that other programs may be writing; `None` if it does not exist.
 pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
-    Ok(read_parsed(place, lenient::parse)?.map(|found| found.parsed))
+    Ok(read_parsed(place, repair_surrogates::parse)?.map(|found| found.parsed))
 }
 
 /// Fails if the file's directory is a symbolic link, since the file could then be anywhere.
@@ -168,7 +168,7 @@ pub(super) struct Found<T> {
 }
 
 /// Reads until the file parses or the retries are used up; `None` if it does not exist. A file of
-/// [`Kept::ForThisBoot`] is always written whole, so one that does not parse was torn by a power
+/// [`Durability::ThisBoot`] is always written whole, so one that does not parse was torn by a power
 /// cut after its rename; it is copied into the quarantine and counts as missing.
 ///
 /// # Errors
@@ -186,11 +186,11 @@ pub(super) fn read_parsed<T>(
             Err(_) if file.bytes.is_empty() => ("it is empty".to_owned(), true),
             Err(e) => (e.to_string(), e.is_eof()),
         };
-        if place.kept == Kept::ForThisBoot {
+        if place.durability == Durability::ThisBoot {
             copy_aside(place, &problem)?;
             return Ok(None);
         }
-        let may_be_written = place.shared != Shared::AmongUs && is_fresh(&file.identity);
+        let may_be_written = place.writers != Writers::PhalanxOnly && is_fresh(&file.identity);
         let is_last_try = tries >= if may_be_written { WRITING_TRIES } else { TORN_TRIES };
         if (is_last_try || !may_be_written)
             && let Some(parsed) = stand_in(place, &file.bytes, is_short, &parse)?
@@ -283,7 +283,7 @@ pub(super) fn change<T>(
     mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let held = Held::take(place)?;
-    let answer = change_held(place, &held, Others::OutBriefly, &mut edit);
+    let answer = change_held(place, &held, PeerExclusion::WhilePublishing, &mut edit);
     failpoint::hit("unlock.before");
     answer
 }
@@ -292,7 +292,7 @@ pub(super) fn change<T>(
 pub(super) fn change_held<T>(
     place: &Place,
     held: &Held,
-    others: Others,
+    others: PeerExclusion,
     edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let mut last = None;
@@ -308,12 +308,12 @@ pub(super) fn change_held<T>(
 fn change_value(
     place: &Place,
     held: &Held,
-    others: Others,
+    others: PeerExclusion,
     edit: &mut dyn FnMut(Option<Value>) -> Result<Option<Value>, StoreError>,
 ) -> Result<(), StoreError> {
     for nth in 0..CONFLICT_TRIES {
-        let early = held.keep_out_early(place, others, nth)?;
-        let found = read_parsed(place, lenient::parse)?;
+        let early = held.exclude_peers_early(place, others, nth)?;
+        let found = read_parsed(place, repair_surrogates::parse)?;
         let (before, value) =
             found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));
         let Some(wanted) = edit(value)? else { return Ok(()) };
@@ -322,11 +322,11 @@ fn change_value(
             return Ok(());
         }
         // Compare bytes, because Claude Code rewrites the team file in place and without a lock.
-        let unchanged = || match place.shared {
-            Shared::WithOthers => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
-            Shared::AmongUs => true,
+        let unchanged = || match place.writers {
+            Writers::AnyProgram => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
+            Writers::PhalanxOnly => true,
         };
-        if publish(place, (held, early), &after, place.kept.sync(), unchanged)? {
+        if publish(place, (held, early), &after, place.durability.sync(), unchanged)? {
             return Ok(());
         }
     }
@@ -337,16 +337,17 @@ fn change_value(
 /// file is whole or missing.
 pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, StoreError> {
     for nth in 0..CONFLICT_TRIES {
-        let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
-        let Some(Found { file, parsed }) = read_parsed(place, lenient::parse::<Value>)? else {
+        let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;
+        let Some(Found { file, parsed }) = read_parsed(place, repair_surrogates::parse::<Value>)?
+        else {
             return Ok(None);
         };
-        if lenient::parse::<IgnoredAny>(&file.bytes).is_ok() {
+        if repair_surrogates::parse::<IgnoredAny>(&file.bytes).is_ok() {
             return Ok(None);
         }
         let unchanged =
             || fs::read(&place.path, MAX_FILE).is_ok_and(|now| now.as_ref() == Some(&file.bytes));
-        if publish(place, (held, early), &to_bytes(&parsed), place.kept.sync(), unchanged)? {
+        if publish(place, (held, early), &to_bytes(&parsed), place.durability.sync(), unchanged)? {
             return Ok(Some(parsed));
         }
     }
@@ -364,7 +365,7 @@ pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, Store
 /// [`StoreError::LockLost`] if the lock directory was taken over.
 pub(super) fn publish(
     place: &Place,
-    (held, early): (&Held, Option<KeptOut<'_>>),
+    (held, early): (&Held, Option<ExcludedPeers<'_>>),
     after: &[u8],
     sync: Sync,
     unchanged: impl FnOnce() -> bool,
@@ -373,7 +374,7 @@ pub(super) fn publish(
     let mut kept_out = early.map(Ok);
     let mut is_ours = true;
     let check = || {
-        let lock = kept_out.get_or_insert_with(|| held.keep_others_out(place));
+        let lock = kept_out.get_or_insert_with(|| held.exclude_peers(place));
         let Ok(lock) = lock else { return false };
         let unchanged = unchanged();
         is_ours = lock.still_ours();
@@ -488,10 +489,10 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
 pub(super) fn write_new<T: Serialize>(
     path: &Path,
     item: &T,
-    kept: Kept,
+    durability: Durability,
 ) -> Result<bool, StoreError> {
     path.parent().map_or(Ok(()), fs::refuse_link)?;
     let value =
         serde_json::to_value(item).expect("our own forms have string keys and can be written");
-    Ok(fs::create_with(path, &to_bytes(&value), kept.sync())?)
+    Ok(fs::create_with(path, &to_bytes(&value), durability.sync())?)
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{Held, Place, Shared};
+use super::document::{Held, Place, Writers};
 use super::error::StoreError;
 use super::layout::Layout;
 use super::teams::{Store, TeamStore};
@@ -136,9 +136,9 @@ impl TeamStore {
             Some(dir) if dir == self.layout.tasks() => format!("task-{stem}"),
             Some(_) | None => "roster".to_owned(),
         };
-        let place: Place = self.place(&gate, path, Shared::WithOthers);
+        let place: Place = self.place(&gate, path, Writers::AnyProgram);
         let held = Held::take(&place)?;
-        drop(held.keep_others_out(&place)?);
+        drop(held.exclude_peers(&place)?);
         Ok(about.kind == Kind::Directory && !fs::exists(lock))
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::append;
 use super::archive;
-use super::document::{self, Held, Kept, MAX_FILE, Others, Place, Shared};
+use super::document::{self, Durability, Held, MAX_FILE, PeerExclusion, Place, Writers};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::digest;
@@ -60,7 +60,7 @@ impl Mailbox<'_> {
     pub(crate) fn found_with(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
         let entries: Vec<Object> = first.map(Envelope::to_entry).into_iter().collect();
         first.map_or(Ok(()), check_length)?;
-        document::write_new(&self.place().path, &entries, Kept::ForThisBoot)
+        document::write_new(&self.place().path, &entries, Durability::ThisBoot)
     }
 
     /// Removes the mailbox of a teammate that failed to start.
@@ -129,7 +129,7 @@ impl Mailbox<'_> {
         let place = self.place();
         let held = Held::take(&place)?;
         self.on_roster()?;
-        document::change_held(&place, &held, Others::OutBriefly, &mut |found| {
+        document::change_held(&place, &held, PeerExclusion::WhilePublishing, &mut |found| {
             let mut entries = self.listed(found)?;
             entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
             Ok((Some(Value::Array(entries)), ()))
@@ -181,7 +181,7 @@ impl Mailbox<'_> {
         let held = Held::take(&place)?;
         let fresh = self.record_handed(ids)?;
         let ids: BTreeSet<&String> = ids.iter().collect();
-        let in_box = self.rewrite(&place, &held, Others::OutBriefly, |entries| {
+        let in_box = self.rewrite(&place, &held, PeerExclusion::WhilePublishing, |entries| {
             entries.retain(|e| !ids.contains(&Envelope::read(e).msg_id));
             Ok(())
         })?;
@@ -238,7 +238,7 @@ impl Mailbox<'_> {
     /// in the mailbox.
     fn mark_and_shorten(&self, place: &Place, held: &Held) -> Result<BTreeSet<String>, StoreError> {
         let mut is_full = false;
-        let in_box = self.rewrite(place, held, Others::OutBriefly, |entries| {
+        let in_box = self.rewrite(place, held, PeerExclusion::WhilePublishing, |entries| {
             self.mark(entries)?;
             is_full = archive::is_full(entries);
             Ok(())
@@ -247,7 +247,7 @@ impl Mailbox<'_> {
             return Ok(in_box);
         }
         // Exclude other programs from the start: a message that they remove must not be archived.
-        self.rewrite(place, held, Others::OutAllAlong, |entries| self.archive_old(entries))
+        self.rewrite(place, held, PeerExclusion::Throughout, |entries| self.archive_old(entries))
     }
 
     /// Marks all delivered messages, including those recorded by an earlier call that crashed
@@ -272,7 +272,7 @@ impl Mailbox<'_> {
         &self,
         place: &Place,
         held: &Held,
-        others: Others,
+        others: PeerExclusion,
         mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
     ) -> Result<BTreeSet<String>, StoreError> {
         document::change_held(place, held, others, &mut |found| {
@@ -320,6 +320,6 @@ impl Mailbox<'_> {
 
     fn place(&self) -> Place {
         let gate = format!("inbox-{}", self.owner.file_stem());
-        self.team.place(&gate, self.team.layout.inbox(&self.owner), Shared::WithOthers)
+        self.team.place(&gate, self.team.layout.inbox(&self.owner), Writers::AnyProgram)
     }
 }

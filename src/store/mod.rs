@@ -2,20 +2,20 @@
 //! uses. Callers name teams, members and tasks rather than paths, so that a shared database could
 //! replace the files.
 
+mod ack_log;
 mod append;
 mod archive;
 mod broken;
 mod document;
 mod error;
-mod handed;
 mod journal;
 mod layout;
 mod lease;
 mod leftovers;
-mod lenient;
 mod mailbox;
 mod members;
 mod questions;
+mod repair_surrogates;
 mod requests;
 mod roster;
 mod specs;

@@ -1,7 +1,7 @@
 //! Questions of members (`phalanx/requests/asked.*.json`). Lock order: the question first, then the
 //! mailbox of its member.
 
-use super::document::{self, Kept};
+use super::document::{self, Durability};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::teams::TeamStore;
@@ -16,7 +16,7 @@ const FORMAT: u32 = 1;
 impl TeamStore {
     /// Files a question. Returns false if its id is taken.
     pub(crate) fn file_question(&self, question: &Question) -> Result<bool, StoreError> {
-        document::write_new(&self.layout.question(&question.id), question, Kept::ForThisBoot)
+        document::write_new(&self.layout.question(&question.id), question, Durability::ThisBoot)
     }
 
     /// Returns one question.

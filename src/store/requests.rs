@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::document::{self, Kept};
+use super::document::{self, Durability};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::teams::TeamStore;
@@ -18,7 +18,7 @@ const FORMAT: u32 = 1;
 impl TeamStore {
     /// Files a request. Returns false if its id is taken.
     pub(crate) fn file_request(&self, request: &ShutdownRequest) -> Result<bool, StoreError> {
-        document::write_new(&self.layout.request(&request.id), request, Kept::ForThisBoot)
+        document::write_new(&self.layout.request(&request.id), request, Durability::ThisBoot)
     }
 
     /// Returns one request.

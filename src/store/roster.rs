@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::document::{self, Held, MAX_FILE};
 use super::error::StoreError;
-use super::lenient;
+use super::repair_surrogates;
 use super::teams::TeamStore;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
@@ -70,7 +70,7 @@ impl TeamStore {
         let Some(read) = fs::read_identified(&self.layout.team_file(), MAX_FILE)? else {
             return Ok(TeamFile { identity: None, file: None, is_remembered: false });
         };
-        let file = lenient::parse::<Object>(&read.bytes).ok();
+        let file = repair_surrogates::parse::<Object>(&read.bytes).ok();
         let is_remembered = file.is_some() && self.last_file() == file;
         Ok(TeamFile { identity: Some(read.identity), file, is_remembered })
     }
@@ -92,7 +92,7 @@ impl TeamStore {
     /// Returns the team file as phalanx last saw it whole.
     pub(super) fn last_file(&self) -> Option<Object> {
         let bytes = fs::read(&self.layout.last_team_file(), MAX_FILE).ok()??;
-        lenient::parse(&bytes).ok()
+        repair_surrogates::parse(&bytes).ok()
     }
 
     /// Returns the entry that a member had when phalanx last saw the team file whole.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::document::{self, Kept};
+use super::document::{self, Durability};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::id::Incarnation;
@@ -16,7 +16,7 @@ impl TeamStore {
     /// Writes the spec and returns its path, the launcher's only argument.
     pub(crate) fn keep_spec(&self, spec: &Spec) -> Result<PathBuf, StoreError> {
         let path = self.spec_path(&spec.incarnation);
-        document::write_new(&path, spec, Kept::ForThisBoot)?;
+        document::write_new(&path, spec, Durability::ThisBoot)?;
         Ok(path)
     }
 

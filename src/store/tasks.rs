@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::document::{self, Kept, Place, Shared};
+use super::document::{self, Durability, Place, Writers};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::board::{Board, Refusal};
@@ -322,7 +322,11 @@ impl TeamStore {
     }
 
     fn write_new_task(&self, task: &Task) -> Result<(), StoreError> {
-        match document::write_new(&self.layout.task(task.id), &task.to_object(), Kept::ForGood)? {
+        match document::write_new(
+            &self.layout.task(task.id),
+            &task.to_object(),
+            Durability::Permanent,
+        )? {
             true => Ok(()),
             false => Err(StoreError::Contended { path: self.layout.task(task.id), tries: 1 }),
         }
@@ -392,7 +396,7 @@ impl TeamStore {
     }
 
     fn task_place(&self, id: TaskId) -> Place {
-        self.place(&format!("task-{id}"), self.layout.task(id), Shared::WithOthers)
+        self.place(&format!("task-{id}"), self.layout.task(id), Writers::AnyProgram)
     }
 }
 

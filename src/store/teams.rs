@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::document::{self, Kept, Place, Shared};
+use super::document::{self, Durability, Place, Writers};
 use super::error::StoreError;
 use super::layout::Layout;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
@@ -204,10 +204,10 @@ impl TeamStore {
             fs::private_dir(&dir)?;
         }
         fs::create_new(&self.layout.task_list_lock(), b"")?;
-        document::write_new(&self.layout.settings(), settings, Kept::ForGood)?;
+        document::write_new(&self.layout.settings(), settings, Durability::Permanent)?;
         self.mailbox(&MemberName::lead()).found()?;
         let file = Value::Object(file.clone());
-        document::write_new(&self.layout.team_file(), &file, Kept::ForGood)?;
+        document::write_new(&self.layout.team_file(), &file, Durability::Permanent)?;
         self.keep_last(&file)
     }
 
@@ -430,21 +430,21 @@ impl TeamStore {
     }
 
     pub(super) fn ours(&self, resource: &str, path: PathBuf) -> Place {
-        self.place(resource, path, Shared::AmongUs)
+        self.place(resource, path, Writers::PhalanxOnly)
     }
 
     /// The place of a file that describes processes of this boot.
     pub(super) fn of_this_boot(&self, resource: &str, path: PathBuf) -> Place {
-        Place { kept: Kept::ForThisBoot, ..self.ours(resource, path) }
+        Place { durability: Durability::ThisBoot, ..self.ours(resource, path) }
     }
 
-    pub(super) fn place(&self, resource: &str, path: PathBuf, shared: Shared) -> Place {
+    pub(super) fn place(&self, resource: &str, path: PathBuf, writers: Writers) -> Place {
         let (gate, layout) = (self.layout.gate(resource), self.layout.clone());
-        Place { path, gate, layout, shared, kept: Kept::ForGood, last: None }
+        Place { path, gate, layout, writers, durability: Durability::Permanent, last: None }
     }
 
     pub(super) fn roster_place(&self) -> Place {
-        let place = self.place("roster", self.layout.team_file(), Shared::WithOthers);
+        let place = self.place("roster", self.layout.team_file(), Writers::AnyProgram);
         Place { last: Some(self.layout.last_team_file()), ..place }
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::desk::{self, Identity};
-use super::effect::{Effect, Errand};
+use super::effect::{Effect, OutboundOp};
 use super::event::{Event, Failure};
+use super::member_io::{self, Identity};
 use super::react::react;
 use super::sources::{self, Wake};
 use super::state::{Me, State};
@@ -64,13 +64,8 @@ pub(crate) async fn worker(ctx: &Context, team: &Team, me: Identity) -> Result<i
     work(ctx, team, &me, Station { screen: Screen::stdout(), alone, wakes, incoming }).await
 }
 
-async fn work(
-    ctx: &Context,
-    team: &Team,
-    me: &Identity,
-    station: Station,
-) -> Result<i32, OpsError> {
-    let Station { screen, alone, wakes, mut incoming } = station;
+async fn work(ctx: &Context, team: &Team, me: &Identity, relay: Station) -> Result<i32, OpsError> {
+    let Station { screen, alone, wakes, mut incoming } = relay;
     let changed = wakes.clone();
     // Subscribe before the first read, so that no change is missed between them.
     let watch = ops::events::watch_as(team, &me.name, move |topic| {
@@ -151,7 +146,7 @@ impl Driver<'_> {
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
                 if !ids.is_empty() {
-                    let requests = desk::requests(self.team, ids);
+                    let requests = member_io::requests(self.team, ids);
                     self.step(Event::Requests(requests));
                 }
             }
@@ -222,7 +217,7 @@ impl Driver<'_> {
                 let ended = ops::task::end(self.team, task, &self.me.name, ending, Some(&outcome));
                 return Some(self.reply(ended.map(drop), Event::TaskEnded));
             }
-            Effect::Do(errand) => return Some(self.run_errand(errand)),
+            Effect::Do(op) => return Some(self.run_errand(op)),
         }
         None
     }
@@ -253,8 +248,8 @@ impl Driver<'_> {
         })
     }
 
-    fn run_errand(&self, errand: Errand) -> Event {
-        match desk::run_errand(self.ctx, self.team, self.me, errand) {
+    fn run_errand(&self, op: OutboundOp) -> Event {
+        match member_io::run_errand(self.ctx, self.team, self.me, op) {
             Ok(true) => Event::Done(Ok(())),
             Ok(false) => replaced(),
             Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
@@ -278,7 +273,7 @@ impl Driver<'_> {
     }
 
     fn mail(&self) -> Event {
-        match desk::mail(self.team, &self.me.name) {
+        match member_io::mail(self.team, &self.me.name) {
             Ok((mail, requests)) => Event::Mail { mail, requests },
             Err(e) => self.failed(&e, Event::NoMail),
         }
@@ -348,7 +343,7 @@ fn failed(team: &Team, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> E
     if !team.exists() {
         return gone();
     }
-    report(desk::failure(e))
+    report(member_io::failure(e))
 }
 
 fn gone() -> Event {

@@ -9,7 +9,7 @@ use crate::ops::Ending;
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Errand {
+pub(crate) enum OutboundOp {
     /// Record that this run is up.
     Hello,
     /// Send a message to the lead.
@@ -47,5 +47,5 @@ pub(crate) enum Effect {
     /// `Refused` if one of them objects.
     EndTask { task: TaskId, ending: Ending, outcome: Outcome },
     /// Execute an outbound operation. Reports `Done`.
-    Do(Errand),
+    Do(OutboundOp),
 }

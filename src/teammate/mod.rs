@@ -2,15 +2,15 @@
 //! tasks that carry a command and runs them in its pane; the wrapper runs a program that does not
 //! speak the team protocol.
 
-mod desk;
 mod driver;
 mod effect;
 mod event;
+mod member_io;
 mod react;
 mod sources;
 mod state;
 mod wrap;
 
-pub(crate) use desk::Identity;
 pub(crate) use driver::worker;
+pub(crate) use member_io::Identity;
 pub(crate) use wrap::{seat, wrap};

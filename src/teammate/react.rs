@@ -2,7 +2,7 @@
 
 pub(super) mod mail;
 
-use super::effect::{Effect, Errand};
+use super::effect::{Effect, OutboundOp};
 use super::event::{Event, Failure, Requests};
 use super::state::{Asked, Finished, Job, Leaving, Pending, State, Work};
 use crate::model::id::TaskId;
@@ -128,7 +128,7 @@ fn propose(state: &mut State, task: &Task, now: Timestamp, effects: &mut Vec<Eff
         state.who(),
         job.title()
     )));
-    state.errands.push_back(Errand::Say(Box::new(Message::PlanApprovalRequest(
+    state.outbound.push_back(OutboundOp::Say(Box::new(Message::PlanApprovalRequest(
         PlanApprovalRequest {
             from: Some(state.me.name.to_string()),
             timestamp: Some(now.iso()),
@@ -189,7 +189,7 @@ fn begin(state: &mut State, task: Box<Task>, now: Timestamp, effects: &mut Vec<E
     let subject = text::short(&job.subject, 120);
     effects.push(Effect::Print(format!("── task #{} · {subject}: {}", job.id, job.command)));
     effects.push(Effect::Run(task));
-    state.errands.push_back(Errand::MoveOn(Cause::Work, Some(job.title())));
+    state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, Some(job.title())));
     state.rested = false;
     state.work = Work::Running(job);
 }
@@ -211,8 +211,8 @@ fn rest(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         failure_reason: failure.clone(),
         ..IdleNotification::default()
     };
-    state.errands.push_back(Errand::MoveOn(Cause::Rest, None));
-    state.errands.push_back(Errand::Say(Box::new(Message::IdleNotification(notice))));
+    state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
+    state.outbound.push_back(OutboundOp::Say(Box::new(Message::IdleNotification(notice))));
     effects.push(Effect::Print(format!("{}: waiting for tasks", state.who())));
 }
 
@@ -272,7 +272,7 @@ fn see_task_end(
                     task_subject: Some(job.subject.clone()),
                     timestamp: Some(now.iso()),
                 };
-                state.errands.push_back(Errand::Say(Box::new(Message::TaskCompleted(news))));
+                state.outbound.push_back(OutboundOp::Say(Box::new(Message::TaskCompleted(news))));
             }
             state.last = Some(Finished { id: job.id, failure });
         }
@@ -307,16 +307,16 @@ fn see_done(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    reported(state, Asked::Errand);
+    reported(state, Asked::OutboundOp);
     match result {
         Ok(()) => {
             state.complaint = None;
-            state.errands.pop_front();
+            state.outbound.pop_front();
         }
         Err(failure) => {
             complain(state, &failure, now, effects);
             if failure.lasting {
-                state.errands.pop_front();
+                state.outbound.pop_front();
                 effects.push(Effect::Warn(failure.text));
             }
         }
@@ -358,8 +358,8 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 fn next(state: &mut State) -> Option<(Asked, Effect)> {
-    if let Some(errand) = state.errands.front() {
-        return Some((Asked::Errand, Effect::Do(errand.clone())));
+    if let Some(op) = state.outbound.front() {
+        return Some((Asked::OutboundOp, Effect::Do(op.clone())));
     }
     if state.agreed {
         state.end = Some(0);
@@ -404,7 +404,9 @@ fn answer_requests(state: &mut State, now: Timestamp) {
                     pending_work: Vec::new(),
                     artifacts_committed: None,
                 };
-                state.errands.push_back(Errand::Say(Box::new(Message::ShutdownApproved(answer))));
+                state
+                    .outbound
+                    .push_back(OutboundOp::Say(Box::new(Message::ShutdownApproved(answer))));
                 state.agreed = true;
             }
         }
@@ -413,12 +415,12 @@ fn answer_requests(state: &mut State, now: Timestamp) {
             let (due, open) =
                 std::mem::take(&mut state.pending).into_iter().partition(|p| p.answer_by <= now);
             state.pending = open;
-            state.errands.extend(Vec::into_iter(due).map(|pending: Pending| {
+            state.outbound.extend(Vec::into_iter(due).map(|pending: Pending| {
                 let request_id = pending.request.id.to_string();
                 let (from, timestamp, reason) =
                     (from.clone(), timestamp.clone(), Some(reason.clone()));
                 let answer = ShutdownRejected { request_id, from, reason, timestamp };
-                Errand::Say(Box::new(Message::ShutdownRejected(answer)))
+                OutboundOp::Say(Box::new(Message::ShutdownRejected(answer)))
             }));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::effect::Errand;
+use super::effect::OutboundOp;
 use super::event::Requests;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::request::ShutdownRequest;
@@ -82,7 +82,7 @@ pub(super) enum Asked {
     Claim,
     Recheck,
     End,
-    Errand,
+    OutboundOp,
 }
 
 /// An unanswered shutdown request.
@@ -129,7 +129,7 @@ pub(crate) struct State {
     /// Set while hooks decide on the current task; everything else continues.
     pub(super) held: bool,
     /// Outbound operations not yet completed, in order.
-    pub(super) errands: VecDeque<Errand>,
+    pub(super) outbound: VecDeque<OutboundOp>,
     /// Shutdown requests that await an answer.
     pub(super) pending: Vec<Pending>,
     /// Requests accepted in this run; each is accepted only once.
@@ -166,7 +166,7 @@ impl State {
             work: Work::Idle,
             asked: None,
             held: false,
-            errands: VecDeque::from([Errand::Hello]),
+            outbound: VecDeque::from([OutboundOp::Hello]),
             pending: Vec::new(),
             honoured: BTreeSet::new(),
             handled: BTreeSet::new(),

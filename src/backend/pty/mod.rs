@@ -1,8 +1,8 @@
 //! PTYs of our own, each held by the launcher of its member. The launcher outlives the process that
 //! spawned it, logs the program's output and serves viewers on a socket.
 
-mod door;
-mod hub;
+mod attach_server;
+mod broadcaster;
 mod screen;
 mod viewer;
 mod wire;
@@ -19,8 +19,8 @@ use crate::sys::exec::spawn_detached;
 use crate::sys::proc::{self, Liveness, Process};
 use crate::sys::signal::TERM;
 
-pub(crate) use door::{Door, places};
-pub(crate) use hub::Hub;
+pub(crate) use attach_server::{AttachServer, places};
+pub(crate) use broadcaster::Broadcaster;
 pub(crate) use screen::LIVE_SCROLLBACK;
 pub(crate) use viewer::{Viewer, peek, write_input};
 pub(crate) use wire::{End, Tell};

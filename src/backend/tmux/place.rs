@@ -13,7 +13,7 @@ use super::arrange::{Size, capacity, part, share, stack};
 use super::command::{PaneId, Plain, Server, Unit, WindowId, spread};
 use super::label;
 use super::row::{MadeRow, PaneRow, rows};
-use super::survey::{Column, Ground, Room, Side, Survey, survey, team_name};
+use super::survey::{Column, LeadColumn, Survey, TargetSession, TeamWindow, survey, team_name};
 use super::verb::{self, Edge, Proof};
 use crate::backend::{BackendError, Label, Launch, TmuxHome};
 use crate::model::id::MemberName;
@@ -33,7 +33,7 @@ pub(super) fn place(home: &TmuxHome, launches: &[Launch]) -> Vec<Result<Placemen
 }
 
 /// A launcher to be placed.
-struct Guest<'a> {
+struct PendingPane<'a> {
     member: &'a MemberName,
     argv: &'a [OsString],
     label: &'a Label,
@@ -43,13 +43,13 @@ struct Guest<'a> {
 
 enum State {
     Waiting,
-    Seated(Seat),
+    Seated(PlacedPane),
     /// Invalid; tmux was not run for it.
     Refused(BackendError),
 }
 
 /// A pane that was created.
-struct Seat {
+struct PlacedPane {
     row: MadeRow,
     window_name: String,
     session_name: String,
@@ -68,7 +68,7 @@ struct Step {
 }
 
 #[derive(Clone, Copy)]
-struct Spot<'s> {
+struct Slot<'s> {
     window: WindowId,
     name: &'s str,
     /// The window is the lead's own.
@@ -78,7 +78,7 @@ struct Spot<'s> {
 struct Batch<'a> {
     home: &'a TmuxHome,
     server: Server<'a>,
-    guests: Vec<Guest<'a>>,
+    guests: Vec<PendingPane<'a>>,
     /// Windows in which a split failed.
     crowded: BTreeSet<WindowId>,
     /// Commands that create no pane and are sent together with the marks.
@@ -95,7 +95,7 @@ impl<'a> Batch<'a> {
     }
 
     fn waiting(&self) -> Vec<usize> {
-        let waits = |guest: &Guest<'_>| matches!(guest.state, State::Waiting);
+        let waits = |guest: &PendingPane<'_>| matches!(guest.state, State::Waiting);
         (0..self.guests.len()).filter(|nth| waits(&self.guests[*nth])).collect()
     }
 
@@ -122,7 +122,7 @@ impl<'a> Batch<'a> {
         let (room, most): (Vec<usize>, usize) = match self.home.layout {
             Layout::Panes | Layout::Split => {
                 let free =
-                    |room: &Room| if self.crowded.contains(&room.id) { 0 } else { room.free };
+                    |room: &TeamWindow| if self.crowded.contains(&room.id) { 0 } else { room.free };
                 (survey.rooms.iter().map(free).collect(), self.most(survey))
             }
             Layout::Windows => (Vec::new(), 1),
@@ -154,7 +154,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns true if members go beside the lead.
-    fn takes(&self, side: &Side) -> bool {
+    fn takes(&self, side: &LeadColumn) -> bool {
         self.home.layout == Layout::Split && !self.crowded.contains(&side.window)
     }
 
@@ -168,13 +168,13 @@ impl<'a> Batch<'a> {
     }
 
     /// Creates the first pane of the column beside the lead.
-    fn column(&self, side: &Side, beside: &[usize]) -> Option<Step> {
+    fn column(&self, side: &LeadColumn, beside: &[usize]) -> Option<Step> {
         let Column::New { lead, columns, .. } = &side.column else { return None };
         Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, side.spot()))
     }
 
     /// Adds the remaining panes of the column beside the lead.
-    fn lengthen(&self, side: &Side, beside: &[usize]) -> Vec<Step> {
+    fn lengthen(&self, side: &LeadColumn, beside: &[usize]) -> Vec<Step> {
         match (&side.column, beside.split_first()) {
             (Column::There(panes), _) => self.pile(panes, beside, side.spot()),
             (Column::New { rows, .. }, Some((first, rest))) => match &self.guests[*first].state {
@@ -187,7 +187,7 @@ impl<'a> Batch<'a> {
 
     /// Cuts panes of ours into equal parts, one below the other. Each cut goes below the pane that
     /// is cut, so that all targets are known in advance.
-    fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Spot<'_>) -> Vec<Step> {
+    fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Slot<'_>) -> Vec<Step> {
         let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
         let mut queue = guests.iter();
         let mut steps = Vec::new();
@@ -199,11 +199,11 @@ impl<'a> Batch<'a> {
         steps
     }
 
-    fn cut(&self, guest: usize, from: PaneId, edge: Edge, spot: Spot<'_>) -> Step {
+    fn cut(&self, guest: usize, from: PaneId, edge: Edge, spot: Slot<'_>) -> Step {
         self.step(guest, verb::cut(from, edge, self.guests[guest].argv), spot)
     }
 
-    fn step(&self, guest: usize, unit: Unit, spot: Spot<'_>) -> Step {
+    fn step(&self, guest: usize, unit: Unit, spot: Slot<'_>) -> Step {
         let window_name = spot.name.to_owned();
         Step {
             guest: Some(guest),
@@ -221,11 +221,11 @@ impl<'a> Batch<'a> {
             let name = self.window_name(guest);
             let argv = self.guests[guest].argv;
             let unit = match (&survey.ground, nth) {
-                (Ground::Free(session), 0) => {
+                (TargetSession::Free(session), 0) => {
                     let tag = Plain::from_text(&self.home.tag);
                     verb::new_session(session, &name, &tag, survey.size, argv)
                 }
-                (Ground::Free(_) | Ground::There { .. }, _) => {
+                (TargetSession::Free(_) | TargetSession::There { .. }, _) => {
                     verb::new_window(&survey.ground.inside(), &name, argv)
                 }
             };
@@ -259,7 +259,7 @@ impl<'a> Batch<'a> {
         let mut steps = vec![Step::change(unit)];
         if survey.arranged {
             let panes = [(seat.row.pane, seat.row.height)];
-            let spot = Spot { window: seat.row.window, name: &seat.window_name, beside: false };
+            let spot = Slot { window: seat.row.window, name: &seat.window_name, beside: false };
             steps.extend(self.pile(&panes, rest, spot));
             return steps;
         }
@@ -273,7 +273,7 @@ impl<'a> Batch<'a> {
         self.step(
             guest,
             verb::split(window, self.guests[guest].argv),
-            Spot { window, name, beside: false },
+            Slot { window, name, beside: false },
         )
     }
 
@@ -315,7 +315,7 @@ impl<'a> Batch<'a> {
         };
         let Batch { home, server, guests, mut trouble, .. } = self;
         let mut discard = Vec::new();
-        let mut settle = |guest: Guest<'_>| match guest.state {
+        let mut settle = |guest: PendingPane<'_>| match guest.state {
             State::Refused(error) => Err(error),
             State::Waiting => Err(spread(&mut trouble).unwrap_or_else(no_pane)),
             State::Seated(ref seat) => {
@@ -371,9 +371,9 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Side {
-    fn spot(&self) -> Spot<'_> {
-        Spot { window: self.window, name: &self.name, beside: true }
+impl LeadColumn {
+    fn spot(&self) -> Slot<'_> {
+        Slot { window: self.window, name: &self.name, beside: true }
     }
 }
 
@@ -383,13 +383,13 @@ impl Step {
         Step { guest: None, split: None, window_name: String::new(), beside: false, unit }
     }
 
-    fn seat(self, survey: &Survey, row: MadeRow) -> Seat {
+    fn seat(self, survey: &Survey, row: MadeRow) -> PlacedPane {
         let session_name = survey.ground.name().to_owned();
-        Seat { row, window_name: self.window_name, session_name, beside: self.beside }
+        PlacedPane { row, window_name: self.window_name, session_name, beside: self.beside }
     }
 }
 
-fn guest(launch: &Launch) -> Guest<'_> {
+fn guest(launch: &Launch) -> PendingPane<'_> {
     let refused = |stderr: &str| {
         let command = format!("a pane for {}", launch.member);
         State::Refused(BackendError::Refused { command, stderr: stderr.to_owned() })
@@ -402,14 +402,14 @@ fn guest(launch: &Launch) -> Guest<'_> {
         (Some(_), _) => State::Waiting,
     };
     let token = token.unwrap_or_else(|| Plain::from_text(""));
-    Guest { member: &launch.member, argv: &launch.argv, label: &launch.label, token, state }
+    PendingPane { member: &launch.member, argv: &launch.argv, label: &launch.label, token, state }
 }
 
 /// Builds the complete identity of a pane; fails if any part of it is missing.
 fn prove(
     home: &TmuxHome,
-    guest: &Guest<'_>,
-    seat: &Seat,
+    guest: &PendingPane<'_>,
+    seat: &PlacedPane,
     found: Option<&PaneRow>,
 ) -> Result<TmuxPane, BackendError> {
     let gone = || BackendError::LauncherGone { member: guest.member.clone() };

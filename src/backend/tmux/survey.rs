@@ -12,7 +12,7 @@ const DETACHED: Size = Size { width: 200, height: 50 };
 
 /// The session for the team's new panes.
 #[derive(Debug, Clone)]
-pub(super) enum Ground {
+pub(super) enum TargetSession {
     There {
         id: SessionId,
         name: String,
@@ -21,33 +21,33 @@ pub(super) enum Ground {
     Free(Plain),
 }
 
-impl Ground {
+impl TargetSession {
     /// The target of new windows once the session exists.
     pub(super) fn inside(&self) -> Inside {
         match self {
-            Ground::There { id, .. } => Inside::Session(*id),
-            Ground::Free(name) => Inside::JustMade(name.clone()),
+            TargetSession::There { id, .. } => Inside::Session(*id),
+            TargetSession::Free(name) => Inside::JustMade(name.clone()),
         }
     }
 
     fn is(&self, session: SessionId) -> bool {
         match self {
-            Ground::There { id, .. } => *id == session,
-            Ground::Free(_) => false,
+            TargetSession::There { id, .. } => *id == session,
+            TargetSession::Free(_) => false,
         }
     }
 
     pub(super) fn name(&self) -> &str {
         match self {
-            Ground::There { name, .. } => name,
-            Ground::Free(name) => name.as_str(),
+            TargetSession::There { name, .. } => name,
+            TargetSession::Free(name) => name.as_str(),
         }
     }
 }
 
 /// A window of the team that may have room for more panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct TeamWindow {
     pub(super) id: WindowId,
     pub(super) name: String,
     /// Number of panes that still fit.
@@ -56,13 +56,13 @@ pub(super) struct Room {
 
 /// Space for members in the lead's own window.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Side {
+pub(super) struct LeadColumn {
     pub(super) window: WindowId,
     pub(super) name: String,
     pub(super) column: Column,
 }
 
-impl Side {
+impl LeadColumn {
     /// The number of members, at most `count`, that fit.
     pub(super) fn free(&self, count: usize) -> usize {
         match &self.column {
@@ -88,14 +88,14 @@ pub(super) enum Column {
 /// The state of the server, as far as it matters for new panes.
 #[derive(Debug, Clone)]
 pub(super) struct Survey {
-    pub(super) ground: Ground,
+    pub(super) ground: TargetSession,
     /// The expected size of a new window.
     pub(super) size: Size,
     /// The team's windows in the session.
-    pub(super) rooms: Vec<Room>,
+    pub(super) rooms: Vec<TeamWindow>,
     /// `None` if the caller is outside tmux, if its window is zoomed (a split would end the zoom,
     /// LY-05), or if there is too little space.
-    pub(super) side: Option<Side>,
+    pub(super) side: Option<LeadColumn>,
     /// A client in control mode (`tmux -CC`), which arranges panes itself, is attached to the
     /// session (LY-11).
     pub(super) arranged: bool,
@@ -140,7 +140,7 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
         Some(own) => {
             let name =
                 sessions.iter().find(|row| row.id == own.session).map(|row| row.name.clone());
-            let ground = Ground::There { id: own.session, name: name.unwrap_or_default() };
+            let ground = TargetSession::There { id: own.session, name: name.unwrap_or_default() };
             (ground, own.room)
         }
         None => (detached(home, &tag, &sessions), DETACHED),
@@ -152,7 +152,12 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
 }
 
 /// Finds space in the lead's window. Only the lead's pane and the team's are ever split (LY-04).
-fn side(own: &PaneRow, tag: &Plain, panes: &[PaneRow], windows: &[WindowRow]) -> Option<Side> {
+fn side(
+    own: &PaneRow,
+    tag: &Plain,
+    panes: &[PaneRow],
+    windows: &[WindowRow],
+) -> Option<LeadColumn> {
     if own.zoomed {
         return None;
     }
@@ -170,14 +175,14 @@ fn side(own: &PaneRow, tag: &Plain, panes: &[PaneRow], windows: &[WindowRow]) ->
         Column::There(there)
     };
     let name = windows.iter().find(|row| row.id == own.window).map(|row| row.name.clone());
-    Some(Side { window: own.window, name: name.unwrap_or_default(), column })
+    Some(LeadColumn { window: own.window, name: name.unwrap_or_default(), column })
 }
 
 /// Returns the team's own session, or a free name for it. A session with that name but without this
 /// team's tag belongs to another team or to the user.
-fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> Ground {
+fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> TargetSession {
     if let Some(row) = sessions.iter().find(|row| row.tag == tag.as_str()) {
-        return Ground::There { id: row.id, name: row.name.clone() };
+        return TargetSession::There { id: row.id, name: row.name.clone() };
     }
     let base = team_name(&home.team);
     let mut name = base.clone();
@@ -186,7 +191,7 @@ fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> Ground {
         name = Plain::from_text(&format!("{}-{nth}", base.as_str()));
         nth += 1;
     }
-    Ground::Free(name)
+    TargetSession::Free(name)
 }
 
 /// The name of a team's window and of its detached session.
@@ -196,14 +201,18 @@ pub(super) fn team_name(team: &str) -> Plain {
 
 /// Lists the team's windows in its session, without hidden ones and those that a person has zoomed,
 /// because a split would end the zoom (LY-05).
-fn rooms(ground: &Ground, tag: &Plain, windows: &[WindowRow]) -> Vec<Room> {
-    let Ground::There { id, .. } = ground else { return Vec::new() };
+fn rooms(ground: &TargetSession, tag: &Plain, windows: &[WindowRow]) -> Vec<TeamWindow> {
+    let TargetSession::There { id, .. } = ground else { return Vec::new() };
     let takes = |row: &&WindowRow| {
         row.session == *id && row.tag == tag.as_str() && row.hidden.is_empty() && !row.zoomed
     };
     let room = |row: &WindowRow| {
         let size = Size { width: row.width, height: row.height };
-        Room { id: row.id, name: row.name.clone(), free: capacity(size).saturating_sub(row.panes) }
+        TeamWindow {
+            id: row.id,
+            name: row.name.clone(),
+            free: capacity(size).saturating_sub(row.panes),
+        }
     };
     windows.iter().filter(takes).map(room).collect()
 }

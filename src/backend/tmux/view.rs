@@ -5,7 +5,7 @@ use super::arrange::{part, stack};
 use super::command::{PaneId, Plain, Server, Unit};
 use super::identity::Claim;
 use super::row::{PaneRow, WindowRow};
-use super::survey::{Column, Side, Survey, survey, team_name};
+use super::survey::{Column, LeadColumn, Survey, survey, team_name};
 use super::verb::{self, Edge};
 use crate::backend::{BackendError, TmuxHome};
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
@@ -71,7 +71,7 @@ pub(super) fn show(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, Back
     whereabouts(home, &server, claim)
 }
 
-fn back_beside(claim: &Claim<'_>, side: &Side) -> Option<Unit> {
+fn back_beside(claim: &Claim<'_>, side: &LeadColumn) -> Option<Unit> {
     match &side.column {
         Column::New { lead, columns, .. } => {
             Some(verb::join(claim.id, &lead.to_string(), Some(Edge::Right { columns: *columns })))

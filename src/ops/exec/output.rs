@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::program::{Problem, refused};
 use super::run::{Run, SharedLog};
-use crate::backend::pty::{Door, End, Hub, places};
+use crate::backend::pty::{AttachServer, Broadcaster, End, places};
 use crate::model::spec::Terminal;
 use crate::sys::child::{Exit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
 use crate::sys::env;
@@ -31,10 +31,10 @@ pub(super) enum Output {
 
 /// A pty of our own. Dropping it hangs up on the program.
 pub(super) struct Own {
-    hub: Arc<Hub>,
+    broadcaster: Arc<Broadcaster>,
     /// None if no socket could be created: the log holds the reason, and the program runs without
     /// viewers.
-    door: Option<Door>,
+    server: Option<AttachServer>,
     /// Receives one message after the last output was copied.
     ended: Receiver<()>,
 }
@@ -70,7 +70,7 @@ impl Output {
     pub(super) fn tty_name(&self) -> Option<String> {
         match self {
             Output::Pane => env::tty_name(),
-            Output::Own(own) => own.hub.tty_name(),
+            Output::Own(own) => own.broadcaster.tty_name(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Output {
     pub(super) fn socket(&self) -> Option<&Path> {
         match self {
             Output::Pane => None,
-            Output::Own(own) => own.door.as_ref().map(Door::path),
+            Output::Own(own) => own.server.as_ref().map(AttachServer::path),
         }
     }
 
@@ -98,8 +98,8 @@ impl Output {
         match self {
             Output::Pane => (),
             Output::Own(own) => {
-                own.door = None;
-                own.hub.end(End { code: exit.code, signal: exit.signal }, FAREWELL);
+                own.server = None;
+                own.broadcaster.end(End { code: exit.code, signal: exit.signal }, FAREWELL);
             }
         }
     }
@@ -110,9 +110,9 @@ impl Own {
     /// `ended`.
     fn of(master: PtyMaster, size: (u16, u16), log: SharedLog, run: &Run) -> io::Result<Own> {
         let mut reader = master.reader()?;
-        let hub = Arc::new(Hub::new(master, size));
+        let broadcaster = Arc::new(Broadcaster::new(master, size));
         let (sender, ended) = channel();
-        let shown = hub.clone();
+        let shown = broadcaster.clone();
         thread::Builder::new().name("output".to_owned()).spawn(move || {
             copy(&mut reader, |bytes| {
                 // A failed write, for example on a full disk, must not stop the program.
@@ -125,11 +125,11 @@ impl Own {
         let runtime_dir = env::var("XDG_RUNTIME_DIR");
         let wish = run.team.socket(&run.incarnation);
         let places = places(wish, runtime_dir.as_deref().map(Path::new), env::effective_uid());
-        let door = Door::open(&places, &hub);
-        if let Err(problem) = &door {
+        let server = AttachServer::open(&places, &broadcaster);
+        if let Err(problem) = &server {
             run.say(&format!("nobody can attach: {problem}"));
         }
-        Ok(Own { hub, door: door.ok(), ended })
+        Ok(Own { broadcaster, server: server.ok(), ended })
     }
 }
 

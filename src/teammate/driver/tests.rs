@@ -138,14 +138,14 @@ impl Stage {
 
     fn start(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
         let (wakes, incoming) = unbounded_channel();
-        let station =
+        let relay =
             Station { screen: self.film.screen(), alone: false, wakes: wakes.clone(), incoming };
         let (ctx, team, me) = (self.ctx.clone(), self.team.clone(), self.me.clone());
         let working = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime
                 .expect("a runtime")
-                .block_on(work(&ctx, &team, &me, station))
+                .block_on(work(&ctx, &team, &me, relay))
                 .expect("it can begin")
         });
         (working, wakes)

@@ -28,7 +28,7 @@ fn idle() -> State {
         backend: "tmux",
     };
     let mut state = State::new(me, false);
-    assert_eq!(react(&mut state, Event::Tick, NOW), [Effect::Do(Errand::Hello)]);
+    assert_eq!(react(&mut state, Event::Tick, NOW), [Effect::Do(OutboundOp::Hello)]);
     assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), [Effect::LookAtMail]);
     assert_eq!(react(&mut state, mail(&[]), NOW), []);
     assert_eq!(react(&mut state, Event::Accepted, NOW), [Effect::Claim]);
@@ -47,7 +47,7 @@ fn busy() -> State {
     let mut state = idle();
     assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
     let effects = react(&mut state, Event::Claimed(Ok(Some(task(3)))), NOW);
-    let work = Errand::MoveOn(Cause::Work, Some("task #3 Run the tests".to_owned()));
+    let work = OutboundOp::MoveOn(Cause::Work, Some("task #3 Run the tests".to_owned()));
     let header = Effect::Print("── task #3 · Run the tests: cargo test".to_owned());
     assert_eq!(effects, [header, Effect::Run(task(3)), Effect::Do(work)]);
     assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
@@ -94,10 +94,10 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
 
 /// Returns the kinds of the queued messages, in order.
 fn to_say(state: &State) -> Vec<&str> {
-    let said = |errand: &Errand| match errand {
-        Errand::Say(message) => Some((**message).clone()),
-        Errand::Hello | Errand::MoveOn(..) | Errand::Remark(_) => None,
-        Errand::Withdraw(_) | Errand::Typed(..) => None,
+    let said = |op: &OutboundOp| match op {
+        OutboundOp::Say(message) => Some((**message).clone()),
+        OutboundOp::Hello | OutboundOp::MoveOn(..) | OutboundOp::Remark(_) => None,
+        OutboundOp::Withdraw(_) | OutboundOp::Typed(..) => None,
     };
     let kind = |message: Message| match message {
         Message::ShutdownApproved(_) => "approved",
@@ -106,13 +106,13 @@ fn to_say(state: &State) -> Vec<&str> {
         Message::IdleNotification(_) => "idle",
         other => panic!("nothing a worker says: {other:?}"),
     };
-    state.errands.iter().filter_map(said).map(kind).collect()
+    state.outbound.iter().filter_map(said).map(kind).collect()
 }
 
 /// Completes all outbound operations and returns the other effects.
 fn say_all(state: &mut State, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
-    while !state.errands.is_empty() {
+    while !state.outbound.is_empty() {
         effects.extend(react(state, Event::Done(Ok(())), now));
     }
     effects.retain(|effect| !matches!(effect, Effect::Do(_)));
@@ -135,7 +135,7 @@ fn proposed() -> (State, String) {
     state.needs_approval = true;
     assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
     let effects = react(&mut state, Event::Claimed(Ok(Some(task(3)))), NOW);
-    let Some(Effect::Do(Errand::Say(said))) = effects.last() else { panic!("{effects:?}") };
+    let Some(Effect::Do(OutboundOp::Say(said))) = effects.last() else { panic!("{effects:?}") };
     let Message::PlanApprovalRequest(plan) = &**said else { panic!("{said:?}") };
     let content = plan.plan_content.as_deref().unwrap_or_default();
     assert!(
@@ -222,7 +222,7 @@ fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
         pending_work: Vec::new(),
         artifacts_committed: None,
     };
-    let said = Effect::Do(Errand::Say(Box::new(Message::ShutdownApproved(expected))));
+    let said = Effect::Do(OutboundOp::Say(Box::new(Message::ShutdownApproved(expected))));
     assert_eq!(
         effects,
         [
@@ -324,7 +324,7 @@ fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
         reason: Some(reason),
         timestamp: Some(late.iso()),
     };
-    assert_eq!(effects, [Effect::Do(Errand::Say(Box::new(Message::ShutdownRejected(no))))]);
+    assert_eq!(effects, [Effect::Do(OutboundOp::Say(Box::new(Message::ShutdownRejected(no))))]);
     assert_eq!(say_all(&mut state, late), []);
     assert_eq!((state.end(), state.next_tick()), (None, None));
 
@@ -424,10 +424,10 @@ fn msg_12_the_lead_is_notified_once_per_transition_to_idle() {
         ..IdleNotification::default()
     };
     let said = [
-        Errand::MoveOn(Cause::Rest, None),
-        Errand::Say(Box::new(Message::IdleNotification(notice))),
+        OutboundOp::MoveOn(Cause::Rest, None),
+        OutboundOp::Say(Box::new(Message::IdleNotification(notice))),
     ];
-    assert_eq!(state.errands, said);
+    assert_eq!(state.outbound, said);
     say_all(&mut state, NOW);
     // Claims without a result are no transition either.
     for _ in 0..3 {
@@ -455,7 +455,7 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         assert_eq!(react(&mut state, Event::TaskEnded(Ok(())), NOW), [Effect::LookAtMail]);
         react(&mut state, mail(&[]), NOW);
         react(&mut state, Event::Claimed(Ok(None)), NOW);
-        let Some(Errand::Say(said)) = state.errands.back() else {
+        let Some(OutboundOp::Say(said)) = state.outbound.back() else {
             panic!("nothing said: {state:?}")
         };
         let Message::IdleNotification(notice) = &**said else { panic!("no notice: {said:?}") };

@@ -2,7 +2,7 @@
 //! dialog is on the screen, and withdraws the request when it is not. Never answers without a
 //! decision (PM-01).
 
-use super::super::effect::Errand;
+use super::super::effect::OutboundOp;
 use super::effect::Effect;
 use super::event::Keyed;
 use super::state::{BELIEF_MS, HAND_MS, State, Step};
@@ -86,7 +86,7 @@ pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerd
                 request.stage = Stage::Decided(allowed);
             }
         }
-        Some(_) | None => state.errands.push_back(Errand::Typed(id, Typed::Gone)),
+        Some(_) | None => state.outbound.push_back(OutboundOp::Typed(id, Typed::Gone)),
     }
     true
 }
@@ -143,7 +143,7 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
         permission_suggestions: Vec::new(),
         answered_by: Some(by),
     };
-    state.errands.push_back(Errand::Say(Box::new(Message::PermissionRequest(asked))));
+    state.outbound.push_back(OutboundOp::Say(Box::new(Message::PermissionRequest(asked))));
     state.dialogs.filed.push(id.clone());
     state.dialogs.request = Some(Request { id, dialog, stage: Stage::Open });
 }
@@ -151,11 +151,11 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
 /// Ends a request whose dialog has disappeared.
 fn close(state: &mut State, gone: Request) {
     match gone.stage {
-        Stage::Open => state.errands.push_back(Errand::Withdraw(gone.id)),
+        Stage::Open => state.outbound.push_back(OutboundOp::Withdraw(gone.id)),
         Stage::Decided(_) | Stage::Typing(_) => {
-            state.errands.push_back(Errand::Typed(gone.id, Typed::Gone))
+            state.outbound.push_back(OutboundOp::Typed(gone.id, Typed::Gone))
         }
-        Stage::Typed(_) => state.errands.push_back(Errand::Typed(gone.id, Typed::Taken)),
+        Stage::Typed(_) => state.outbound.push_back(OutboundOp::Typed(gone.id, Typed::Taken)),
         Stage::Stuck => {}
     }
 }
@@ -175,7 +175,7 @@ fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         Stage::Typed(at) if now.since(at) >= TAKE_MS => {
             request.stage = Stage::Stuck;
             let id = request.id.clone();
-            state.errands.push_back(Errand::Typed(id, Typed::Stays));
+            state.outbound.push_back(OutboundOp::Typed(id, Typed::Stays));
         }
         Stage::Open | Stage::Decided(_) | Stage::Typing(_) | Stage::Typed(_) | Stage::Stuck => {}
     }

@@ -5,7 +5,8 @@
 use super::effect::Effect;
 use super::event::Refusal;
 use super::state::{
-    APPEAR_MS, HAND_MS, LONG_PAUSE_MS, OBSERVE_MS, RETRY_MS, Sight, State, Step, TRIES, Turn,
+    APPEAR_MS, HAND_MS, LONG_PAUSE_MS, OBSERVE_MS, RETRY_MS, ScreenSnapshot, State, Step, TRIES,
+    Turn,
 };
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
@@ -52,7 +53,7 @@ pub(super) fn see_staged(
     }
 }
 
-fn begin(state: &mut State, sight: &Sight, now: Timestamp, effects: &mut Vec<Effect>) {
+fn begin(state: &mut State, sight: &ScreenSnapshot, now: Timestamp, effects: &mut Vec<Effect>) {
     let still = now.since(sight.since) >= state.paste.settle_ms;
     let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
     let rested = state.rest_until.is_none_or(|until| until <= now);
@@ -86,7 +87,7 @@ fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
 /// Types the submit key separately, once the text is in the composer and the screen has settled.
 fn staged(
     state: &mut State,
-    sight: &Sight,
+    sight: &ScreenSnapshot,
     at: Timestamp,
     now: Timestamp,
     effects: &mut Vec<Effect>,
@@ -110,7 +111,7 @@ fn staged(
 /// starts on it after it has shown an empty composer.
 fn left(
     state: &mut State,
-    sight: &Sight,
+    sight: &ScreenSnapshot,
     at: Timestamp,
     now: Timestamp,
     effects: &mut Vec<Effect>,
@@ -139,7 +140,7 @@ fn submit(state: &mut State, times: u8, now: Timestamp, effects: &mut Vec<Effect
 
 fn submitted(
     state: &mut State,
-    sight: &Sight,
+    sight: &ScreenSnapshot,
     (times, at): (u8, Timestamp),
     now: Timestamp,
     effects: &mut Vec<Effect>,
@@ -163,7 +164,7 @@ fn submitted(
 /// also have been taken unseen, so it is never typed again (MSG-03).
 fn stuck(
     state: &mut State,
-    sight: &Sight,
+    sight: &ScreenSnapshot,
     at: Timestamp,
     now: Timestamp,
     effects: &mut Vec<Effect>,

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use super::super::desk::{self, Identity};
-use super::super::effect::Errand;
+use super::super::effect::OutboundOp;
 use super::super::event::Failure;
+use super::super::member_io::{self, Identity};
 use super::super::state::Me;
 use super::ask::Dialog;
 use super::effect::Effect;
 use super::event::{Event, Keyed, Refusal};
+use super::pty_relay::{PtyRelay, Wake};
 use super::react::react;
 use super::state::{HAND_MS, Seat, State};
-use super::station::{Station, Wake};
 use super::turn::{self, Manner};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
@@ -50,7 +50,7 @@ pub(super) struct Driver<'a> {
     me: Identity,
     profile: Profile,
     state: State,
-    station: Station,
+    relay: PtyRelay,
     /// The text to look for on the screen, from the last message typed.
     mark: Option<String>,
     /// Set if output arrived since the screen was judged.
@@ -123,7 +123,7 @@ pub(super) fn open<'a>(
     let refused = |what: String| OpsError::NotEnded { what };
     let program = ops::run::program(&job).map_err(refused)?;
     let (wakes, incoming) = channel();
-    let station = Station::open(&program, answers, &wakes).map_err(refused)?;
+    let relay = PtyRelay::open(&program, answers, &wakes).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
     let state = State::new(myself, profile.paste).by(&profile).on(seat);
@@ -133,7 +133,7 @@ pub(super) fn open<'a>(
         me,
         profile,
         state,
-        station,
+        relay,
         mark: None,
         drawn: true,
         turn_from: (0, ops::now()),
@@ -207,7 +207,7 @@ impl Driver<'_> {
 
     /// Returns the time until the next judgement; none while it could not differ from the last.
     fn judge_in(&self) -> Option<Duration> {
-        let quiet = self.station.quiet();
+        let quiet = self.relay.quiet();
         if self.drawn {
             let restless = RESTLESS.saturating_sub(self.judged.elapsed());
             return Some(STILL.saturating_sub(quiet).min(restless));
@@ -218,7 +218,7 @@ impl Driver<'_> {
     }
 
     fn judge(&mut self) {
-        let look = self.station.look();
+        let look = self.relay.look();
         self.drawn = false;
         self.judged = Deadline::after(Duration::MAX);
         self.judged_quiet = Duration::from_millis(look.quiet_ms);
@@ -247,7 +247,7 @@ impl Driver<'_> {
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
                 if !ids.is_empty() {
-                    let requests = desk::requests(self.team, ids);
+                    let requests = member_io::requests(self.team, ids);
                     self.step(Event::Requests(requests));
                 }
             }
@@ -271,7 +271,7 @@ impl Driver<'_> {
     }
 
     fn mail(&self) -> Event {
-        match desk::mail(self.team, &self.me.name) {
+        match member_io::mail(self.team, &self.me.name) {
             Ok((mail, requests)) => Event::Mail { mail, requests },
             Err(e) => self.failed(&e, Event::NoMail),
         }
@@ -279,7 +279,7 @@ impl Driver<'_> {
 
     /// Returns the event for a failure. A deleted team replaces every other reason.
     fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
-        if !self.team.exists() { Event::Over } else { report(desk::failure(e)) }
+        if !self.team.exists() { Event::Over } else { report(member_io::failure(e)) }
     }
 
     fn step(&mut self, event: Event) {
@@ -320,8 +320,8 @@ impl Driver<'_> {
                 failpoint::hit("wrap.staged");
                 // Usually held since staging, but released while a text waited for a working
                 // program.
-                self.station.hold_keyboard(Duration::from_millis(HAND_MS));
-                self.station.type_in(self.profile.keys.submit.clone().into_bytes());
+                self.relay.hold_keyboard(Duration::from_millis(HAND_MS));
+                self.relay.type_in(self.profile.keys.submit.clone().into_bytes());
                 failpoint::hit("wrap.submitted");
                 None
             }
@@ -338,14 +338,14 @@ impl Driver<'_> {
                 ))
             }
             Effect::Release => {
-                self.station.release_keyboard();
+                self.relay.release_keyboard();
                 None
             }
             Effect::End { keys } => {
-                self.station.end(if keys { self.profile.keys.quit.clone() } else { Vec::new() });
+                self.relay.end(if keys { self.profile.keys.quit.clone() } else { Vec::new() });
                 None
             }
-            Effect::Do(errand) => Some(match self.run_errand(errand) {
+            Effect::Do(op) => Some(match self.run_errand(op) {
                 Ok(true) => Event::Done(Ok(())),
                 Ok(false) => Event::Over,
                 Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
@@ -353,9 +353,9 @@ impl Driver<'_> {
         }
     }
 
-    fn run_errand(&mut self, errand: Errand) -> Result<bool, OpsError> {
-        let Errand::Say(message) = errand else {
-            return desk::run_errand(self.ctx, self.team, &self.me, errand);
+    fn run_errand(&mut self, op: OutboundOp) -> Result<bool, OpsError> {
+        let OutboundOp::Say(message) = op else {
+            return member_io::run_errand(self.ctx, self.team, &self.me, op);
         };
         let (message, next) = match *message {
             Message::IdleNotification(notice) => {
@@ -364,7 +364,12 @@ impl Driver<'_> {
             }
             other => (other, self.turn_from),
         };
-        let said = desk::run_errand(self.ctx, self.team, &self.me, Errand::Say(Box::new(message)))?;
+        let said = member_io::run_errand(
+            self.ctx,
+            self.team,
+            &self.me,
+            OutboundOp::Say(Box::new(message)),
+        )?;
         self.turn_from = next;
         Ok(said)
     }
@@ -384,7 +389,7 @@ impl Driver<'_> {
         let now = ops::now();
         let (deeds, at) = ops::turn::deeds(self.team, &self.me.name, since, offset)?;
         let screen =
-            || profile::last_words(&self.profile, &self.station.look(), LAST_ROWS).join("\n");
+            || profile::last_words(&self.profile, &self.relay.look(), LAST_ROWS).join("\n");
         let words = deeds.last_words.unwrap_or_else(screen);
         let parts: Vec<String> =
             deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
@@ -404,14 +409,14 @@ impl Driver<'_> {
 
     /// Types the keys if no person is typing and the screen still fits them.
     fn key(&mut self, keys: String, fits: impl Fn(&Finding) -> bool) -> Keyed {
-        if !self.station.hold_keyboard(Duration::from_millis(HAND_MS)) {
+        if !self.relay.hold_keyboard(Duration::from_millis(HAND_MS)) {
             return Keyed::Hand;
         }
-        let here = fits(&profile::judge(&self.profile, &self.station.look()));
+        let here = fits(&profile::judge(&self.profile, &self.relay.look()));
         if here {
-            self.station.type_in(keys.into_bytes());
+            self.relay.type_in(keys.into_bytes());
         }
-        self.station.release_keyboard();
+        self.relay.release_keyboard();
         // The new screen content has to be judged.
         self.drawn |= !here;
         if here { Keyed::Typed } else { Keyed::Gone }
@@ -423,20 +428,20 @@ impl Driver<'_> {
     ///
     /// A person is typing, or a long text cannot be written to a file.
     fn stage(&mut self, mail: &[Envelope]) -> Result<(), Refusal> {
-        if !self.station.hold_keyboard(Duration::from_millis(HAND_MS)) {
+        if !self.relay.hold_keyboard(Duration::from_millis(HAND_MS)) {
             return Err(Refusal::Hand);
         }
         let paste = self.profile.paste;
-        let bracketed = paste.bracketed && self.station.look().bracketed_paste;
+        let bracketed = paste.bracketed && self.relay.look().bracketed_paste;
         let manner = Manner { bracketed, most_bytes: paste.most_bytes };
         let rendered = mail
             .iter()
             .map(|envelope| self.render(manner, envelope))
             .collect::<Result<Vec<_>, _>>();
-        let rendered = rendered.map_err(|e| Refusal::Failed(desk::failure(&e)))?;
+        let rendered = rendered.map_err(|e| Refusal::Failed(member_io::failure(&e)))?;
         self.mark = turn::mark(&rendered);
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };
-        self.station.type_text(manner.keys(&rendered), gap);
+        self.relay.type_text(manner.keys(&rendered), gap);
         Ok(())
     }
 

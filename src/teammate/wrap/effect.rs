@@ -1,6 +1,6 @@
 //! Effects of a wrapper's step, which the driver executes in order.
 
-use super::super::effect::Errand;
+use super::super::effect::OutboundOp;
 use super::ask::Dialog;
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
@@ -30,5 +30,5 @@ pub(crate) enum Effect {
     /// End the program: with its quit keys if `keys` is set, then with signals. Reports `Ended`.
     End { keys: bool },
     /// Execute an outbound operation. Reports `Done`.
-    Do(Errand),
+    Do(OutboundOp),
 }

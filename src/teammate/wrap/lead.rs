@@ -3,11 +3,11 @@
 
 use std::sync::mpsc::{Receiver, Sender};
 
-use super::super::desk::Identity;
+use super::super::member_io::Identity;
 use super::driver::{Driver, Start, open};
 use super::effect::Effect;
+use super::pty_relay::Wake;
 use super::state::{Seat, State};
-use super::station::Wake;
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::{

@@ -8,9 +8,9 @@ mod effect;
 mod event;
 mod lead;
 mod part;
+mod pty_relay;
 mod react;
 mod state;
-mod station;
 #[cfg(test)]
 mod tests;
 mod turn;

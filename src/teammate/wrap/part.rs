@@ -2,7 +2,7 @@
 //! commands for the answer. A request that cannot reach it before the deadline is declined on its
 //! behalf.
 
-use super::super::effect::Errand;
+use super::super::effect::OutboundOp;
 use super::super::event::Requests;
 use super::super::state::Pending;
 use super::effect::Effect;
@@ -88,7 +88,7 @@ fn shutdown_words(asked: ShutdownRequest) -> String {
 pub(super) fn see(state: &mut State, requests: &Requests) {
     let found = |put: &Put| requests.get(put.pending.request.id.as_str())?.as_ref().ok();
     // A working program is ended by the lead; an idle one can quit by its own keys.
-    let at_rest = state.sight.as_ref().is_some_and(super::state::Sight::is_free);
+    let at_rest = state.sight.as_ref().is_some_and(super::state::ScreenSnapshot::is_free);
     state.agreed |=
         at_rest && state.put.iter().filter_map(found).any(|r| r.is_open() && r.agreed_at.is_some());
     state.put.retain(|put| found(put).is_none_or(|request| request.is_open()));
@@ -105,7 +105,7 @@ pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect
     let put = state.put.remove(at);
     let why = state.sight.as_ref().map_or("its screen has not been read yet".to_owned(), excuse);
     let answer = rejection(&state.me, &put.pending, format!("it could not be queried: {why}"), now);
-    state.errands.push_back(Errand::Say(Box::new(answer)));
+    state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
     state.waiting.retain(|envelope| envelope.msg_id != put.msg_id);
     state.handled.insert(put.msg_id.clone());
     effects.push(Effect::Acknowledge(vec![put.msg_id]));

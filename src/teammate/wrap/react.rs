@@ -1,6 +1,6 @@
 //! The wrapper's step: a pure function of its state, an event and the time.
 
-use super::super::effect::Errand;
+use super::super::effect::OutboundOp;
 use super::super::event::{Failure, Requests};
 use super::super::react::mail as worker_mail;
 use super::super::state::{Me, Pending};
@@ -10,7 +10,9 @@ use super::effect::Effect;
 use super::event::Event;
 use super::lead;
 use super::part::{self, Put};
-use super::state::{BELIEF_MS, LONG_PAUSE_MS, Leaving, Life, Seat, Sight, State, Step};
+use super::state::{
+    Activity, BELIEF_MS, LONG_PAUSE_MS, Leaving, ScreenSnapshot, Seat, State, Step,
+};
 use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
@@ -70,24 +72,24 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 
 fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
     // Ignores rule and evidence: a spinner's text changes all the time without a change of state.
-    let same = |old: &Sight| {
+    let same = |old: &ScreenSnapshot| {
         old.finding.state == finding.state && old.finding.composer == finding.composer
     };
     let since = state.sight.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
     ask::see(state, &finding, now);
-    state.sight = Some(Sight { finding, shown, since });
+    state.sight = Some(ScreenSnapshot { finding, shown, since });
 }
 
 /// Adopts the recorded state as the last one reported. The spawner, and the process that handles a
 /// declined shutdown, write the record too.
 fn accept(state: &mut State, recorded: MemberState) {
     let first = !std::mem::replace(&mut state.accepted, true);
-    if !(first || state.errands.is_empty()) || matches!(state.told, Some(Life::Blocked(_))) {
+    if !(first || state.outbound.is_empty()) || matches!(state.told, Some(Activity::Blocked(_))) {
         return;
     }
     match recorded {
-        MemberState::Working => state.told = Some(Life::Working),
-        MemberState::Idle => state.told = Some(Life::Idle),
+        MemberState::Working => state.told = Some(Activity::Working),
+        MemberState::Idle => state.told = Some(Activity::Idle),
         MemberState::Pending
         | MemberState::Starting
         | MemberState::AwaitingPlan
@@ -122,12 +124,12 @@ fn see_done(
     match result {
         Ok(()) => {
             state.complaint = None;
-            state.errands.pop_front();
+            state.outbound.pop_front();
         }
         Err(failure) => {
             complain(state, &failure, now, effects);
             if failure.lasting {
-                state.errands.pop_front();
+                state.outbound.pop_front();
             }
         }
     }
@@ -270,13 +272,13 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         return;
     }
     state.pause_until = None;
-    if let Some(errand) = state.errands.front() {
+    if let Some(op) = state.outbound.front() {
         state.asked = true;
-        effects.push(Effect::Do(errand.clone()));
+        effects.push(Effect::Do(op.clone()));
     } else if state.agreed {
         state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
         // Anywhere else the keys would answer whatever is on the screen (PM-01).
-        let keys = state.sight.as_ref().is_some_and(Sight::is_free);
+        let keys = state.sight.as_ref().is_some_and(ScreenSnapshot::is_free);
         effects.push(Effect::End { keys });
     } else if state.mail_due {
         state.mail_due = false;
@@ -286,8 +288,11 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 
 /// Releases the keyboard when a dialog opens over a typed text, since a person has to answer it.
 fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let blocked =
-        state.sight.as_ref().and_then(Sight::life).filter(|life| matches!(life, Life::Blocked(_)));
+    let blocked = state
+        .sight
+        .as_ref()
+        .and_then(ScreenSnapshot::life)
+        .filter(|life| matches!(life, Activity::Blocked(_)));
     let typed = |step| matches!(step, Step::Staged | Step::Submitted(_));
     if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
         deliver::stick(state, "a dialog opened", now, effects);
@@ -301,14 +306,16 @@ fn tell(state: &mut State, now: Timestamp) {
     if now.since(sight.since) < BELIEF_MS {
         return;
     }
-    let stuck =
-        state.undelivered.as_ref().map(|why| Life::Blocked(format!("blocked: undelivered: {why}")));
+    let stuck = state
+        .undelivered
+        .as_ref()
+        .map(|why| Activity::Blocked(format!("blocked: undelivered: {why}")));
     let life =
-        sight.life().map(|life| if life == Life::Idle { stuck.unwrap_or(life) } else { life });
+        sight.life().map(|life| if life == Activity::Idle { stuck.unwrap_or(life) } else { life });
     let Some(life) = life else { return };
     let is_new = match (&state.told, &life) {
         // The evidence beside a dialog may change while it is open.
-        (Some(Life::Blocked(before)), Life::Blocked(now)) => head(before) != head(now),
+        (Some(Activity::Blocked(before)), Activity::Blocked(now)) => head(before) != head(now),
         (before, now) => before.as_ref() != Some(now),
     };
     if is_new && (state.accepted || !state.up) {
@@ -316,7 +323,7 @@ fn tell(state: &mut State, now: Timestamp) {
         state.told = Some(life);
     }
     if !std::mem::replace(&mut state.up, true) {
-        state.errands.push_back(Errand::Hello);
+        state.outbound.push_back(OutboundOp::Hello);
     }
 }
 
@@ -325,26 +332,30 @@ fn head(reason: &str) -> &str {
     reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
 }
 
-fn speak(state: &mut State, life: &Life, now: Timestamp) {
+fn speak(state: &mut State, life: &Activity, now: Timestamp) {
     let was = state.told.clone();
-    if matches!(was, Some(Life::Blocked(_))) && !matches!(life, Life::Blocked(_)) {
-        state.errands.push_back(Errand::Remark(None));
+    if matches!(was, Some(Activity::Blocked(_))) && !matches!(life, Activity::Blocked(_)) {
+        state.outbound.push_back(OutboundOp::Remark(None));
     }
     match life {
-        Life::Blocked(reason) => state.errands.push_back(Errand::Remark(Some(reason.clone()))),
+        Activity::Blocked(reason) => {
+            state.outbound.push_back(OutboundOp::Remark(Some(reason.clone())))
+        }
         // Until acceptance the spawner changes the state.
-        Life::Idle | Life::Working if !state.accepted => {}
-        Life::Working => state.errands.push_back(Errand::MoveOn(Cause::Work, None)),
-        Life::Idle => {
-            state.errands.push_back(Errand::MoveOn(Cause::Rest, None));
+        Activity::Idle | Activity::Working if !state.accepted => {}
+        Activity::Working => state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, None)),
+        Activity::Idle => {
+            state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
             let notice = IdleNotification {
                 from: Some(state.me.name.to_string()),
                 timestamp: Some(now.iso()),
                 idle_reason: Some("available".to_owned()),
                 ..IdleNotification::default()
             };
-            if was == Some(Life::Working) {
-                state.errands.push_back(Errand::Say(Box::new(Message::IdleNotification(notice))));
+            if was == Some(Activity::Working) {
+                state
+                    .outbound
+                    .push_back(OutboundOp::Say(Box::new(Message::IdleNotification(notice))));
             }
         }
     }
@@ -377,16 +388,16 @@ fn answer_requests(state: &mut State, now: Timestamp) {
         } else {
             rejection(&state.me, &pending, excuse.clone(), now)
         };
-        state.errands.push_back(Errand::Say(Box::new(answer)));
+        state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
     }
 }
 
 /// Returns the reason for declining a shutdown.
-pub(super) fn excuse(sight: &Sight) -> String {
+pub(super) fn excuse(sight: &ScreenSnapshot) -> String {
     match sight.life() {
-        Some(Life::Blocked(reason)) => reason,
-        Some(Life::Working) => format!("working: {}", sight.finding.evidence),
-        Some(Life::Idle) => "its composer contains text".to_owned(),
+        Some(Activity::Blocked(reason)) => reason,
+        Some(Activity::Working) => format!("working: {}", sight.finding.evidence),
+        Some(Activity::Idle) => "its composer contains text".to_owned(),
         None => "its screen does not show what it is doing".to_owned(),
     }
 }

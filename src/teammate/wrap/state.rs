@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::effect::Errand;
+use super::super::effect::OutboundOp;
 use super::super::state::{Me, Pending};
 use super::ask::{self, Dialogs};
 use super::part::Put;
@@ -56,7 +56,7 @@ pub(super) struct Turn {
 
 /// The activity derived from the screen, as reported to the team.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum Activity {
     Idle,
     Working,
     /// A person is needed, with the reason.
@@ -65,7 +65,7 @@ pub(super) enum Life {
 
 /// The latest judgement of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sight {
+pub(super) struct ScreenSnapshot {
     pub(super) finding: Finding,
     /// The last typed text is visible.
     pub(super) shown: bool,
@@ -73,7 +73,7 @@ pub(super) struct Sight {
     pub(super) since: Timestamp,
 }
 
-impl Sight {
+impl ScreenSnapshot {
     /// Returns whether the program waits for input with an empty composer.
     pub(super) fn is_free(&self) -> bool {
         self.rests() && self.finding.composer == Composer::Empty
@@ -93,15 +93,15 @@ impl Sight {
     }
 
     /// Returns the activity; none if the screen is not recognised.
-    pub(super) fn life(&self) -> Option<Life> {
+    pub(super) fn life(&self) -> Option<Activity> {
         let Finding { state, rule, evidence, .. } = &self.finding;
         match state {
-            ScreenState::Ready | ScreenState::Idle => Some(Life::Idle),
-            ScreenState::Working => Some(Life::Working),
+            ScreenState::Ready | ScreenState::Idle => Some(Activity::Idle),
+            ScreenState::Working => Some(Activity::Working),
             ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
                 let what = state.to_string();
                 let what = what.strip_prefix("blocked:").unwrap_or(&what);
-                Some(Life::Blocked(format!("blocked: {what} (rule {rule}: {evidence})")))
+                Some(Activity::Blocked(format!("blocked: {what} (rule {rule}: {evidence})")))
             }
             ScreenState::Unknown => None,
         }
@@ -138,13 +138,13 @@ pub(crate) struct State {
     pub(super) answers: BTreeMap<String, Answer>,
     /// Shutdown policy of the profile.
     pub(super) shutdown: ShutdownPolicy,
-    pub(super) sight: Option<Sight>,
+    pub(super) sight: Option<ScreenSnapshot>,
     pub(super) dialogs: Dialogs,
     /// Time when a person last typed.
     pub(super) hand_at: Option<Timestamp>,
     /// The activity last reported to the record.
-    pub(super) told: Option<Life>,
-    /// Set once [`Errand::Hello`] has been queued.
+    pub(super) told: Option<Activity>,
+    /// Set once [`OutboundOp::Hello`] has been queued.
     pub(super) up: bool,
     /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
     /// nothing is typed.
@@ -165,7 +165,7 @@ pub(crate) struct State {
     /// No delivery begins before this time.
     pub(super) rest_until: Option<Timestamp>,
     /// Outbound operations not yet completed, in order.
-    pub(super) errands: VecDeque<Errand>,
+    pub(super) outbound: VecDeque<OutboundOp>,
     /// Set while the driver executes an outbound operation.
     pub(super) asked: bool,
     /// The mail has to be read.
@@ -212,7 +212,7 @@ impl State {
             unseen: BTreeSet::new(),
             undelivered: None,
             rest_until: None,
-            errands: VecDeque::new(),
+            outbound: VecDeque::new(),
             asked: false,
             mail_due: true,
             pause_until: None,

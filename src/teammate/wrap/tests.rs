@@ -1,6 +1,6 @@
 //! The wrapper's step, as tables of state, event and effects.
 
-use super::super::effect::Errand;
+use super::super::effect::OutboundOp;
 use super::super::state::Me;
 use super::effect::Effect;
 use super::event::{Event, Refusal};
@@ -34,7 +34,7 @@ impl Stand {
         assert_eq!(stand.at(0, Event::Tick), [Effect::LookAtMail]);
         assert_eq!(stand.at(0, mail(&[])), []);
         assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
-        assert_eq!(stand.at(300, Event::Tick), [Effect::Do(Errand::Hello)]);
+        assert_eq!(stand.at(300, Event::Tick), [Effect::Do(OutboundOp::Hello)]);
         assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
         assert_eq!(stand.at(0, Event::Accepted(MemberState::Idle)), []);
         stand
@@ -119,7 +119,7 @@ fn msg_08_the_submit_key_is_typed_at_most_three_times() {
     let why = "the submit key had no effect";
     let given_up = stand.at(1500, Event::Tick);
     assert_eq!(given_up[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
-    let told = Effect::Do(Errand::Remark(Some(format!("blocked: undelivered: {why}"))));
+    let told = Effect::Do(OutboundOp::Remark(Some(format!("blocked: undelivered: {why}"))));
     assert_eq!(given_up[2..], [told]);
     assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
     assert_eq!(stand.at(600_000, Event::Tick), [], "it is a person's now");
@@ -137,7 +137,7 @@ fn msg_03_a_text_that_vanishes_is_reported_and_not_retyped() {
         stand.see(10, ScreenState::Idle, Composer::Empty);
         let told = stand.at(10_000, Event::Tick);
         assert_eq!(told[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
-        let remark = Effect::Do(Errand::Remark(Some(format!("blocked: undelivered: {why}"))));
+        let remark = Effect::Do(OutboundOp::Remark(Some(format!("blocked: undelivered: {why}"))));
         assert_eq!(told[2..], [remark]);
         assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
         assert_eq!(stand.at(3_600_000, Event::Tick), [], "{why}");
@@ -222,7 +222,7 @@ fn pm_01_a_dialog_over_a_staged_text_gets_no_key() {
         effects,
         [note(EventKind::MessageUndelivered, Some("a dialog opened")), Effect::Release]
     );
-    let told = Errand::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
+    let told = OutboundOp::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
     assert_eq!(stand.at(300, Event::Tick), [Effect::Do(told)]);
     assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
     assert_eq!(stand.at(60_000, Event::Tick), []);
@@ -250,13 +250,13 @@ fn msg_12_each_transition_is_reported_once() {
     let mut stand = Stand::idle();
     assert_eq!(stand.see(0, ScreenState::Working, Composer::Empty), []);
     assert_eq!(stand.at(299, Event::Tick), [], "a flicker is not believed");
-    assert_eq!(stand.at(1, Event::Tick), [Effect::Do(Errand::MoveOn(Cause::Work, None))]);
+    assert_eq!(stand.at(1, Event::Tick), [Effect::Do(OutboundOp::MoveOn(Cause::Work, None))]);
     assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
     assert_eq!(stand.at(9000, Event::Tick), []);
     assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
-    assert_eq!(stand.at(300, Event::Tick), [Effect::Do(Errand::MoveOn(Cause::Rest, None))]);
+    assert_eq!(stand.at(300, Event::Tick), [Effect::Do(OutboundOp::MoveOn(Cause::Rest, None))]);
     let said = stand.at(0, Event::Done(Ok(())));
-    assert!(matches!(said[..], [Effect::Do(Errand::Say(_))]), "{said:?}");
+    assert!(matches!(said[..], [Effect::Do(OutboundOp::Say(_))]), "{said:?}");
     assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
     assert_eq!(stand.state.next_tick(stand.now), None, "rest costs nothing");
 }

@@ -16,7 +16,7 @@ fn fresh(state: &State) -> impl Iterator<Item = &Envelope> {
 /// Interrupts the turn if an urgent message waits and no person is typing.
 pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let working =
-        |sight: &super::state::Sight| sight.works() && now.since(sight.since) >= BELIEF_MS;
+        |sight: &super::state::ScreenSnapshot| sight.works() && now.since(sight.since) >= BELIEF_MS;
     let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
     let free = state.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
     if alone && free && state.sight.as_ref().is_some_and(working) && fresh(state).next().is_some() {

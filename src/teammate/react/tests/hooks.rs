@@ -29,6 +29,6 @@ fn a_refused_completion_fails_the_task() {
         Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome: outcome(None, said) };
     assert_eq!(effects, [Effect::Print(said.to_owned()), failed]);
     let effects = react(&mut state, Event::TaskEnded(Ok(())), NOW);
-    assert!(!effects.iter().any(|e| matches!(e, Effect::Do(Errand::Say(_)))), "{effects:?}");
+    assert!(!effects.iter().any(|e| matches!(e, Effect::Do(OutboundOp::Say(_)))), "{effects:?}");
     assert_eq!(state.last.as_ref().and_then(|last| last.failure.as_deref()), Some(said));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::super::effect::Errand;
+use super::super::super::effect::OutboundOp;
 use super::super::super::state::Me;
 use super::super::effect::Effect;
 use super::super::event::{Event, Keyed};
@@ -46,7 +46,7 @@ impl Stand {
         let mut stand = Stand::new();
         assert_eq!(stand.at(0, dialog("run", "ls")), ([].into(), [].into()));
         let (said, typed) = stand.at(300, Event::Tick);
-        let [Errand::Say(said)] = &said[..] else { panic!("{said:?}") };
+        let [OutboundOp::Say(said)] = &said[..] else { panic!("{said:?}") };
         let Message::PermissionRequest(asked) = &**said else { panic!("{said:?}") };
         assert_eq!((asked.tool_name.as_str(), asked.description.as_deref()), ("run", Some("ls")));
         assert_eq!((asked.answered_by, typed), (Some(AnsweredBy::Keys), Vec::new()));
@@ -62,24 +62,24 @@ impl Stand {
     }
 
     /// Returns the operations and keys concerning dialogs.
-    fn at(&mut self, after: u64, event: Event) -> (Vec<Errand>, Vec<Effect>) {
+    fn at(&mut self, after: u64, event: Event) -> (Vec<OutboundOp>, Vec<Effect>) {
         self.now = self.now.plus_ms(after);
         let (mut said, mut typed) = (Vec::new(), Vec::new());
         let mut events = vec![event];
         while let Some(event) = events.pop() {
             for effect in react(&mut self.state, event, self.now) {
                 match effect {
-                    Effect::Do(errand) => {
+                    Effect::Do(op) => {
                         events.push(Event::Done(Ok(())));
-                        said.push(errand);
+                        said.push(op);
                     }
                     Effect::Answer { .. } => typed.push(effect),
                     _ => {}
                 }
             }
         }
-        said.retain(|errand| {
-            !matches!(errand, Errand::Hello | Errand::Remark(_) | Errand::MoveOn(..))
+        said.retain(|op| {
+            !matches!(op, OutboundOp::Hello | OutboundOp::Remark(_) | OutboundOp::MoveOn(..))
         });
         (said, typed)
     }
@@ -128,7 +128,7 @@ fn pm_04_the_decision_is_typed_and_its_outcome_reported() {
         assert_eq!(stand.at(0, working()).0, []);
         assert_eq!(
             stand.at(300, Event::Tick),
-            ([Errand::Typed(id, Typed::Taken)].into(), [].into())
+            ([OutboundOp::Typed(id, Typed::Taken)].into(), [].into())
         );
     }
 }
@@ -148,15 +148,19 @@ fn pm_01_keys_are_typed_only_into_the_dialog_they_answer() {
         stand.at(0, next.clone());
         assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, [], "{next:?}");
         let (said, typed) = stand.at(300, Event::Tick);
-        assert_eq!((&said[0], typed), (&Errand::Typed(id, Typed::Gone), Vec::new()), "{next:?}");
-        let asks_anew = matches!(said.get(1), Some(Errand::Say(_)));
+        assert_eq!(
+            (&said[0], typed),
+            (&OutboundOp::Typed(id, Typed::Gone), Vec::new()),
+            "{next:?}"
+        );
+        let asks_anew = matches!(said.get(1), Some(OutboundOp::Say(_)));
         assert_eq!(asks_anew, next != working(), "{next:?}");
     }
     // The driver found the dialog gone when it judged the screen again; it does not retry.
     let (mut stand, id) = Stand::typing();
     assert_eq!(stand.at(0, Event::Answered(Keyed::Gone)).1, []);
     assert_eq!(stand.at(0, working()).1, []);
-    assert_eq!(stand.at(300, Event::Tick).0, [Errand::Typed(id, Typed::Gone)]);
+    assert_eq!(stand.at(300, Event::Tick).0, [OutboundOp::Typed(id, Typed::Gone)]);
 }
 
 #[test]
@@ -164,9 +168,9 @@ fn pm_04_a_dialog_that_disappears_is_withdrawn() {
     let (mut stand, id) = Stand::asking();
     stand.at(0, working());
     assert_eq!(stand.at(299, Event::Tick).0, [], "a flicker is not believed");
-    assert_eq!(stand.at(1, Event::Tick).0, [Errand::Withdraw(id.clone())]);
+    assert_eq!(stand.at(1, Event::Tick).0, [OutboundOp::Withdraw(id.clone())]);
     // A late answer is reported as such and not typed into the program.
-    assert_eq!(stand.at(0, answer("team-lead", &id, true)).0, [Errand::Typed(id, Typed::Gone)]);
+    assert_eq!(stand.at(0, answer("team-lead", &id, true)).0, [OutboundOp::Typed(id, Typed::Gone)]);
     assert_eq!(stand.state.waiting, []);
 }
 
@@ -187,7 +191,7 @@ fn pm_04_keys_are_typed_once() {
     let (mut stand, id) = Stand::typing();
     stand.at(0, Event::Answered(Keyed::Typed));
     assert_eq!(stand.at(9999, Event::Tick), ([].into(), [].into()));
-    assert_eq!(stand.at(1, Event::Tick), ([Errand::Typed(id, Typed::Stays)].into(), [].into()));
+    assert_eq!(stand.at(1, Event::Tick), ([OutboundOp::Typed(id, Typed::Stays)].into(), [].into()));
     assert_eq!(stand.at(600_000, Event::Tick), ([].into(), [].into()));
     assert_eq!(stand.state.next_tick(stand.now), None, "rest costs nothing");
 }
@@ -197,7 +201,7 @@ fn pm_03_a_dialog_without_keys_is_answered_in_the_pane() {
     let mut stand = Stand::new();
     stand.at(0, dialog("other", "ls"));
     let (said, _) = stand.at(300, Event::Tick);
-    let [Errand::Say(said)] = &said[..] else { panic!("{said:?}") };
+    let [OutboundOp::Say(said)] = &said[..] else { panic!("{said:?}") };
     let Message::PermissionRequest(asked) = &**said else { panic!("{said:?}") };
     assert_eq!(asked.answered_by, Some(AnsweredBy::Pane));
     let mut stand = Stand::new();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::super::effect::Errand;
+use super::super::super::effect::OutboundOp;
 use super::super::super::event::Requests;
 use super::super::super::state::Me;
 use super::super::effect::Effect;
@@ -89,8 +89,8 @@ fn on_file(change: impl Fn(&mut request::ShutdownRequest)) -> Requests {
 }
 
 fn rejections(state: &State) -> Vec<String> {
-    let said = state.errands.iter().filter_map(|errand| match errand {
-        Errand::Say(message) => Some(&**message),
+    let said = state.outbound.iter().filter_map(|op| match op {
+        OutboundOp::Say(message) => Some(&**message),
         _ => None,
     });
     said.filter_map(|message| match message {

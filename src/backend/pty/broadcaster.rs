@@ -35,7 +35,7 @@ struct State {
 }
 
 /// The terminal, shared by the thread that reads it and the viewers' threads.
-pub(crate) struct Hub {
+pub(crate) struct Broadcaster {
     master: PtyMaster,
     /// Rows and columns while no viewer is attached.
     home: (u16, u16),
@@ -43,10 +43,10 @@ pub(crate) struct Hub {
     changed: Condvar,
 }
 
-impl Hub {
-    pub(crate) fn new(master: PtyMaster, home: (u16, u16)) -> Hub {
+impl Broadcaster {
+    pub(crate) fn new(master: PtyMaster, home: (u16, u16)) -> Broadcaster {
         let state = State { screen: Live::new(home), viewers: BTreeMap::new(), next: 0, end: None };
-        Hub { master, home, state: Mutex::new(state), changed: Condvar::new() }
+        Broadcaster { master, home, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     pub(crate) fn tty_name(&self) -> Option<String> {
@@ -91,7 +91,7 @@ impl Hub {
         self.master.write_all(keys)
     }
 
-    /// Writes input in the encoding of the terminal's current modes. Blocks as [`Hub::type_in`]
+    /// Writes input in the encoding of the terminal's current modes. Blocks as [`Broadcaster::type_in`]
     /// does.
     pub(super) fn input(&self, input: &Input) -> io::Result<()> {
         let bytes = input.bytes(self.state().screen.modes());

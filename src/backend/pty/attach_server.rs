@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::hub::{Hub, ViewerId};
+use super::broadcaster::{Broadcaster, ViewerId};
 use super::wire::{Ask, Tell};
 use crate::sys::clock;
 use crate::sys::fs::{FsError, private_dir};
@@ -24,19 +24,23 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A listening socket; dropping it stops the server and removes the socket.
-pub(crate) struct Door {
+pub(crate) struct AttachServer {
     listener: Arc<Listener>,
 }
 
-impl Door {
-    /// Binds the first of `places` that can hold a socket and serves `hub` there.
-    pub(crate) fn open(places: &[PathBuf], hub: &Arc<Hub>) -> Result<Door, FsError> {
+impl AttachServer {
+    /// Binds the first of `places` that can hold a socket and serves `broadcaster` there.
+    pub(crate) fn open(
+        places: &[PathBuf],
+        broadcaster: &Arc<Broadcaster>,
+    ) -> Result<AttachServer, FsError> {
         let listener = Arc::new(bind(places)?);
-        let (waiting, hub, guests) = (listener.clone(), hub.clone(), Arc::new(AtomicUsize::new(0)));
-        let thread = thread::Builder::new().name("door".to_owned());
-        let started = thread.spawn(move || welcome(&waiting, &hub, &guests));
+        let (waiting, broadcaster, guests) =
+            (listener.clone(), broadcaster.clone(), Arc::new(AtomicUsize::new(0)));
+        let thread = thread::Builder::new().name("attach-server".to_owned());
+        let started = thread.spawn(move || welcome(&waiting, &broadcaster, &guests));
         match started {
-            Ok(_) => Ok(Door { listener }),
+            Ok(_) => Ok(AttachServer { listener }),
             Err(source) => {
                 Err(FsError::Io { op: "serve", path: listener.path().to_owned(), source })
             }
@@ -48,7 +52,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for AttachServer {
     fn drop(&mut self) {
         self.listener.close();
     }
@@ -89,12 +93,12 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
 }
 
 /// Accepts connections until the listener is closed.
-fn welcome(listener: &Listener, hub: &Arc<Hub>, guests: &Arc<AtomicUsize>) {
+fn welcome(listener: &Listener, broadcaster: &Arc<Broadcaster>, guests: &Arc<AtomicUsize>) {
     loop {
         match listener.accept() {
             Ok(stream) if guests.load(Ordering::Relaxed) < MOST => {
                 guests.fetch_add(1, Ordering::Relaxed);
-                let (served, done) = (hub.clone(), guests.clone());
+                let (served, done) = (broadcaster.clone(), guests.clone());
                 let thread = thread::Builder::new().name("viewer".to_owned()).spawn(move || {
                     // The client reports a broken connection.
                     let _ = serve(stream, &served);
@@ -113,23 +117,23 @@ fn welcome(listener: &Listener, hub: &Arc<Hub>, guests: &Arc<AtomicUsize>) {
     }
 }
 
-fn serve(mut stream: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
+fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<()> {
     stream.set_read_timeout(Some(FIRST_WORD))?;
     match Ask::read(&mut stream)? {
         Some(Ask::Lines(count)) => {
             stream.set_write_timeout(Some(FIRST_WORD))?;
             let lines = usize::try_from(count).unwrap_or(usize::MAX);
-            Tell::Lines(hub.lines(lines)).write(&mut stream)
+            Tell::Lines(broadcaster.lines(lines)).write(&mut stream)
         }
         Some(Ask::Input(input)) => {
-            hub.input(&input)?;
+            broadcaster.input(&input)?;
             Tell::Typed.write(&mut stream)
         }
         Some(Ask::Attach { rows, cols }) => {
             stream.set_read_timeout(None)?;
-            let id = hub.join((rows, cols));
-            let done = attend(&stream, hub, id);
-            hub.leave(id);
+            let id = broadcaster.join((rows, cols));
+            let done = attend(&stream, broadcaster, id);
+            broadcaster.leave(id);
             done
         }
         Some(Ask::Keys(_) | Ask::Size { .. }) | None => Ok(()),
@@ -137,8 +141,8 @@ fn serve(mut stream: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
 }
 
 /// Sends output from a thread of its own and reads the viewer's messages in this one.
-fn attend(mut stream: &UnixStream, hub: &Arc<Hub>, id: ViewerId) -> io::Result<()> {
-    let (mut to, shown) = (stream.try_clone()?, hub.clone());
+fn attend(mut stream: &UnixStream, broadcaster: &Arc<Broadcaster>, id: ViewerId) -> io::Result<()> {
+    let (mut to, shown) = (stream.try_clone()?, broadcaster.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
         while let Some(tell) = shown.next(id) {
             let is_last = matches!(tell, Tell::Ended(_));
@@ -150,19 +154,19 @@ fn attend(mut stream: &UnixStream, hub: &Arc<Hub>, id: ViewerId) -> io::Result<(
         // Also ends the read in the other thread.
         let _ = to.shutdown(Shutdown::Both);
     })?;
-    let listened = listen(&mut stream, hub);
-    hub.leave(id);
+    let listened = listen(&mut stream, broadcaster);
+    broadcaster.leave(id);
     // The output thread may be blocked in a write that the viewer does not read.
     let _ = stream.shutdown(Shutdown::Both);
     let _ = showing.join();
     listened
 }
 
-fn listen(stream: &mut &UnixStream, hub: &Hub) -> io::Result<()> {
+fn listen(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
     while let Some(ask) = Ask::read(stream)? {
         match ask {
-            Ask::Keys(keys) => hub.type_in(&keys)?,
-            Ask::Size { rows, cols } => hub.resize((rows, cols)),
+            Ask::Keys(keys) => broadcaster.type_in(&keys)?,
+            Ask::Size { rows, cols } => broadcaster.resize((rows, cols)),
             Ask::Attach { .. } | Ask::Lines(_) | Ask::Input(_) => return Ok(()),
         }
     }

@@ -100,7 +100,7 @@ struct Keyboard {
 }
 
 /// A running program, connected to our terminal.
-pub(super) struct Station {
+pub(super) struct PtyRelay {
     process: Process,
     drawn: Arc<Mutex<Drawn>>,
     keyboard: Arc<Mutex<Keyboard>>,
@@ -112,7 +112,7 @@ pub(super) struct Station {
     hearing: Option<JoinHandle<()>>,
 }
 
-impl Station {
+impl PtyRelay {
     /// Starts the program on a pty of our terminal's size and connects the two. Must be called on
     /// the main thread before other threads exist. `answers`: answer terminal queries, since no
     /// terminal emulator is attached.
@@ -124,14 +124,14 @@ impl Station {
         program: &Program,
         answers: bool,
         wakes: &Sender<Wake>,
-    ) -> Result<Station, String> {
+    ) -> Result<PtyRelay, String> {
         let raw = RawTerminal::enter().map_err(|e| format!("no terminal: {e}"))?;
         let display = Display::open().map_err(|e| format!("cannot write to the terminal: {e}"))?;
         let (rows, cols) = own_size().unwrap_or(SIZE);
         let started = child::spawn_on_pty(program, rows, cols);
         let (process, master) = started.map_err(|e| chain(&e))?;
         let joined =
-            Station::join(process, Arc::new(master), (raw, display), (rows, cols), answers, wakes);
+            PtyRelay::join(process, Arc::new(master), (raw, display), (rows, cols), answers, wakes);
         joined.map_err(|e| {
             proc::end_tree(process, true, Duration::ZERO);
             child::wait(process);
@@ -146,7 +146,7 @@ impl Station {
         (rows, cols): (u16, u16),
         answers: bool,
         wakes: &Sender<Wake>,
-    ) -> io::Result<Station> {
+    ) -> io::Result<PtyRelay> {
         let (typist, jobs) = channel();
         let drawn = Arc::new(Mutex::new(Drawn {
             screen: Screen::new(rows, cols),
@@ -163,7 +163,7 @@ impl Station {
 
         let typing = (Arc::clone(&master), wakes.clone());
         start("typist", move || type_all(&jobs, &typing.0, &typing.1))?;
-        let show = Show {
+        let show = OutputThread {
             display,
             drawn: Arc::clone(&drawn),
             ending: Arc::clone(&ending),
@@ -176,7 +176,7 @@ impl Station {
         })?;
         let tell = wakes.clone();
         start("program", move || drop(tell.send(Wake::Ended(see_end(process, &printed)))))?;
-        let ear = Ear {
+        let ear = InputThread {
             raw,
             stopped,
             master,
@@ -186,7 +186,7 @@ impl Station {
             wakes: wakes.clone(),
         };
         let hearing = Some(start("keyboard", move || ear.hear())?);
-        Ok(Station { process, drawn, keyboard, typist, ending, stop: Some(stop), hearing })
+        Ok(PtyRelay { process, drawn, keyboard, typist, ending, stop: Some(stop), hearing })
     }
 
     /// Returns the current screen, and how long there has been no output.
@@ -253,7 +253,7 @@ impl Station {
     }
 }
 
-impl Drop for Station {
+impl Drop for PtyRelay {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::SeqCst);
         self.stop = None;
@@ -265,14 +265,14 @@ impl Drop for Station {
 }
 
 /// State of the output thread.
-struct Show {
+struct OutputThread {
     display: Display,
     drawn: Arc<Mutex<Drawn>>,
     ending: Arc<AtomicBool>,
     wakes: Sender<Wake>,
 }
 
-impl Show {
+impl OutputThread {
     /// Relays output until the pty is closed. If our terminal closes first, the screen is still
     /// tracked.
     fn all(&self, mut reader: Box<dyn Read + Send>) {
@@ -311,7 +311,7 @@ impl Show {
 }
 
 /// State of the thread that reads our terminal and signals.
-struct Ear {
+struct InputThread {
     raw: RawTerminal,
     stopped: PipeReader,
     master: Arc<PtyMaster>,
@@ -321,7 +321,7 @@ struct Ear {
     wakes: Sender<Wake>,
 }
 
-impl Ear {
+impl InputThread {
     fn hear(self) {
         loop {
             match self.raw.next(self.stopped.as_fd()) {

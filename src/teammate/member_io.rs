@@ -1,7 +1,7 @@
 //! I/O shared by the loops of the worker and the wrapper: mail, shutdown requests and outbound
 //! operations.
 
-use super::effect::Errand;
+use super::effect::OutboundOp;
 use super::event::{Failure, Requests};
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId};
@@ -24,20 +24,20 @@ pub(super) fn run_errand(
     ctx: &Context,
     team: &Team,
     me: &Identity,
-    errand: Errand,
+    op: OutboundOp,
 ) -> Result<bool, OpsError> {
     let (name, incarnation) = (&me.name, &me.incarnation);
-    match errand {
-        Errand::Hello => return ops::presence::hello(team, name, incarnation),
-        Errand::Say(message) => ops::send::report(team, name, &message).map(drop)?,
-        Errand::MoveOn(cause, reason) => {
+    match op {
+        OutboundOp::Hello => return ops::presence::hello(team, name, incarnation),
+        OutboundOp::Say(message) => ops::send::report(team, name, &message).map(drop)?,
+        OutboundOp::MoveOn(cause, reason) => {
             ops::presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)?;
         }
-        Errand::Remark(reason) => {
+        OutboundOp::Remark(reason) => {
             ops::presence::remark(team, name, incarnation, reason.as_deref())?
         }
-        Errand::Withdraw(id) => ops::dialog::withdraw(ctx, team, &id)?,
-        Errand::Typed(id, typed) => ops::dialog::typed(team, &id, typed)?,
+        OutboundOp::Withdraw(id) => ops::dialog::withdraw(ctx, team, &id)?,
+        OutboundOp::Typed(id, typed) => ops::dialog::typed(team, &id, typed)?,
     }
     Ok(true)
 }
