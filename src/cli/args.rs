@@ -25,7 +25,7 @@ use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::rules::Rule;
 use crate::model::settings::BackendChoice;
-use crate::model::worktree::Wish;
+use crate::model::worktree::WorktreeRequest;
 use crate::ops::spawn::StartedWhen;
 use crate::ops::wait::Until;
 
@@ -349,7 +349,7 @@ pub(super) struct Spawn {
     /// Create a git worktree for it, on a new branch or on BRANCH.
     #[arg(long, value_parser = wish, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
-    pub(super) worktree: Option<Wish>,
+    pub(super) worktree: Option<WorktreeRequest>,
     /// Backend [default: that of the team's first members].
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,

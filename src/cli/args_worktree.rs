@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::args::Named;
-use crate::model::worktree::{Wish, check_branch};
+use crate::model::worktree::{WorktreeRequest, check_branch};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WorktreeVerb {
@@ -34,9 +34,9 @@ pub(super) struct Merge {
 }
 
 /// Parses a branch; an empty value means a new branch.
-pub(super) fn wish(given: &str) -> Result<Wish, String> {
+pub(super) fn wish(given: &str) -> Result<WorktreeRequest, String> {
     match given {
-        "" => Ok(Wish::Own),
-        branch => check_branch(branch).map(|()| Wish::Branch(branch.to_owned())),
+        "" => Ok(WorktreeRequest::Own),
+        branch => check_branch(branch).map(|()| WorktreeRequest::Branch(branch.to_owned())),
     }
 }

@@ -13,7 +13,7 @@ use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::ops::authority::Action;
 use crate::ops::resume::Again;
-use crate::ops::spawn::{Spawned, StartedWhen, Terms};
+use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, OpsError, Team};
 
 /// Time limit for a restarted member to prove that it runs.
@@ -54,8 +54,13 @@ fn start_again(
         setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;
         return Ok(Exit::DONE);
     }
-    let terms =
-        Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
+    let terms = SpawnOptions {
+        backend: None,
+        until: StartedWhen::Ready,
+        deadline,
+        unique: false,
+        layout: None,
+    };
     let runtime = interrupt::runtime()?;
     let begun = runtime.block_on(begin(setup, team, all, &terms));
     runtime.shutdown_background();
@@ -100,7 +105,7 @@ async fn begin(
     setup: &Setup,
     team: &Team,
     all: Vec<Again>,
-    terms: &Terms,
+    terms: &SpawnOptions,
 ) -> Result<(Vec<Start>, bool), Failure> {
     let orders: Vec<Order> = all.iter().map(|again| again.order.clone()).collect();
     let (batch, mut interrupted) = spawn::start(setup, team, orders, terms.clone()).await?;

@@ -16,7 +16,7 @@ use crate::model::report::Report;
 use crate::model::request::ShutdownRequest;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
-use crate::ops::shutdown::{Awaited, Ended, Wish};
+use crate::ops::shutdown::{Awaited, Ended, ShutdownOptions};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
@@ -35,7 +35,11 @@ pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
     } else {
         named.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
     };
-    let wish = Wish { reason: args.reason.clone(), deadline_s: args.deadline, force: args.force };
+    let wish = ShutdownOptions {
+        reason: args.reason.clone(),
+        deadline_s: args.deadline,
+        force: args.force,
+    };
     let ended = end(setup, &team, &names, &wish, !args.no_wait)?;
     give(setup, &ended)?;
     Ok(exit(&ended))
@@ -50,7 +54,7 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
         broken::make_endable(setup, &team)?;
     }
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
-    let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
+    let wish = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
     let names = everybody(setup, &team)?;
     let report =
         args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
@@ -129,7 +133,11 @@ fn read_report(team: &Team) -> Result<Report, Failure> {
 /// Kills all members of a team that is to be deleted.
 pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure> {
     let names = everybody(setup, team)?;
-    let wish = Wish { reason: Some("the team is deleted".to_owned()), deadline_s: 30, force: true };
+    let wish = ShutdownOptions {
+        reason: Some("the team is deleted".to_owned()),
+        deadline_s: 30,
+        force: true,
+    };
     end(setup, team, &names, &wish, true)?;
     Ok(())
 }
@@ -143,7 +151,7 @@ pub(super) fn stop(
     names: &[MemberName],
 ) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
     let reason = Some("the member is restarted".to_owned());
-    let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
+    let wish = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
     let ended = end(setup, team, names, &wish, true)?;
     let (runs, stopped): (Vec<Ended>, Vec<Ended>) =
         ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
@@ -171,7 +179,7 @@ fn end(
     setup: &Setup,
     team: &Team,
     names: &[MemberName],
-    wish: &Wish,
+    wish: &ShutdownOptions,
     waits: bool,
 ) -> Result<Vec<Ended>, Failure> {
     if wish.force {

@@ -17,9 +17,9 @@ use crate::model::order::Order;
 use crate::model::placement::BackendKind;
 use crate::model::role::Tools;
 use crate::model::text;
-use crate::model::worktree::Wish;
+use crate::model::worktree::WorktreeRequest;
 use crate::ops::authority::Action;
-use crate::ops::spawn::{Batch, Plan, Spawned, Terms};
+use crate::ops::spawn::{Batch, Plan, SpawnOptions, Spawned};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
@@ -32,7 +32,7 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
         .addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
     args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
-    let terms = Terms {
+    let terms = SpawnOptions {
         backend: args.backend.clone(),
         until: args.until,
         deadline: args.deadline,
@@ -78,7 +78,7 @@ fn check_names(args: &args::Spawn) -> Result<(), Failure> {
             "name each member once, or number them with `--unique`",
         ));
     }
-    if let (Some(Wish::Branch(branch)), 2..) = (&args.worktree, args.names.len()) {
+    if let (Some(WorktreeRequest::Branch(branch)), 2..) = (&args.worktree, args.names.len()) {
         let problem =
             format!("branch `{}` cannot be checked out in several worktrees", text::line(branch));
         return Err(Failure::usage(
@@ -228,7 +228,7 @@ pub(super) async fn start(
     setup: &Setup,
     team: &Team,
     orders: Vec<Order>,
-    terms: Terms,
+    terms: SpawnOptions,
 ) -> Result<(Batch, bool), Failure> {
     let mut signals = Signals::new()?;
     let _notice = proof_notice(setup, &orders, terms.deadline);
@@ -265,7 +265,7 @@ fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
         names.join(" "),
         team.name()
     ));
-    let wish = ops::shutdown::Wish { reason: None, deadline_s: 10, force: true };
+    let wish = ops::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
     let members =
         names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members

@@ -14,7 +14,7 @@ use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
-use crate::model::worktree::Wish;
+use crate::model::worktree::WorktreeRequest;
 use crate::ops::spawn::StartedWhen;
 use crate::ops::wait::Until;
 
@@ -124,10 +124,10 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
     assert_eq!((spawn.mode, spawn.layout), (Some(Mode::AcceptEdits), Some(Layout::Windows)));
     assert_eq!((spawn.until, spawn.deadline), (StartedWhen::Running, Duration::from_millis(2500)));
     assert_eq!((spawn.backend, spawn.plan, spawn.unique), (Some(BackendChoice::Tmux), true, true));
-    for (line, wish) in [("spawn a", None), ("spawn a --worktree", Some(Wish::Own))] {
+    for (line, wish) in [("spawn a", None), ("spawn a --worktree", Some(WorktreeRequest::Own))] {
         assert!(matches!(verb(line), Verb::Spawn(spawn) if spawn.worktree == wish));
     }
-    let named = Some(Wish::Branch("feat/x".to_owned()));
+    let named = Some(WorktreeRequest::Branch("feat/x".to_owned()));
     assert!(
         matches!(verb("spawn a --worktree=feat/x"), Verb::Spawn(spawn) if spawn.worktree == named)
     );

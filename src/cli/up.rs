@@ -16,7 +16,7 @@ use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
 use crate::model::text;
-use crate::ops::spawn::{Spawned, StartedWhen, Terms};
+use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, Lease, NewTask, Team};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
@@ -173,7 +173,7 @@ async fn start(
         if plan.tasks_only {
             return Ok(None);
         }
-        let terms = Terms {
+        let terms = SpawnOptions {
             backend: None,
             until: StartedWhen::Ready,
             deadline: START,
@@ -254,7 +254,7 @@ async fn end_started(
     let live = ops::status::live_members(team)?;
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
-    let wish = ops::shutdown::Wish {
+    let wish = ops::shutdown::ShutdownOptions {
         reason: Some("the team did not start as a whole".to_owned()),
         deadline_s: BACK_S,
         force: true,

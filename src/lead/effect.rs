@@ -1,6 +1,6 @@
 //! The effects that the lead's step requests. The driver carries them out in order.
 
-use crate::model::drift::Drift;
+use crate::model::external_change::ExternalChange;
 use crate::model::followup::Step;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::Cause;
@@ -65,7 +65,7 @@ pub(crate) enum Effect {
     /// Reports the results of these tasks to the lead's mailbox.
     Report(Vec<TaskId>),
     /// Journals a change that another program made to a task.
-    Tell(Drift),
+    Tell(ExternalChange),
     /// Notifies the owners of these tasks that another program has released them.
     TellFreed(Vec<TaskId>),
     /// Runs the user's hooks for this occasion.

@@ -18,7 +18,7 @@ use super::effect::Effect;
 use super::event::Event;
 use super::state::{End, Goal, Phase, Seen, State};
 use crate::model::board::Board;
-use crate::model::drift;
+use crate::model::external_change;
 use crate::model::id::MemberName;
 use crate::model::results;
 use crate::model::settings::Finish;
@@ -89,8 +89,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 /// Journals what other programs did to tasks since the last read (TK-07).
 fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.seen {
-        let drifts = drift::between(&before.board, &board);
-        let freed = drift::freed(&before.board, &board, &drifts);
+        let drifts = external_change::between(&before.board, &board);
+        let freed = external_change::freed(&before.board, &board, &drifts);
         effects.extend(drifts.into_iter().map(Effect::Tell));
         if !freed.is_empty() {
             effects.push(Effect::TellFreed(freed));

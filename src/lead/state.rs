@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::react::{makers, next_check, next_look, next_reminder, next_silence, next_start};
 use crate::model::board::Board;
-use crate::model::followup::{Followup, Reminded, Told};
+use crate::model::followup::{Reminded, ReminderPolicy, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::Template;
@@ -69,7 +69,7 @@ pub(super) struct Ending {
 
 /// The lead's view of a running member.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct View {
+pub(super) struct MemberView {
     pub(super) incarnation: Incarnation,
     pub(super) state: MemberState,
     pub(super) state_since: Timestamp,
@@ -189,7 +189,7 @@ pub(super) struct Question {
 
 /// The members that are made from one template.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kind {
+pub(super) struct Pool {
     pub(super) template: Template,
     /// All names that its members can have.
     pub(super) names: Vec<MemberName>,
@@ -224,7 +224,7 @@ pub(super) struct Kind {
 pub(crate) struct State {
     pub(super) goal: Goal,
     pub(super) phase: Phase,
-    pub(super) members: BTreeMap<MemberName, View>,
+    pub(super) members: BTreeMap<MemberName, MemberView>,
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// `None` before the first read of the board.
     pub(super) seen: Option<Seen>,
@@ -239,8 +239,8 @@ pub(crate) struct State {
     /// The last announcement of each open question; `None` if it was not announced yet.
     pub(super) told: BTreeMap<RequestId, Option<Told>>,
     /// `None` if the team has no reminders.
-    pub(super) followup: Option<Followup>,
-    pub(super) kinds: Vec<Kind>,
+    pub(super) followup: Option<ReminderPolicy>,
+    pub(super) kinds: Vec<Pool>,
     /// The index of the kind that makes a name, by the name in lower case.
     pub(super) makers: BTreeMap<String, usize>,
     /// Time after which an owed answer is overdue, in ms.
@@ -259,7 +259,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
-        let kinds: Vec<Kind> = templates.into_iter().map(Kind::new).collect();
+        let kinds: Vec<Pool> = templates.into_iter().map(Pool::new).collect();
         State {
             filed: BTreeSet::new(),
             told: BTreeMap::new(),
@@ -292,7 +292,7 @@ impl State {
         State { hang: Some(HangRule::new(on_hang, after_s)), ..self }
     }
 
-    pub(crate) fn with_followup(self, followup: Option<Followup>) -> State {
+    pub(crate) fn with_followup(self, followup: Option<ReminderPolicy>) -> State {
         State { followup, ..self }
     }
 

@@ -29,7 +29,7 @@ impl Escalation {
 
 /// Reminder settings of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Followup {
+pub(crate) struct ReminderPolicy {
     /// Time from the request or the last activity to the first reminder, and between reminders.
     /// Milliseconds, not 0.
     pub(crate) interval_ms: u64,
@@ -68,7 +68,7 @@ impl Step {
     }
 }
 
-impl Followup {
+impl ReminderPolicy {
     /// Returns the step after `times` was recorded at `last`, and when it is due; `None` after the
     /// escalation.
     pub(crate) fn next(&self, times: u32, last: Timestamp) -> Option<(Timestamp, Step)> {
@@ -113,7 +113,7 @@ mod tests {
         let last = Timestamp(1_000);
         for (max_reminders, expected) in [(2, "12E-"), (0, "E---")] {
             let followup =
-                Followup { interval_ms: 60, max_reminders, escalation: Escalation::FailTask };
+                ReminderPolicy { interval_ms: 60, max_reminders, escalation: Escalation::FailTask };
             let said = |times: u32| match followup.due(times, last, Timestamp(1_060)) {
                 Some(Step::Reminder { nth, of }) => {
                     assert_eq!((nth, of), (times + 1, max_reminders));
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn each_step_is_recorded_under_a_distinct_number() {
         let followup =
-            Followup { interval_ms: 1, max_reminders: 3, escalation: Escalation::NotifyLead };
+            ReminderPolicy { interval_ms: 1, max_reminders: 3, escalation: Escalation::NotifyLead };
         let mut times = Step::First.times();
         let mut seen = vec![times];
         while let Some((_, step)) = followup.next(times, Timestamp(0)) {

@@ -3,12 +3,11 @@
 
 pub(crate) mod board;
 pub(crate) mod brief;
-pub(crate) mod deviation;
 pub(crate) mod digest;
-pub(crate) mod drift;
 pub(crate) mod envelope;
 pub(crate) mod environ;
 pub(crate) mod event;
+pub(crate) mod external_change;
 pub(crate) mod followup;
 pub(crate) mod hook;
 pub(crate) mod id;
@@ -32,6 +31,7 @@ pub(crate) mod said;
 pub(crate) mod sample;
 pub(crate) mod settings;
 pub(crate) mod sheet;
+pub(crate) mod shutdown_finding;
 pub(crate) mod spec;
 pub(crate) mod task;
 pub(crate) mod team;

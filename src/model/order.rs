@@ -49,7 +49,7 @@ pub(crate) struct Order {
     /// Relative to the caller's working directory.
     pub(crate) cwd: Option<String>,
     /// Creates a git worktree for the member, from the repository that `cwd` is in.
-    pub(crate) worktree: Option<worktree::Wish>,
+    pub(crate) worktree: Option<worktree::WorktreeRequest>,
     pub(crate) tools: Tools,
     pub(crate) env: Vec<(String, String)>,
     /// Program and arguments, for profiles such as `shell` that need them.

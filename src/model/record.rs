@@ -14,7 +14,7 @@ use super::time::{self, Timestamp};
 
 /// The request for a member, complete enough to start it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Wish {
+pub(crate) struct LaunchRequest {
     pub(crate) profile: String,
     /// The profile's setting at the start (MSG-16). Missing in older records; use
     /// [`MemberRecord::reads_mail`].
@@ -127,7 +127,7 @@ pub(crate) struct MemberRecord {
     pub(crate) reason: Option<String>,
     pub(crate) state_since: Timestamp,
     pub(crate) backend: BackendKind,
-    pub(crate) wish: Wish,
+    pub(crate) wish: LaunchRequest,
     /// The process that starts the member. Missing in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spawner: Option<ProcessId>,
@@ -277,7 +277,7 @@ mod tests {
             reason: None,
             state_since: Timestamp(2),
             backend: BackendKind::Tmux,
-            wish: Wish {
+            wish: LaunchRequest {
                 profile: "worker".to_owned(),
                 reads_mail: Some(true),
                 native: Some(false),

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::deviation::Deviation;
 use super::id::{MemberName, TaskId, TeamName};
 use super::lifecycle::MemberState;
 use super::placement::BackendKind;
 use super::request::{Parting, ShutdownOutcome};
+use super::shutdown_finding::ShutdownFinding;
 use super::task::TaskState;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,5 +50,5 @@ pub(crate) struct Report {
     pub(crate) members: Vec<MemberReport>,
     pub(crate) tasks: Vec<TaskReport>,
     /// Findings of the shutdown checks.
-    pub(crate) deviations: Vec<Deviation>,
+    pub(crate) deviations: Vec<ShutdownFinding>,
 }

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::deviation::Deviation;
 use super::id::{Incarnation, MemberName, RequestId};
 use super::protocol::{ShutdownApproved, ShutdownStatus};
+use super::shutdown_finding::ShutdownFinding;
 use super::text;
 use super::time::Timestamp;
 
@@ -99,7 +99,7 @@ pub(crate) struct ShutdownRequest {
     pub(crate) cwd: Option<String>,
     /// Findings of the shutdown check; `None` until it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) deviations: Option<Vec<Deviation>>,
+    pub(crate) deviations: Option<Vec<ShutdownFinding>>,
     /// Id of the journal event for the request. The event for the outcome names it as its cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<String>,

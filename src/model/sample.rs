@@ -3,7 +3,7 @@
 use super::id::{Incarnation, MemberName, RequestId};
 use super::lifecycle::MemberState;
 use super::placement::BackendKind;
-use super::record::{FORMAT, MemberRecord, Wish};
+use super::record::{FORMAT, LaunchRequest, MemberRecord};
 use super::request::{Parting, ShutdownRequest};
 use super::time::Timestamp;
 
@@ -29,7 +29,7 @@ pub(crate) fn record(
         reason: None,
         state_since: at,
         backend: BackendKind::Pty,
-        wish: Wish {
+        wish: LaunchRequest {
             profile: profile.to_owned(),
             reads_mail: None,
             native: None,

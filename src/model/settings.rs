@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
-use super::followup::Followup;
+use super::followup::ReminderPolicy;
 use super::hook::Hook;
 use super::id::MemberName;
 use super::limits::Limits;
@@ -203,7 +203,7 @@ pub(crate) struct Settings {
     pub(crate) notify: Vec<String>,
     /// Reminder settings; `None` disables reminders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) followup: Option<Followup>,
+    pub(crate) followup: Option<ReminderPolicy>,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<Hook>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The branch requested for a member's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Wish {
+pub(crate) enum WorktreeRequest {
     /// A new branch named after the team and the member.
     Own,
     /// This branch, created if it does not exist.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::error::OpsError;
 use super::retire::{self, Retirement};
-use super::terminate::{self, Ending, Manner};
+use super::terminate::{self, Ending, TerminationMode};
 use super::{lease, shutdown};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -61,7 +61,7 @@ pub(crate) fn end_members(
     }
     let endings: Vec<Ending> = living
         .iter()
-        .map(|(_, record)| Ending { record: record.clone(), manner: Manner::Told })
+        .map(|(_, record)| Ending { record: record.clone(), manner: TerminationMode::Told })
         .collect();
     let results = terminate::terminate_all(ctx, team, &endings);
     let (mut ended, mut failed) = (Vec::new(), Vec::new());

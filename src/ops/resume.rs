@@ -14,7 +14,7 @@ use crate::model::id::MemberName;
 use crate::model::lifecycle::MemberState;
 use crate::model::order::Order;
 use crate::model::record::MemberRecord;
-use crate::model::worktree::{Checkout, Wish};
+use crate::model::worktree::{Checkout, WorktreeRequest};
 use crate::model::{text, wire};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Liveness;
@@ -175,7 +175,7 @@ pub(super) fn same(
         session: None,
         // A worktree is requested for its repository, and the existing one is reused.
         cwd: Some(housed.map_or(&wish.cwd, |had| &had.repository).clone()),
-        worktree: housed.map(|had| Wish::Branch(had.branch.clone())),
+        worktree: housed.map(|had| WorktreeRequest::Branch(had.branch.clone())),
         tools: wish.tools.clone(),
         env: wish.env.clone(),
         command: if profile.needs_command() { wish.argv.clone() } else { Vec::new() },

@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::error::OpsError;
-use super::terminate::{self, Manner};
+use super::terminate::{self, TerminationMode};
 use super::{presence, send, task};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
@@ -92,7 +92,7 @@ pub(super) fn take_off(
     team: &TeamStore,
     record: &MemberRecord,
 ) -> Result<(), OpsError> {
-    terminate::terminate(ctx, team, record, Manner::Told)?;
+    terminate::terminate(ctx, team, record, TerminationMode::Told)?;
     let cause =
         record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
     let reason = record.end_reason();

@@ -10,12 +10,12 @@ use super::context::now;
 use super::error::OpsError;
 use super::lease;
 use super::send;
-use crate::model::deviation::Deviation;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
+use crate::model::shutdown_finding::ShutdownFinding;
 use crate::model::text;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
@@ -32,7 +32,7 @@ const NAMED_SUBJECT: usize = 30;
 
 /// The options of a shutdown.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct ShutdownOptions {
     pub(crate) reason: Option<String>,
     pub(crate) deadline_s: u64,
     /// End the members without asking them.
@@ -46,7 +46,7 @@ pub(crate) fn ask(
     team: &TeamStore,
     asker: &MemberName,
     names: &[MemberName],
-    wish: &Wish,
+    wish: &ShutdownOptions,
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
     let records = names.iter().map(|name| record_of(team, name)).collect::<Result<Vec<_>, _>>()?;
     let mut open: Vec<ShutdownRequest> =
@@ -119,7 +119,7 @@ fn awaited_words(
 fn hurry(
     team: &TeamStore,
     earlier: &ShutdownRequest,
-    wish: &Wish,
+    wish: &ShutdownOptions,
 ) -> Result<ShutdownRequest, OpsError> {
     if wish.force && !earlier.force {
         team.change_request(&earlier.id, |r| r.force = true)?;
@@ -132,7 +132,7 @@ fn hurry(
 fn send_all(
     team: &TeamStore,
     new: &[(&MemberRecord, ShutdownRequest)],
-    wish: &Wish,
+    wish: &ShutdownOptions,
 ) -> Result<(), OpsError> {
     let tell =
         |(record, request): &(&MemberRecord, ShutdownRequest)| tell(team, record, request, wish);
@@ -160,7 +160,7 @@ fn tell(
     team: &TeamStore,
     record: &MemberRecord,
     request: &ShutdownRequest,
-    wish: &Wish,
+    wish: &ShutdownOptions,
 ) -> Result<(), OpsError> {
     let asks =
         !wish.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
@@ -208,7 +208,7 @@ fn note_end(
 fn file(
     team: &TeamStore,
     record: &MemberRecord,
-    wish: &Wish,
+    wish: &ShutdownOptions,
     agrees: bool,
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
@@ -315,7 +315,7 @@ pub(crate) struct Ended {
     #[serde(flatten)]
     pub(crate) parting: Parting,
     /// Deviations that verification found; also empty before verification.
-    pub(crate) deviations: Vec<Deviation>,
+    pub(crate) deviations: Vec<ShutdownFinding>,
 }
 
 /// Time beyond the members' deadline that a running lead may need to end them.

@@ -8,8 +8,8 @@ use super::hooks::{self, Hooks};
 use super::owners;
 use super::send::say_all;
 use crate::model::board::{Board, Refusal};
-use crate::model::drift::Drift;
 use crate::model::event::{Event, EventKind, Note};
+use crate::model::external_change::ExternalChange;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::protocol::{Message, TaskCompleted};
@@ -205,7 +205,7 @@ pub(crate) fn delete(
 }
 
 /// Journals what another program changed in a task.
-pub(crate) fn tell(team: &TeamStore, drift: Drift) -> Result<(), OpsError> {
+pub(crate) fn tell(team: &TeamStore, drift: ExternalChange) -> Result<(), OpsError> {
     team.record(told(drift))?;
     Ok(())
 }
@@ -215,14 +215,14 @@ pub(crate) fn tell_freed(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsEr
     owners::freed(team, &MemberName::lead(), tasks)
 }
 
-fn told(drift: Drift) -> Note {
+fn told(drift: ExternalChange) -> Note {
     let note = |kind, id, subject: String| Note::of(kind).task(id).with("subject", subject);
     match drift {
-        Drift::Vanished { id, subject } => note(EventKind::TaskVanished, id, subject),
-        Drift::Rewritten { id, subject, fields } => {
+        ExternalChange::Vanished { id, subject } => note(EventKind::TaskVanished, id, subject),
+        ExternalChange::Rewritten { id, subject, fields } => {
             note(EventKind::TaskRewritten, id, subject).with("fields", fields)
         }
-        Drift::Changed { id, subject, status, owner, fields } => {
+        ExternalChange::Changed { id, subject, status, owner, fields } => {
             let given = [("status", status), ("owner", owner)];
             let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
             let told = given

@@ -32,7 +32,7 @@ const UNKNOWN_PAUSE: Duration = Duration::from_millis(20);
 
 /// The way in which a run is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum TerminationMode {
     /// The member has agreed: its program may exit by itself first.
     Agreed,
     /// The launcher is signalled at once.
@@ -43,7 +43,7 @@ pub(crate) enum Manner {
 #[derive(Debug, Clone)]
 pub(crate) struct Ending {
     pub(crate) record: MemberRecord,
-    pub(crate) manner: Manner,
+    pub(crate) manner: TerminationMode,
 }
 
 /// Ends the processes and closes the placements of these runs. Returns one result for each, in
@@ -80,7 +80,7 @@ pub(crate) fn terminate(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
-    manner: Manner,
+    manner: TerminationMode,
 ) -> Result<(), OpsError> {
     let ending = Ending { record: record.clone(), manner };
     terminate_all(ctx, team, &[ending]).pop().unwrap_or(Ok(()))
@@ -92,7 +92,7 @@ struct One<'a> {
     /// Index of its result.
     nth: usize,
     record: &'a MemberRecord,
-    manner: Manner,
+    manner: TerminationMode,
 }
 
 impl<'a> One<'a> {
@@ -147,7 +147,7 @@ fn groups(endings: &[Ending]) -> Vec<Vec<One<'_>>> {
 fn end_group(team: &TeamStore, backend: &dyn Backend, group: &[One<'_>], results: &mut Results) {
     let own_end = Deadline::after(OWN_END);
     for launcher in
-        group.iter().filter(|one| one.manner == Manner::Agreed).filter_map(One::launcher)
+        group.iter().filter(|one| one.manner == TerminationMode::Agreed).filter_map(One::launcher)
     {
         proc::wait_exit(process(launcher), own_end.remaining());
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::deviation::{self, Deviation, WorkTree};
 use crate::model::event::{EventKind, Note};
 use crate::model::request::{self, ShutdownRequest};
+use crate::model::shutdown_finding::{self, ShutdownFinding, WorkTree};
 use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::exec::{self, Command};
@@ -47,7 +47,7 @@ pub(crate) fn verify(
         }
         let cwd = request.cwd.clone().unwrap_or_default();
         let look = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
-        let found = deviation::of(request, look);
+        let found = shutdown_finding::of(request, look);
         request.deviations = Some(found.clone());
         if write(team, request)? {
             told.0.push(request.id.to_string());
@@ -73,7 +73,10 @@ fn write(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError>
     }
 }
 
-fn tell(team: &TeamStore, (ids, found): (Vec<String>, Vec<Deviation>)) -> Result<(), OpsError> {
+fn tell(
+    team: &TeamStore,
+    (ids, found): (Vec<String>, Vec<ShutdownFinding>),
+) -> Result<(), OpsError> {
     if ids.is_empty() || !team.exists() {
         return Ok(());
     }

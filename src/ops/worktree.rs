@@ -11,7 +11,7 @@ use super::error::OpsError;
 use super::status;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
-use crate::model::worktree::{Checkout, Condition, Rules, Wish};
+use crate::model::worktree::{Checkout, Condition, Rules, WorktreeRequest};
 use crate::store::TeamStore;
 use crate::worktree::{Removed, Repository};
 
@@ -152,15 +152,15 @@ pub(super) fn title(team: &TeamStore, name: &MemberName) -> String {
 pub(super) fn furnish(
     team: &TeamStore,
     repository: &Repository,
-    (name, wish): (&MemberName, &Wish),
+    (name, wish): (&MemberName, &WorktreeRequest),
     rules: &Rules,
     path: &Path,
 ) -> Result<(Checkout, bool), OpsError> {
     let known = team.settings()?.and_then(|settings| settings.checkouts.get(name).cloned());
     if let Some(had) = known.filter(|had| path == Path::new(&had.path)) {
         let same = match wish {
-            Wish::Own => true,
-            Wish::Branch(branch) => *branch == had.branch,
+            WorktreeRequest::Own => true,
+            WorktreeRequest::Branch(branch) => *branch == had.branch,
         };
         match repository.condition(&had)? {
             Condition::Gone | Condition::Missing => drop(repository.remove(&had)?),

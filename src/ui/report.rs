@@ -3,10 +3,10 @@
 use super::life::{member_tint, member_word, span, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::deviation::Deviation;
 use crate::model::id::TaskId;
 use crate::model::report::{MemberReport, Report, TaskReport};
 use crate::model::request::ShutdownOutcome;
+use crate::model::shutdown_finding::ShutdownFinding;
 use crate::model::task::TaskState;
 use crate::model::text;
 
@@ -58,8 +58,8 @@ fn is_odd(member: &MemberReport) -> bool {
 }
 
 /// Formats the findings about the shutdown; returns `None` if there are none.
-pub(super) fn deviations(found: &[Deviation], paint: Paint) -> Option<String> {
-    let line = |deviation: &Deviation| {
+pub(super) fn deviations(found: &[ShutdownFinding], paint: Paint) -> Option<String> {
+    let line = |deviation: &ShutdownFinding| {
         let name = paint.put(Tint::Bold, deviation.name.as_str());
         format!("\n  {name}: {}", text::line(&deviation.text))
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Repository, WorktreeError};
 use crate::model::text;
-use crate::model::worktree::{Checkout, Rules, Wish};
+use crate::model::worktree::{Checkout, Rules, WorktreeRequest};
 use crate::sys::exec::{self, Command};
 use crate::sys::fs;
 
@@ -17,7 +17,7 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 
 impl Repository {
     /// Creates a worktree at `path`, copies files and runs the setup command as `rules` say. `name`
-    /// is the name of the new branch for [`Wish::Own`].
+    /// is the name of the new branch for [`WorktreeRequest::Own`].
     ///
     /// # Errors
     /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if
@@ -30,19 +30,19 @@ impl Repository {
         &self,
         path: &Path,
         name: &str,
-        wish: &Wish,
+        wish: &WorktreeRequest,
         rules: &Rules,
     ) -> Result<Checkout, WorktreeError> {
         if fs::exists(path) {
             return Err(WorktreeError::Taken { path: path.display().to_string() });
         }
         let branch = match wish {
-            Wish::Own => name,
-            Wish::Branch(branch) => branch,
+            WorktreeRequest::Own => name,
+            WorktreeRequest::Branch(branch) => branch,
         };
         let full = format!("refs/heads/{branch}");
         let exists = self.git.ask(&["rev-parse", "--verify", "--quiet", &full])?.is_some();
-        if exists && *wish == Wish::Own {
+        if exists && *wish == WorktreeRequest::Own {
             return Err(WorktreeError::BranchTaken { branch: branch.to_owned() });
         }
         self.hide(path)?;

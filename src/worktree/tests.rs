@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::worktree::{Checkout, Condition, Rules, Wish};
+use crate::model::worktree::{Checkout, Condition, Rules, WorktreeRequest};
 use crate::sys::{env, exec, fs};
 
 fn write(path: impl AsRef<Path>, text: &str) {
@@ -89,13 +89,13 @@ impl Lab {
         Repository::find(&self.top, &self.env()).expect("a repository")
     }
 
-    fn make(&self, wish: &Wish) -> Result<Checkout, WorktreeError> {
+    fn make(&self, wish: &WorktreeRequest) -> Result<Checkout, WorktreeError> {
         let repository = self.repository();
         repository.make(&repository.place(None, "demo-bob"), "demo-bob", wish, &Rules::default())
     }
 
     fn made(&self) -> Checkout {
-        self.make(&Wish::Own).expect("a worktree")
+        self.make(&WorktreeRequest::Own).expect("a worktree")
     }
 
     /// Writes a file in the checkout `dir` and commits it.
@@ -247,7 +247,7 @@ fn en_07_directory_unknown_to_git_is_kept() {
     assert_eq!(lab.condition(&made), Condition::Foreign);
     assert!(matches!(lab.remove(&made), Removed::Kept { .. }));
     assert!(fs::exists(&Path::new(&made.path).join("x")));
-    assert!(matches!(lab.make(&Wish::Own), Err(WorktreeError::Taken { .. })));
+    assert!(matches!(lab.make(&WorktreeRequest::Own), Err(WorktreeError::Taken { .. })));
 }
 
 /// EN-07: removing a worktree would remove one inside it. A worktree created from inside another is
@@ -303,15 +303,16 @@ fn unusable_repositories_are_refused_with_a_reason() {
 fn existing_branch_is_reused_only_when_named() {
     let lab = Lab::new();
     lab.git(&["branch", "demo-bob"]);
-    assert!(matches!(lab.make(&Wish::Own), Err(WorktreeError::BranchTaken { .. })));
-    let named = lab.make(&Wish::Branch("demo-bob".to_owned())).expect("a worktree");
+    assert!(matches!(lab.make(&WorktreeRequest::Own), Err(WorktreeError::BranchTaken { .. })));
+    let named = lab.make(&WorktreeRequest::Branch("demo-bob".to_owned())).expect("a worktree");
     assert!(!named.new_branch);
     lab.goes(&named);
     assert!(lab.has_branch("demo-bob"), "what was there before stays");
-    let fresh = lab.make(&Wish::Branch("feat/ö x'y".replace(' ', "-"))).expect("a worktree");
+    let fresh =
+        lab.make(&WorktreeRequest::Branch("feat/ö x'y".replace(' ', "-"))).expect("a worktree");
     assert!(fresh.new_branch);
     lab.goes(&fresh);
-    let checked_out = lab.make(&Wish::Branch("main".to_owned()));
+    let checked_out = lab.make(&WorktreeRequest::Branch("main".to_owned()));
     assert!(matches!(checked_out, Err(WorktreeError::Git { .. })), "{checked_out:?}");
     assert!(!fs::exists(&lab.top.join(".worktrees/demo-bob")));
 }
@@ -334,7 +335,7 @@ fn en_06_paths_with_special_characters_work() {
         let repository = lab.repository();
         let rules = Rules { dir: Some(format!("{name} trees")), ..Rules::default() };
         let path = repository.place(rules.dir.as_deref(), "demo-bob");
-        let made = repository.make(&path, "demo-bob", &Wish::Own, &rules).expect(name);
+        let made = repository.make(&path, "demo-bob", &WorktreeRequest::Own, &rules).expect(name);
         assert_eq!(Path::new(&made.path), lab.top.join(format!("{name} trees/demo-bob")), "{name}");
         assert_eq!(lab.git(&["status", "--porcelain"]), "", "{name} is hidden from git");
         lab.goes(&made);
@@ -347,7 +348,8 @@ fn worktree_outside_the_repository_is_not_added_to_exclude() {
     let repository = lab.repository();
     let rules = Rules { dir: Some("../trees".to_owned()), ..Rules::default() };
     let path = repository.place(rules.dir.as_deref(), "demo-bob");
-    let made = repository.make(&path, "demo-bob", &Wish::Own, &rules).expect("a worktree");
+    let made =
+        repository.make(&path, "demo-bob", &WorktreeRequest::Own, &rules).expect("a worktree");
     assert_eq!(Path::new(&made.path), lab.top.parent().expect("a parent").join("trees/demo-bob"));
     let exclude = read(lab.top.join(".git/info/exclude")).unwrap_or_default();
     assert!(!exclude.contains("trees"), "{exclude}");
@@ -368,7 +370,7 @@ fn files_are_copied_and_setup_runs_in_the_worktree() {
         copy: copy.iter().map(|file| (*file).to_owned()).collect(),
         setup: setup.iter().map(|word| (*word).to_owned()).collect(),
     };
-    let make = |rules: &Rules| repository.make(&path, "demo-bob", &Wish::Own, rules);
+    let make = |rules: &Rules| repository.make(&path, "demo-bob", &WorktreeRequest::Own, rules);
     let made = make(&rules(&[".env", "conf/local"], &["touch", "made"])).expect("a worktree");
     let text = |file: &str| read(Path::new(&made.path).join(file));
     assert_eq!(
@@ -401,7 +403,12 @@ fn copy_through_a_symlink_out_of_the_worktree_is_refused() {
     write(lab.top.join("link/f"), "x");
     let repository = lab.repository();
     let rules = Rules { copy: vec!["link/f".to_owned()], ..Rules::default() };
-    let made = repository.make(&repository.place(None, "demo-bob"), "demo-bob", &Wish::Own, &rules);
+    let made = repository.make(
+        &repository.place(None, "demo-bob"),
+        "demo-bob",
+        &WorktreeRequest::Own,
+        &rules,
+    );
     assert!(made.expect_err("refused").to_string().contains("leads out of it"));
     assert!(!fs::exists(&outside.join("f")));
 }

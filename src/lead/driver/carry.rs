@@ -9,7 +9,7 @@ use crate::lead::starter;
 use crate::lead::terminator::Due;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::terminate::{Ending, Manner};
+use crate::ops::terminate::{Ending, TerminationMode};
 use crate::ops::{self, Context, OpsError, Team};
 
 /// Shutdown deadline for members that the lead stops by itself, in seconds.
@@ -108,7 +108,7 @@ impl Driver<'_> {
         reason: &str,
         force: bool,
     ) -> Result<(), OpsError> {
-        let wish = ops::shutdown::Wish {
+        let wish = ops::shutdown::ShutdownOptions {
             reason: Some(reason.to_owned()),
             deadline_s: STOP_DEADLINE_S,
             force,
@@ -156,7 +156,7 @@ impl Driver<'_> {
         agreed: bool,
     ) -> Result<(), OpsError> {
         let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
-        let manner = if agreed { Manner::Agreed } else { Manner::Told };
+        let manner = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
         let ending = record.map(|record| Ending { record, manner });
         // The terminator outlives the driver, so sending cannot fail.
         let _ = self.terminator.send(Due {

@@ -3,7 +3,7 @@
 
 use crate::lead::effect::Effect;
 use crate::lead::event::Spoken;
-use crate::lead::state::{Phase, Quiet, State, View};
+use crate::lead::state::{MemberView, Phase, Quiet, State};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::followup::{Step, Told};
@@ -89,7 +89,7 @@ fn hear(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<E
 }
 
 /// Resets the persisted reminder counter of a member that was reminded.
-fn forget(name: &MemberName, view: &View, quiet: Quiet, effects: &mut Vec<Effect>) {
+fn forget(name: &MemberName, view: &MemberView, quiet: Quiet, effects: &mut Vec<Effect>) {
     if quiet.times > 0 {
         effects.push(Effect::Heard { name: name.clone(), incarnation: view.incarnation.clone() });
     }
@@ -152,7 +152,7 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 
 /// Returns the task that a member is expected to report on. Members that wait for an answer owe no
 /// report, nor does a worker that runs a task's command: it exits by itself and reads no messages.
-fn owed(begun: &[&Task], name: &MemberName, view: &View) -> Option<TaskId> {
+fn owed(begun: &[&Task], name: &MemberName, view: &MemberView) -> Option<TaskId> {
     let is_up = view.watched && view.ending.is_none() && view.reads_mail;
     if !is_up || !matches!(view.state, MemberState::Idle | MemberState::Working) {
         return None;

@@ -3,7 +3,7 @@
 
 use super::shutdown::{begin, ending};
 use crate::lead::effect::Effect;
-use crate::lead::state::{Activity, HangRule, Seen, State, View};
+use crate::lead::state::{Activity, HangRule, MemberView, Seen, State};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::settings::OnHang;
@@ -38,7 +38,7 @@ fn interval(rule: HangRule) -> u64 {
 }
 
 /// Returns the task that the member works on. A member that waits for an answer does not hang.
-fn task_of(seen: &Seen, name: &MemberName, view: &View) -> Option<TaskId> {
+fn task_of(seen: &Seen, name: &MemberName, view: &MemberView) -> Option<TaskId> {
     let works = matches!(view.state, MemberState::Idle | MemberState::Working);
     seen.work_of(name).filter(|_| works && view.watched && view.ending.is_none())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::questions;
 use super::shutdown::{agree, answered, refuse};
 use crate::lead::effect::Effect;
-use crate::lead::state::{Phase, State, View};
+use crate::lead::state::{MemberView, Phase, State};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
@@ -98,7 +98,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
 
 /// Handles an idle notification. A member that rejected its shutdown is asked again.
 fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
-    let of_sender = |(name, _): &(&MemberName, &mut View)| name.clashes_with(&envelope.from);
+    let of_sender = |(name, _): &(&MemberName, &mut MemberView)| name.clashes_with(&envelope.from);
     let Some((name, view)) = state.members.iter_mut().find(of_sender) else { return };
     // Beside an agent lead a handled message can stay unread; a later lead must not take it for
     // news.

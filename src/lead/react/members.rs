@@ -6,7 +6,7 @@ use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
 use crate::lead::effect::Effect;
 use crate::lead::event::Terminated;
-use crate::lead::state::{Phase, State, View};
+use crate::lead::state::{MemberView, Phase, State};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::ability;
@@ -64,7 +64,7 @@ pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: 
     if !state.leads() {
         return;
     }
-    let lives = |view: &View| view.watched && view.ending.is_none();
+    let lives = |view: &MemberView| view.watched && view.ending.is_none();
     for (name, view) in
         state.members.iter().filter(|(name, view)| lives(view) && !listed.contains(*name))
     {
@@ -90,8 +90,8 @@ fn see_over(state: &mut State, record: &MemberRecord) {
     }
 }
 
-fn view_of(state: &State, record: &MemberRecord) -> View {
-    View {
+fn view_of(state: &State, record: &MemberRecord) -> MemberView {
+    MemberView {
         incarnation: record.incarnation.clone(),
         state: record.state,
         state_since: record.state_since,

@@ -3,7 +3,7 @@
 //! have reported.
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{State, View};
+use crate::lead::state::{MemberView, State};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
 
@@ -25,7 +25,7 @@ pub(super) fn look(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>)
     }
 }
 
-fn due(view: &View) -> Option<Timestamp> {
+fn due(view: &MemberView) -> Option<Timestamp> {
     let works =
         view.native && view.watched && view.ending.is_none() && view.state == MemberState::Working;
     works.then(|| match view.looked_at {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lead::state::{Goal, HangRule, Kind, State};
+use crate::lead::state::{Goal, HangRule, Pool, State};
 use crate::model::id::MemberName;
 use crate::model::settings::Settings;
 
@@ -18,7 +18,7 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
     {
         *finish = now.finish;
     }
-    let named = |kind: &Kind, name: &str| kind.template.order.name == name;
+    let named = |kind: &Pool, name: &str| kind.template.order.name == name;
     for kind in &mut state.kinds {
         kind.retired = !now.templates.iter().any(|template| named(kind, &template.order.name));
     }
@@ -26,7 +26,7 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
         match state.kinds.iter_mut().find(|kind| named(kind, &template.order.name)) {
             Some(kind) if kind.template == template => {}
             Some(kind) => kind.adopt(template),
-            None => state.kinds.push(Kind::new(template)),
+            None => state.kinds.push(Pool::new(template)),
         }
     }
     state.makers = makers(&state.kinds);
@@ -47,7 +47,7 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
 
 /// Returns the index of the kind that makes each name, by the name in lower case. The first of
 /// several kinds wins.
-pub(in crate::lead) fn makers(kinds: &[Kind]) -> BTreeMap<String, usize> {
+pub(in crate::lead) fn makers(kinds: &[Pool]) -> BTreeMap<String, usize> {
     let mut makers = BTreeMap::new();
     for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {
         for name in &kind.names {

@@ -3,7 +3,7 @@
 
 use super::{questions, staff};
 use crate::lead::effect::Effect;
-use crate::lead::state::{End, Ending, Phase, State, View};
+use crate::lead::state::{End, Ending, MemberView, Phase, State};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
@@ -177,8 +177,9 @@ pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
     let due: Vec<ShutdownRequest> =
         state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();
     for request in due {
-        let waits =
-            |v: &&View| v.incarnation == request.incarnation && v.ending.is_none() && !v.stuck;
+        let waits = |v: &&MemberView| {
+            v.incarnation == request.incarnation && v.ending.is_none() && !v.stuck
+        };
         if state.members.get(&request.member).filter(waits).is_some() {
             let with = Some((request.id.clone(), ShutdownOutcome::TimedOut));
             begin(
@@ -207,7 +208,7 @@ pub(super) fn stop(state: &mut State, end: End, force: bool, effects: &mut Vec<E
 }
 
 pub(super) fn ask_all(state: &State, reason: &str, force: bool, effects: &mut Vec<Effect>) {
-    let wants = |(name, view): &(&MemberName, &View)| {
+    let wants = |(name, view): &(&MemberName, &MemberView)| {
         let request = state.request_for(name, &view.incarnation);
         let asked = request.is_some_and(|r| r.force || !force);
         view.ending.is_none() && !view.stuck && !asked && (force || !view.refused)

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{Kind, Phase, Seen, State, View};
+use crate::lead::state::{MemberView, Phase, Pool, Seen, State};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -21,9 +21,9 @@ const FIRST_PAUSE_MS: u64 = 1000;
 /// for it.
 const TAKE_MS: u64 = 2000;
 
-impl Kind {
-    pub(in crate::lead) fn new(template: Template) -> Kind {
-        Kind {
+impl Pool {
+    pub(in crate::lead) fn new(template: Template) -> Pool {
+        Pool {
             names: template.names(),
             template,
             asked_for: None,
@@ -161,7 +161,7 @@ fn deferred(state: &mut State, nth: usize, now: Timestamp) -> usize {
 /// claim.
 fn takers(state: &State, nth: usize) -> usize {
     let (Some(seen), kind) = (&state.seen, &state.kinds[nth]) else { return 0 };
-    let is_free = |(name, view): &(&MemberName, &View)| {
+    let is_free = |(name, view): &(&MemberName, &MemberView)| {
         let rests = view.state == MemberState::Idle
             && view.watched
             && view.ending.is_none()
@@ -243,12 +243,12 @@ fn start(state: &mut State, nth: usize, lacking: usize, effects: &mut Vec<Effect
 /// Asks surplus idle members to shut down, each at most once per run.
 fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effect>) {
     let seen = state.seen.as_ref();
-    let rests = |name: &MemberName, view: &View| {
+    let rests = |name: &MemberName, view: &MemberView| {
         let works = || seen.is_none_or(|seen| seen.board.work_of(name).is_some());
         view.state == MemberState::Idle && view.ending.is_none() && !view.dismissed && !works()
     };
     let of_kind = state.members.iter().filter(|(_, view)| view.kind == Some(nth));
-    let leaving = |(_, view): &(&MemberName, &View)| view.dismissed || view.ending.is_some();
+    let leaving = |(_, view): &(&MemberName, &MemberView)| view.dismissed || view.ending.is_some();
     let on_their_way = of_kind.clone().filter(leaving).count();
     let idle = of_kind.rev().filter(|(name, view)| rests(name, view));
     let names: Vec<MemberName> =

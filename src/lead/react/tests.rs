@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::lead::event::Terminated;
-use crate::model::drift::Drift;
 use crate::model::envelope::Envelope;
+use crate::model::external_change::ExternalChange;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::{Placement, ProcessId, PtyHold};
@@ -417,7 +417,7 @@ fn tk_07_task_deleted_by_another_program_is_journaled_once() {
     let with =
         Board { tasks: [(TaskId(1), Task::new(TaskId(1), "s", "d"))].into(), ..Board::default() };
     assert_eq!(react(&mut state, Event::Board(with), NOW), []);
-    let gone = Effect::Tell(Drift::Vanished { id: TaskId(1), subject: "s".to_owned() });
+    let gone = Effect::Tell(ExternalChange::Vanished { id: TaskId(1), subject: "s".to_owned() });
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), [gone]);
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), []);
 }

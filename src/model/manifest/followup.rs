@@ -3,7 +3,7 @@
 
 use toml::de::DeValue;
 
-use crate::model::followup::{Escalation, Followup, MAX_REMINDERS};
+use crate::model::followup::{Escalation, MAX_REMINDERS, ReminderPolicy};
 use crate::model::sheet::{Faults, Section};
 
 const INTERVAL: &str = "followup_interval_minutes";
@@ -18,7 +18,7 @@ const MODES: [(&str, Escalation); 2] = [
 ];
 
 /// Reads the reminder settings; `None` without an interval, and then the other keys are faults.
-pub(super) fn read_followup(section: &Section, faults: &mut Faults) -> Option<Followup> {
+pub(super) fn read_followup(section: &Section, faults: &mut Faults) -> Option<ReminderPolicy> {
     let interval_ms = read_interval(section, faults);
     let max_reminders = read_reminders(section, faults).unwrap_or(MAX_REMINDERS);
     let escalation =
@@ -31,7 +31,7 @@ pub(super) fn read_followup(section: &Section, faults: &mut Faults) -> Option<Fo
             );
         }
     }
-    Some(Followup { interval_ms: interval_ms?, max_reminders, escalation })
+    Some(ReminderPolicy { interval_ms: interval_ms?, max_reminders, escalation })
 }
 
 /// Reads the interval, which may be a fraction of minutes, and returns milliseconds.
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::model::manifest::Manifest;
 
-    fn read(keys: &str) -> Result<Option<Followup>, String> {
+    fn read(keys: &str) -> Result<Option<ReminderPolicy>, String> {
         let text = format!("[team]\nname = \"t\"\n{keys}");
         Manifest::parse(&text).map(|manifest| manifest.team.followup).map_err(|e| e.to_string())
     }
@@ -94,8 +94,11 @@ mod tests {
         for (minutes, interval_ms) in
             [("30", 1_800_000), ("0.5", 30_000), ("0x10", 960_000), ("525600", 31_536_000_000)]
         {
-            let expected =
-                Followup { interval_ms, max_reminders: 3, escalation: Escalation::NotifyLead };
+            let expected = ReminderPolicy {
+                interval_ms,
+                max_reminders: 3,
+                escalation: Escalation::NotifyLead,
+            };
             assert_eq!(read(&format!("followup_interval_minutes = {minutes}")), Ok(Some(expected)));
         }
         assert_eq!(read(""), Ok(None));

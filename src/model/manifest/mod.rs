@@ -16,7 +16,7 @@ pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 
-use crate::model::followup::Followup;
+use crate::model::followup::ReminderPolicy;
 use crate::model::hook::Hook;
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
@@ -108,7 +108,7 @@ pub(crate) struct TeamSection {
     /// 1.
     pub(crate) hang_after: u64,
     /// Reminders of overdue answers and of tasks without progress; `None` for no reminders.
-    pub(crate) followup: Option<Followup>,
+    pub(crate) followup: Option<ReminderPolicy>,
     /// Program and arguments to run for each request that waits for a person; empty for none.
     pub(crate) notify: Vec<String>,
     /// Maximum nesting depth of teams. At least 1.
@@ -173,7 +173,7 @@ pub(crate) struct MemberSpec {
     pub(crate) prompt_file: Option<String>,
     pub(crate) cwd: String,
     /// The git worktree to create for it; `None` for none.
-    pub(crate) worktree: Option<worktree::Wish>,
+    pub(crate) worktree: Option<worktree::WorktreeRequest>,
     /// The member's command line: program and arguments, at least the program.
     pub(crate) run: Option<Vec<String>>,
     /// The variables of `[defaults.env]`, overridden by the member's own.

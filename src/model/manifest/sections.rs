@@ -21,7 +21,7 @@ use crate::model::sheet::{
     self, At, Faults, Section, check_member_name, check_name, check_pattern,
 };
 use crate::model::waiting::Ability;
-use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
+use crate::model::worktree::{Rules, WorktreeRequest, check_branch, check_inside};
 
 /// The kind of a text: a whole manifest, or the settings of a team that already has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,12 +265,12 @@ fn read_worktrees(section: &Section, faults: &mut Faults) -> Rules {
 }
 
 /// Reads `worktree`: `true`, or the name of a branch.
-fn read_wish(section: &Section, faults: &mut Faults) -> Option<Wish> {
+fn read_wish(section: &Section, faults: &mut Faults) -> Option<WorktreeRequest> {
     let value = section.value("worktree")?;
     match value.get_ref() {
-        DeValue::Boolean(wished) => wished.then_some(Wish::Own),
+        DeValue::Boolean(wished) => wished.then_some(WorktreeRequest::Own),
         DeValue::String(_) => {
-            inner(section.name("worktree", check_branch, faults)).map(Wish::Branch)
+            inner(section.name("worktree", check_branch, faults)).map(WorktreeRequest::Branch)
         }
         other => {
             section.refuse("worktree", value, "true, false or the name of a branch", other, faults)

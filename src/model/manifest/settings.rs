@@ -15,7 +15,7 @@ use crate::model::role::{Role, Tools};
 use crate::model::rules::{Rule, RuleSet};
 use crate::model::settings::{Finish, Privacy, Settings};
 use crate::model::sheet::SheetError;
-use crate::model::worktree::Wish;
+use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
@@ -327,8 +327,8 @@ pub(crate) fn order(order: &Order) -> Table {
     let env = order.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
     put(&mut table, "env", env.collect());
     match &order.worktree {
-        Some(Wish::Own) => put_flag(&mut table, "worktree", true),
-        Some(Wish::Branch(branch)) => put_text(&mut table, "worktree", Some(branch)),
+        Some(WorktreeRequest::Own) => put_flag(&mut table, "worktree", true),
+        Some(WorktreeRequest::Branch(branch)) => put_text(&mut table, "worktree", Some(branch)),
         None => {}
     }
     table

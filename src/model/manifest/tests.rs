@@ -6,7 +6,7 @@ use super::*;
 use crate::model::followup::Escalation;
 use crate::model::hook::{HookEvent, Words};
 use crate::model::rules::Rule;
-use crate::model::worktree::Wish;
+use crate::model::worktree::WorktreeRequest;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
 
@@ -89,7 +89,7 @@ fn every_key_is_read() {
     assert_eq!((manifest.team.answer_within, manifest.team.notify.len()), (600, 2));
     assert_eq!(manifest.team.unresponsive_after, 90);
     let followup =
-        Followup { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
+        ReminderPolicy { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
     assert_eq!(manifest.team.followup, Some(followup));
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(&manifest.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
@@ -113,7 +113,7 @@ fn every_key_is_read() {
         (Some("../trees"), ".env".to_owned())
     );
     assert_eq!(worktree.setup, ["npm", "ci"]);
-    assert_eq!(manifest.members[0].worktree, Some(Wish::Own));
+    assert_eq!(manifest.members[0].worktree, Some(WorktreeRequest::Own));
     let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else {
         panic!("six members")
     };
@@ -347,7 +347,10 @@ fn worktree_is_requested_per_member() {
                 [[member]]\nname = \"c\"\nworktree = false\n";
     let text = format!("[team]\nname = \"t\"\n{text}");
     let wishes: Vec<_> = good(&text).members.into_iter().map(|member| member.worktree).collect();
-    assert_eq!(wishes, [Some(Wish::Own), Some(Wish::Branch("feat/x".to_owned())), None]);
+    assert_eq!(
+        wishes,
+        [Some(WorktreeRequest::Own), Some(WorktreeRequest::Branch("feat/x".to_owned())), None]
+    );
     let fault = |line: &str| fault_in(&format!("[[member]]\nname = \"a\"\n{line}\n"));
     assert!(
         fault("worktree = 1")

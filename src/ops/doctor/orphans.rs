@@ -10,7 +10,7 @@ use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::launchers::{Launcher, launchers};
 use super::super::ps;
-use super::super::terminate::{self, Manner};
+use super::super::terminate::{self, TerminationMode};
 use super::surroundings::{self, Servers};
 use super::{Finding, Severity};
 use crate::backend::tmux::{Census, Resident, Tmux};
@@ -152,7 +152,7 @@ fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<
                 format!("`{name}` of team `{team}` has exited, but its pane is still open"),
             );
             Some(finding.mend(fix, || {
-                terminate::terminate(ctx, known.team, &known.record, Manner::Told)?;
+                terminate::terminate(ctx, known.team, &known.record, TerminationMode::Told)?;
                 Ok(true)
             }))
         }

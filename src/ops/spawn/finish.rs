@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::{label, presence, profiles};
-use super::{Prepared, Underway, note_panes, prove, undo};
+use super::{Placed, Prepared, note_panes, prove, rollback};
 use crate::backend::Launch;
 use crate::backend::choose::Chosen;
 use crate::model::envelope::Envelope;
@@ -43,7 +43,7 @@ pub(in crate::ops) fn finish(
     team: &TeamStore,
     cause: &str,
 ) -> Result<Finished, OpsError> {
-    let news = prove::News::of(team)?;
+    let news = prove::RecordWatcher::of(team)?;
     let half: Vec<MemberRecord> = team.member_records()?.into_iter().filter(is_left).collect();
     if half.is_empty() {
         return Ok(Finished::default());
@@ -54,7 +54,7 @@ pub(in crate::ops) fn finish(
         let place = record.placement.clone();
         let (prepared, problem) = prepared(ctx, team, record, cause)?;
         match (place, problem) {
-            (Some(place), None) => placed.push(Underway { prepared, place: Ok(place) }),
+            (Some(place), None) => placed.push(Placed { prepared, place: Ok(place) }),
             (None, None) => {
                 let problem = "whoever started it died before it was placed";
                 let problem = prove::failure(&prepared.record, problem, prove::Why::Program, "");
@@ -74,8 +74,8 @@ pub(in crate::ops) fn finish(
     for (one, _) in &mut failed {
         one.new_mailbox = take_prompt_back(team, &one.record)?;
     }
-    let all: Vec<undo::Failed> = failed.iter().map(|(one, problem)| (one, problem)).collect();
-    undo::undo(ctx, team, &all);
+    let all: Vec<rollback::Failed> = failed.iter().map(|(one, problem)| (one, problem)).collect();
+    rollback::undo(ctx, team, &all);
     finished.taken_back.extend(failed.into_iter().map(|(one, _)| one.record.name));
     Ok(finished)
 }
@@ -133,7 +133,7 @@ fn prepared(
     Ok((one, problem))
 }
 
-fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), OpsError> {
+fn take_in(team: &TeamStore, one: &Placed, proof: prove::Proof) -> Result<(), OpsError> {
     let record = &one.prepared.record;
     let pid = match proof {
         prove::Proof::Runs { pid, .. } => pid,

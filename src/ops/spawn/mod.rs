@@ -2,16 +2,16 @@
 //! roster, prompt, spec, placement; a failure is rolled back in reverse and leaves nothing behind
 //! (SP-09, SD-03).
 
-mod cascade;
 mod command;
+mod fallback;
 mod finish;
-mod housing;
 mod mailbox;
 mod once;
-mod part;
 mod prepare;
 mod prove;
-mod undo;
+mod role_merge;
+mod rollback;
+mod worktree_setup;
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl StartedWhen {
 
 /// Options of a batch.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
+pub(crate) struct SpawnOptions {
     /// None: the team's own choice, or automatic.
     pub(crate) backend: Option<BackendChoice>,
     pub(crate) until: StartedWhen,
@@ -115,7 +115,7 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
 }
 
-pub(crate) use cascade::Fallback;
+pub(crate) use fallback::Fallback;
 
 /// The result of a batch.
 pub(crate) struct Batch {
@@ -180,7 +180,7 @@ pub(crate) fn spawn(
     ctx: &Context,
     team: &TeamStore,
     orders: &[Order],
-    terms: &Terms,
+    terms: &SpawnOptions,
 ) -> Result<Batch, OpsError> {
     depth::must_allow(ctx)?;
     let roles = roles::of(team)?;
@@ -188,7 +188,7 @@ pub(crate) fn spawn(
         orders.iter().map(|o| prepare::draft(ctx, &roles, o)).collect::<Result<Vec<_>, _>>()?;
     prepare::check_modes(ctx, team, &drafts)?;
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
-    cascade::descend(ctx, team, &roles, drafts, chosen, terms)
+    fallback::descend(ctx, team, &roles, drafts, chosen, terms)
 }
 
 /// Starts members on behalf of a lead: standing members, or runs for one task each.
@@ -202,8 +202,13 @@ pub(crate) fn for_lead(
     orders: &[Order],
     deadline: Duration,
 ) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
-    let terms =
-        Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
+    let terms = SpawnOptions {
+        backend: None,
+        until: StartedWhen::Ready,
+        deadline,
+        unique: false,
+        layout: None,
+    };
     match orders.iter().all(|order| order.task.is_some()) {
         true => once::dispatch(ctx, team, orders, &terms),
         false => Ok(spawn(ctx, team, orders, &terms)?.results),
@@ -224,10 +229,10 @@ fn attempt(
     team: &TeamStore,
     drafts: &[prepare::Draft],
     backend: &dyn Backend,
-    terms: &Terms,
+    terms: &SpawnOptions,
     chosen: Option<&Chosen>,
 ) -> Result<Vec<Attempt>, OpsError> {
-    let news = prove::News::of(team)?;
+    let news = prove::RecordWatcher::of(team)?;
     let prepared = prepare::prepare(ctx, team, drafts, backend, terms)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
@@ -236,8 +241,8 @@ fn attempt(
     if let Err(e) =
         note_panes(team, &underway, chosen).and_then(|()| persist_boxes(team, &underway))
     {
-        let all: Vec<undo::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
-        undo::undo(ctx, team, &all);
+        let all: Vec<rollback::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
+        rollback::undo(ctx, team, &all);
         return Err(e);
     }
     failpoint::hit("spawn.noted");
@@ -251,7 +256,7 @@ fn open(
     ctx: &Context,
     team: &TeamStore,
     tier: Tier,
-    terms: &Terms,
+    terms: &SpawnOptions,
 ) -> Result<Box<dyn Backend>, OpsError> {
     match tier {
         Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
@@ -260,7 +265,7 @@ fn open(
 }
 
 /// A teammate after the backend was asked to place it.
-struct Underway {
+struct Placed {
     prepared: Prepared,
     place: Result<Placement, BackendError>,
 }
@@ -269,7 +274,7 @@ fn note_places(
     team: &TeamStore,
     prepared: Vec<Prepared>,
     placed: Vec<Result<Placement, BackendError>>,
-) -> Vec<Underway> {
+) -> Vec<Placed> {
     let (mut underway, mut notes) = (Vec::new(), Vec::new());
     for (mut one, place) in prepared.into_iter().zip(placed) {
         if let Ok(placement) = &place {
@@ -283,7 +288,7 @@ fn note_places(
                 .with("backend", placement.backend().as_str());
             notes.push(note.with("pane", placement.pane_id()));
         }
-        underway.push(Underway { prepared: one, place });
+        underway.push(Placed { prepared: one, place });
     }
     // Best effort: the journal is a history only.
     let _ = team.record_all(notes);
@@ -291,7 +296,7 @@ fn note_places(
 }
 
 /// Fsyncs the new mailboxes while their owners start.
-fn persist_boxes(team: &TeamStore, underway: &[Underway]) -> Result<(), OpsError> {
+fn persist_boxes(team: &TeamStore, underway: &[Placed]) -> Result<(), OpsError> {
     let new = underway.iter().filter(|one| one.place.is_ok() && one.prepared.new_mailbox);
     let owners: Vec<_> = new.map(|one| &one.prepared.record.name).collect();
     Ok(team.persist_boxes(&owners)?)
@@ -301,7 +306,7 @@ fn persist_boxes(team: &TeamStore, underway: &[Underway]) -> Result<(), OpsError
 /// none on fallback tiers, so that later members try the original choice first.
 fn note_panes(
     team: &TeamStore,
-    underway: &[Underway],
+    underway: &[Placed],
     chosen: Option<&Chosen>,
 ) -> Result<(), OpsError> {
     let placed: Vec<(&Member, &Placement)> = underway
@@ -354,11 +359,11 @@ fn conclude(
     ctx: &Context,
     team: &TeamStore,
     backend: &dyn Backend,
-    underway: Vec<Underway>,
+    underway: Vec<Placed>,
     proofs: Vec<prove::Proof>,
 ) -> Vec<Attempt> {
     let (mut batch, mut results) = (Vec::new(), Vec::new());
-    for (Underway { prepared, place }, proof) in underway.into_iter().zip(proofs) {
+    for (Placed { prepared, place }, proof) in underway.into_iter().zip(proofs) {
         results.push(judge(team, backend, &prepared, place, proof));
         batch.push(prepared);
     }
@@ -370,7 +375,7 @@ fn conclude(
     let _ = team.record_all(batch.iter().zip(&results).filter_map(ready).collect());
     let failed =
         batch.iter().zip(&results).filter_map(|(one, result)| Some((one, result.as_ref().err()?)));
-    undo::undo(ctx, team, &failed.collect::<Vec<undo::Failed>>());
+    rollback::undo(ctx, team, &failed.collect::<Vec<rollback::Failed>>());
     let attempt =
         |(one, result): (Prepared, _)| Attempt { name: one.record.name, asked: one.asked, result };
     batch.into_iter().zip(results).map(attempt).collect()

@@ -4,7 +4,7 @@
 use super::super::backends;
 use super::super::context::Context;
 use super::super::error::OpsError;
-use super::{Spawned, Terms, attempt, cascade, depth, prepare, roles};
+use super::{SpawnOptions, Spawned, attempt, depth, fallback, prepare, roles};
 use crate::model::order::Order;
 use crate::model::role::Roles;
 use crate::store::TeamStore;
@@ -20,7 +20,7 @@ pub(super) fn dispatch(
     ctx: &Context,
     team: &TeamStore,
     orders: &[Order],
-    terms: &Terms,
+    terms: &SpawnOptions,
 ) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
     depth::must_allow(ctx)?;
     let roles = roles::of(team)?;
@@ -32,13 +32,13 @@ fn start(
     team: &TeamStore,
     roles: &Roles,
     order: &Order,
-    terms: &Terms,
+    terms: &SpawnOptions,
 ) -> Result<Spawned, OpsError> {
     let drafts = [prepare::draft_once(ctx, roles, order)?];
     prepare::check_modes(ctx, team, &drafts)?;
-    let said = cascade::said(&drafts);
+    let said = fallback::said(&drafts);
     let backend = backends::once(ctx, team, order.task);
     let attempts = attempt(ctx, team, &drafts, backend.as_ref(), terms, None)?;
-    cascade::note(team, &said);
+    fallback::note(team, &said);
     attempts.into_iter().next().expect("each draft has its attempt").result
 }

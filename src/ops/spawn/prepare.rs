@@ -7,10 +7,10 @@ use super::super::context::{Context, now};
 use super::super::error::OpsError;
 use super::super::{claude_settings, decide, depth, label, owners, profiles, roles, task};
 use super::command::{self, Command, LaunchContext};
-use super::housing::{self, Site};
 use super::mailbox;
-use super::part::{self, Part};
-use super::{Plan, Prepared, StartedWhen, Terms, undo};
+use super::role_merge::{self, Part};
+use super::worktree_setup::{self, Site};
+use super::{Plan, Prepared, SpawnOptions, StartedWhen, rollback};
 use crate::backend::{Backend, Launch};
 use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
@@ -19,7 +19,7 @@ use crate::model::lifecycle::MemberState;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
-use crate::model::record::{FORMAT, MemberRecord, Wish};
+use crate::model::record::{FORMAT, LaunchRequest, MemberRecord};
 use crate::model::role::Roles;
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
@@ -100,7 +100,7 @@ fn draft_as(
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>();
     let role = order.role.as_deref().map(|role| roles::find(ctx, roles, role, &cwd)).transpose()?;
-    let part = part::fill(order, role, &roles.tools, &profile);
+    let part = role_merge::fill(order, role, &roles.tools, &profile);
     command::check(&part.order, &profile)?;
     if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
         let problem = format!("{bad:?} cannot be set as an environment variable");
@@ -249,7 +249,7 @@ pub(super) fn prepare(
     team: &TeamStore,
     drafts: &[Draft],
     backend: &dyn Backend,
-    terms: &Terms,
+    terms: &SpawnOptions,
 ) -> Result<Vec<Prepared>, OpsError> {
     let settings = team.settings()?;
     let roles = settings.as_ref().map(|settings| settings.roles.clone()).unwrap_or_default();
@@ -266,8 +266,8 @@ pub(super) fn prepare(
     failpoint::hit("spawn.joined");
     let housed = house(&common, drafts, &mut batch, &worktrees);
     if let Err(e) = housed.and_then(|()| write(&common, drafts, &mut batch, &specs)) {
-        let all: Vec<undo::Failed> = batch.iter().map(|one| (one, &e)).collect();
-        undo::undo(ctx, team, &all);
+        let all: Vec<rollback::Failed> = batch.iter().map(|one| (one, &e)).collect();
+        rollback::undo(ctx, team, &all);
         return Err(e);
     }
     Ok(batch)
@@ -281,7 +281,7 @@ fn house(
     worktrees: &Rules,
 ) -> Result<(), OpsError> {
     let members: Vec<Member> = batch.iter().map(|one| one.member.clone()).collect();
-    let made = housing::furnish(common.ctx, common.team, drafts, &members, worktrees)?;
+    let made = worktree_setup::furnish(common.ctx, common.team, drafts, &members, worktrees)?;
     batch.iter_mut().zip(made).for_each(|(one, made)| one.new_checkout = made);
     Ok(())
 }
@@ -292,7 +292,7 @@ fn join(
     common: &Common,
     drafts: &[Draft],
     backend: &dyn Backend,
-    terms: &Terms,
+    terms: &SpawnOptions,
     (max, worktrees): (usize, &Rules),
 ) -> Result<Vec<(Prepared, Spec)>, OpsError> {
     let team = common.team;
@@ -478,7 +478,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         reason: None,
         state_since: asked_at,
         backend,
-        wish: Wish {
+        wish: LaunchRequest {
             profile: draft.profile.name.clone(),
             reads_mail: Some(draft.profile.reads_mail),
             native: Some(draft.profile.is_native_member()),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::super::context::now;
 use super::super::error::OpsError;
-use super::housing;
-use super::{Prepared, Underway};
+use super::worktree_setup;
+use super::{Placed, Prepared};
 use crate::model::placement::Placement;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::text;
@@ -41,23 +41,23 @@ pub(super) enum Why {
 
 /// Reports the members whose records change, so that one change does not cause all records to be
 /// read.
-pub(super) struct News {
+pub(super) struct RecordWatcher {
     changed: Receiver<Topic>,
     _watch: Watch,
 }
 
-impl News {
+impl RecordWatcher {
     /// Subscribes to the team's records. Call it before anything is started, so that no change is
     /// missed.
     ///
     /// # Errors
     ///
     /// The records cannot be watched.
-    pub(super) fn of(team: &TeamStore) -> Result<News, OpsError> {
+    pub(super) fn of(team: &TeamStore) -> Result<RecordWatcher, OpsError> {
         let (sender, changed) = channel();
         // Fails only after the receiver has been dropped.
         let watch = team.watch_records(move |topic| drop(sender.send(topic)))?;
-        Ok(News { changed, _watch: watch })
+        Ok(RecordWatcher { changed, _watch: watch })
     }
 
     /// Waits up to `limit` for changes. Returns the file stems of the changed records, or none if
@@ -73,8 +73,8 @@ impl News {
 /// Waits for the whole batch until `limit`. Returns one proof per member.
 pub(super) fn prove(
     team: &TeamStore,
-    underway: &[Underway],
-    news: &News,
+    underway: &[Placed],
+    news: &RecordWatcher,
     limit: Duration,
 ) -> Vec<Proof> {
     let deadline = Deadline::after(limit);
@@ -103,7 +103,7 @@ pub(super) fn prove(
         }
         changed = news.wait(sweep.remaining().min(deadline.remaining()));
     }
-    let late = |one: &Underway| Proof::Fails {
+    let late = |one: &Placed| Proof::Fails {
         reason: String::new(),
         why: Why::Late { silent: !has_begun(team, one) },
     };
@@ -111,7 +111,7 @@ pub(super) fn prove(
 }
 
 /// Returns whether the launcher may have started: false only if a readable record has no start.
-fn has_begun(team: &TeamStore, one: &Underway) -> bool {
+fn has_begun(team: &TeamStore, one: &Placed) -> bool {
     team.member_record(&one.prepared.record.name).is_ok_and(|r| r.is_none_or(|r| r.start.is_some()))
 }
 
@@ -125,7 +125,7 @@ enum Look {
     Wait(Duration),
 }
 
-fn look(team: &TeamStore, underway: &Underway) -> Look {
+fn look(team: &TeamStore, underway: &Placed) -> Look {
     let Ok(placement) = &underway.place else { return Look::Settled(fails("it was not placed")) };
     let one = &underway.prepared;
     let record = match team.member_record(&one.record.name) {
@@ -146,7 +146,7 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
         return Look::Settled(last.as_ref().map_or_else(silent, ended));
     }
     let wrong = |start: &StartRecord| {
-        elsewhere(start, placement).or_else(|| housing::astray(&start.cwd, &one.member))
+        elsewhere(start, placement).or_else(|| worktree_setup::astray(&start.cwd, &one.member))
     };
     if let Some(problem) = record.start.as_ref().and_then(wrong) {
         return Look::Settled(fails(&problem));

@@ -93,7 +93,7 @@ fn ended(token: &str) -> Ending {
     let hold = crate::model::placement::PtyHold { launcher, log: String::new() };
     Ending {
         record: MemberRecord { placement: Some(Placement::Pty(hold)), ..record },
-        manner: Manner::Agreed,
+        manner: TerminationMode::Agreed,
     }
 }
 

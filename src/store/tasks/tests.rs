@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::{Changes, NewTask, Owner, Status, fs};
 use crate::model::board::Refusal;
-use crate::model::drift::{self, Drift};
+use crate::model::external_change::{self, ExternalChange};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::TaskState;
 use crate::store::tests::{NOW, command, fresh, who};
@@ -47,7 +47,11 @@ fn tk_07_deletion_removes_edges_and_keeps_the_id_used() {
     team.delete_task(TaskId(3), &lead(), true).expect("delete");
     let now = team.board().expect("board");
     assert_eq!(now.deleted, [TaskId(2), TaskId(3)].into());
-    assert_eq!(drift::between(&before, &now), [], "what phalanx deletes has not vanished");
+    assert_eq!(
+        external_change::between(&before, &now),
+        [],
+        "what phalanx deletes has not vanished"
+    );
     fs::remove_file(&team.layout.high_water_mark()).expect("a foreign hand");
     let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
     assert_eq!(made[0].id, TaskId(4));
@@ -194,18 +198,18 @@ fn tk_07_changes_by_other_programs_are_detected() {
     edit(2, "description", "mine now");
     fs::remove_file(&team.layout.task(TaskId(3))).expect("remove");
     let now = team.board().expect("board");
-    let kinds: Vec<String> = drift::between(&before, &now)
+    let kinds: Vec<String> = external_change::between(&before, &now)
         .iter()
         .map(|d| match d {
-            Drift::Vanished { id, .. } => format!("{id} vanished"),
-            Drift::Changed { id, status, .. } => {
+            ExternalChange::Vanished { id, .. } => format!("{id} vanished"),
+            ExternalChange::Changed { id, status, .. } => {
                 format!("{id} {}", status.as_deref().unwrap_or("?"))
             }
-            Drift::Rewritten { id, fields, .. } => format!("{id} {fields:?}"),
+            ExternalChange::Rewritten { id, fields, .. } => format!("{id} {fields:?}"),
         })
         .collect();
     assert_eq!(kinds, ["1 completed", r#"2 ["description"]"#, "3 vanished"]);
-    assert_eq!(drift::between(&now, &team.board().expect("board")), []);
+    assert_eq!(external_change::between(&now, &team.board().expect("board")), []);
     // A later change by phalanx seals the task again.
     team.claim(TaskId(2), &who("bob"), NOW).expect("claim");
     assert_eq!(team.task(TaskId(2)).expect("read").and_then(|t| t.seal_holds()), Some(true));

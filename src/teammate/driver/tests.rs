@@ -159,7 +159,7 @@ impl Stage {
     }
 
     fn ask_to_end(&self, deadline_s: u64) {
-        let wish = ops::shutdown::Wish { reason: None, deadline_s, force: false };
+        let wish = ops::shutdown::ShutdownOptions { reason: None, deadline_s, force: false };
         ops::shutdown::ask(
             &self.team,
             &MemberName::lead(),

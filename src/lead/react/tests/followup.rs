@@ -2,18 +2,18 @@
 
 use super::*;
 use crate::lead::event::Spoken;
-use crate::model::followup::{Escalation, Followup, Reminded, Step, Told};
+use crate::model::followup::{Escalation, Reminded, ReminderPolicy, Step, Told};
 use crate::model::question::{Question, QuestionKind};
 
 const INTERVAL_MS: u64 = 60_000;
-const TWO: Followup =
-    Followup { interval_ms: INTERVAL_MS, max_reminders: 2, escalation: Escalation::FailTask };
+const TWO: ReminderPolicy =
+    ReminderPolicy { interval_ms: INTERVAL_MS, max_reminders: 2, escalation: Escalation::FailTask };
 
 fn at(intervals: u64) -> Timestamp {
     NOW.plus_ms(intervals * INTERVAL_MS)
 }
 
-fn lead(followup: Option<Followup>, member: MemberRecord) -> State {
+fn lead(followup: Option<ReminderPolicy>, member: MemberRecord) -> State {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).with_followup(followup);
     react(&mut state, Event::Requests(Vec::new()), NOW);
     react(&mut state, Event::Members(vec![member]), NOW);

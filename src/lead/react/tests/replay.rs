@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lead::event::Answer;
-use crate::lead::state::{Kind, View};
+use crate::lead::state::{MemberView, Pool};
 use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::question::{Question, QuestionKind};
 
@@ -362,7 +362,7 @@ impl World {
 pub(super) fn compare_derived(state: &State) {
     let board = state.seen.as_ref().map(|seen| &seen.board);
     for (name, view) in &state.members {
-        let makes = |kind: &&Kind| kind.names.iter().any(|ours| ours.clashes_with(name.as_str()));
+        let makes = |kind: &&Pool| kind.names.iter().any(|ours| ours.clashes_with(name.as_str()));
         let maker = state.kinds.iter().find(makes).map(|kind| &kind.template.order.name);
         assert_eq!(view.kind.map(|nth| &state.kinds[nth].template.order.name), maker, "{name}");
         let begins = |board: &Board, id: &TaskId| {
@@ -383,12 +383,12 @@ pub(super) fn compare_derived(state: &State) {
     assert_eq!(state.seen.as_ref().map(|seen| seen.can_move), board.map(Board::can_move));
 }
 
-fn run((name, view): (&MemberName, &View)) -> Run {
+fn run((name, view): (&MemberName, &MemberView)) -> Run {
     (name.clone(), view.incarnation.clone())
 }
 
 /// Returns whether the member was given a task that it could start now.
-fn owes(board: &Board, name: &MemberName, view: &View) -> bool {
+fn owes(board: &Board, name: &MemberName, view: &MemberView) -> bool {
     let mine = |task: &&Task| task.owner.as_deref() == Some(name.as_str());
     let busy = board.tasks.values().filter(mine).any(|task| task.state == TaskState::InProgress);
     let given = board.tasks.values().filter(mine).any(|task| task.state == TaskState::Pending);

@@ -3,7 +3,7 @@
 
 use super::super::context::Context;
 use super::super::error::OpsError;
-use super::super::terminate::{self, Ending, Manner};
+use super::super::terminate::{self, Ending, TerminationMode};
 use super::super::{presence, task, worktree};
 use super::Prepared;
 use crate::model::event::{EventKind, Note};
@@ -20,7 +20,7 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
     }
     let endings: Vec<Ending> = failed
         .iter()
-        .map(|(one, _)| Ending { record: latest(team, one), manner: Manner::Told })
+        .map(|(one, _)| Ending { record: latest(team, one), manner: TerminationMode::Told })
         .collect();
     let ended = terminate::terminate_all(ctx, team, &endings);
     let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();

@@ -9,7 +9,7 @@ use super::super::backends;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::prepare::{self, Draft};
-use super::{Attempt, Batch, Spawned, Terms, attempt, housing, open};
+use super::{Attempt, Batch, SpawnOptions, Spawned, attempt, open, worktree_setup};
 use crate::backend::choose::{Chosen, Tier};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -36,7 +36,7 @@ impl fmt::Display for Fallback {
 }
 
 /// An order that is being tried on one tier after another.
-struct Faller {
+struct Candidate {
     /// Index in the batch.
     nth: usize,
     order: Order,
@@ -47,7 +47,7 @@ struct Faller {
     asked: Option<String>,
 }
 
-impl Faller {
+impl Candidate {
     fn note(&mut self, tier: Tier, failure: &OpsError) {
         let words = failure.to_string();
         self.tried.push((tier, text::line(words.lines().next().unwrap_or_default())));
@@ -73,7 +73,7 @@ pub(super) fn descend(
     roles: &Roles,
     drafts: Vec<Draft>,
     chosen: Chosen,
-    terms: &Terms,
+    terms: &SpawnOptions,
 ) -> Result<Batch, OpsError> {
     let said = said(&drafts);
     let mut tier = Tier::Place(chosen.backend);
@@ -87,7 +87,7 @@ pub(super) fn descend(
         }
         came => came,
     };
-    let mut trying: Vec<Faller> = drafts.into_iter().enumerate().map(faller).collect();
+    let mut trying: Vec<Candidate> = drafts.into_iter().enumerate().map(faller).collect();
     let (mut settled, mut fallbacks) = (Settled::new(), Vec::new());
     loop {
         let failed = sort(trying, tier, came, &mut settled);
@@ -121,7 +121,7 @@ fn batch(
     note(team, said);
     let new: Vec<MemberName> =
         results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
-    let found = housing::warnings(team, &new.iter().collect::<Vec<_>>());
+    let found = worktree_setup::warnings(team, &new.iter().collect::<Vec<_>>());
     // Failing to detect shared checkouts is only worth a warning, since the members run.
     let mut warnings =
         found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);
@@ -147,19 +147,19 @@ pub(super) fn said(drafts: &[Draft]) -> Vec<(MemberName, String)> {
     drafts.iter().flat_map(of).collect()
 }
 
-fn faller((nth, draft): (usize, Draft)) -> Faller {
-    Faller { nth, order: draft.part.order, name: draft.name, tried: Vec::new(), asked: None }
+fn faller((nth, draft): (usize, Draft)) -> Candidate {
+    Candidate { nth, order: draft.part.order, name: draft.name, tried: Vec::new(), asked: None }
 }
 
 type Settled = BTreeMap<usize, Result<Spawned, OpsError>>;
 
 /// Moves final results into `settled` and returns the orders whose backend failed.
 fn sort(
-    trying: Vec<Faller>,
+    trying: Vec<Candidate>,
     tier: Tier,
     came: Result<Vec<Attempt>, OpsError>,
     settled: &mut Settled,
-) -> Vec<Faller> {
+) -> Vec<Candidate> {
     let mut failed = Vec::new();
     let attempts = match came {
         Ok(attempts) => attempts,
@@ -198,9 +198,9 @@ fn draft_for(
     ctx: &Context,
     roles: &Roles,
     next: Tier,
-    failed: Vec<Faller>,
+    failed: Vec<Candidate>,
     settled: &mut Settled,
-) -> (Vec<Faller>, Vec<Draft>) {
+) -> (Vec<Candidate>, Vec<Draft>) {
     let (mut going, mut drafts) = (Vec::new(), Vec::new());
     for mut one in failed {
         let drafted = match next {
@@ -222,8 +222,8 @@ fn draft_for(
 }
 
 /// Journals the fallbacks before the next tier is tried, and returns them.
-fn tell(team: &TeamStore, going: &[Faller], from: Tier, to: Tier) -> Vec<Fallback> {
-    let fallback = |one: &Faller| {
+fn tell(team: &TeamStore, going: &[Candidate], from: Tier, to: Tier) -> Vec<Fallback> {
+    let fallback = |one: &Candidate| {
         let reason = one.tried.last().map(|(_, why)| why.clone()).unwrap_or_default();
         Fallback { member: one.name.clone(), from, to, reason }
     };

@@ -31,7 +31,7 @@ pub(crate) enum DeviationKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Deviation {
+pub(crate) struct ShutdownFinding {
     pub(crate) name: MemberName,
     pub(crate) kind: DeviationKind,
     /// Readable message: lower case, no full stop.
@@ -49,9 +49,12 @@ pub(crate) enum WorkTree {
 
 /// Returns the findings for a shutdown that has ended. Calls `look` only if the member reported its
 /// artifacts as committed.
-pub(crate) fn of(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Vec<Deviation> {
+pub(crate) fn of(
+    request: &ShutdownRequest,
+    look: impl FnOnce() -> WorkTree,
+) -> Vec<ShutdownFinding> {
     let found = [outcome(request), status(request), artifacts(request, look)];
-    let deviation = |(kind, text)| Deviation { name: request.member.clone(), kind, text };
+    let deviation = |(kind, text)| ShutdownFinding { name: request.member.clone(), kind, text };
     found.into_iter().flatten().map(deviation).collect()
 }
 

@@ -11,7 +11,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
 use crate::model::team::Member;
-use crate::model::worktree::{Checkout, Rules, Wish};
+use crate::model::worktree::{Checkout, Rules, WorktreeRequest};
 use crate::profile::{SHELL, WORKER};
 use crate::store::TeamStore;
 use crate::worktree::{Repository, checkout_of};
@@ -19,7 +19,7 @@ use crate::worktree::{Repository, checkout_of};
 /// The requested worktree of a draft, and the repository it is made from.
 pub(super) struct Site {
     repository: Repository,
-    wish: Wish,
+    wish: WorktreeRequest,
 }
 
 impl Site {
@@ -30,7 +30,7 @@ impl Site {
     /// `cwd` is not in a git repository, or git cannot be run.
     pub(super) fn find(
         ctx: &Context,
-        wish: Option<&Wish>,
+        wish: Option<&WorktreeRequest>,
         cwd: &str,
     ) -> Result<Option<Site>, OpsError> {
         let Some(wish) = wish else { return Ok(None) };

@@ -9,7 +9,7 @@ use super::task::{Task, TaskState};
 
 /// A change to one task by another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Drift {
+pub(crate) enum ExternalChange {
     /// The task file is gone, and phalanx did not delete it.
     Vanished { id: TaskId, subject: String },
     /// The change takes nothing from phalanx: the status or the owner changed, as when another
@@ -27,12 +27,12 @@ pub(crate) enum Drift {
     Rewritten { id: TaskId, subject: String, fields: Vec<String> },
 }
 
-impl Drift {
+impl ExternalChange {
     fn id(&self) -> TaskId {
         match self {
-            Drift::Vanished { id, .. }
-            | Drift::Changed { id, .. }
-            | Drift::Rewritten { id, .. } => *id,
+            ExternalChange::Vanished { id, .. }
+            | ExternalChange::Changed { id, .. }
+            | ExternalChange::Rewritten { id, .. } => *id,
         }
     }
 }
@@ -40,8 +40,8 @@ impl Drift {
 /// Returns the pending tasks that foreign changes unblocked: tasks that were blocked in `before`
 /// and either had their own edges cut or lost a blocker to a foreign change. Each task is listed
 /// once (TK-04).
-pub(crate) fn freed(before: &Board, now: &Board, drifts: &[Drift]) -> Vec<TaskId> {
-    let touched: BTreeSet<TaskId> = drifts.iter().map(Drift::id).collect();
+pub(crate) fn freed(before: &Board, now: &Board, drifts: &[ExternalChange]) -> Vec<TaskId> {
+    let touched: BTreeSet<TaskId> = drifts.iter().map(ExternalChange::id).collect();
     let is_freed = |task: &&Task| {
         let waited = before.open_blockers(before.tasks.get(&task.id).unwrap_or(task));
         let by_others = touched.contains(&task.id) || waited.iter().any(|id| touched.contains(id));
@@ -56,19 +56,19 @@ pub(crate) fn freed(before: &Board, now: &Board, drifts: &[Drift]) -> Vec<TaskId
 
 /// Returns the foreign changes from `before` to `now`. New tasks are ignored, as there is nothing
 /// to compare them with.
-pub(crate) fn between(before: &Board, now: &Board) -> Vec<Drift> {
+pub(crate) fn between(before: &Board, now: &Board) -> Vec<ExternalChange> {
     let mut found = Vec::new();
     for (id, was) in &before.tasks {
         match now.tasks.get(id) {
             Some(is) => found.extend(changed(was, is)),
             None if now.unreadable.contains(id) || now.deleted.contains(id) => {}
-            None => found.push(Drift::Vanished { id: *id, subject: was.subject.clone() }),
+            None => found.push(ExternalChange::Vanished { id: *id, subject: was.subject.clone() }),
         }
     }
     found
 }
 
-fn changed(was: &Task, is: &Task) -> Option<Drift> {
+fn changed(was: &Task, is: &Task) -> Option<ExternalChange> {
     let lost = was.extra.seal.is_some() && is.extra.seal.is_none();
     let fields = touched(was, is, lost);
     if fields.is_empty() || is.seal_holds() == Some(true) {
@@ -78,12 +78,12 @@ fn changed(was: &Task, is: &Task) -> Option<Drift> {
     let moves = |field: &String| field == "status" || field == "owner";
     // Phalanx has written nothing to an unsealed task, so no change to it loses phalanx's data.
     if was.extra.seal.is_some() && !fields.iter().all(moves) {
-        return Some(Drift::Rewritten { id, subject, fields });
+        return Some(ExternalChange::Rewritten { id, subject, fields });
     }
     let status = (was.state.wire() != is.state.wire()).then(|| is.state.wire().to_owned());
     let owner = (was.owner != is.owner).then(|| is.owner.clone().unwrap_or_default());
     let fields = fields.into_iter().filter(|f| !moves(f)).collect();
-    Some(Drift::Changed { id, subject, status, owner, fields })
+    Some(ExternalChange::Changed { id, subject, status, owner, fields })
 }
 
 /// Returns the wire names of the fields that differ.
@@ -115,14 +115,14 @@ mod tests {
         Board { tasks: tasks.iter().map(|t| (t.id, t.clone())).collect(), ..Board::default() }
     }
 
-    fn one(was: &Task, is: &Task) -> Vec<Drift> {
+    fn one(was: &Task, is: &Task) -> Vec<ExternalChange> {
         between(&board(std::slice::from_ref(was)), &board(std::slice::from_ref(is)))
     }
 
     #[test]
     fn tk_07_vanished_task_is_reported_but_not_deleted_or_unreadable_one() {
         let before = board(&[Task::new(TaskId(3), "s", "d")]);
-        let gone = Drift::Vanished { id: TaskId(3), subject: "s".to_owned() };
+        let gone = ExternalChange::Vanished { id: TaskId(3), subject: "s".to_owned() };
         assert_eq!(between(&before, &Board::default()), [gone]);
         assert_eq!(between(&Board::default(), &Board::default()), []);
         let deleted = Board { deleted: [TaskId(3)].into(), ..Board::default() };
@@ -175,7 +175,7 @@ mod tests {
         (ours.state, ours.owner) = (TaskState::InProgress, Some("ann".to_owned()));
         assert_eq!(one(&was, &sealed(&ours)), []);
         // The change with the old seal: another program made it.
-        let moved = Drift::Changed {
+        let moved = ExternalChange::Changed {
             id: TaskId(1),
             subject: "s".to_owned(),
             status: Some("in_progress".to_owned()),
@@ -193,14 +193,19 @@ mod tests {
         other.description = "e".to_owned();
         let fields = vec!["description".to_owned()];
         let (id, subject) = (TaskId(1), "s".to_owned());
-        let told =
-            Drift::Changed { id, subject, status: None, owner: None, fields: fields.clone() };
+        let told = ExternalChange::Changed {
+            id,
+            subject,
+            status: None,
+            owner: None,
+            fields: fields.clone(),
+        };
         assert_eq!(one(&native, &other), [told]);
         let was = sealed(&native);
         other.extra = was.extra.clone();
-        let told = Drift::Rewritten { id, subject: "s".to_owned(), fields };
+        let told = ExternalChange::Rewritten { id, subject: "s".to_owned(), fields };
         assert_eq!(one(&was, &other), [told]);
-        let lost = Drift::Rewritten {
+        let lost = ExternalChange::Rewritten {
             id,
             subject: "s".to_owned(),
             fields: vec!["metadata.phalanx".to_owned()],
