@@ -39,7 +39,7 @@ pub(super) fn must_be_enabled(ctx: &Context, team: &TeamStore, mode: Mode) -> Re
     if mode != Mode::BypassPermissions {
         return Ok(());
     }
-    let places = places(ctx, team);
+    let places = places(ctx, team)?;
     let files = everywhere(&places).into_iter().chain(places.project_settings());
     let by_file = files
         .map(|path| (disabled_by(&path), path))
@@ -72,7 +72,7 @@ pub(super) fn additional_directories(
     ctx: &Context,
     team: &TeamStore,
 ) -> Result<Vec<String>, OpsError> {
-    let places = places(ctx, team);
+    let places = places(ctx, team)?;
     let project = if hooks::is_trusted(&places) { places.project_settings() } else { Vec::new() };
     let base = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let mut found: Vec<String> = Vec::new();

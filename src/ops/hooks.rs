@@ -69,7 +69,7 @@ struct Telling<'a> {
 
 /// Reads the hooks of the manifest, the user and the project. Unreadable files become warnings.
 pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
-    let places = places(ctx, team);
+    let places = places(ctx, team).unwrap_or_else(|_| user_places(ctx));
     let here = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let none = Hooks {
         known: Vec::new(),
@@ -93,14 +93,18 @@ pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
     Hooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
 }
 
-/// Returns the settings files of the user and of the project, which is the lead's directory.
-pub(super) fn places(ctx: &Context, team: &TeamStore) -> Places {
-    let lead = team
-        .team()
-        .ok()
-        .and_then(|roster| roster.member(&MemberName::lead()).map(|m| m.cwd.clone()));
+/// Returns the settings files of the user and of the project: the directory in which the lead works.
+///
+/// # Errors
+/// The team file cannot be read, so the project is unknown.
+pub(super) fn places(ctx: &Context, team: &TeamStore) -> Result<Places, OpsError> {
+    let lead = team.team()?.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
+    Ok(Places { project: lead.filter(|dir| fs::is_dir(dir)), ..user_places(ctx) })
+}
+
+fn user_places(ctx: &Context) -> Places {
     let [own, user] = ctx.store.hook_files();
-    Places { own, user, project: lead.map(PathBuf::from).filter(|dir| fs::is_dir(dir)) }
+    Places { own, user, project: None }
 }
 
 impl Hooks {

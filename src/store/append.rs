@@ -29,9 +29,10 @@ pub(super) fn append(
     let text = entry_text(entry);
     for nth in 0..CONFLICT_TRIES {
         let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;
-        let (before, mut bytes) = match document::read_parsed(place, check_array)? {
+        let (before, mut bytes) = match document::read_parsed(place, check_json)? {
             None => (None, b"[]".to_vec()),
-            Some(Found { file, .. }) => (Some(file.identity), file.bytes),
+            Some(Found { file, .. }) if is_array(&file.bytes) => (Some(file.identity), file.bytes),
+            Some(_) => return Err(document::quarantine(place, "it is not an array".to_owned())),
         };
         splice(&mut bytes, &text);
         if bytes.len() as u64 > MAX_FILE {
@@ -47,12 +48,17 @@ pub(super) fn append(
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
-/// Checks that the bytes are the text of a JSON array. Building the values would take most of the
-/// time of an append (measured: 5 ms for 1000 entries against 0.7 ms).
-fn check_array(bytes: &[u8]) -> serde_json::Result<()> {
+/// Checks that the bytes are JSON. Building the values would take most of the time of an append
+/// (measured: 5 ms for 1000 entries against 0.7 ms).
+fn check_json(bytes: &[u8]) -> serde_json::Result<()> {
     // serde_json does not check the encoding of strings that it skips.
     let text = str::from_utf8(bytes).map_err(serde_json::Error::custom)?;
-    serde_json::from_str::<Vec<IgnoredAny>>(text).map(drop)
+    serde_json::from_str::<IgnoredAny>(text).map(drop)
+}
+
+/// Returns true if the bytes, which must be JSON, are the text of an array.
+fn is_array(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().starts_with(b"[")
 }
 
 /// Serializes the entry with the indentation that Claude Code uses inside the array.
@@ -98,12 +104,29 @@ mod tests {
     fn splice_accepts_arrays_with_any_spacing() {
         for (old, count) in [(" [ ] \n", 1), ("[{}\n]\n\n", 2), ("[1,2]", 3)] {
             let mut bytes = old.as_bytes().to_vec();
+            assert!(is_array(&bytes));
             splice(&mut bytes, &entry_text(&object(json!({"a": 1}))));
             assert_eq!(
                 serde_json::from_slice::<Vec<Value>>(&bytes).expect("json").len(),
                 count,
                 "{old:?}"
             );
+        }
+    }
+
+    #[test]
+    fn check_accepts_the_json_that_readers_accept() {
+        let cases = [
+            br#"[{"a":1.5e3,"b":[null,true,"\u00e9"],"c":-12345678901234567890123}]"#.to_vec(),
+            b"[\"\xff\"]".to_vec(),
+            b"[1,]".to_vec(),
+            b"[]x".to_vec(),
+            b"{}".to_vec(),
+        ];
+        for case in cases {
+            let as_value = serde_json::from_slice::<Value>(&case).is_ok();
+            let text = String::from_utf8_lossy(&case);
+            assert_eq!(check_json(&case).is_ok(), as_value, "{text}");
         }
     }
 }
