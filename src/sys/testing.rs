@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::clock::{self, Deadline};
 
 /// Time limit for anything that a test waits for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Polls `condition` until it holds; panics with `what` after [`PATIENCE`].
 pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// The limit of every wait, far above what any operation takes, so that no test fails on a busy
 /// machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program that emulates the TUI of an agent and logs each turn that it gets.
 pub const FAKE_TUI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui/fake-tui");

@@ -19,7 +19,7 @@ use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::{Value, json};
 
 /// Limit of every wait.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) const TEAM: &str = "crew";
 pub(crate) const MEMBER: &str = "alice";
