@@ -39,41 +39,45 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// Ways to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Means {
+enum Detection {
     /// Events of the system.
-    Told,
+    Events,
     /// Comparison of the directories, and of the files in them, at this interval.
-    Polled(Duration),
+    Polling(Duration),
 }
 
-impl Means {
+impl Detection {
     /// Selects polling for all directories if any of them is on a network file system.
-    fn for_dirs(dirs: &[PathBuf]) -> Means {
-        if dirs.iter().any(|dir| is_remote(dir)) { Means::Polled(POLL) } else { Means::Told }
+    fn for_dirs(dirs: &[PathBuf]) -> Detection {
+        if dirs.iter().any(|dir| is_remote(dir)) {
+            Detection::Polling(POLL)
+        } else {
+            Detection::Events
+        }
     }
 }
 
 /// A watch on directories, which calls back for each changed entry until dropped.
 pub(crate) struct Watch {
-    eye: Eye,
-    means: Means,
+    source: EventSource,
+    detection: Detection,
     dirs: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-/// Source of the events.
-enum Eye {
+/// The watcher behind a [`Watch`].
+enum EventSource {
     #[cfg(target_os = "linux")]
     Inotify(inotify::Inotify),
     Notify(Box<dyn Watcher + Send>),
 }
 
-impl Eye {
+impl EventSource {
     fn add(&mut self, dir: &Path) -> io::Result<()> {
         match self {
             #[cfg(target_os = "linux")]
-            Eye::Inotify(eye) => eye.add(dir),
-            Eye::Notify(eye) => {
-                eye.watch(dir, RecursiveMode::NonRecursive).map_err(io::Error::other)
+            EventSource::Inotify(source) => source.add(dir),
+            EventSource::Notify(source) => {
+                source.watch(dir, RecursiveMode::NonRecursive).map_err(io::Error::other)
             }
         }
     }
@@ -82,7 +86,7 @@ impl Eye {
 impl fmt::Debug for Watch {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Watch")
-            .field("means", &self.means)
+            .field("detection", &self.detection)
             .field("dirs", &self.dirs)
             .finish_non_exhaustive()
     }
@@ -102,30 +106,33 @@ impl Watch {
         dirs: &[PathBuf],
         on_change: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Result<Watch, WatchError> {
-        Watch::by(Means::for_dirs(dirs), dirs, on_change)
+        Watch::by(Detection::for_dirs(dirs), dirs, on_change)
     }
 
     fn by(
-        means: Means,
+        detection: Detection,
         dirs: &[PathBuf],
         on_change: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Result<Watch, WatchError> {
         let watched = Arc::new(Mutex::new(Vec::new()));
         let seen_by_handler = Arc::clone(&watched);
-        let tell = move |change: Option<&Path>| report(change, &seen_by_handler, &on_change);
-        let eye = match means {
-            Means::Told => told(tell),
-            Means::Polled(every) => {
+        let on_event = move |change: Option<&Path>| report(change, &seen_by_handler, &on_change);
+        let source = match detection {
+            Detection::Events => system_events(on_event),
+            Detection::Polling(every) => {
                 // Compares contents, because modification times over a network are too coarse and
                 // too late.
                 let config =
                     Config::default().with_poll_interval(every).with_compare_contents(true);
-                let watcher = PollWatcher::new(move |event| sort_out(event, &tell), config);
-                watcher.map(|watcher| Eye::Notify(Box::new(watcher))).map_err(io::Error::other)
+                let watcher =
+                    PollWatcher::new(move |event| forward_event(event, &on_event), config);
+                watcher
+                    .map(|watcher| EventSource::Notify(Box::new(watcher)))
+                    .map_err(io::Error::other)
             }
         };
-        let eye = eye.map_err(|source| WatchError::Start { source })?;
-        let mut watch = Watch { eye, means, dirs: watched };
+        let source = source.map_err(|source| WatchError::Start { source })?;
+        let mut watch = Watch { source, detection, dirs: watched };
         dirs.iter().try_for_each(|dir| watch.add(dir))?;
         Ok(watch)
     }
@@ -133,7 +140,7 @@ impl Watch {
     /// Returns true if directories are compared every two seconds, because the system does not
     /// report changes by other machines.
     pub(crate) fn is_polling(&self) -> bool {
-        self.means != Means::Told
+        self.detection != Detection::Events
     }
 
     /// Watches one more directory. Adding it again is harmless, and required after it was removed
@@ -142,7 +149,7 @@ impl Watch {
     /// # Errors
     /// [`WatchError::Add`] if it is missing or the limit of watches is reached.
     pub(crate) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
-        self.eye.add(dir).map_err(|source| WatchError::Add { dir: dir.to_owned(), source })?;
+        self.source.add(dir).map_err(|source| WatchError::Add { dir: dir.to_owned(), source })?;
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         if !dirs.iter().any(|known| known == dir) {
             dirs.push(dir.to_owned());
@@ -152,18 +159,22 @@ impl Watch {
 }
 
 #[cfg(target_os = "linux")]
-fn told(tell: impl Fn(Option<&Path>) -> bool + Send + 'static) -> io::Result<Eye> {
-    inotify::Inotify::new(tell).map(Eye::Inotify)
+fn system_events(
+    on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
+) -> io::Result<EventSource> {
+    inotify::Inotify::new(on_event).map(EventSource::Inotify)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn told(tell: impl Fn(Option<&Path>) -> bool + Send + 'static) -> io::Result<Eye> {
-    let watcher = notify::recommended_watcher(move |event| sort_out(event, &tell));
-    watcher.map(|watcher| Eye::Notify(Box::new(watcher))).map_err(io::Error::other)
+fn system_events(
+    on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
+) -> io::Result<EventSource> {
+    let watcher = notify::recommended_watcher(move |event| forward_event(event, &on_event));
+    watcher.map(|watcher| EventSource::Notify(Box::new(watcher))).map_err(io::Error::other)
 }
 
 /// Reports the changes in an event of notify.
-fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool) {
+fn forward_event(event: notify::Result<Event>, on_event: &impl Fn(Option<&Path>) -> bool) {
     match event {
         Ok(event) if !event.need_rescan() => {
             let changes = matches!(
@@ -171,12 +182,12 @@ fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool)
                 EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
             );
             let paths = event.paths.iter().filter(|_| changes);
-            for path in paths.filter(|path| !path.file_name().is_some_and(is_passing)) {
-                tell(Some(path));
+            for path in paths.filter(|path| !path.file_name().is_some_and(is_transient)) {
+                on_event(Some(path));
             }
         }
         // The queue overflowed or the watcher failed, so anything may have changed.
-        Ok(_) | Err(_) => drop(tell(None)),
+        Ok(_) | Err(_) => drop(on_event(None)),
     }
 }
 
@@ -192,7 +203,7 @@ fn report(
         None => {
             // A copy, so that a slow callback does not block `add`.
             let dirs = dirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            dirs.iter().map(|dir| on_change(dir)).filter(|told| *told).count() > 0
+            dirs.iter().map(|dir| on_change(dir)).filter(|useful| *useful).count() > 0
         }
     }
 }
@@ -218,7 +229,7 @@ fn is_remote_type(magic: u64) -> bool {
 
 /// Returns true for short-lived entries of `sys::fs` and `sys::lock`, and for locks of other
 /// programs that use the same protocol.
-fn is_passing(name: &OsStr) -> bool {
+fn is_transient(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
     let lock = name.ends_with(b".lock") || name.windows(6).any(|part| part == b".lock.");
@@ -243,11 +254,11 @@ impl Changes {
     pub(crate) fn on(dirs: &[PathBuf]) -> Result<Changes, WatchError> {
         // Capacity 1: a full channel already means that something changed, so a burst coalesces.
         let (sender, pending) = sync_channel(1);
-        let note = move |_: &Path| {
+        let notify = move |_: &Path| {
             let _ = sender.try_send(());
             true
         };
-        let watch = Watch::new(dirs, note)?;
+        let watch = Watch::new(dirs, notify)?;
         Ok(Changes { watch, pending })
     }
 
@@ -332,7 +343,7 @@ mod tests {
             });
             let read = || fs::read_to_string(&file).ok().and_then(|text| text.parse::<u32>().ok());
             while read() != Some(last) {
-                assert!(changes.wait(PATIENCE), "the last change was not told");
+                assert!(changes.wait(PATIENCE), "the last change was not reported");
             }
         });
     }
@@ -403,9 +414,9 @@ mod tests {
             sink.lock().expect("no panics in here").push(path.to_owned());
             true
         };
-        let means = Means::Polled(Duration::from_millis(20));
+        let detection = Detection::Polling(Duration::from_millis(20));
         let watch =
-            Watch::by(means, &[dir.path().to_owned()], push).expect("polling works everywhere");
+            Watch::by(detection, &[dir.path().to_owned()], push).expect("polling works everywhere");
         assert!(watch.is_polling());
         let noticed = |what: &str| {
             until(what, || seen.lock().expect("no panics in the callback").contains(&file));
@@ -417,8 +428,9 @@ mod tests {
         noticed("the write in place");
         fs::remove_file(&file).expect("exists");
         noticed("the removal");
-        let told = Watch::by(Means::Told, &[], |_: &Path| true).expect("inotify works here");
-        assert!(!told.is_polling());
+        let by_events =
+            Watch::by(Detection::Events, &[], |_: &Path| true).expect("inotify works here");
+        assert!(!by_events.is_polling());
     }
 
     #[test]
@@ -437,7 +449,7 @@ mod tests {
             seen.lock().expect("one thread").push(path.to_owned());
             true
         };
-        sort_out(Ok(lost), &|change: Option<&Path>| report(change, &dirs, &push));
+        forward_event(Ok(lost), &|change: Option<&Path>| report(change, &dirs, &push));
         assert_eq!(*seen.lock().expect("one thread"), [PathBuf::from("/a"), PathBuf::from("/b")]);
     }
 }

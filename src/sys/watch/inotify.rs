@@ -1,6 +1,7 @@
 //! Change events by inotify, limited to those that mean a change. notify 8.2 also subscribes to the
-//! opening of files: every reader of a watched directory then wakes all of its watchers, and
-//! sixteen that start together wake each other endlessly.
+//! opening of files and has no option against it: every reader of a watched directory then wakes
+//! all of its watchers, and sixteen that start together wake each other endlessly. notify 9, a
+//! release candidate so far, can leave these events out; it replaces this file once it is stable.
 
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::AsFd;
@@ -16,17 +17,17 @@ use nix::sys::inotify::{
 };
 
 use super::super::ready;
-use super::is_passing;
+use super::is_transient;
 
 /// Pause after a report, to collect further changes. Changes mostly come in bursts, and the first
 /// of a burst is reported at once.
-const REST: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_millis(1);
 /// Longest pause of a watcher that repeatedly finds changes of no use to it.
-const LONGEST_REST: Duration = Duration::from_millis(8);
+const MAX_PAUSE: Duration = Duration::from_millis(8);
 /// Time without an event after which a burst is over.
-const LULL: Duration = Duration::from_millis(10);
+const QUIET: Duration = Duration::from_millis(10);
 /// Timeout of one wait for the next change; another wait follows.
-const LONG: Duration = Duration::from_secs(3600);
+const WAIT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Watches directories until dropped.
 #[derive(Debug)]
@@ -40,18 +41,19 @@ pub(super) struct Inotify {
 type Dirs = Arc<Mutex<Vec<(WatchDescriptor, PathBuf)>>>;
 
 impl Inotify {
-    /// Starts a thread that calls `tell` with the path of each changed entry, or with `None` if
+    /// Starts a thread that calls `on_event` with the path of each changed entry, or with `None` if
     /// events were lost and anything may have changed.
     pub(super) fn new(
-        tell: impl Fn(Option<&Path>) -> bool + Send + 'static,
+        on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Inotify> {
         let instance = Instance::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
         let instance =
             Arc::new(instance.map_err(|e| limit(e, Errno::EMFILE, "max_user_instances"))?);
         let dirs = Dirs::default();
         let (ended, alive) = pipe()?;
-        let eye = Eye { instance: Arc::clone(&instance), dirs: Arc::clone(&dirs), ended };
-        thread::Builder::new().name("watch".to_owned()).spawn(move || eye.watch(&tell))?;
+        let reader =
+            EventReader { instance: Arc::clone(&instance), dirs: Arc::clone(&dirs), ended };
+        thread::Builder::new().name("watch".to_owned()).spawn(move || reader.watch(&on_event))?;
         Ok(Inotify { instance, dirs, _alive: alive })
     }
 
@@ -77,21 +79,22 @@ impl Inotify {
 
 /// Names the limit that is exhausted, which the kernel's error does not.
 fn limit(errno: Errno, used_up: Errno, name: &str) -> io::Error {
-    match errno == used_up {
-        true => io::Error::other(format!("the limit fs.inotify.{name} is exhausted")),
-        false => errno.into(),
+    if errno == used_up {
+        io::Error::other(format!("the limit fs.inotify.{name} is exhausted"))
+    } else {
+        errno.into()
     }
 }
 
 /// The part of an [`Inotify`] that its thread owns.
-struct Eye {
+struct EventReader {
     instance: Arc<Instance>,
     dirs: Dirs,
     ended: PipeReader,
 }
 
-impl Eye {
-    fn watch(&self, tell: &impl Fn(Option<&Path>) -> bool) {
+impl EventReader {
+    fn watch(&self, on_event: &impl Fn(Option<&Path>) -> bool) {
         let mut pace = Pace::default();
         loop {
             let began = Instant::now();
@@ -99,7 +102,7 @@ impl Eye {
                 return;
             }
             let waited = began.elapsed();
-            if !self.rest(pace.rest(waited, self.tell_all(tell))) {
+            if !self.pause(pace.pause(waited, self.report_all(on_event))) {
                 return;
             }
         }
@@ -110,17 +113,17 @@ impl Eye {
         let mut fds = [self.instance.as_fd(), self.ended.as_fd()]
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         // A failed poll ends the thread as well, because callers sweep anyway.
-        ready::any(&mut fds, LONG).is_ok() && !is_over(&fds[1])
+        ready::any(&mut fds, WAIT_LIMIT).is_ok() && !is_closed(&fds[1])
     }
 
-    fn rest(&self, rest: Duration) -> bool {
+    fn pause(&self, pause: Duration) -> bool {
         let mut fds = [PollFd::new(self.ended.as_fd(), PollFlags::POLLIN)];
-        rest.is_zero() || ready::any(&mut fds, rest).is_ok() && !is_over(&fds[0])
+        pause.is_zero() || ready::any(&mut fds, pause).is_ok() && !is_closed(&fds[0])
     }
 
     /// Reports all pending events; returns true if any of them was of use.
-    fn tell_all(&self, tell: &impl Fn(Option<&Path>) -> bool) -> bool {
-        let mut told = false;
+    fn report_all(&self, on_event: &impl Fn(Option<&Path>) -> bool) -> bool {
+        let mut useful = false;
         while let Ok(events) = self.instance.read_events() {
             // Reports each path once per read, because all changes of one read precede its first
             // report. A change of the next read may have happened after the callback read the file,
@@ -128,12 +131,12 @@ impl Eye {
             let mut seen: Vec<Option<PathBuf>> = Vec::new();
             for change in events.iter().filter_map(|event| self.change(event)) {
                 if !seen.contains(&change) {
-                    told |= tell(change.as_deref());
+                    useful |= on_event(change.as_deref());
                     seen.push(change);
                 }
             }
         }
-        told
+        useful
     }
 
     /// Returns the changed path: `None` for an event to skip, `Some(None)` if events were lost.
@@ -141,7 +144,7 @@ impl Eye {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
             return Some(None);
         }
-        if event.name.as_deref().is_some_and(is_passing) {
+        if event.name.as_deref().is_some_and(is_transient) {
             return None;
         }
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,28 +165,28 @@ impl Eye {
 #[derive(Debug, Default)]
 struct Pace {
     /// Consecutive reads in this burst without a change of use.
-    vain: u32,
+    useless_reads: u32,
 }
 
 impl Pace {
     /// Returns the pause after a read that was preceded by `waited` without events. The first read
     /// without a change of use costs no pause: the lock that precedes a change must not delay the
     /// report of the change.
-    fn rest(&mut self, waited: Duration, told: bool) -> Duration {
-        if told {
-            self.vain = 0;
-            return REST;
+    fn pause(&mut self, waited: Duration, useful: bool) -> Duration {
+        if useful {
+            self.useless_reads = 0;
+            return PAUSE;
         }
-        if waited > LULL {
-            self.vain = 0;
+        if waited > QUIET {
+            self.useless_reads = 0;
         }
-        let rest = REST.saturating_mul(self.vain).min(LONGEST_REST);
-        self.vain = self.vain.saturating_add(1);
-        rest
+        let pause = PAUSE.saturating_mul(self.useless_reads).min(MAX_PAUSE);
+        self.useless_reads = self.useless_reads.saturating_add(1);
+        pause
     }
 }
 
-fn is_over(fd: &PollFd) -> bool {
+fn is_closed(fd: &PollFd) -> bool {
     fd.revents().is_some_and(|ready| !ready.is_empty())
 }
 
@@ -193,15 +196,15 @@ mod tests {
 
     /// Members that start together must not wake each other for every step.
     #[test]
-    fn pause_grows_with_useless_wakeups_until_a_report_or_a_lull() {
-        let (burst, lull) = (Duration::from_millis(1), Duration::from_millis(11));
+    fn pause_grows_with_useless_wakeups_until_a_report_or_a_quiet_time() {
+        let (burst, quiet) = (Duration::from_millis(1), Duration::from_millis(11));
         let mut pace = Pace::default();
-        let mut rests = |steps: &[(Duration, bool)]| -> Vec<u128> {
-            steps.iter().map(|(waited, told)| pace.rest(*waited, *told).as_millis()).collect()
+        let mut pauses = |steps: &[(Duration, bool)]| -> Vec<u128> {
+            steps.iter().map(|(waited, useful)| pace.pause(*waited, *useful).as_millis()).collect()
         };
-        assert_eq!(rests(&[(lull, false), (burst, false), (burst, false)]), [0, 1, 2]);
-        assert_eq!(rests(&[(burst, true), (burst, false), (burst, false)]), [1, 0, 1]);
-        assert_eq!(rests(&[(burst, false); 8]), [2, 3, 4, 5, 6, 7, 8, 8]);
-        assert_eq!(rests(&[(lull, false), (burst, false)]), [0, 1]);
+        assert_eq!(pauses(&[(quiet, false), (burst, false), (burst, false)]), [0, 1, 2]);
+        assert_eq!(pauses(&[(burst, true), (burst, false), (burst, false)]), [1, 0, 1]);
+        assert_eq!(pauses(&[(burst, false); 8]), [2, 3, 4, 5, 6, 7, 8, 8]);
+        assert_eq!(pauses(&[(quiet, false), (burst, false)]), [0, 1]);
     }
 }
