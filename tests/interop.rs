@@ -17,7 +17,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
 use phalanx::drive::Team;
-use process::{Peer, age, below, helper, helping, lock_of, say, told, wait_for};
+use process::{
+    Peer, age, below, helper, helper_args, helper_command, lock_of, print_line, wait_for,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -71,7 +73,7 @@ fn node_holder(file: &Path) -> Peer {
 
 /// Starts a helper that stops at the failpoint `point`, and waits until it has stopped.
 fn stopping_helper(name: &str, words: &[&str], point: &str) -> Peer {
-    let peer = Peer::start(helping(name, words).env("PHALANX_STOPPOINT", point));
+    let peer = Peer::start(helper_command(name, words).env("PHALANX_STOPPOINT", point));
     let stat = format!("/proc/{}/stat", peer.pid());
     wait_for("a helper to stop", || {
         let stat = fs::read_to_string(&stat).ok()?;
@@ -90,16 +92,16 @@ fn our_holder(root: &Path, name: &str) -> Peer {
 #[test]
 #[ignore = "helper process of the tests that need a holder"]
 fn join_the_roster() {
-    let words = told();
+    let words = helper_args();
     let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
     let joined = team.join(&words[1]);
-    say(&joined.map_or_else(|e| format!("refused: {e}"), |()| "joined".to_owned()));
+    print_line(&joined.map_or_else(|e| format!("refused: {e}"), |()| "joined".to_owned()));
 }
 
 #[test]
 #[ignore = "helper process of mixed_writers_lose_nothing"]
 fn append_mail() {
-    let words = told();
+    let words = helper_args();
     let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
     for n in 0..words[2].parse::<u32>().expect("count") {
         team.append("bob", &words[1], &n.to_string(), &format!("{}-{n}", words[1]))
@@ -110,7 +112,7 @@ fn append_mail() {
 #[test]
 #[ignore = "helper process of mixed_writers_lose_nothing"]
 fn compact_mail() {
-    let words = told();
+    let words = helper_args();
     let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
     for n in 0..words[1].parse::<u32>().expect("count") {
         let entries = team.entries("bob").expect("entries");
@@ -122,7 +124,7 @@ fn compact_mail() {
             continue;
         }
         let read: Vec<String> = entries.into_iter().filter(|e| e.3).map(|e| e.0).take(5).collect();
-        read.iter().for_each(|id| say(id));
+        read.iter().for_each(|id| print_line(id));
         team.remove("bob", &read).expect("remove");
     }
 }
@@ -161,7 +163,7 @@ fn mixed_storm(root: &Path, each: &str) -> (Vec<String>, Vec<Vec<String>>) {
         assert!(peer.end(), "{:?}", peer.printed());
     }
     let node_took = others[1].printed();
-    (names, vec![node_took, others[2].said()])
+    (names, vec![node_took, others[2].printed_lines()])
 }
 
 /// MSG-06, CR-09: writers, markers and compactors of both kinds share one mailbox.
@@ -238,7 +240,7 @@ fn stopped_phalanx_holder_overwrites_nothing() {
     ours.signal(Signal::SIGCONT);
     assert!(ours.end(), "{:?}", ours.printed());
     assert!(
-        ours.said().iter().any(|s| s.starts_with("refused: the lock of")),
+        ours.printed_lines().iter().any(|s| s.starts_with("refused: the lock of")),
         "{:?}",
         ours.printed()
     );
@@ -299,7 +301,7 @@ fn stopped_node_holder_loses_its_lock_when_stale() {
     let removed = !lock_of(&roster(&stage.root)).exists();
     ours.signal(Signal::SIGCONT);
     assert!(ours.end(), "{:?}", ours.printed());
-    let joined = ours.said().contains(&"joined".to_owned());
+    let joined = ours.printed_lines().contains(&"joined".to_owned());
     println!("    the woken Node holder removed our lock: {removed}; we wrote: {joined}");
     assert_eq!(joined, !removed, "{:?}", ours.printed());
     assert_eq!(stage.team.teammates().expect("roster").contains(&"ann".to_owned()), joined);
@@ -362,7 +364,7 @@ fn locks_exclude_each_other_through_a_symlinked_root() {
         assert!(!refused.end() && refused.printed().iter().any(|l| l.contains("ELOCKED")));
         holder.signal(Signal::SIGCONT);
         assert!(
-            holder.end() && holder.said().contains(&"joined".to_owned()),
+            holder.end() && holder.printed_lines().contains(&"joined".to_owned()),
             "{:?}",
             holder.printed()
         );

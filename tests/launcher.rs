@@ -20,7 +20,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
 use bench::{
-    Bench, CANARY, Launcher, MEMBER, OTHER_RUN, RUN, command_lines, groups, is_dead, words,
+    Bench, CANARY, Launcher, MEMBER, OTHER_RUN, RUN, command_lines, groups, is_dead, nul_separated,
 };
 use nix::sys::signal::Signal;
 
@@ -67,9 +67,9 @@ fn sec_06_spec_is_read_once_and_leaks_no_secret() {
     let mut launcher = Launcher::start(&spec);
     let program = bench.program();
     assert!(!spec.exists(), "unlinked before the program runs");
-    assert!(words(program, "environ").contains(&format!("SECRET={CANARY}").into_bytes()));
+    assert!(nul_separated(program, "environ").contains(&format!("SECRET={CANARY}").into_bytes()));
     assert!(command_lines().iter().all(|line| !line.contains(CANARY)));
-    let shown = words(launcher.pid(), "cmdline");
+    let shown = nul_separated(launcher.pid(), "cmdline");
     assert_eq!(shown[1..], [b"exec".to_vec(), spec.clone().into_os_string().into_vec()]);
     let mut second = Launcher::start(&spec);
     assert_eq!(second.code(), 125);
@@ -112,7 +112,7 @@ fn sp_03_en_01_en_03_program_gets_exactly_the_requested_environment() {
         b"TERM=tmux-256color".to_vec(),
     ]);
     let mut launcher = bench.launch(&order);
-    let mut found = words(bench.program(), "environ");
+    let mut found = nul_separated(bench.program(), "environ");
     found.sort();
     expected.sort();
     let missing: Vec<_> =
@@ -146,7 +146,7 @@ fn sp_02_arguments_arrive_byte_for_byte() {
     let mut order = bench.sh("");
     order.argv = hostile.iter().map(|word| OsString::from_vec(word.to_vec())).collect();
     let mut launcher = bench.launch(&order);
-    assert_eq!(words(bench.program(), "cmdline"), hostile);
+    assert_eq!(nul_separated(bench.program(), "cmdline"), hostile);
     launcher.signal(Signal::SIGTERM);
     launcher.code();
     assert_eq!(fs::read_dir(bench.path("work")).expect("it is there").count(), 0);

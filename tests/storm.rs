@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use death::Ghost;
 use phalanx::drive::Team;
-use process::{Peer, below, helper, lock_of, say, told, wait_for};
+use process::{Peer, below, helper, helper_args, lock_of, print_line, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -38,7 +38,7 @@ fn fresh() -> (TempDir, PathBuf, Team) {
     (dir, root, team)
 }
 
-fn team_told(words: &[String]) -> Team {
+fn team_of_args(words: &[String]) -> Team {
     Team::open(Path::new(&words[0]), "storm").expect("team")
 }
 
@@ -73,20 +73,20 @@ fn watched<T>(file: &Path, storm: impl FnOnce() -> T) -> T {
 #[test]
 #[ignore = "helper process of id_07_joins_leaves_and_kills"]
 fn join_and_leave() {
-    let words = told();
+    let words = helper_args();
     let (team, name, until) =
-        (team_told(&words), &words[1], Duration::from_secs(words[2].parse().expect("s")));
+        (team_of_args(&words), &words[1], Duration::from_secs(words[2].parse().expect("s")));
     let began = Instant::now();
     loop {
-        say("joins");
+        print_line("joins");
         team.join(name).expect("join");
-        say("in");
+        print_line("in");
         if began.elapsed() > until {
             return;
         }
-        say("leaves");
+        print_line("leaves");
         assert!(team.leave(name).expect("leave"), "{name} was on the roster");
-        say("out");
+        print_line("out");
     }
 }
 
@@ -113,7 +113,7 @@ fn id_07_joins_leaves_and_kills() {
             let any = usize::try_from(below(count as u64)).expect("small");
             let (name, peer) = &mut peers[holder.unwrap_or(any)];
             // The death of a process that has not started proves nothing.
-            if victims.contains(name) || peer.said().len() < 2 || peer.is_over() {
+            if victims.contains(name) || peer.printed_lines().len() < 2 || peer.is_over() {
                 thread::park_timeout(Duration::from_millis(5));
                 continue;
             }
@@ -121,7 +121,7 @@ fn id_07_joins_leaves_and_kills() {
             victims.insert(name.clone());
             killed += 1;
             let there = team.teammates().expect("roster").contains(name);
-            match peer.said().last().map(String::as_str) {
+            match peer.printed_lines().last().map(String::as_str) {
                 Some("in") => assert!(there, "{name} had joined"),
                 Some("out") => assert!(!there, "{name} had left"),
                 _ => {}
@@ -131,7 +131,7 @@ fn id_07_joins_leaves_and_kills() {
         }
         for (name, peer) in &mut peers {
             assert!(victims.contains(name) || peer.end(), "{name}: {:?}", peer.printed());
-            ops += peer.said().iter().filter(|s| *s == "in" || *s == "out").count();
+            ops += peer.printed_lines().iter().filter(|s| *s == "in" || *s == "out").count();
         }
         peers.iter().map(|(name, _)| name.clone()).filter(|name| !victims.contains(name)).collect()
     });
@@ -146,18 +146,19 @@ fn id_07_joins_leaves_and_kills() {
 #[test]
 #[ignore = "helper process of msg_06_writers_markers_removers_and_kills"]
 fn write_mail() {
-    let words = told();
-    let (team, me, count) = (team_told(&words), &words[1], words[2].parse::<u32>().expect("count"));
+    let words = helper_args();
+    let (team, me, count) =
+        (team_of_args(&words), &words[1], words[2].parse::<u32>().expect("count"));
     for n in 0..count {
         team.append("bob", me, &n.to_string(), &format!("{me}-{n}")).expect("append");
-        say(&n.to_string());
+        print_line(&n.to_string());
     }
 }
 
 #[test]
 #[ignore = "helper process of msg_06_writers_markers_removers_and_kills"]
 fn mark_mail() {
-    let team = team_told(&told());
+    let team = team_of_args(&helper_args());
     loop {
         let unread = team.entries("bob").expect("entries").into_iter().filter(|e| !e.3);
         let some: Vec<String> = unread.take(100).map(|e| e.0).collect();
@@ -169,22 +170,22 @@ fn mark_mail() {
 #[test]
 #[ignore = "helper process of msg_06_writers_markers_removers_and_kills"]
 fn remove_mail() {
-    let team = team_told(&told());
+    let team = team_of_args(&helper_args());
     loop {
         let read = team.entries("bob").expect("entries").into_iter().filter(|e| e.3);
         // Some messages stay, so that their order can be checked.
         let some: Vec<String> = read.filter(|e| !e.2.ends_with(['2', '7'])).map(|e| e.0).collect();
         if !some.is_empty() {
-            some.iter().for_each(|id| say(&format!("removes {id}")));
+            some.iter().for_each(|id| print_line(&format!("removes {id}")));
             team.remove("bob", &some).expect("remove");
-            some.iter().for_each(|id| say(&format!("removed {id}")));
+            some.iter().for_each(|id| print_line(&format!("removed {id}")));
         }
         thread::park_timeout(Duration::from_millis(20));
     }
 }
 
 fn ids(peers: &[Peer], verb: &str) -> BTreeSet<String> {
-    let said = peers.iter().flat_map(Peer::said);
+    let said = peers.iter().flat_map(Peer::printed_lines);
     said.filter_map(|line| line.strip_prefix(verb).map(|id| id.trim().to_owned())).collect()
 }
 
@@ -207,7 +208,7 @@ fn msg_06_writers_markers_removers_and_kills() {
             thread::park_timeout(Duration::from_millis(20 + below(150)));
             let busy = (0..writing.len())
                 .rev()
-                .find(|n| writing[*n].said().len() > 2 && !writing[*n].is_over());
+                .find(|n| writing[*n].printed_lines().len() > 2 && !writing[*n].is_over());
             let holder = writing.iter().position(|w| w.holds(&lock_of(&file)));
             let any = holder.or(busy).filter(|_| killed < most).map(|n| &mut writing[n]);
             let (victim, again) = match (killed % 3, any) {
@@ -242,7 +243,7 @@ fn msg_06_writers_markers_removers_and_kills() {
     let stored: Vec<String> = writing
         .iter()
         .enumerate()
-        .flat_map(|(n, w)| w.said().into_iter().map(move |said| format!("w{n}-{said}")))
+        .flat_map(|(n, w)| w.printed_lines().into_iter().map(move |said| format!("w{n}-{said}")))
         .collect();
     let lost =
         stored.iter().filter(|id| !times.contains_key(id.as_str()) && !begun.contains(*id)).count();
@@ -271,13 +272,13 @@ fn msg_06_writers_markers_removers_and_kills() {
 #[test]
 #[ignore = "helper process of tk_02_many_claimers"]
 fn claim_tasks() {
-    let words = told();
-    let (team, me) = (team_told(&words), &words[1]);
-    say("ready");
+    let words = helper_args();
+    let (team, me) = (team_of_args(&words), &words[1]);
+    print_line("ready");
     // All claimers start together, when the parent closes the pipe.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("pipe");
     while let Some(id) = patiently(|| team.claim_next(me)) {
-        say(&format!("claimed {id}"));
+        print_line(&format!("claimed {id}"));
         patiently(|| team.complete(id, me));
     }
 }
@@ -300,7 +301,7 @@ fn tk_02_many_claimers() {
     team.add_tasks(tasks).expect("tasks");
     let start = |n: usize| helper("claim_tasks", &[&root.to_string_lossy(), &format!("c{n}")]);
     let mut peers: Vec<Peer> = (0..claimers).map(start).collect();
-    wait_for("all claimers", || peers.iter().all(|p| !p.said().is_empty()).then_some(()));
+    wait_for("all claimers", || peers.iter().all(|p| !p.printed_lines().is_empty()).then_some(()));
     let began = Instant::now();
     // Releases all pipes before waiting for any process, so that none starts late.
     peers.iter_mut().for_each(Peer::release);
@@ -309,7 +310,10 @@ fn tk_02_many_claimers() {
     }
     let took = began.elapsed();
     let claims = |peer: &Peer| {
-        peer.said().iter().filter_map(|s| s.strip_prefix("claimed ")?.parse().ok()).collect()
+        peer.printed_lines()
+            .iter()
+            .filter_map(|s| s.strip_prefix("claimed ")?.parse().ok())
+            .collect()
     };
     let per: Vec<Vec<u64>> = peers.iter().map(claims).collect();
     let mut all: Vec<u64> = per.iter().flatten().copied().collect();
@@ -329,7 +333,7 @@ fn tk_02_many_claimers() {
 #[test]
 #[ignore = "helper process of sec_07_no_umask_opens_the_tree"]
 fn all_under_an_umask() {
-    let words = told();
+    let words = helper_args();
     let bits = u32::from_str_radix(&words[1], 8).expect("octal");
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(bits));
     let team = Team::create(&Path::new(&words[0]).join("deep/root"), "storm").expect("team");

@@ -56,7 +56,7 @@ impl Drop for Terminal {
 }
 
 /// Files a permission request of `ada` whose command holds control characters and tmux formats.
-fn ask(stage: &Stage, id: &str) {
+fn request_permission(stage: &Stage, id: &str) {
     let canary = stage.at("canary").display().to_string();
     let hostile = format!("make\u{1b}\\\u{7}\u{1b}]52;c;QUJD\u{7}#(touch {canary}) %H #[fg=red]");
     let question = json!({"type": "permission_request", "request_id": id, "agent_id": "ada", "tool_name": "Bash",
@@ -79,7 +79,7 @@ fn pm_03_sec_10_request_rings_and_notifies_the_leads_terminal() {
         wait_for("the lead", || {
             stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started")
         });
-        ask(&stage, "perm-1");
+        request_permission(&stage, "perm-1");
         let whole = format!("{begins} a permission: Bash: make");
         wait_for("the notification", || terminal.text().contains(&whole).then_some(()));
         wait_for("the count", || terminal.text().contains("1 request waits").then_some(()));
@@ -121,7 +121,7 @@ fn tmux_pm_03_sec_02_only_clients_viewing_the_team_are_notified() {
         stage.tmux(&["list-panes", "-a", "-F", format])
     };
     let before = look();
-    ask(&stage, "perm-1");
+    request_permission(&stage, "perm-1");
     let words = "phalanx: ada asks for a permission - phalanx requests -t alpha";
     wait_for("the message", || watcher.text().contains(words).then_some(()));
     assert_eq!(look(), before, "nothing moves");
@@ -154,7 +154,7 @@ fn tmux_pm_03_clients_viewing_the_lead_are_notified() {
         (stage.tmux(&["list-clients", "-F", "x"]).unwrap_or_default().lines().count() == 1)
             .then_some(())
     });
-    ask(&stage, "perm-1");
+    request_permission(&stage, "perm-1");
     let words = "phalanx: ada asks for a permission - phalanx requests -t alpha";
     wait_for("the message", || watcher.text().contains(words).then_some(()));
     stage.phalanx(&["down", "--force"]).expect(0);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::harness::Stage;
-use crate::requests::{ask, permission, replies, request, team};
+use crate::requests::{permission, replies, request, send_as_ada, team};
 
 fn end(stage: &Stage) {
     stage.phalanx(&["down", "--force"]).expect(0);
@@ -15,7 +15,7 @@ fn requests_show_prints_the_whole_plan_and_the_diff_of_an_edit() {
     let stage = Stage::without_tmux();
     team(&stage);
     let plan: String = (1..=60).map(|n| format!("{n}. step \u{1b}[31m\n")).collect();
-    ask(
+    send_as_ada(
         &stage,
         &json!({"type": "plan_approval_request", "from": "ada", "planFilePath": "/w/plan.md", "planContent": plan,
             "requestId": "plan-1"}),
@@ -25,7 +25,7 @@ fn requests_show_prints_the_whole_plan_and_the_diff_of_an_edit() {
         assert!(shown.contains(&format!("{n}. step \u{241b}[31m\n")), "{n}: {shown}");
     }
     assert!(shown.contains("phalanx answer plan-1 --approve"), "{shown}");
-    ask(
+    send_as_ada(
         &stage,
         &json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ada", "tool_name": "Edit",
             "tool_use_id": "t", "description": "", "permission_suggestions": [],
@@ -48,7 +48,7 @@ fn requests_show_prints_the_whole_plan_and_the_diff_of_an_edit() {
 fn unknown_request_id_suggests_the_closest_id() {
     let stage = Stage::without_tmux();
     team(&stage);
-    ask(&stage, &permission("perm-1795214628804-k2j", "make"));
+    send_as_ada(&stage, &permission("perm-1795214628804-k2j", "make"));
     for (verb, id) in [
         ("show", "perm-1795214628804-k2"),
         ("answer", "perm-1795214628804-k2k"),
@@ -69,7 +69,7 @@ fn unknown_request_id_suggests_the_closest_id() {
 fn approval_returns_the_edited_input() {
     let stage = Stage::without_tmux();
     team(&stage);
-    ask(&stage, &permission("perm-1", "git push --force"));
+    send_as_ada(&stage, &permission("perm-1", "git push --force"));
     for bad in ["[1]", "\"x\"", "{", ""] {
         stage.phalanx(&["answer", "perm-1", "--approve", "--input", bad]).expect(2);
     }
@@ -86,7 +86,7 @@ fn approval_returns_the_edited_input() {
         shown.contains("git push --force\n") && shown.contains("answered with this input:"),
         "{shown}"
     );
-    ask(
+    send_as_ada(
         &stage,
         &json!({"type": "sandbox_permission_request", "requestId": "host-1", "host": "docs.rs"}),
     );
@@ -100,7 +100,7 @@ fn approval_returns_the_edited_input() {
 fn always_adds_the_narrowest_rule_and_the_next_request_is_allowed() {
     let stage = Stage::without_tmux();
     team(&stage);
-    ask(&stage, &permission("perm-1", "make test"));
+    send_as_ada(&stage, &permission("perm-1", "make test"));
     let answered = stage.phalanx(&["answer", "perm-1", "--approve", "--always"]).expect(0);
     assert_eq!(answered.stdout, "ada: allowed\nrule added to the team: allow Bash(make test)\n");
     let updates = replies(&stage)[0]["response"]["permission_updates"].clone();
@@ -109,11 +109,11 @@ fn always_adds_the_narrowest_rule_and_the_next_request_is_allowed() {
         json!([{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "make test"}],
             "behavior": "allow", "destination": "session"}])
     );
-    ask(&stage, &permission("perm-2", "make test"));
-    ask(&stage, &permission("perm-3", "make test-all"));
+    send_as_ada(&stage, &permission("perm-2", "make test"));
+    send_as_ada(&stage, &permission("perm-3", "make test-all"));
     assert_eq!(request(&stage, "perm-2")["by"], json!("rule"));
     assert_eq!(request(&stage, "perm-3")["state"], json!("pending"));
-    ask(
+    send_as_ada(
         &stage,
         &json!({"type": "sandbox_permission_request", "requestId": "host-1", "host": "docs.rs"}),
     );
@@ -128,9 +128,9 @@ fn always_is_refused_when_no_narrow_rule_would_apply() {
     let stage = Stage::without_tmux();
     team(&stage);
     stage.phalanx(&["rules", "ask", "Bash(git push:*)"]).expect(0);
-    ask(&stage, &permission("wide", "rm -rf *"));
-    ask(&stage, &permission("asked", "git push origin"));
-    ask(
+    send_as_ada(&stage, &permission("wide", "rm -rf *"));
+    send_as_ada(&stage, &permission("asked", "git push origin"));
+    send_as_ada(
         &stage,
         &json!({"type": "plan_approval_request", "from": "ada", "planContent": "# P", "requestId": "plan"}),
     );

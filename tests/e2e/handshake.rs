@@ -18,7 +18,7 @@ fn team(stage: &Stage) {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
 }
 
-fn of<'a>(ended: &'a Value, name: &str) -> &'a Value {
+fn entry_of<'a>(ended: &'a Value, name: &str) -> &'a Value {
     let found = ended.as_array().expect("a list").iter().find(|one| one["name"] == name);
     found.unwrap_or_else(|| panic!("nothing of {name}: {ended}"))
 }
@@ -57,7 +57,7 @@ fn all_ways(stage: &Stage, backend: &str) {
         .expect(4);
     let ended = ended.json();
     for (name, _, outcome, deviations) in WAYS {
-        let one = of(&ended, name);
+        let one = entry_of(&ended, name);
         assert_eq!(
             (one["outcome"].as_str(), kinds(one)),
             (Some(outcome), deviations.to_vec()),
@@ -135,12 +135,13 @@ fn shutdown_verifies_reported_work_against_git() {
         ("early", vec!["in_progress"]),
         ("broken", vec!["error", "uncommitted"]),
     ] {
-        assert_eq!(kinds(of(&ended, name)), deviations, "{ended}");
+        assert_eq!(kinds(entry_of(&ended, name)), deviations, "{ended}");
     }
-    let early = of(&ended, "early");
+    let early = entry_of(&ended, "early");
     let said = (&early["status"], &early["pending_work"], &early["artifacts_committed"]);
     assert_eq!(said, (&json!("in_progress"), &json!(["the tests", "the docs"]), &json!(null)));
-    let text = of(&ended, "messy")["deviations"][0]["text"].as_str().expect("text").to_owned();
+    let text =
+        entry_of(&ended, "messy")["deviations"][0]["text"].as_str().expect("text").to_owned();
     assert!(text.contains("new.txt"), "{text}");
     let journal = stage.journal("alpha");
     let told =
@@ -168,7 +169,7 @@ fn pm_07_members_that_await_answers_can_be_shut_down() {
     }
     let state = |name: &str| {
         let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-        of(&status["members"], name)["state"].as_str().unwrap_or_default().to_owned()
+        entry_of(&status["members"], name)["state"].as_str().unwrap_or_default().to_owned()
     };
     for (name, waits) in
         [("ann", "awaiting_plan"), ("ben", "awaiting_permission"), ("cid", "awaiting_permission")]
@@ -177,7 +178,7 @@ fn pm_07_members_that_await_answers_can_be_shut_down() {
     }
     stage.phalanx(&["wait", "ann", "--until", "idle", "--timeout", "0.3"]).expect(5);
     let shown = stage.phalanx(&["--json", "team", "show"]).expect(0).json();
-    assert_eq!(of(&shown["members"], "ann")["isActive"], json!(true));
+    assert_eq!(entry_of(&shown["members"], "ann")["isActive"], json!(true));
     let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
     let mut open: Vec<_> = open
         .as_array()
@@ -201,7 +202,7 @@ fn pm_07_members_that_await_answers_can_be_shut_down() {
     let ended =
         stage.phalanx(&["--json", "shutdown", "--all", "--deadline", "20"]).expect(0).json();
     for name in ["ann", "ben", "cid"] {
-        assert_eq!(of(&ended, name)["outcome"], json!("closed"), "{ended}");
+        assert_eq!(entry_of(&ended, name)["outcome"], json!("closed"), "{ended}");
     }
     stage.phalanx(&["down"]).expect(0);
 }
@@ -272,7 +273,7 @@ fn pm_04_sd_11_late_answer_to_a_shutdown_is_refused() {
         (Some("shutdown"), Some("timed_out"))
     );
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-    assert_ne!(of(&status["members"], "ann")["state"], json!("shutdown_requested"));
+    assert_ne!(entry_of(&status["members"], "ann")["state"], json!("shutdown_requested"));
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
@@ -293,8 +294,8 @@ fn up_reports_shutdown_deviations() {
     up.signal("TERM");
     let report = up.end().expect(130).json();
     assert_eq!(report["deviations"][0]["name"], json!("early"), "{report}");
-    assert_eq!(of(&report["members"], "early")["pending_work"], json!(["the tests"]));
-    assert_eq!(of(&report["members"], "ada")["status"], json!("clean"));
+    assert_eq!(entry_of(&report["members"], "early")["pending_work"], json!(["the tests"]));
+    assert_eq!(entry_of(&report["members"], "ada")["status"], json!("clean"));
 }
 
 /// MSG-03: Claude Code 2.1.34 tries once for the lock of the lead's mailbox, then gives up, and

@@ -31,17 +31,17 @@ fn spawn_reader(stage: &Stage, name: &str, backend: &str, modes: &str) {
     });
 }
 
-fn got(stage: &Stage, name: &str) -> Vec<u8> {
+fn received(stage: &Stage, name: &str) -> Vec<u8> {
     fs::read(stage.at(&format!("work/got-{name}"))).unwrap_or_default()
 }
 
 fn assert_gets(stage: &Stage, name: &str, expected: &[u8]) {
-    let shown = || String::from_utf8_lossy(&got(stage, name)).into_owned();
+    let shown = || String::from_utf8_lossy(&received(stage, name)).into_owned();
     wait_for(
         &format!("{:?} to arrive; there is {:?}", String::from_utf8_lossy(expected), shown()),
-        || (got(stage, name).len() >= expected.len()).then_some(()),
+        || (received(stage, name).len() >= expected.len()).then_some(()),
     );
-    assert_eq!(got(stage, name), expected, "{:?}", shown());
+    assert_eq!(received(stage, name), expected, "{:?}", shown());
 }
 
 fn end(stage: &Stage) {
@@ -143,7 +143,7 @@ fn tmux_msg_10_synchronized_pane_is_refused_and_siblings_get_nothing() {
         .expect("tmux");
     stage.phalanx(&["type", "raw", "now"]).expect(0);
     assert_gets(&stage, "raw", b"now");
-    assert_eq!(got(&stage, "other"), b"");
+    assert_eq!(received(&stage, "other"), b"");
     end(&stage);
 }
 
@@ -187,7 +187,7 @@ fn only_the_lead_may_type_and_only_into_running_members() {
             .then_some(())
     });
     stage.phalanx(&["type", "nobody", "x"]).expect(3);
-    assert_eq!(got(&stage, "raw"), b"");
+    assert_eq!(received(&stage, "raw"), b"");
     end(&stage);
 }
 
@@ -199,7 +199,7 @@ fn control_characters_and_unknown_keys_are_refused_with_a_hint() {
     assert!(refused.stderr.contains("phalanx keys raw KEY…"), "{refused:?}");
     let refused = stage.phalanx(&["keys", "raw", "Entre"]).expect(2);
     assert!(refused.stderr.contains("did you mean `Enter`?"), "{refused:?}");
-    assert_eq!(got(&stage, "raw"), b"");
+    assert_eq!(received(&stage, "raw"), b"");
     end(&stage);
 }
 

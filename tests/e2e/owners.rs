@@ -36,7 +36,7 @@ fn raise_limits(stage: &Stage) {
 }
 
 /// All texts in a mailbox, read or unread.
-fn told(stage: &Stage, name: &str) -> Vec<Value> {
+fn texts_for(stage: &Stage, name: &str) -> Vec<Value> {
     let mail = stage.phalanx(&["--json", "inbox", name, "--peek", "--all"]).expect(0).json();
     mail.as_array().expect("a list").iter().map(|one| one["text"].clone()).collect()
 }
@@ -44,7 +44,7 @@ fn told(stage: &Stage, name: &str) -> Vec<Value> {
 /// The ids in the assignment messages that a member received.
 fn assigned(stage: &Stage, name: &str) -> Vec<Value> {
     let news = |text: &Value| serde_json::from_str::<Value>(text.as_str()?).ok();
-    let texts = told(stage, name);
+    let texts = texts_for(stage, name);
     let news = texts.iter().filter_map(news).filter(|news| news["type"] == "task_assignment");
     news.map(|news| news["taskId"].clone()).collect()
 }
@@ -56,7 +56,7 @@ fn freed(stage: &Stage, name: &str, task: u32) -> usize {
         text.as_str()
             .is_some_and(|text| text.starts_with(&head) && text.contains("you can start it now"))
     };
-    told(stage, name).iter().filter(is).count()
+    texts_for(stage, name).iter().filter(is).count()
 }
 
 /// TK-01: in the manifest, at creation, later, and when a task is assigned back.
@@ -73,7 +73,7 @@ fn tk_01_each_assignment_notifies_the_owner_once() {
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     raise_limits(&stage);
-    assert_eq!(told(&stage, "ada")[0], json!("begin"));
+    assert_eq!(texts_for(&stage, "ada")[0], json!("begin"));
     assert_eq!(assigned(&stage, "ada"), ["1", "3"]);
     assert_eq!(assigned(&stage, "bob"), [""; 0]);
     stage.phalanx(&["task", "create", "D", "--owner", "ada"]).expect(0);

@@ -34,7 +34,7 @@ fn reply_kind(kind: &str) -> &'static str {
     }
 }
 
-pub fn ask(stage: &Stage, message: &Value) {
+pub fn send_as_ada(stage: &Stage, message: &Value) {
     stage.phalanx(&["--as", "ada", "send", "team-lead", &message.to_string()]).expect(0);
 }
 
@@ -82,7 +82,7 @@ fn pm_04_approval_of_each_kind_is_sent_once_in_wire_format() {
     let stage = Stage::without_tmux();
     team(&stage);
     for kind in KINDS {
-        ask(&stage, &wire(kind, &format!("id-{kind}")));
+        send_as_ada(&stage, &wire(kind, &format!("id-{kind}")));
         let waiting = stage.phalanx(&["--json", "requests"]).expect(0).json();
         let one = &waiting[0];
         assert_eq!(
@@ -126,7 +126,7 @@ fn pm_04_denial_of_each_kind_carries_the_reason() {
     let stage = Stage::without_tmux();
     team(&stage);
     for kind in KINDS {
-        ask(&stage, &wire(kind, kind));
+        send_as_ada(&stage, &wire(kind, kind));
         stage.phalanx(&["answer", kind, "--reject", "--reason", "not today"]).expect(0);
         assert_eq!(request(&stage, kind)["state"], json!("denied"));
     }
@@ -143,7 +143,7 @@ fn pm_04_timeout_and_late_answer_are_not_rejections() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "answer_within = 1", "");
     for kind in KINDS {
-        ask(&stage, &wire(kind, kind));
+        send_as_ada(&stage, &wire(kind, kind));
     }
     let states =
         || KINDS.map(|kind| request(&stage, kind)["state"].as_str().expect("word").to_owned());
@@ -170,14 +170,14 @@ fn pm_04_requests_of_each_kind_close_when_the_asker_is_gone() {
     let stage = Stage::without_tmux();
     team(&stage);
     for kind in KINDS {
-        ask(&stage, &wire(kind, kind));
+        send_as_ada(&stage, &wire(kind, kind));
     }
     assert_eq!(
         stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len),
         Some(3)
     );
     // Sent by the first run, filed only when the second run exists.
-    ask(&stage, &permission("late", "ls"));
+    send_as_ada(&stage, &permission("late", "ls"));
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
     for id in [KINDS[0], KINDS[1], KINDS[2], "late"] {
@@ -194,13 +194,13 @@ fn pm_04_requests_of_each_kind_close_when_the_asker_is_gone() {
 fn pm_07_plan_is_rejected_revised_and_approved() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
-    ask(&stage, &wire("plan", "plan-1"));
+    send_as_ada(&stage, &wire("plan", "plan-1"));
     wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
     stage
         .phalanx(&["answer", "plan-1", "--reject", "--reason", "leave the schema alone"])
         .expect(0);
     wait_for("it to go on", || (member(&stage)["state"] != "awaiting_plan").then_some(()));
-    ask(&stage, &wire("plan", "plan-2"));
+    send_as_ada(&stage, &wire("plan", "plan-2"));
     wait_for("the second plan", || {
         stage.journal("alpha").into_iter().find(|e| e["detail"]["request_id"] == "plan-2")
     });
@@ -228,7 +228,7 @@ fn pm_07_plan_is_rejected_revised_and_approved() {
 fn pm_07_member_that_awaits_a_plan_can_be_shut_down() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
-    ask(&stage, &wire("plan", "plan-1"));
+    send_as_ada(&stage, &wire("plan", "plan-1"));
     wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
     stage.phalanx(&["shutdown", "ada", "--deadline", "10"]).expect(0);
     wait_for("its end to be told", || {
@@ -243,10 +243,10 @@ fn rules_decide_requests_and_the_rest_waits_for_the_user() {
     let rules = "[rules]\ndeny = [\"WebFetch(domain:docs.rs)\"]\nallow = [\"Bash(git:*), Bash(ls)\"]\n\
         [rules.role.tester]\ndeny = [\"Bash(git push:*)\"]\n";
     let lead = led(&stage, "", rules);
-    ask(&stage, &permission("a", "git status && ls"));
-    ask(&stage, &permission("b", "ls; git push"));
-    ask(&stage, &permission("c", "git status; curl x"));
-    ask(&stage, &wire("sandbox", "d"));
+    send_as_ada(&stage, &permission("a", "git status && ls"));
+    send_as_ada(&stage, &permission("b", "ls; git push"));
+    send_as_ada(&stage, &permission("c", "git status; curl x"));
+    send_as_ada(&stage, &wire("sandbox", "d"));
     wait_for("three answers", || (replies(&stage).len() == 3).then_some(()));
     let of = |id: &str| (request(&stage, id)["state"].clone(), request(&stage, id)["rule"].clone());
     assert_eq!(
@@ -270,7 +270,7 @@ fn pm_03_notify_command_receives_a_new_request() {
     let stage = Stage::without_tmux();
     let notify = format!("notify = [\"sh\", \"-c\", \"cat >{}\"]", stage.at("told").display());
     let lead = led(&stage, &notify, "");
-    ask(&stage, &permission("perm-1", "make\u{1b}[2J"));
+    send_as_ada(&stage, &permission("perm-1", "make\u{1b}[2J"));
     let told = wait_for("the notification", || {
         serde_json::from_str::<Value>(&std::fs::read_to_string(stage.at("told")).ok()?).ok()
     });
@@ -293,7 +293,7 @@ fn pm_05_question_to_the_user_is_never_decided_by_rules() {
     let question = json!({"type": "permission_request", "request_id": "ask-1", "agent_id": "ada",
         "tool_name": "AskUserQuestion", "tool_use_id": "toolu_1", "description": "", "permission_suggestions": [],
         "input": {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]}});
-    ask(&stage, &question);
+    send_as_ada(&stage, &question);
     let filed = stage.wait_event("alpha", "request_filed", "ada");
     assert_eq!(
         (&filed["detail"]["summary"], &filed["detail"]["state"]),
@@ -313,11 +313,11 @@ fn pm_05_question_to_the_user_is_never_decided_by_rules() {
 fn answer_works_after_the_lead_was_killed() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
-    ask(&stage, &permission("perm-1", "make"));
+    send_as_ada(&stage, &permission("perm-1", "make"));
     stage.wait_event("alpha", "request_filed", "ada");
     lead.signal("KILL");
     drop(lead.end());
-    ask(&stage, &permission("perm-2", "make"));
+    send_as_ada(&stage, &permission("perm-2", "make"));
     for id in ["perm-1", "perm-2"] {
         stage.phalanx(&["answer", id, "--approve"]).expect(0);
     }
@@ -333,7 +333,7 @@ fn answer_works_after_the_lead_was_killed() {
 fn request_filed_twice_is_one_request() {
     let stage = Stage::without_tmux();
     team(&stage);
-    ask(&stage, &permission("perm-1", "make"));
+    send_as_ada(&stage, &permission("perm-1", "make"));
     let inbox = stage.root().join("teams/alpha/inboxes/team-lead.json");
     let before = std::fs::read(&inbox).expect("mailbox");
     stage.phalanx(&["requests"]).expect(0);
@@ -342,7 +342,7 @@ fn request_filed_twice_is_one_request() {
     std::fs::remove_file(stage.root().join("teams/alpha/phalanx/handed/team-lead.jsonl"))
         .expect("record");
     stage.phalanx(&["answer", "perm-1", "--approve"]).expect(0);
-    ask(&stage, &permission("perm-1", "rm -rf x"));
+    send_as_ada(&stage, &permission("perm-1", "rm -rf x"));
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
     assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
     assert_eq!(all[0]["body"]["input"]["command"], json!("make"), "an id is honoured once");
@@ -362,8 +362,8 @@ fn old_decided_requests_are_pruned() {
     let stage = Stage::without_tmux();
     team(&stage);
     stage.phalanx(&["rules", "deny", "Bash"]).expect(0);
-    ask(&stage, &wire("plan", "open"));
-    ask(&stage, &permission("perm-0", "make"));
+    send_as_ada(&stage, &wire("plan", "open"));
+    send_as_ada(&stage, &permission("perm-0", "make"));
     stage.phalanx(&["requests"]).expect(0);
     // Writes the files of many more requests, decided one after the other.
     let file =
@@ -401,7 +401,7 @@ fn old_decided_requests_are_pruned() {
 fn sec_04_only_the_lead_may_decide_requests() {
     let stage = Stage::without_tmux();
     team(&stage);
-    ask(&stage, &permission("perm-1", "make"));
+    send_as_ada(&stage, &permission("perm-1", "make"));
     stage.phalanx(&["--as", "ada", "answer", "perm-1", "--approve"]).expect(4);
     stage.phalanx(&["--as", "ada", "mode", "ada", "bypassPermissions"]).expect(4);
     stage.phalanx(&["answer", "perm-2", "--approve"]).expect(3);
@@ -411,7 +411,7 @@ fn sec_04_only_the_lead_may_decide_requests() {
     assert_eq!(request(&stage, "perm-1")["state"], json!("pending"));
     // In the lead's own name, or quoted in a text, the message is not a request (SEC-05).
     stage.phalanx(&["send", "team-lead", &permission("own", "make").to_string()]).expect(0);
-    ask(&stage, &json!(format!("please: {}", permission("quoted", "make"))));
+    send_as_ada(&stage, &json!(format!("please: {}", permission("quoted", "make"))));
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
     assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
     stage.phalanx(&["down", "--force"]).expect(0);
@@ -494,7 +494,7 @@ fn pm_07_answer_is_given_once_after_a_kill_at_any_step() {
         for nth in 1.. {
             assert!(nth < 64, "{point} is passed without end");
             let id = format!("{point}-{nth}");
-            ask(&stage, &permission(&id, "make"));
+            send_as_ada(&stage, &permission(&id, "make"));
             let mut command = stage.command(crate::harness::binary());
             command
                 .args(["answer", &id, "--approve"])
@@ -526,7 +526,7 @@ fn excess_open_requests_of_a_member_are_denied() {
     let stage = Stage::without_tmux();
     team(&stage);
     for n in 0..40 {
-        ask(&stage, &wire("plan", &format!("plan-{n}")));
+        send_as_ada(&stage, &wire("plan", &format!("plan-{n}")));
     }
     let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
     assert_eq!(open.as_array().map(Vec::len), Some(32));
@@ -538,7 +538,7 @@ fn excess_open_requests_of_a_member_are_denied() {
     );
     assert_eq!(replies(&stage).len(), 8);
     stage.phalanx(&["answer", "plan-0", "--reject", "--reason", "no"]).expect(0);
-    ask(&stage, &wire("plan", "plan-40"));
+    send_as_ada(&stage, &wire("plan", "plan-40"));
     assert_eq!(
         stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len),
         Some(32)

@@ -29,12 +29,12 @@ fn with_claude() -> Stage {
 }
 
 /// Waits for the arguments of `claude`.
-fn seen(stage: &Stage) -> Vec<String> {
+fn args_of_claude(stage: &Stage) -> Vec<String> {
     let seen = wait_for("the program's words", || fs::read_to_string(stage.at("seen")).ok());
     seen.lines().map(str::to_owned).collect()
 }
 
-fn words(plan: &Value) -> Vec<String> {
+fn argv_words(plan: &Value) -> Vec<String> {
     let argv = plan["argv"].as_array().expect("argv").iter();
     argv.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
@@ -63,7 +63,7 @@ fn id_02_agent_file_reaches_the_program() {
         (&made["color"], &made["model"], &made["agent_type"]),
         (&json!("pink"), &json!("sonnet"), &json!("reviewer"))
     );
-    let seen = seen(&stage);
+    let seen = args_of_claude(&stage);
     assert_eq!(after(&seen, "--agent-type"), "reviewer");
     assert_eq!(
         after(&seen, "--tools"),
@@ -99,7 +99,7 @@ fn id_02_agent_file_reaches_the_program() {
         "--mode",
         "default",
     ];
-    let argv = words(&stage.phalanx(&asked).expect(0).json());
+    let argv = argv_words(&stage.phalanx(&asked).expect(0).json());
     assert_eq!(
         (after(&argv, "--model"), after(&argv, "--permission-mode")),
         ("opus".to_owned(), "default".to_owned())
@@ -121,7 +121,7 @@ fn id_02_manifest_role_reaches_the_program() {
          disallowed_tools = [\"Edit\"]\n[[member]]\nname = \"ada\"\nprofile = \"claude\"\nrole = \"scout\"\n[[member]]\nname = \"bob\"\nrole = \"reader\"\n",
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
-    let seen = seen(&stage);
+    let seen = args_of_claude(&stage);
     let agents: Value = serde_json::from_str(&after(&seen, "--agents")).expect("json");
     assert_eq!(agents, json!({"scout": {"description": "scout", "prompt": "MARKER-8: look"}}));
     assert_eq!(
@@ -226,7 +226,7 @@ fn id_02_tool_lists_override_and_denials_add_up() {
          role = \"scout\"\nallowed_tools = [\"Grep\", \"Bash\"]\n",
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
-    let first = seen(&stage);
+    let first = args_of_claude(&stage);
     assert!(after(&first, "--tools").starts_with("Grep,SendMessage,"), "{first:?}");
     assert_eq!(after(&first, "--disallowedTools"), "Bash,WebSearch");
     // A member that joins later inherits from the team.
@@ -238,7 +238,7 @@ fn id_02_tool_lists_override_and_denials_add_up() {
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
     fs::remove_file(stage.at("seen")).expect("seen");
     stage.phalanx(&["resume", "ada"]).expect(0);
-    let again = seen(&stage);
+    let again = args_of_claude(&stage);
     for flag in ["--tools", "--disallowedTools"] {
         assert_eq!(after(&again, flag), after(&first, flag));
     }

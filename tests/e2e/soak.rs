@@ -396,7 +396,7 @@ fn judge_files(stage: &Stage) {
     let began = Instant::now();
     loop {
         let mut found = Vec::new();
-        left(&stage.root(), &mut found);
+        collect_leftovers(&stage.root(), &mut found);
         if found.is_empty() {
             return;
         }
@@ -407,7 +407,7 @@ fn judge_files(stage: &Stage) {
 
 /// Collects leftovers below a directory: temporary files, locks, specs, sockets and quarantined
 /// files.
-fn left(dir: &Path, found: &mut Vec<PathBuf>) {
+fn collect_leftovers(dir: &Path, found: &mut Vec<PathBuf>) {
     let entries = match fs::read_dir(dir) {
         // A lock may be released in between.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return,
@@ -422,7 +422,7 @@ fn left(dir: &Path, found: &mut Vec<PathBuf>) {
         if end == "tmp" || (is_dir && end == "lock") || abandoned {
             found.push(path);
         } else if is_dir {
-            left(&path, found);
+            collect_leftovers(&path, found);
         }
     }
 }

@@ -29,8 +29,8 @@ fn waits(stage: &Stage, id: &str) {
 }
 
 /// Waits until ada has sent `count` texts to the lead, and returns them.
-fn told(stage: &Stage, count: usize) -> Vec<String> {
-    wait_for(&format!("{count} words of hers"), || {
+fn texts_from_ada(stage: &Stage, count: usize) -> Vec<String> {
+    wait_for(&format!("{count} texts from ada"), || {
         let inbox = stage.phalanx(&["--json", "inbox", "--all", "--peek"]).expect(0).json();
         let hers = inbox.as_array().expect("entries").iter().filter(|e| e["from"] == "ada");
         let texts = hers.filter_map(|e| e["text"].as_str()).filter(|text| !text.starts_with('{'));
@@ -64,9 +64,9 @@ fn pm_07_program_revises_its_plan_and_starts_when_approved() {
         json!("# Move the parser\n1. Move the files.\n2. As you said: leave the schema alone.")
     );
     stage.phalanx(&["answer", "plan-2", "--approve", "--mode", "acceptEdits"]).expect(0);
-    assert_eq!(told(&stage, 1), ["beginning, in mode acceptEdits"]);
+    assert_eq!(texts_from_ada(&stage, 1), ["beginning, in mode acceptEdits"]);
     stage.phalanx(&["answer", "plan-2", "--approve"]).expect(4);
-    assert_eq!(told(&stage, 1).len(), 1, "it is woken once");
+    assert_eq!(texts_from_ada(&stage, 1).len(), 1, "it is woken once");
     down(&stage, lead);
 }
 
@@ -82,7 +82,7 @@ fn pm_04_program_tells_apart_rule_user_denial_and_timeout() {
     waits(&stage, "perm-3");
     stage.phalanx(&["answer", "perm-3", "--reject", "--reason", "not on a Friday"]).expect(0);
     assert_eq!(
-        told(&stage, 4),
+        texts_from_ada(&stage, 4),
         [
             "ran git status",
             "ran make",

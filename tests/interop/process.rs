@@ -36,24 +36,24 @@ pub(crate) fn below(limit: u64) -> u64 {
 }
 
 /// Returns the arguments of this helper.
-pub(crate) fn told() -> Vec<String> {
+pub(crate) fn helper_args() -> Vec<String> {
     let words = std::env::var(WORDS).expect("this test is a helper process of another one");
     words.split('\n').map(str::to_owned).collect()
 }
 
 /// Prints a line to the parent and flushes it.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "> {line}").and_then(|()| out.flush()).expect("the parent listens");
 }
 
 /// Starts the ignored test `name` of this binary as a process.
 pub(crate) fn helper(name: &str, words: &[&str]) -> Peer {
-    Peer::start(&mut helping(name, words))
+    Peer::start(&mut helper_command(name, words))
 }
 
 /// Returns the command of such a helper, to be started with [`Peer::start`].
-pub(crate) fn helping(name: &str, words: &[&str]) -> Command {
+pub(crate) fn helper_command(name: &str, words: &[&str]) -> Command {
     let mut command =
         Command::new(std::env::current_exe().expect("a running test has an executable"));
     command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -78,8 +78,8 @@ impl Peer {
         Peer { child, lines, readers: vec![out, err] }
     }
 
-    /// Returns the lines printed with [`say`] so far.
-    pub(crate) fn said(&self) -> Vec<String> {
+    /// Returns the lines printed with [`print_line`] so far.
+    pub(crate) fn printed_lines(&self) -> Vec<String> {
         let all = self.lines.lock().expect("no reader panics");
         // The test harness prints `test NAME ... ` before the first line of the test.
         all.iter()

@@ -384,7 +384,7 @@ pub(crate) fn groups(pid: i32) -> (String, String) {
 }
 
 /// The NUL-terminated words of a file such as `/proc/PID/environ`.
-pub(crate) fn words(pid: i32, file: &str) -> Vec<Vec<u8>> {
+pub(crate) fn nul_separated(pid: i32, file: &str) -> Vec<Vec<u8>> {
     let bytes = fs::read(format!("/proc/{pid}/{file}")).expect("it is our process");
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
     bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 
-use crate::bench::{Bench, Order, PANE, is_dead, text, until, words};
+use crate::bench::{Bench, Order, PANE, is_dead, nul_separated, text, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -70,7 +70,7 @@ fn en_03_environment_of_the_launcher_does_not_leak() {
     let bench = Bench::new("idle");
     let launcher = detached(&bench, &own(&bench, "read line"));
     let program = bench.program();
-    let mut found = words(program, "environ");
+    let mut found = nul_separated(program, "environ");
     found.sort();
     let secret = format!("SECRET={}", crate::bench::CANARY);
     assert_eq!(
