@@ -140,7 +140,7 @@ fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, O
         None => State::new(goal, Vec::new()),
     };
     Ok(match state.wants_reports() {
-        true => state.with_reported(ops::results::reported(team)?),
+        true => state.with_reported(ops::effects::results::reported(team)?),
         false => state,
     })
 }

@@ -8,7 +8,7 @@ use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome};
-use crate::ops::health::Silence;
+use crate::ops::effects::health::Silence;
 use crate::ops::hooks::Occasion;
 use crate::ops::retire::Retirement;
 

@@ -52,7 +52,7 @@ impl Driver<'_> {
                 let (name, incarnation, silence) = (name.clone(), incarnation.clone(), *silence);
                 let about = Some(name.clone());
                 self.beside(about, move |ctx, team| {
-                    ops::health::note(ctx, team, &name, &incarnation, silence)
+                    ops::effects::health::note(ctx, team, &name, &incarnation, silence)
                 });
             }
             Effect::CheckActivity { name, incarnation } => self.check_activity(name, incarnation),
@@ -75,20 +75,22 @@ impl Driver<'_> {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
                 let about = Some(name.clone());
                 self.beside(about, move |ctx, team| {
-                    ops::rest::look(ctx, team, &name, &incarnation)
+                    ops::effects::rest::look(ctx, team, &name, &incarnation)
                 });
             }
             Effect::Announce { id, step } => {
                 let (id, step) = (id.clone(), *step);
-                self.beside(None, move |ctx, team| ops::announce::announce(ctx, team, &id, step));
+                self.beside(None, move |ctx, team| {
+                    ops::effects::announce::announce(ctx, team, &id, step)
+                });
             }
             Effect::Remind { name, incarnation, task, step } => {
-                ops::remind::remind(self.team, name, incarnation, *task, *step)?;
+                ops::effects::remind::remind(self.team, name, incarnation, *task, *step)?;
             }
             Effect::Heard { name, incarnation } => {
-                ops::remind::heard(self.team, name, incarnation)?
+                ops::effects::remind::heard(self.team, name, incarnation)?
             }
-            Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
+            Effect::Report(tasks) => ops::effects::results::report(self.team, tasks)?,
             Effect::Hook(occasion) => {
                 self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
             }
@@ -122,7 +124,9 @@ impl Driver<'_> {
             (name.clone(), incarnation.clone(), self.signals.clone());
         let about = Some(name.clone());
         self.beside(about, move |ctx, team| {
-            if let Some(fingerprint) = ops::health::fingerprint(ctx, team, &name, &incarnation)? {
+            if let Some(fingerprint) =
+                ops::effects::health::fingerprint(ctx, team, &name, &incarnation)?
+            {
                 // The driver may have ended.
                 let _ = signals.send(Signal::Activity { name, incarnation, fingerprint });
             }

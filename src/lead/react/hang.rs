@@ -8,7 +8,7 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::settings::OnHang;
 use crate::model::time::{Timestamp, human};
-use crate::ops::health::Silence;
+use crate::ops::effects::health::Silence;
 
 /// Number of checks in the configured time.
 const CHECKS: u64 = 4;

@@ -6,7 +6,7 @@ use crate::lead::state::{MemberView, State};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
-use crate::ops::health::Silence;
+use crate::ops::effects::health::Silence;
 
 /// Reports members whose answer is overdue, and those that answer again.
 pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {

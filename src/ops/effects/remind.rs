@@ -3,14 +3,13 @@
 //! reminder, and no lead sends one twice.
 
 use super::announce::counted;
-use super::error::OpsError;
-use super::{send, task};
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Escalation, Reminded, Step};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
+use crate::ops::{OpsError, send, task};
 use crate::store::{Ending, TeamStore};
 use crate::sys::rand;
 

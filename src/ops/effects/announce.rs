@@ -7,10 +7,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use super::backends;
-use super::context::{Context, now};
-use super::error::OpsError;
-use super::send;
 use crate::backend::tmux;
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Step, Told};
@@ -19,6 +15,7 @@ use crate::model::placement::Placement;
 use crate::model::protocol::Message;
 use crate::model::question::Question;
 use crate::model::text;
+use crate::ops::{Context, OpsError, backends, now, send};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::exec::{self, Command};
 

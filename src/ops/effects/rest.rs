@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use super::context::Context;
-use super::error::OpsError;
-use super::{output, presence, profiles};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
+use crate::ops::{Context, OpsError, output, presence, profiles};
 use crate::profile::{Look, Profile, ScreenState, judge, last_words};
 use crate::store::TeamStore;
 use crate::sys::clock::sleep;

@@ -2,9 +2,6 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::context::Context;
-use super::error::OpsError;
-use super::{output, send};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
@@ -12,6 +9,7 @@ use crate::model::settings::OnHang;
 use crate::model::task::Task;
 use crate::model::text;
 use crate::model::time;
+use crate::ops::{Context, OpsError, output, send};
 use crate::store::TeamStore;
 use crate::sys::rand;
 
