@@ -12,6 +12,9 @@ use crate::ops::effects::health::Silence;
 use crate::ops::hooks::Occasion;
 use crate::ops::retire::Retirement;
 
+/// Shutdown deadline for members that the lead stops by itself, in seconds.
+pub(crate) const STOP_DEADLINE_S: u64 = 30;
+
 /// An action for the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {

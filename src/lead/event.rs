@@ -17,6 +17,15 @@ use crate::model::request::ShutdownRequest;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 
+/// A person's request to stop the lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Gracefully,
+    ByForce,
+    /// Stops only the lead; members keep running.
+    Leaving,
+}
+
 /// The result of `Effect::Terminate`: the placement is proven closed, or the reason why not.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Terminated {

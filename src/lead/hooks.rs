@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::driver::Stop;
+use super::event::Stop;
 use crate::model::event::{Event, EventKind, Note};
 use crate::ops::hooks::{self, Occasion};
 use crate::ops::{self, Context, OpsError, Team};

@@ -15,5 +15,7 @@ mod state;
 mod terminator;
 
 pub(crate) use bench::Rehearsal;
-pub(crate) use driver::{Lead, STOP_DEADLINE_S, Stop, lead};
+pub(crate) use driver::{Lead, lead};
+pub(crate) use effect::STOP_DEADLINE_S;
+pub(crate) use event::Stop;
 pub(crate) use state::{End, Goal};

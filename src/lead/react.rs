@@ -20,16 +20,29 @@ use super::state::{End, Goal, Phase, Seen, State};
 use crate::model::board::Board;
 use crate::model::external_change;
 use crate::model::id::MemberName;
+use crate::model::request::ShutdownRequest;
 use crate::model::results;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 
-pub(super) use followup::next_reminder;
-pub(super) use hang::next_check;
-pub(super) use health::next_silence;
-pub(super) use rest::next_look;
-pub(super) use settings::makers;
-pub(super) use staff::next_start;
+impl State {
+    /// Returns the time of the next required tick.
+    pub(crate) fn next_tick(&self) -> Option<Timestamp> {
+        let waiting = |r: &&ShutdownRequest| {
+            self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
+        };
+        let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
+        let results = self.results.as_ref().map(|(at, _)| *at);
+        deadlines
+            .chain(staff::next_start(self))
+            .chain(health::next_silence(self))
+            .chain(followup::next_reminder(self))
+            .chain(rest::next_look(self))
+            .chain(hang::next_check(self))
+            .chain(results)
+            .min()
+    }
+}
 
 /// Applies an event to the state and returns the effects. After the end of the lead's work only
 /// hooks still react; all else is left to the next lead.

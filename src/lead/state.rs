@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::react::{makers, next_check, next_look, next_reminder, next_silence, next_start};
 use crate::model::board::Board;
 use crate::model::followup::{Reminded, ReminderPolicy, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -324,23 +323,6 @@ impl State {
         }
     }
 
-    /// Returns the time of the next required tick.
-    pub(crate) fn next_tick(&self) -> Option<Timestamp> {
-        let waiting = |r: &&ShutdownRequest| {
-            self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
-        };
-        let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
-        let results = self.results.as_ref().map(|(at, _)| *at);
-        deadlines
-            .chain(next_start(self))
-            .chain(next_silence(self))
-            .chain(next_reminder(self))
-            .chain(next_look(self))
-            .chain(next_check(self))
-            .chain(results)
-            .min()
-    }
-
     /// Returns the index of the kind that makes members of this name.
     pub(super) fn maker(&self, name: &MemberName) -> Option<usize> {
         self.makers.get(&name.folded()).copied()
@@ -353,4 +335,16 @@ impl State {
     ) -> Option<&ShutdownRequest> {
         self.open.values().find(|r| r.member == *name && r.incarnation == *incarnation)
     }
+}
+
+/// Returns the index of the kind that makes each name, by the name in lower case. The first of
+/// several kinds wins.
+pub(super) fn makers(kinds: &[Pool]) -> BTreeMap<String, usize> {
+    let mut makers = BTreeMap::new();
+    for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {
+        for name in &kind.names {
+            makers.entry(name.folded()).or_insert(nth);
+        }
+    }
+    makers
 }

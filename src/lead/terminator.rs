@@ -7,7 +7,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use super::event::Terminated;
-use super::sources::Signal;
+use super::sources::LeadInput;
+use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, terminate_all};
 use crate::ops::{Context, Team};
@@ -28,13 +29,9 @@ pub(super) struct Due {
 }
 
 /// Starts the terminator, which ends when its last sender is dropped.
-pub(super) fn start(
-    ctx: &Context,
-    team: &Team,
-    signals: UnboundedSender<Signal>,
-) -> UnboundedSender<Due> {
+pub(super) fn start(ctx: &Context, team: &Team, inputs: Inputs<LeadInput>) -> UnboundedSender<Due> {
     let (sender, due) = unbounded_channel();
-    tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), signals));
+    tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), inputs));
     sender
 }
 
@@ -42,7 +39,7 @@ async fn end_in_batches(
     mut due: UnboundedReceiver<Due>,
     ctx: Context,
     team: Team,
-    signals: UnboundedSender<Signal>,
+    inputs: Inputs<LeadInput>,
 ) {
     while let Some(first) = due.recv().await {
         let mut batch = vec![first];
@@ -53,10 +50,9 @@ async fn end_in_batches(
         });
         // The timeout normally expires; the receiver closes only when all senders are dropped.
         let _ = gathered.await;
-        let (ctx, team, signals) = (ctx.clone(), team.clone(), signals.clone());
+        let (ctx, team, inputs) = (ctx.clone(), team.clone(), inputs.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            // The driver may have ended.
-            let _ = signals.send(Signal::Terminated(end(&ctx, &team, batch)));
+            inputs.send(LeadInput::Terminated(end(&ctx, &team, batch)));
         });
         // The batch reports its results by itself, also after this timeout.
         let _ = timeout(HEAD_START, ended).await;

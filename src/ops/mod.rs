@@ -9,6 +9,7 @@
 //!   `retire`, `verify`, `recover`), a member's state (`presence`, `turn`, `dialog`), notifications
 //!   (`owners`), places (`backends`, `label`, `launchers`).
 
+pub(crate) mod agent_lead;
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod attach;
@@ -53,7 +54,7 @@ pub(crate) mod retire;
 pub(crate) mod roles;
 pub(crate) mod rules;
 pub(crate) mod run;
-pub(crate) mod seat;
+
 pub(crate) mod send;
 pub(crate) mod settings;
 pub(crate) mod shutdown;

@@ -1,9 +1,10 @@
-//! Events of a worker. Each carries all data needed to react to it.
+//! Events of teammates and of workers.
 
 use std::collections::BTreeMap;
 
 use crate::model::envelope::Envelope;
 use crate::model::id::TaskId;
+use crate::model::lifecycle::MemberState;
 use crate::model::request::ShutdownRequest;
 use crate::model::task::{Outcome, Task};
 use crate::sys::signal::Signal;
@@ -19,9 +20,9 @@ pub(crate) struct Failure {
     pub(crate) lasting: bool,
 }
 
-/// An input of the worker's step.
+/// An event of any teammate. Each carries all data needed to react to it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Event {
+pub(crate) enum MemberEvent {
     /// The unread mail, oldest first, with the requests that it refers to. A message is repeated
     /// until it is acknowledged.
     Mail { mail: Vec<Envelope>, requests: Requests },
@@ -31,8 +32,18 @@ pub(crate) enum Event {
     NotMarked(Failure),
     /// The current state of the unanswered requests.
     Requests(Requests),
-    /// The spawner has confirmed that this run is up and has recorded its placement.
-    Accepted,
+    /// The spawner has confirmed that this run is up; the state in its record.
+    Accepted(MemberState),
+    /// The result of `Do`.
+    Done(Result<(), Failure>),
+    /// The team is gone or another run has taken over, with the reason.
+    Over(String),
+}
+
+/// An event of a worker.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum WorkerEvent {
+    Member(MemberEvent),
     /// The task board changed.
     Board,
     /// The result of `Claim`; none: no task is available.
@@ -40,19 +51,24 @@ pub(crate) enum Event {
     /// The result of `Recheck`; none: the task is no longer assigned to this worker.
     Rechecked(Result<Option<Box<Task>>, Failure>),
     /// The command of a task has exited, or could not be started.
-    CommandEnded { task: TaskId, outcome: Outcome },
+    CommandEnded {
+        task: TaskId,
+        outcome: Outcome,
+    },
     /// The result of `EndTask`.
     TaskEnded(Result<(), Failure>),
     /// `EndTask` is waiting for hooks.
     Held,
     /// A hook refused the completion, with its reason.
     Refused(String),
-    /// The result of `Do`.
-    Done(Result<(), Failure>),
-    /// The team is gone or another run has taken over, with the reason.
-    Over(String),
     /// A signal asks this process to exit.
     Signal(Signal),
     /// A deadline has passed.
     Tick,
+}
+
+impl From<MemberEvent> for WorkerEvent {
+    fn from(event: MemberEvent) -> WorkerEvent {
+        WorkerEvent::Member(event)
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::effect::OutboundOp;
 use super::event::Requests;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
+use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
 use crate::model::request::ShutdownRequest;
 use crate::model::task::{Outcome, Task};
 use crate::model::text;
@@ -94,6 +95,30 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Returns the message that agrees to the shutdown.
+    pub(super) fn approval(&self, me: &Me, now: Timestamp) -> Message {
+        Message::ShutdownApproved(ShutdownApproved {
+            request_id: self.request.id.to_string(),
+            from: Some(me.name.to_string()),
+            timestamp: Some(now.iso()),
+            pane_id: me.pane.clone(),
+            backend_type: Some(me.backend.to_owned()),
+            status: Some(ShutdownStatus::Clean),
+            pending_work: Vec::new(),
+            artifacts_committed: None,
+        })
+    }
+
+    /// Returns the message that declines the shutdown.
+    pub(super) fn rejection(&self, me: &Me, reason: String, now: Timestamp) -> Message {
+        Message::ShutdownRejected(ShutdownRejected {
+            request_id: self.request.id.to_string(),
+            from: Some(me.name.to_string()),
+            reason: Some(reason),
+            timestamp: Some(now.iso()),
+        })
+    }
+
     /// Returns whether the request has ended in another way and needs no answer.
     pub(super) fn is_ended(&self, requests: &Requests) -> bool {
         let found = requests.get(self.request.id.as_str());
@@ -120,7 +145,7 @@ pub(super) struct Leaving {
 
 /// The complete state of a worker.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct State {
+pub(crate) struct WorkerState {
     pub(super) me: Me,
     /// Set if the lead must approve each task before it runs.
     pub(super) needs_approval: bool,
@@ -157,10 +182,10 @@ pub(crate) struct State {
     pub(super) end: Option<i32>,
 }
 
-impl State {
+impl WorkerState {
     /// The initial state.
-    pub(crate) fn new(me: Me, needs_approval: bool) -> State {
-        State {
+    pub(crate) fn new(me: Me, needs_approval: bool) -> WorkerState {
+        WorkerState {
             me,
             needs_approval,
             work: Work::Idle,

@@ -3,17 +3,14 @@
 use tokio::task::JoinHandle;
 
 use super::Driver;
-use crate::lead::effect::Effect;
-use crate::lead::sources::{self, Signal};
+use crate::lead::effect::{Effect, STOP_DEADLINE_S};
+use crate::lead::sources::{self, LeadInput};
 use crate::lead::starter;
 use crate::lead::terminator::Due;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, TerminationMode};
 use crate::ops::{self, Context, OpsError, Team};
-
-/// Shutdown deadline for members that the lead stops by itself, in seconds.
-pub(crate) const STOP_DEADLINE_S: u64 = 30;
 
 impl Driver<'_> {
     pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
@@ -23,7 +20,7 @@ impl Driver<'_> {
                     name.clone(),
                     incarnation.clone(),
                     *process,
-                    self.signals.clone(),
+                    self.queue.inputs(),
                 );
             }
             // If the label thread has ended, the only loss is the label.
@@ -33,7 +30,7 @@ impl Driver<'_> {
                 self.ask_shutdown(names, reason, *force)?
             }
             Effect::Start { kind, orders } => {
-                starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
+                starter::start(self.ctx, self.team, *kind, orders, self.queue.inputs());
             }
             Effect::Terminate { name, incarnation, agreed } => {
                 self.terminate(name, incarnation, *agreed)?
@@ -51,7 +48,7 @@ impl Driver<'_> {
             Effect::Health { name, incarnation, silence } => {
                 let (name, incarnation, silence) = (name.clone(), incarnation.clone(), *silence);
                 let about = Some(name.clone());
-                self.beside(about, move |ctx, team| {
+                self.run_blocking(about, move |ctx, team| {
                     ops::effects::health::note(ctx, team, &name, &incarnation, silence)
                 });
             }
@@ -66,7 +63,9 @@ impl Driver<'_> {
             Effect::ReleaseAbsent(name) => ops::task::release_absent(self.team, name)?,
             Effect::Resume(name) => {
                 let (about, name) = (Some(name.clone()), name.clone());
-                self.beside(about, move |ctx, team| ops::resume::start_again(ctx, team, &name));
+                self.run_blocking(about, move |ctx, team| {
+                    ops::resume::start_again(ctx, team, &name)
+                });
             }
             Effect::PutBack { name, incarnation } => {
                 ops::presence::put_back(self.team, name, incarnation)?
@@ -74,13 +73,13 @@ impl Driver<'_> {
             Effect::Look { name, incarnation } => {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
                 let about = Some(name.clone());
-                self.beside(about, move |ctx, team| {
+                self.run_blocking(about, move |ctx, team| {
                     ops::effects::rest::look(ctx, team, &name, &incarnation)
                 });
             }
             Effect::Announce { id, step } => {
                 let (id, step) = (id.clone(), *step);
-                self.beside(None, move |ctx, team| {
+                self.run_blocking(None, move |ctx, team| {
                     ops::effects::announce::announce(ctx, team, &id, step)
                 });
             }
@@ -120,15 +119,13 @@ impl Driver<'_> {
     }
 
     fn check_activity(&self, name: &MemberName, incarnation: &Incarnation) {
-        let (name, incarnation, signals) =
-            (name.clone(), incarnation.clone(), self.signals.clone());
+        let (name, incarnation, inputs) = (name.clone(), incarnation.clone(), self.queue.inputs());
         let about = Some(name.clone());
-        self.beside(about, move |ctx, team| {
+        self.run_blocking(about, move |ctx, team| {
             if let Some(fingerprint) =
                 ops::effects::health::fingerprint(ctx, team, &name, &incarnation)?
             {
-                // The driver may have ended.
-                let _ = signals.send(Signal::Activity { name, incarnation, fingerprint });
+                inputs.send(LeadInput::Activity { name, incarnation, fingerprint });
             }
             Ok(())
         });
@@ -136,7 +133,7 @@ impl Driver<'_> {
 
     /// Runs `work` on a blocking thread, because what it calls may hang. A failure is a warning in
     /// the journal.
-    pub(super) fn beside(
+    pub(super) fn run_blocking(
         &self,
         about: Option<MemberName>,
         work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,

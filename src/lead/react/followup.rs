@@ -164,7 +164,7 @@ fn owed(begun: &[&Task], name: &MemberName, view: &MemberView) -> Option<TaskId>
 }
 
 /// Returns the time of the next announcement or reminder.
-pub(in crate::lead) fn next_reminder(state: &State) -> Option<Timestamp> {
+pub(super) fn next_reminder(state: &State) -> Option<Timestamp> {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
     let requests =
         state.told.values().flatten().filter_map(|told| followup.next(told.times, told.at));

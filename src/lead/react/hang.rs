@@ -89,7 +89,7 @@ fn health(name: &MemberName, incarnation: &Incarnation, silence: Option<Silence>
     Effect::Health { name: name.clone(), incarnation: incarnation.clone(), silence }
 }
 
-pub(in crate::lead) fn next_check(state: &State) -> Option<Timestamp> {
+pub(super) fn next_check(state: &State) -> Option<Timestamp> {
     let checked =
         state.members.values().filter_map(|view| Some(view.activity.as_ref()?.checked_at));
     Some(checked.min()?.plus_ms(interval(state.hang?)))

@@ -46,7 +46,7 @@ fn said(name: &MemberName, view: &MemberView, silence: Option<Silence>) -> Effec
 }
 
 /// Returns the time at which the next answer becomes overdue.
-pub(in crate::lead) fn next_silence(state: &State) -> Option<Timestamp> {
+pub(super) fn next_silence(state: &State) -> Option<Timestamp> {
     let waits = state.members.values().filter(|view| !view.unresponsive && view.ending.is_none());
     waits.filter_map(|view| Some(view.owes_since?.plus_ms(state.unresponsive_after_ms))).min()
 }

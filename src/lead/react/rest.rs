@@ -34,6 +34,6 @@ fn due(view: &MemberView) -> Option<Timestamp> {
     })
 }
 
-pub(in crate::lead) fn next_look(state: &State) -> Option<Timestamp> {
+pub(super) fn next_look(state: &State) -> Option<Timestamp> {
     state.members.values().filter(|_| state.leads()).filter_map(due).min()
 }

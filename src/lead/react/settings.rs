@@ -1,8 +1,6 @@
 //! Applies settings that change while the team has a lead.
 
-use std::collections::BTreeMap;
-
-use crate::lead::state::{Goal, HangRule, Pool, State};
+use crate::lead::state::{Goal, HangRule, Pool, State, makers};
 use crate::model::id::MemberName;
 use crate::model::settings::Settings;
 
@@ -43,16 +41,4 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
             view.kind = nth.or(old);
         }
     }
-}
-
-/// Returns the index of the kind that makes each name, by the name in lower case. The first of
-/// several kinds wins.
-pub(in crate::lead) fn makers(kinds: &[Pool]) -> BTreeMap<String, usize> {
-    let mut makers = BTreeMap::new();
-    for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {
-        for name in &kind.names {
-            makers.entry(name.folded()).or_insert(nth);
-        }
-    }
-    makers
 }

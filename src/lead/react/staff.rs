@@ -360,7 +360,7 @@ pub(super) fn grows(state: &State) -> bool {
 }
 
 /// Returns the time of the next start that waits for its back-off or deferral.
-pub(in crate::lead) fn next_start(state: &State) -> Option<Timestamp> {
+pub(super) fn next_start(state: &State) -> Option<Timestamp> {
     let kinds = state.kinds.iter().zip(headcount(state));
     let waits = kinds.filter(|(kind, there)| kind.lacks(*there, state.seen.as_ref()));
     waits.filter_map(|(kind, _)| kind.not_before.into_iter().chain(kind.defers_until).min()).min()

@@ -2,6 +2,7 @@
 //! Nothing is typed into a screen that no rule recognises, and a message counts as delivered only
 //! once its turn is seen.
 
+use super::super::effect::MemberEffect;
 use super::effect::Effect;
 use super::event::Refusal;
 use super::state::{
@@ -216,7 +217,7 @@ fn observed(state: &mut State, effects: &mut Vec<Effect>) {
     state.undelivered = None;
     state.handled.extend(turn.ids.iter().cloned());
     state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
-    effects.extend([Effect::Release, Effect::Acknowledge(turn.ids)]);
+    effects.extend([Effect::Release, Effect::Member(MemberEffect::Acknowledge(turn.ids))]);
 }
 
 /// Handles a failure to compose the text; nothing was typed.

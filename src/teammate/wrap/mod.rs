@@ -1,8 +1,10 @@
 //! The wrapper: runs a program that does not speak the team protocol on a pty, watches its screen
 //! with the rules of its profile, and types its mail. All decisions are in [`react`].
 
+mod agent_lead;
 mod ask;
 mod deliver;
+mod dialog;
 mod driver;
 mod effect;
 mod event;
@@ -16,5 +18,5 @@ mod tests;
 mod turn;
 mod urgent;
 
+pub(crate) use agent_lead::start_agent_lead;
 pub(crate) use driver::wrap;
-pub(crate) use lead::seat;

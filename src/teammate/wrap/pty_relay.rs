@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::model::topic::Topic;
+use crate::event_loop::Inputs;
 use crate::profile::{Look, Screen};
 use crate::sys::child::{self, Program, PtyMaster, own_size};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, QUIT, Signal, WINCH};
-use crate::sys::tty::{Display, Input, RawTerminal};
+use crate::sys::tty::{self, Display, RawTerminal};
 
 /// Rows and columns if our terminal reports no size.
 const SIZE: (u16, u16) = (50, 200);
@@ -36,16 +36,15 @@ const QUIT_GAP: Duration = Duration::from_millis(300);
 /// Time that the program gets to exit after the last quit key.
 const QUIT_GRACE: Duration = Duration::from_secs(3);
 
-/// A raw input of the driver, before it is turned into an event.
+/// An input that the driver turns into an event.
 #[derive(Debug)]
-pub(super) enum Wake {
+pub(super) enum WrapperInput {
     /// The program has produced output.
-    Drawn,
+    Output,
     /// A person has typed.
-    Hand,
+    PersonTyped,
     /// All text queued before this has been typed.
-    Put,
-    Changed(Topic),
+    TextTyped,
     Signal(Signal),
     /// The program has exited with this code.
     Ended(i32),
@@ -56,8 +55,8 @@ enum Job {
     Keys(Vec<u8>),
     /// Type one character at a time with this pause.
     Slowly(Vec<u8>, Duration),
-    /// Send the wake once the jobs before it are done.
-    Tell(Wake),
+    /// Report [`WrapperInput::TextTyped`] once the jobs before it are done.
+    Report,
 }
 
 /// The program's screen and unparsed output.
@@ -123,15 +122,21 @@ impl PtyRelay {
     pub(super) fn open(
         program: &Program,
         answers: bool,
-        wakes: &Sender<Wake>,
+        inputs: &Inputs<WrapperInput>,
     ) -> Result<PtyRelay, String> {
         let raw = RawTerminal::enter().map_err(|e| format!("no terminal: {e}"))?;
         let display = Display::open().map_err(|e| format!("cannot write to the terminal: {e}"))?;
         let (rows, cols) = own_size().unwrap_or(SIZE);
         let started = child::spawn_on_pty(program, rows, cols);
         let (process, master) = started.map_err(|e| chain(&e))?;
-        let joined =
-            PtyRelay::join(process, Arc::new(master), (raw, display), (rows, cols), answers, wakes);
+        let joined = PtyRelay::join(
+            process,
+            Arc::new(master),
+            (raw, display),
+            (rows, cols),
+            answers,
+            inputs,
+        );
         joined.map_err(|e| {
             proc::end_tree(process, true, Duration::ZERO);
             child::wait(process);
@@ -145,7 +150,7 @@ impl PtyRelay {
         (raw, display): (RawTerminal, Display),
         (rows, cols): (u16, u16),
         answers: bool,
-        wakes: &Sender<Wake>,
+        inputs: &Inputs<WrapperInput>,
     ) -> io::Result<PtyRelay> {
         let (typist, jobs) = channel();
         let drawn = Arc::new(Mutex::new(Drawn {
@@ -161,21 +166,21 @@ impl PtyRelay {
         let (over, printed) = channel();
         let reader = master.reader()?;
 
-        let typing = (Arc::clone(&master), wakes.clone());
+        let typing = (Arc::clone(&master), inputs.clone());
         start("typist", move || type_all(&jobs, &typing.0, &typing.1))?;
         let show = OutputThread {
             display,
             drawn: Arc::clone(&drawn),
             ending: Arc::clone(&ending),
-            wakes: wakes.clone(),
+            inputs: inputs.clone(),
         };
         start("output", move || {
             show.all(reader);
-            // Fails if `see_end` no longer waits.
+            // Fails if `wait_for_end` no longer waits.
             let _ = over.send(());
         })?;
-        let tell = wakes.clone();
-        start("program", move || drop(tell.send(Wake::Ended(see_end(process, &printed)))))?;
+        let end = inputs.clone();
+        start("program", move || end.send(WrapperInput::Ended(wait_for_end(process, &printed))))?;
         let ear = InputThread {
             raw,
             stopped,
@@ -183,7 +188,7 @@ impl PtyRelay {
             drawn: Arc::clone(&drawn),
             keyboard: Arc::clone(&keyboard),
             typist: typist.clone(),
-            wakes: wakes.clone(),
+            inputs: inputs.clone(),
         };
         let hearing = Some(start("keyboard", move || ear.hear())?);
         Ok(PtyRelay { process, drawn, keyboard, typist, ending, stop: Some(stop), hearing })
@@ -227,14 +232,14 @@ impl PtyRelay {
         let _ = self.typist.send(Job::Keys(keys));
     }
 
-    /// Queues text with a pause between characters. Sends [`Wake::Put`] when it is typed.
+    /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is typed.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
         let _ =
             self.typist.send(if gap.is_zero() { Job::Keys(text) } else { Job::Slowly(text, gap) });
-        let _ = self.typist.send(Job::Tell(Wake::Put));
+        let _ = self.typist.send(Job::Report);
     }
 
-    /// Ends the program with the given keys, then with signals. [`Wake::Ended`] reports its exit.
+    /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its exit.
     pub(super) fn end(&self, keys: Vec<String>) {
         self.ending.store(true, Ordering::SeqCst);
         let (process, typist) = (self.process, self.typist.clone());
@@ -269,7 +274,7 @@ struct OutputThread {
     display: Display,
     drawn: Arc<Mutex<Drawn>>,
     ending: Arc<AtomicBool>,
-    wakes: Sender<Wake>,
+    inputs: Inputs<WrapperInput>,
 }
 
 impl OutputThread {
@@ -305,7 +310,7 @@ impl OutputThread {
             drawn.catch_up();
         }
         if !std::mem::replace(&mut drawn.told, true) {
-            let _ = self.wakes.send(Wake::Drawn);
+            self.inputs.send(WrapperInput::Output);
         }
     }
 }
@@ -318,23 +323,23 @@ struct InputThread {
     drawn: Arc<Mutex<Drawn>>,
     keyboard: Arc<Mutex<Keyboard>>,
     typist: Sender<Job>,
-    wakes: Sender<Wake>,
+    inputs: Inputs<WrapperInput>,
 }
 
 impl InputThread {
     fn hear(self) {
         loop {
             match self.raw.next(self.stopped.as_fd()) {
-                Ok(Input::Keys(keys)) => self.keys(keys),
-                Ok(Input::Signal(WINCH)) => self.resize(),
-                Ok(Input::Signal(sig)) => {
+                Ok(tty::Input::Keys(keys)) => self.keys(keys),
+                Ok(tty::Input::Signal(WINCH)) => self.resize(),
+                Ok(tty::Input::Signal(sig)) => {
                     let signal =
                         if sig == HUP || sig == QUIT { Signal::Hangup } else { Signal::Terminate };
-                    let _ = self.wakes.send(Wake::Signal(signal));
+                    self.inputs.send(WrapperInput::Signal(signal));
                 }
-                Ok(Input::Other) => return,
-                Ok(Input::Gone) | Err(_) => {
-                    let _ = self.wakes.send(Wake::Signal(Signal::Hangup));
+                Ok(tty::Input::Other) => return,
+                Ok(tty::Input::Gone) | Err(_) => {
+                    self.inputs.send(WrapperInput::Signal(Signal::Hangup));
                     return;
                 }
             }
@@ -346,7 +351,7 @@ impl InputThread {
         let mut keyboard = lock(&self.keyboard);
         if by_hand {
             keyboard.last = Some(Deadline::after(Duration::MAX));
-            let _ = self.wakes.send(Wake::Hand);
+            self.inputs.send(WrapperInput::PersonTyped);
         }
         match &mut keyboard.held {
             // Terminal reports are never held back, because the program waits for them.
@@ -362,7 +367,7 @@ impl InputThread {
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
         drawn.screen.resize(rows, cols);
-        let _ = self.wakes.send(Wake::Drawn);
+        self.inputs.send(WrapperInput::Output);
     }
 }
 
@@ -379,7 +384,7 @@ fn is_report(bytes: &[u8]) -> bool {
     pieces.next().is_some_and(<[u8]>::is_empty) && bytes.len() > 1 && pieces.all(report)
 }
 
-fn type_all(jobs: &Receiver<Job>, master: &PtyMaster, wakes: &Sender<Wake>) {
+fn type_all(jobs: &Receiver<Job>, master: &PtyMaster, inputs: &Inputs<WrapperInput>) {
     for job in jobs {
         // A write fails only if the program is gone, which is reported elsewhere.
         match job {
@@ -390,14 +395,14 @@ fn type_all(jobs: &Receiver<Job>, master: &PtyMaster, wakes: &Sender<Wake>) {
                     clock::sleep(gap);
                 }
             }
-            Job::Tell(wake) => drop(wakes.send(wake)),
+            Job::Report => inputs.send(WrapperInput::TextTyped),
         }
     }
 }
 
 /// Waits for the program to exit and ends the processes it left behind. Returns the exit code for
 /// this process.
-fn see_end(process: Process, printed: &Receiver<()>) -> i32 {
+fn wait_for_end(process: Process, printed: &Receiver<()>) -> i32 {
     while !proc::wait_exit(process, Duration::MAX) {}
     // End the tree before reaping: while the leader is a zombie, its pid is not reused and its
     // session can still be found.

@@ -1,25 +1,24 @@
 //! The wrapper's step: a pure function of its state, an event and the time.
 
-use super::super::effect::OutboundOp;
-use super::super::event::{Failure, Requests};
+use super::super::effect::{MemberEffect, OutboundOp};
+use super::super::event::{Failure, MemberEvent, Requests};
 use super::super::react::mail as worker_mail;
-use super::super::state::{Me, Pending};
+use super::super::state::Pending;
 use super::ask;
 use super::deliver;
 use super::effect::Effect;
 use super::event::Event;
 use super::lead;
-use super::part::{self, Put};
+use super::part;
 use super::state::{
-    Activity, BELIEF_MS, LONG_PAUSE_MS, Leaving, ScreenSnapshot, Seat, State, Step,
+    APPEAR_MS, Activity, BELIEF_MS, HAND_MS, LONG_PAUSE_MS, Leaving, OBSERVE_MS, Put, RETRY_MS,
+    ScreenSnapshot, Seat, State, Step,
 };
 use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::{
-    IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus,
-};
+use crate::model::protocol::{IdleNotification, Message, ShutdownRequest};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::profile::{Finding, ShutdownPolicy};
@@ -29,37 +28,66 @@ const PAUSE_MS: u64 = 1000;
 /// Time in milliseconds for the program to exit, by its own keys and by signals.
 const LEAVE_MS: u64 = 10_000;
 
+impl State {
+    /// The time of the next `Tick`; none while no deadline is pending.
+    pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
+        times.extend(self.put.iter().map(|put| put.pending.answer_by));
+        times.extend(self.leaving.map(|leaving| leaving.by));
+        times.extend(self.pause_until);
+        times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
+        times.extend(
+            self.hand_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(HAND_MS)),
+        );
+        let spans = |from: Timestamp, spans: &[u64]| {
+            spans.iter().map(|ms| from.plus_ms(*ms)).collect::<Vec<_>>()
+        };
+        times.extend(
+            self.sight
+                .iter()
+                .flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
+        );
+        times.extend(ask::next_times(self));
+        let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
+        times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
+        if let (Some(_), Some(sight)) = (&self.turn, &self.sight) {
+            times.extend(spans(sight.since, &[RETRY_MS, OBSERVE_MS]));
+        }
+        times.into_iter().filter(|at| *at > now).min()
+    }
+}
+
 /// Applies an event to the state and returns the effects to execute.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     match event {
         Event::Seen { finding, shown } => see(state, finding, shown, now),
         Event::Hand => state.hand_at = Some(now),
-        Event::Mail { mail, requests } => {
+        Event::Member(MemberEvent::Mail { mail, requests }) => {
             state.mail_due = false;
             read(state, mail, &requests, now, &mut effects);
         }
-        Event::NoMail(failure) => {
+        Event::Member(MemberEvent::NoMail(failure)) => {
             complain(state, &failure, now, &mut effects);
             state.mail_due = true;
             state.pause_until =
                 Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
         }
-        Event::NotMarked(failure) => {
+        Event::Member(MemberEvent::NotMarked(failure)) => {
             state.mail_due |= !failure.lasting;
             complain(state, &failure, now, &mut effects);
         }
-        Event::Requests(requests) => {
+        Event::Member(MemberEvent::Requests(requests)) => {
             state.pending.retain(|pending| !pending.is_ended(&requests));
             part::see(state, &requests);
         }
-        Event::Accepted(recorded) => accept(state, recorded),
+        Event::Member(MemberEvent::Accepted(recorded)) => accept(state, recorded),
         Event::Staged(result) => deliver::see_staged(state, result, now, &mut effects),
         Event::Answered(keyed) => ask::see_answered(state, keyed, now),
         Event::Interrupted(keyed) => urgent::see_interrupted(state, keyed, now, &mut effects),
-        Event::Done(result) => see_done(state, result, now, &mut effects),
+        Event::Member(MemberEvent::Done(result)) => see_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
-        Event::Over => match state.seat {
+        Event::Member(MemberEvent::Over(_)) => match state.seat {
             Seat::Teammate => leave(state, 0, now, &mut effects),
             Seat::Lead => lead::let_go(state, &mut effects),
         },
@@ -110,7 +138,7 @@ fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut 
     }
     if state.complaint.as_ref() != Some(&failure.text) {
         state.complaint = Some(failure.text.clone());
-        effects.push(Effect::Warn(failure.text.clone()));
+        effects.push(Effect::Member(MemberEffect::Warn(failure.text.clone())));
     }
 }
 
@@ -164,7 +192,7 @@ fn read(
         }
     }
     if !done.is_empty() {
-        effects.push(Effect::Acknowledge(done));
+        effects.push(Effect::Member(MemberEffect::Acknowledge(done)));
     }
 }
 
@@ -202,10 +230,10 @@ fn is_for_program(
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_) => {
             let from = text::short(&envelope.from, 60);
-            effects.push(Effect::Warn(format!(
+            effects.push(Effect::Member(MemberEffect::Warn(format!(
                 "ignored a {} from {from}: wrapped programs do not handle it",
                 message.kind()
-            )));
+            ))));
         }
     }
     false
@@ -234,7 +262,9 @@ fn hear(
         }
         Err(problem) => {
             let id = text::short(&asked.request_id, 120);
-            effects.push(Effect::Warn(format!("ignored shutdown request `{id}`: {problem}")));
+            effects.push(Effect::Member(MemberEffect::Warn(format!(
+                "ignored shutdown request `{id}`: {problem}"
+            ))));
         }
     }
     false
@@ -274,7 +304,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     state.pause_until = None;
     if let Some(op) = state.outbound.front() {
         state.asked = true;
-        effects.push(Effect::Do(op.clone()));
+        effects.push(Effect::Member(MemberEffect::Do(op.clone())));
     } else if state.agreed {
         state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
         // Anywhere else the keys would answer whatever is on the screen (PM-01).
@@ -282,7 +312,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         effects.push(Effect::End { keys });
     } else if state.mail_due {
         state.mail_due = false;
-        effects.push(Effect::LookAtMail);
+        effects.push(Effect::Member(MemberEffect::ReadMail));
     }
 }
 
@@ -368,45 +398,17 @@ fn answer_requests(state: &mut State, now: Timestamp) {
     let still = now.since(sight.since) >= BELIEF_MS;
     let idle =
         sight.is_free() && still && state.turn.as_ref().is_none_or(|turn| turn.step == Step::Stuck);
-    let excuse = excuse(sight);
+    let excuse = sight.excuse();
     let (due, open): (Vec<Pending>, Vec<Pending>) =
         std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);
     state.pending = open;
     for pending in due {
         let answer = if idle {
             state.agreed = true;
-            Message::ShutdownApproved(ShutdownApproved {
-                request_id: pending.request.id.to_string(),
-                from: Some(state.me.name.to_string()),
-                timestamp: Some(now.iso()),
-                pane_id: state.me.pane.clone(),
-                backend_type: Some(state.me.backend.to_owned()),
-                status: Some(ShutdownStatus::Clean),
-                pending_work: Vec::new(),
-                artifacts_committed: None,
-            })
+            pending.approval(&state.me, now)
         } else {
-            rejection(&state.me, &pending, excuse.clone(), now)
+            pending.rejection(&state.me, excuse.clone(), now)
         };
         state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
     }
-}
-
-/// Returns the reason for declining a shutdown.
-pub(super) fn excuse(sight: &ScreenSnapshot) -> String {
-    match sight.life() {
-        Some(Activity::Blocked(reason)) => reason,
-        Some(Activity::Working) => format!("working: {}", sight.finding.evidence),
-        Some(Activity::Idle) => "its composer contains text".to_owned(),
-        None => "its screen does not show what it is doing".to_owned(),
-    }
-}
-
-pub(super) fn rejection(me: &Me, pending: &Pending, reason: String, now: Timestamp) -> Message {
-    Message::ShutdownRejected(ShutdownRejected {
-        request_id: pending.request.id.to_string(),
-        from: Some(me.name.to_string()),
-        reason: Some(reason),
-        timestamp: Some(now.iso()),
-    })
 }

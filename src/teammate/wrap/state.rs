@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::effect::OutboundOp;
 use super::super::state::{Me, Pending};
-use super::ask::{self, Dialogs};
-use super::part::Put;
+use super::dialog::Dialogs;
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
@@ -106,6 +105,16 @@ impl ScreenSnapshot {
             ScreenState::Unknown => None,
         }
     }
+
+    /// Returns the reason for declining a shutdown.
+    pub(super) fn excuse(&self) -> String {
+        match self.life() {
+            Some(Activity::Blocked(reason)) => reason,
+            Some(Activity::Working) => format!("working: {}", self.finding.evidence),
+            Some(Activity::Idle) => "its composer contains text".to_owned(),
+            None => "its screen does not show what it is doing".to_owned(),
+        }
+    }
 }
 
 /// The wrapper was told to exit.
@@ -123,6 +132,14 @@ pub(crate) enum Seat {
     Teammate,
     /// An agent lead; the lead's own loop handles everything except mail for the agent.
     Lead,
+}
+
+/// A shutdown request that the agent is to answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Put {
+    pub(super) pending: Pending,
+    /// Id of the message with the request.
+    pub(super) msg_id: String,
 }
 
 /// The complete state of a wrapper.
@@ -240,33 +257,6 @@ impl State {
     /// The exit code, once the wrapper is done.
     pub(crate) fn end(&self) -> Option<i32> {
         self.end
-    }
-
-    /// The time of the next `Tick`; none while no deadline is pending.
-    pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
-        let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.put.iter().map(|put| put.pending.answer_by));
-        times.extend(self.leaving.map(|leaving| leaving.by));
-        times.extend(self.pause_until);
-        times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
-        times.extend(
-            self.hand_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(HAND_MS)),
-        );
-        let spans = |from: Timestamp, spans: &[u64]| {
-            spans.iter().map(|ms| from.plus_ms(*ms)).collect::<Vec<_>>()
-        };
-        times.extend(
-            self.sight
-                .iter()
-                .flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
-        );
-        times.extend(ask::next_times(self));
-        let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
-        times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
-        if let (Some(_), Some(sight)) = (&self.turn, &self.sight) {
-            times.extend(spans(sight.since, &[RETRY_MS, OBSERVE_MS]));
-        }
-        times.into_iter().filter(|at| *at > now).min()
     }
 
     /// Ids of the requests that await an answer.

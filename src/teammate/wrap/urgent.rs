@@ -47,6 +47,7 @@ pub(super) fn see_interrupted(
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::event::MemberEvent;
     use super::super::super::state::Me;
     use super::super::event::Event;
     use super::super::react::react;
@@ -77,10 +78,14 @@ mod tests {
         };
         let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
         let mut state = State::new(me, paste);
-        react(&mut state, Event::Accepted(MemberState::Idle), START);
+        react(&mut state, Event::Member(MemberEvent::Accepted(MemberState::Idle)), START);
         react(&mut state, seen(shows), START);
         let message = Envelope { urgent, ..Envelope::new("bob", "stop", "m".to_owned(), START) };
-        react(&mut state, Event::Mail { mail: vec![message], requests: [].into() }, START);
+        react(
+            &mut state,
+            Event::Member(MemberEvent::Mail { mail: vec![message], requests: [].into() }),
+            START,
+        );
         state
     }
 

@@ -16,6 +16,8 @@ use crate::model::protocol::{AnsweredBy, Message, PermissionResponse, Permission
 use crate::model::question::Typed;
 use crate::model::time::Timestamp;
 use crate::profile::{Answer, Asked, Composer, Finding, Paste, ScreenState};
+use crate::teammate::effect::MemberEffect;
+use crate::teammate::event::MemberEvent;
 
 /// A wrapper with its own clock, whose outbound operations succeed at once.
 struct Stand {
@@ -37,7 +39,7 @@ impl Stand {
         let answers = BTreeMap::from([("run".to_owned(), keys)]);
         let state = State { answers, ..State::new(me, paste) };
         let mut stand = Stand { state, now: Timestamp(1_000_000) };
-        stand.at(0, Event::Accepted(MemberState::Idle));
+        stand.at(0, Event::Member(MemberEvent::Accepted(MemberState::Idle)));
         stand
     }
 
@@ -69,8 +71,8 @@ impl Stand {
         while let Some(event) = events.pop() {
             for effect in react(&mut self.state, event, self.now) {
                 match effect {
-                    Effect::Do(op) => {
-                        events.push(Event::Done(Ok(())));
+                    Effect::Member(MemberEffect::Do(op)) => {
+                        events.push(Event::Member(MemberEvent::Done(Ok(()))));
                         said.push(op);
                     }
                     Effect::Answer { .. } => typed.push(effect),
@@ -115,7 +117,7 @@ fn answer(from: &str, id: &RequestId, allowed: bool) -> Event {
         Message::PermissionResponse(PermissionResponse { request_id: id.to_string(), verdict });
     let envelope =
         Envelope::new(from, &message.to_text(), format!("{from}-{allowed}"), Timestamp(1));
-    Event::Mail { mail: vec![envelope], requests: [].into() }
+    Event::Member(MemberEvent::Mail { mail: vec![envelope], requests: [].into() })
 }
 
 #[test]
