@@ -496,7 +496,7 @@ impl<'a> Driver<'a> {
                 && self.team.exists()
             {
                 // A failed effect must not end the team; the next read shows what is still undone.
-                warn(self.team, format!("{effect:?}: {e}"))?;
+                warn(self.team, format!("could not {}: {e}", effect.describe()))?;
             }
         }
         Ok(())

@@ -76,3 +76,65 @@ pub(crate) enum Effect {
     /// Journals a warning.
     Warn { member: Option<MemberName>, text: String },
 }
+
+impl Effect {
+    /// Returns what the effect does, to complete "could not".
+    pub(super) fn describe(&self) -> String {
+        let listed = |names: &mut dyn Iterator<Item = &MemberName>| {
+            names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Effect::WatchExit { name, .. } => format!("watch the process of `{name}`"),
+            Effect::Label { .. } => "update the labels".to_owned(),
+            Effect::Acknowledge { .. } => "record that messages were handled".to_owned(),
+            Effect::AskShutdown { names, .. } => {
+                format!("ask {} to shut down", listed(&mut names.iter()))
+            }
+            Effect::Terminate { name, .. } => format!("terminate `{name}`"),
+            Effect::Start { .. } => "start members".to_owned(),
+            Effect::Retire(retired) => {
+                format!("retire {}", listed(&mut retired.iter().map(|run| &run.name)))
+            }
+            Effect::Agree { request, .. } => format!("record the consent to `{request}`"),
+            Effect::Resolve { request, .. } => format!("close the request `{request}`"),
+            Effect::MoveOn { name, .. } => format!("record the state of `{name}`"),
+            Effect::Health { name, .. } => format!("record the health of `{name}`"),
+            Effect::CheckActivity { name, .. } => format!("check the activity of `{name}`"),
+            Effect::Release(name) | Effect::ReleaseAbsent(name) => {
+                format!("release the tasks of `{name}`")
+            }
+            Effect::NoteRestart { member, .. } => format!("journal the restarts of `{member}`"),
+            Effect::Resume(name) => format!("start `{name}` again"),
+            Effect::PutBack { name, .. } => format!("put `{name}` back into the team file"),
+            Effect::Look { name, .. } => format!("check whether `{name}` is idle"),
+            Effect::Announce { id, .. } => format!("announce the request `{id}`"),
+            Effect::Remind { name, task, .. } => format!("remind `{name}` of task #{task}"),
+            Effect::Heard { name, .. } => format!("reset the reminders of `{name}`"),
+            Effect::Report(_) => "report results to the lead".to_owned(),
+            Effect::Tell(_) => "journal a change of a task by another program".to_owned(),
+            Effect::TellFreed(_) => "notify the owners of released tasks".to_owned(),
+            Effect::Hook(occasion) => format!("run the hooks for {}", occasion.event.as_str()),
+            Effect::Warn { .. } => "journal a warning".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effect_is_described_in_words_that_complete_a_sentence() {
+        let name = |name| MemberName::new(name).expect("name");
+        let both = vec![name("ann"), name("bob")];
+        let ask = Effect::AskShutdown { names: both, reason: "done".to_owned(), force: false };
+        assert_eq!(ask.describe(), "ask `ann`, `bob` to shut down");
+        assert_eq!(Effect::Release(name("ann")).describe(), "release the tasks of `ann`");
+        let resolve = Effect::Resolve {
+            request: RequestId::shutdown(5, &name("ann")),
+            outcome: ShutdownOutcome::Closed,
+            answer: None,
+        };
+        assert_eq!(resolve.describe(), "close the request `shutdown-5@ann`");
+    }
+}
