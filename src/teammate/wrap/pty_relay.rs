@@ -332,10 +332,8 @@ impl InputThread {
             match self.raw.next(self.stopped.as_fd()) {
                 Ok(tty::Input::Keys(keys)) => self.keys(keys),
                 Ok(tty::Input::Signal(WINCH)) => self.resize(),
-                Ok(tty::Input::Signal(sig)) => {
-                    let signal =
-                        if sig == HUP || sig == QUIT { Signal::Hangup } else { Signal::Terminate };
-                    self.inputs.send(WrapperInput::Signal(signal));
+                Ok(tty::Input::Signal(number)) => {
+                    self.inputs.send(WrapperInput::Signal(signal_of(number)));
                 }
                 Ok(tty::Input::Other) => return,
                 Ok(tty::Input::Gone) | Err(_) => {
@@ -368,6 +366,15 @@ impl InputThread {
         drawn.catch_up();
         drawn.screen.resize(rows, cols);
         self.inputs.send(WrapperInput::Output);
+    }
+}
+
+/// Returns the signal with this number that asks the wrapper to end.
+fn signal_of(number: i32) -> Signal {
+    match number {
+        HUP => Signal::Hangup,
+        QUIT => Signal::Quit,
+        _ => Signal::Terminate,
     }
 }
 
@@ -438,6 +445,13 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::signal::TERM;
+
+    #[test]
+    fn each_signal_gives_the_exit_code_that_shells_report() {
+        let codes = [HUP, QUIT, TERM].map(|number| signal_of(number).exit_code());
+        assert_eq!(codes, [129, 131, 143]);
+    }
 
     #[test]
     fn msg_11_terminal_reports_do_not_count_as_typing() {
