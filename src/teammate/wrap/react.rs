@@ -6,6 +6,7 @@ use super::super::react::mail as worker_mail;
 use super::super::state::Pending;
 use super::ask;
 use super::deliver;
+use super::dialog::{AnswerStage, FiledDialog};
 use super::effect::Effect;
 use super::event::Event;
 use super::lead;
@@ -60,6 +61,7 @@ impl State {
 /// Applies an event to the state and returns the effects to execute.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
+    follow_clock(state, now);
     match event {
         Event::Seen { finding, shown } => see(state, finding, shown, now),
         Event::Hand => state.hand_at = Some(now),
@@ -96,6 +98,29 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     }
     settle(state, now, &mut effects);
     effects
+}
+
+/// Shifts the times of this process if the clock was set back; otherwise a delivery would wait until
+/// the clock has caught up.
+fn follow_clock(state: &mut State, now: Timestamp) {
+    let by = std::mem::replace(&mut state.now, now).since(now);
+    let answered = match &mut state.dialogs.request {
+        Some(FiledDialog { stage: AnswerStage::Typed(at), .. }) => Some(at),
+        Some(_) | None => None,
+    };
+    let times = [
+        state.sight.as_mut().map(|sight| &mut sight.since),
+        state.hand_at.as_mut(),
+        state.turn.as_mut().map(|turn| &mut turn.at),
+        state.rest_until.as_mut(),
+        state.pause_until.as_mut(),
+        state.leaving.as_mut().map(|leaving| &mut leaving.by),
+        Some(&mut state.dialogs.since),
+        answered,
+    ];
+    for time in times.into_iter().flatten() {
+        time.0 = time.0.saturating_sub(by);
+    }
 }
 
 fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
@@ -297,8 +322,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         answer_requests(state, now);
         part::attend(state, now, effects);
     }
-    let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
-    if state.asked || state.pause_until.is_some_and(pauses) {
+    if state.asked || state.pause_until.is_some_and(|until| now < until) {
         return;
     }
     state.pause_until = None;

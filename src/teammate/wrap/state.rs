@@ -146,6 +146,8 @@ pub(crate) struct Put {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) me: Me,
+    /// Time of the last event.
+    pub(super) now: Timestamp,
     pub(super) seat: Seat,
     /// Set if the team is gone but the agent lead continues.
     pub(super) teamless: bool,
@@ -211,6 +213,7 @@ impl State {
     pub(crate) fn new(me: Me, paste: Paste) -> State {
         State {
             me,
+            now: Timestamp::default(),
             seat: Seat::Teammate,
             teamless: false,
             paste,

@@ -13,7 +13,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, Finding, Paste, ScreenState};
 use crate::teammate::effect::MemberEffect;
-use crate::teammate::event::MemberEvent;
+use crate::teammate::event::{Failure, MemberEvent};
 
 /// A wrapper with its own clock.
 struct Stand {
@@ -288,4 +288,24 @@ fn msg_03_a_repeated_message_is_not_typed_again() {
         stand.at(500, mail(&["hi"])),
         [Effect::Member(MemberEffect::Acknowledge(vec!["hi".to_owned()]))]
     );
+}
+
+#[test]
+fn msg_11_delivery_does_not_wait_for_a_clock_that_was_set_back() {
+    let mut stand = Stand::idle();
+    assert_eq!(stand.at(0, Event::Hand), []);
+    assert_eq!(stand.at(0, mail(&["hi"])), []);
+    stand.now = Timestamp(500_000);
+    assert_eq!(stand.at(0, Event::Tick), []);
+    assert_eq!(stand.state.next_tick(stand.now), Some(stand.now.plus_ms(2000)));
+    assert_eq!(stand.at(1999, Event::Tick), []);
+    let staged = Effect::Stage(vec![envelope("hi")]);
+    assert_eq!(stand.at(1, Event::Tick), [staged.clone()]);
+    // After a failure there is a longer pause.
+    let failure = Failure { text: "no space".to_owned(), lasting: false };
+    stand.at(0, Event::Staged(Err(Refusal::Failed(failure))));
+    stand.now = Timestamp(100_000);
+    assert!(!stand.at(0, Event::Tick).contains(&staged));
+    assert!(!stand.at(59_999, Event::Tick).contains(&staged));
+    assert!(stand.at(1, Event::Tick).contains(&staged));
 }
