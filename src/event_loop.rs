@@ -13,7 +13,7 @@ pub(crate) const SWEEP: Duration = Duration::from_secs(60);
 /// The same if changes cannot be watched.
 pub(crate) const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
-enum Input<S> {
+enum QueuedInput<S> {
     Changed(Topic),
     Source(S),
 }
@@ -22,15 +22,15 @@ enum Input<S> {
 pub(crate) type Batch<S> = (BTreeSet<Topic>, Vec<S>);
 
 /// The sending half of an [`InputQueue`]. Has no effect once the loop has ended.
-pub(crate) struct Inputs<S>(UnboundedSender<Input<S>>);
+pub(crate) struct Inputs<S>(UnboundedSender<QueuedInput<S>>);
 
 impl<S> Inputs<S> {
     pub(crate) fn send(&self, input: S) {
-        let _ = self.0.send(Input::Source(input));
+        let _ = self.0.send(QueuedInput::Source(input));
     }
 
     pub(crate) fn send_change(&self, topic: Topic) {
-        let _ = self.0.send(Input::Changed(topic));
+        let _ = self.0.send(QueuedInput::Changed(topic));
     }
 }
 
@@ -44,7 +44,7 @@ impl<S> Clone for Inputs<S> {
 /// `S`.
 pub(crate) struct InputQueue<S> {
     inputs: Inputs<S>,
-    incoming: UnboundedReceiver<Input<S>>,
+    incoming: UnboundedReceiver<QueuedInput<S>>,
 }
 
 impl<S> InputQueue<S> {
@@ -65,9 +65,9 @@ impl<S> InputQueue<S> {
         while let Some(input) = next {
             match input {
                 // All records are read at once.
-                Input::Changed(Topic::Member(_)) => drop(topics.insert(Topic::Members)),
-                Input::Changed(topic) => drop(topics.insert(topic)),
-                Input::Source(other) => others.push(other),
+                QueuedInput::Changed(Topic::Member(_)) => drop(topics.insert(Topic::Members)),
+                QueuedInput::Changed(topic) => drop(topics.insert(topic)),
+                QueuedInput::Source(other) => others.push(other),
             }
             next = self.incoming.try_recv().ok();
         }

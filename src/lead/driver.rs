@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
-use super::aside::{attempt, warn};
-use super::event::{Answer, Event, Spoken, Stop};
-use super::hooks::Hooks;
+use super::background::{attempt, warn};
+use super::event::{AnswerSent, Event, SignOfLife, Stop};
+use super::hooks::HookRunner;
 use super::labels;
 use super::react::react;
 use super::sources::LeadInput;
-use super::state::{End, Goal, State};
-use super::terminator::{self, Due};
+use super::state::{Goal, LeadEnd, State};
+use super::terminator::{self, DueTermination};
 use crate::event_loop::{Batch, InputQueue, SWEEP};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
@@ -42,7 +42,7 @@ const TEAM_FILE_CHECK: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The parameters of a lead that is about to run.
-pub(crate) struct Lead<'a> {
+pub(crate) struct LeadOptions<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) team: &'a Team,
     /// Held until the lead has ended.
@@ -54,13 +54,13 @@ pub(crate) struct Lead<'a> {
     pub(crate) journal_from: u64,
 }
 
-struct Driver<'a> {
+struct LeadDriver<'a> {
     ctx: &'a Context,
     team: &'a Team,
     state: State,
     queue: InputQueue<LeadInput>,
     labels: UnboundedSender<Vec<MemberRecord>>,
-    terminator: UnboundedSender<Due>,
+    terminator: UnboundedSender<DueTermination>,
     journal_at: u64,
     /// Questions that the agent lead has been notified of.
     asked: BTreeSet<RequestId>,
@@ -82,7 +82,7 @@ struct Driver<'a> {
     /// The settings as last read; `None` if another program created the team.
     settings: Option<Settings>,
     /// `None` if the user has no hooks.
-    hooks: Option<Hooks>,
+    hooks: Option<HookRunner>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
@@ -92,10 +92,10 @@ struct Driver<'a> {
 /// Returns an error if the team cannot be watched, its settings cannot be read at the start, or the
 /// journal cannot be written. A failure of one member is a warning in the journal instead.
 pub(crate) async fn lead(
-    lead: Lead<'_>,
+    lead: LeadOptions<'_>,
     stops: &mut UnboundedReceiver<Stop>,
     report: &mut dyn FnMut(&Noted),
-) -> Result<End, OpsError> {
+) -> Result<LeadEnd, OpsError> {
     let queue = InputQueue::new();
     let inputs = queue.inputs();
     // The watch starts before the first read, so that no change is missed in between.
@@ -103,7 +103,7 @@ pub(crate) async fn lead(
     if watch.is_polling() {
         warn(lead.team, ops::events::POLLING)?;
     }
-    let mut driver = Driver::begin(&lead, queue, report).await?;
+    let mut driver = LeadDriver::begin(&lead, queue, report).await?;
     while driver.state.end().is_none() {
         let done = driver.run_turn(stops).await;
         driver.recover(done).await?;
@@ -131,14 +131,14 @@ fn initial_state(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<
     })
 }
 
-impl<'a> Driver<'a> {
+impl<'a> LeadDriver<'a> {
     /// A lead first recovers what earlier processes left unfinished; that can mean waiting for
     /// members that are starting.
     async fn begin(
-        lead: &Lead<'a>,
+        lead: &LeadOptions<'a>,
         queue: InputQueue<LeadInput>,
         report: &'a mut dyn FnMut(&Noted),
-    ) -> Result<Driver<'a>, OpsError> {
+    ) -> Result<LeadDriver<'a>, OpsError> {
         let leads = matches!(lead.goal, Goal::Lead(_));
         if leads {
             ops::lease::announce(lead.team)?;
@@ -146,7 +146,7 @@ impl<'a> Driver<'a> {
             attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
         }
         let settings = lead.team.settings()?;
-        let mut driver = Driver {
+        let mut driver = LeadDriver {
             ctx: lead.ctx,
             team: lead.team,
             state: initial_state(lead.team, lead.goal.clone(), settings.clone())?
@@ -182,7 +182,7 @@ impl<'a> Driver<'a> {
 
     /// Runs after the goal is reached: reports the remaining events, waits for hooks, and verifies
     /// the shutdown.
-    async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<End, OpsError> {
+    async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<LeadEnd, OpsError> {
         if self.state.leads() {
             let team = self.team.clone();
             // Runs that end by themselves are journaled by their launchers. A failure is harmless
@@ -190,8 +190,8 @@ impl<'a> Driver<'a> {
             let _ = tokio::task::spawn_blocking(move || ops::status::see_off(&team)).await;
         }
         self.read(&Topic::Journal)?;
-        let end = self.state.end().unwrap_or(End::TeamGone);
-        if end == End::TeamGone {
+        let end = self.state.end().unwrap_or(LeadEnd::TeamGone);
+        if end == LeadEnd::TeamGone {
             return Ok(end);
         }
         if let Some(hooks) = self.hooks.take() {
@@ -287,7 +287,7 @@ impl<'a> Driver<'a> {
     /// Reads the hooks of the team. Only a lead runs hooks.
     fn start_hooks(&mut self) -> Result<(), OpsError> {
         if self.state.leads()
-            && let Some((hooks, news)) = Hooks::start(self.ctx, self.team)?
+            && let Some((hooks, news)) = HookRunner::start(self.ctx, self.team)?
         {
             let rests = |record: &MemberRecord| record.state == MemberState::Idle;
             let resting = ops::status::records(self.team)?.into_iter().filter(rests);
@@ -367,7 +367,7 @@ impl<'a> Driver<'a> {
         if before.hooks != now.hooks {
             // Earlier events belong to the old hooks, which finish what they have started.
             self.read_journal()?;
-            self.hooks = Hooks::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
+            self.hooks = HookRunner::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
         }
         self.step(Event::Settings { before: Box::new(before), now: Box::new(now) })
     }
@@ -452,14 +452,14 @@ impl<'a> Driver<'a> {
         self.journal_at = at;
         events.iter().for_each(|event| (self.report)(event));
         if let Some(hooks) = &mut self.hooks {
-            let news = hooks.news(self.team)?;
+            let news = hooks.new_events(self.team)?;
             self.step(Event::Journal(news))?;
         }
-        let spoken: Vec<Spoken> = events.iter().filter_map(Spoken::told_by).collect();
+        let spoken: Vec<SignOfLife> = events.iter().filter_map(SignOfLife::from_journal).collect();
         if !spoken.is_empty() {
-            self.step(Event::Spoken(spoken))?;
+            self.step(Event::SignsOfLife(spoken))?;
         }
-        let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
+        let answers: Vec<AnswerSent> = events.iter().filter_map(AnswerSent::from_journal).collect();
         if answers.is_empty() {
             return Ok(());
         }

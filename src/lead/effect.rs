@@ -51,26 +51,26 @@ pub(crate) enum Effect {
     ReleaseAbsent(MemberName),
     /// Journals the circuit breaker of a restarted member: its consecutive failures and the delay
     /// until the next start (`None`: not started again). Zero failures mean that it was reset.
-    NoteRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
+    JournalRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
     /// Starts the member again with its last settings, after its last run has left the team.
     Resume(MemberName),
     /// Adds a member back to the team file after another program has removed it.
     PutBack { name: MemberName, incarnation: Incarnation },
     /// Checks on the screen whether the member is idle without having reported it.
-    Look { name: MemberName, incarnation: Incarnation },
+    CheckIdle { name: MemberName, incarnation: Incarnation },
     /// Announces a pending request to the person or program that decides it.
     Announce { id: RequestId, step: Step },
     /// Reminds the owner of a silent task, or carries out the escalation that the team has
     /// configured.
     Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: Step },
     /// Resets the persisted reminder counter of the member.
-    Heard { name: MemberName, incarnation: Incarnation },
+    ResetReminders { name: MemberName, incarnation: Incarnation },
     /// Reports the results of these tasks to the lead's mailbox.
     Report(Vec<TaskId>),
     /// Journals a change that another program made to a task.
-    Tell(ExternalChange),
+    JournalChange(ExternalChange),
     /// Notifies the owners of these tasks that another program has released them.
-    TellFreed(Vec<TaskId>),
+    NotifyReleased(Vec<TaskId>),
     /// Runs the user's hooks for this occasion.
     Hook(Occasion),
     /// Journals a warning.
@@ -103,16 +103,16 @@ impl Effect {
             Effect::Release(name) | Effect::ReleaseAbsent(name) => {
                 format!("release the tasks of `{name}`")
             }
-            Effect::NoteRestart { member, .. } => format!("journal the restarts of `{member}`"),
+            Effect::JournalRestart { member, .. } => format!("journal the restarts of `{member}`"),
             Effect::Resume(name) => format!("start `{name}` again"),
             Effect::PutBack { name, .. } => format!("put `{name}` back into the team file"),
-            Effect::Look { name, .. } => format!("check whether `{name}` is idle"),
+            Effect::CheckIdle { name, .. } => format!("check whether `{name}` is idle"),
             Effect::Announce { id, .. } => format!("announce the request `{id}`"),
             Effect::Remind { name, task, .. } => format!("remind `{name}` of task #{task}"),
-            Effect::Heard { name, .. } => format!("reset the reminders of `{name}`"),
+            Effect::ResetReminders { name, .. } => format!("reset the reminders of `{name}`"),
             Effect::Report(_) => "report results to the lead".to_owned(),
-            Effect::Tell(_) => "journal a change of a task by another program".to_owned(),
-            Effect::TellFreed(_) => "notify the owners of released tasks".to_owned(),
+            Effect::JournalChange(_) => "journal a change of a task by another program".to_owned(),
+            Effect::NotifyReleased(_) => "notify the owners of released tasks".to_owned(),
             Effect::Hook(occasion) => format!("run the hooks for {}", occasion.event.as_str()),
             Effect::Warn { .. } => "journal a warning".to_owned(),
         }

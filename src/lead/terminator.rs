@@ -22,21 +22,25 @@ const GATHER: Duration = Duration::from_millis(5);
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// A run to be terminated; `ending` is `None` if no trace of it is left.
-pub(super) struct Due {
+pub(super) struct DueTermination {
     pub(super) name: MemberName,
     pub(super) incarnation: Incarnation,
     pub(super) ending: Option<Ending>,
 }
 
 /// Starts the terminator, which ends when its last sender is dropped.
-pub(super) fn start(ctx: &Context, team: &Team, inputs: Inputs<LeadInput>) -> UnboundedSender<Due> {
+pub(super) fn start(
+    ctx: &Context,
+    team: &Team,
+    inputs: Inputs<LeadInput>,
+) -> UnboundedSender<DueTermination> {
     let (sender, due) = unbounded_channel();
     tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), inputs));
     sender
 }
 
 async fn end_in_batches(
-    mut due: UnboundedReceiver<Due>,
+    mut due: UnboundedReceiver<DueTermination>,
     ctx: Context,
     team: Team,
     inputs: Inputs<LeadInput>,
@@ -59,11 +63,11 @@ async fn end_in_batches(
     }
 }
 
-fn end(ctx: &Context, team: &Team, batch: Vec<Due>) -> Vec<Terminated> {
+fn end(ctx: &Context, team: &Team, batch: Vec<DueTermination>) -> Vec<Terminated> {
     let endings: Vec<Ending> = batch.iter().filter_map(|due| due.ending.clone()).collect();
     let mut results = terminate_all(ctx, team, &endings).into_iter();
     failpoint::hit("terminate.ended");
-    let answer = |Due { name, incarnation, ending }| {
+    let answer = |DueTermination { name, incarnation, ending }| {
         let result =
             ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
         Terminated { name, incarnation, result }

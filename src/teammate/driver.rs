@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::effect::WorkerEffect;
-use super::event::{Failure, WorkerEvent};
+use super::event::{OpFailure, WorkerEvent};
 use super::member_io::{self, MemberIo, MemberRun};
 use super::react::react;
 use super::sources::{self, WorkerInput};
@@ -119,10 +119,10 @@ impl WorkerDriver<'_> {
         if *topic == Topic::Everything {
             return self.io.topics().iter().for_each(|part| self.read(part));
         }
-        // A member that is on the roster gets no news from it.
-        let is_news =
+        // The roster matters only to a member that is not on it and therefore cannot read mail.
+        let is_relevant =
             *topic != Topic::Roster || self.state.waits_for_mail() || !self.io.team.exists();
-        if self.state.end().is_some() || !is_news {
+        if self.state.end().is_some() || !is_relevant {
             return;
         }
         match self.io.read(topic, self.state.pending()) {
@@ -178,7 +178,7 @@ impl WorkerDriver<'_> {
     fn report<T>(
         &self,
         result: Result<T, OpsError>,
-        report: impl FnOnce(Result<T, Failure>) -> WorkerEvent,
+        report: impl FnOnce(Result<T, OpFailure>) -> WorkerEvent,
     ) -> WorkerEvent {
         match result {
             Ok(value) => report(Ok(value)),
@@ -206,7 +206,7 @@ impl WorkerDriver<'_> {
             Ok(_) => WorkerEvent::Held,
             Err(e) => {
                 let text = format!("hooks could not be queried: {e}");
-                WorkerEvent::TaskEnded(Err(Failure { text, lasting: false }))
+                WorkerEvent::TaskEnded(Err(OpFailure { text, lasting: false }))
             }
         })
     }

@@ -14,7 +14,7 @@ pub(crate) type Requests = BTreeMap<String, Result<ShutdownRequest, String>>;
 
 /// A failed operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct OpFailure {
     pub(crate) text: String,
     /// Set if a retry cannot help.
     pub(crate) lasting: bool,
@@ -27,15 +27,15 @@ pub(crate) enum MemberEvent {
     /// until it is acknowledged.
     Mail { mail: Vec<Envelope>, requests: Requests },
     /// The mail could not be read.
-    NoMail(Failure),
+    NoMail(OpFailure),
     /// Messages could not be marked as read; they will be repeated.
-    NotMarked(Failure),
+    NotMarked(OpFailure),
     /// The current state of the unanswered requests.
     Requests(Requests),
     /// The spawner has confirmed that this run is up; the state in its record.
     Accepted(MemberState),
     /// The result of `Do`.
-    Done(Result<(), Failure>),
+    Done(Result<(), OpFailure>),
     /// The team is gone or another run has taken over, with the reason.
     Over(String),
 }
@@ -47,16 +47,16 @@ pub(crate) enum WorkerEvent {
     /// The task board changed.
     Board,
     /// The result of `Claim`; none: no task is available.
-    Claimed(Result<Option<Box<Task>>, Failure>),
+    Claimed(Result<Option<Box<Task>>, OpFailure>),
     /// The result of `Recheck`; none: the task is no longer assigned to this worker.
-    Rechecked(Result<Option<Box<Task>>, Failure>),
+    Rechecked(Result<Option<Box<Task>>, OpFailure>),
     /// The command of a task has exited, or could not be started.
     CommandEnded {
         task: TaskId,
         outcome: Outcome,
     },
     /// The result of `EndTask`.
-    TaskEnded(Result<(), Failure>),
+    TaskEnded(Result<(), OpFailure>),
     /// `EndTask` is waiting for hooks.
     Held,
     /// A hook refused the completion, with its reason.

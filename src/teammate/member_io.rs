@@ -2,7 +2,7 @@
 //! record and outbound operations.
 
 use super::effect::{MemberEffect, OutboundOp};
-use super::event::{Failure, MemberEvent, Requests};
+use super::event::{MemberEvent, OpFailure, Requests};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
@@ -152,18 +152,18 @@ fn request_in(envelope: &Envelope) -> Option<String> {
 pub(super) fn failed<E: From<MemberEvent>>(
     team: &Team,
     e: &OpsError,
-    report: impl FnOnce(Failure) -> E,
+    report: impl FnOnce(OpFailure) -> E,
 ) -> E {
     if team.exists() { report(failure(e)) } else { gone().into() }
 }
 
 /// Classifies an error by whether a retry can help.
-pub(super) fn failure(e: &OpsError) -> Failure {
+pub(super) fn failure(e: &OpsError) -> OpFailure {
     let lasting = match e.kind() {
         Kind::NotFound | Kind::Refused | Kind::Usage => true,
         Kind::Failed | Kind::Deadline | Kind::Backend => false,
     };
-    Failure { text: e.to_string(), lasting }
+    OpFailure { text: e.to_string(), lasting }
 }
 
 pub(super) fn gone() -> MemberEvent {

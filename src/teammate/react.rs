@@ -3,8 +3,8 @@
 pub(super) mod mail;
 
 use super::effect::{MemberEffect, OutboundOp, WorkerEffect};
-use super::event::{Failure, MemberEvent, Requests, WorkerEvent};
-use super::state::{Asked, Finished, Job, Leaving, Work, WorkerState};
+use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
+use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState};
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{
@@ -31,13 +31,13 @@ pub(crate) fn react(
     let mut effects = Vec::new();
     match event {
         WorkerEvent::Member(MemberEvent::Mail { mail, requests }) => {
-            reported(state, Asked::Mail);
+            reported(state, Outstanding::Mail);
             state.mail_due = false;
             state.pause_until = None;
             mail::read(state, mail, &requests, now, &mut effects);
         }
         WorkerEvent::Member(MemberEvent::NoMail(failure)) => {
-            reported(state, Asked::Mail);
+            reported(state, Outstanding::Mail);
             complain(state, &failure, now, &mut effects);
             // A worker that cannot receive a shutdown request must not claim tasks. A lasting
             // failure ends with a change of the roster.
@@ -49,22 +49,22 @@ pub(crate) fn react(
             state.mail_due |= !failure.lasting;
             complain(state, &failure, now, &mut effects);
         }
-        WorkerEvent::Member(MemberEvent::Requests(requests)) => see_requests(state, &requests),
+        WorkerEvent::Member(MemberEvent::Requests(requests)) => handle_requests(state, &requests),
         WorkerEvent::Member(MemberEvent::Accepted(_)) => state.accepted = true,
         WorkerEvent::Board => state.claim_due = true,
-        WorkerEvent::Claimed(result) => see_claim(state, result, now, &mut effects),
-        WorkerEvent::Rechecked(result) => see_recheck(state, result, now, &mut effects),
+        WorkerEvent::Claimed(result) => handle_claim(state, result, now, &mut effects),
+        WorkerEvent::Rechecked(result) => handle_recheck(state, result, now, &mut effects),
         WorkerEvent::CommandEnded { task, outcome } => {
-            see_command_end(state, task, outcome, now, &mut effects)
+            handle_command_end(state, task, outcome, now, &mut effects)
         }
-        WorkerEvent::TaskEnded(result) => see_task_end(state, result, now, &mut effects),
+        WorkerEvent::TaskEnded(result) => handle_task_end(state, result, now, &mut effects),
         WorkerEvent::Held => {
-            reported(state, Asked::End);
+            reported(state, Outstanding::End);
             state.held = true;
         }
-        WorkerEvent::Refused(said) => see_refusal(state, said, &mut effects),
+        WorkerEvent::Refused(said) => handle_refusal(state, said, &mut effects),
         WorkerEvent::Member(MemberEvent::Done(result)) => {
-            see_done(state, result, now, &mut effects)
+            handle_done(state, result, now, &mut effects)
         }
         WorkerEvent::Member(MemberEvent::Over(reason)) => {
             if state.leaving.is_none() {
@@ -75,11 +75,11 @@ pub(crate) fn react(
         WorkerEvent::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         WorkerEvent::Tick => {}
     }
-    settle(state, now, &mut effects);
+    advance(state, now, &mut effects);
     effects
 }
 
-fn reported(state: &mut WorkerState, what: Asked) {
+fn reported(state: &mut WorkerState, what: Outstanding) {
     if state.asked == Some(what) {
         state.asked = None;
     }
@@ -88,7 +88,7 @@ fn reported(state: &mut WorkerState, what: Asked) {
 /// Prints a failure once, and delays the next attempt if a retry can help.
 fn complain(
     state: &mut WorkerState,
-    failure: &Failure,
+    failure: &OpFailure,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
@@ -102,17 +102,17 @@ fn complain(
 }
 
 /// Drops requests that have ended without this worker's answer.
-fn see_requests(state: &mut WorkerState, requests: &Requests) {
+fn handle_requests(state: &mut WorkerState, requests: &Requests) {
     state.pending.retain(|pending| !pending.is_ended(requests));
 }
 
-fn see_claim(
+fn handle_claim(
     state: &mut WorkerState,
-    result: Result<Option<Box<Task>>, Failure>,
+    result: Result<Option<Box<Task>>, OpFailure>,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::Claim);
+    reported(state, Outstanding::Claim);
     match result {
         Ok(Some(task)) if state.needs_approval => propose(state, &task, now, effects),
         Ok(Some(task)) => begin(state, task, now, effects),
@@ -129,7 +129,7 @@ fn see_claim(
 
 /// Asks the lead to approve the task.
 fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
-    let (job, me) = (Job::of(task, now), &state.me);
+    let (job, me) = (CurrentTask::new(task, now), &state.me);
     let request_id = protocol::plan_request_id(&me.name, &me.team, now);
     let dir = task.extra.cwd.as_deref().map(|dir| format!("\n\nin {dir}")).unwrap_or_default();
     let plan = format!("# Run task #{}: {}\n\n    {}{dir}\n", task.id, task.subject, job.command);
@@ -153,7 +153,7 @@ fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut V
 
 /// Handles the answer to a plan: an approved task is read again before it starts, a rejected one
 /// fails.
-fn hear_plan(
+fn handle_plan_answer(
     state: &mut WorkerState,
     answer: &PlanApprovalResponse,
     effects: &mut Vec<WorkerEffect>,
@@ -177,13 +177,13 @@ fn hear_plan(
     state.work = Work::Ending(job.clone(), outcome);
 }
 
-fn see_recheck(
+fn handle_recheck(
     state: &mut WorkerState,
-    result: Result<Option<Box<Task>>, Failure>,
+    result: Result<Option<Box<Task>>, OpFailure>,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::Recheck);
+    reported(state, Outstanding::Recheck);
     let Work::Approved(job) = &state.work else { return };
     match result {
         Ok(Some(task)) => return begin(state, task, now, effects),
@@ -204,7 +204,7 @@ fn begin(
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    let job = Job::of(&task, now);
+    let job = CurrentTask::new(&task, now);
     let subject = text::short(&job.subject, 120);
     effects.push(WorkerEffect::Print(format!("── task #{} · {subject}: {}", job.id, job.command)));
     effects.push(WorkerEffect::Run(task));
@@ -235,7 +235,7 @@ fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>
     effects.push(WorkerEffect::Print(format!("{}: waiting for tasks", state.who())));
 }
 
-fn see_command_end(
+fn handle_command_end(
     state: &mut WorkerState,
     task: TaskId,
     outcome: Outcome,
@@ -272,13 +272,13 @@ fn failure_of(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn see_task_end(
+fn handle_task_end(
     state: &mut WorkerState,
-    result: Result<(), Failure>,
+    result: Result<(), OpFailure>,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::End);
+    reported(state, Outstanding::End);
     state.held = false;
     let Work::Ending(job, outcome) = &state.work else { return };
     let (job, failure) = (job.clone(), failure_of(outcome));
@@ -293,7 +293,7 @@ fn see_task_end(
                 };
                 state.outbound.push_back(OutboundOp::Say(Box::new(Message::TaskCompleted(news))));
             }
-            state.last = Some(Finished { id: job.id, failure });
+            state.last = Some(LastTask { id: job.id, failure });
         }
         // The task was deleted or reassigned in the meantime.
         Err(lost) if lost.lasting => {
@@ -312,7 +312,7 @@ fn see_task_end(
 
 /// Handles a hook's refusal after a successful command: the worker cannot improve the result, so
 /// the task fails.
-fn see_refusal(state: &mut WorkerState, said: String, effects: &mut Vec<WorkerEffect>) {
+fn handle_refusal(state: &mut WorkerState, said: String, effects: &mut Vec<WorkerEffect>) {
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
     effects.push(WorkerEffect::Print(said.clone()));
@@ -320,13 +320,13 @@ fn see_refusal(state: &mut WorkerState, said: String, effects: &mut Vec<WorkerEf
         Outcome { exit_code: None, signal: None, tail: said, elapsed_ms: outcome.elapsed_ms };
 }
 
-fn see_done(
+fn handle_done(
     state: &mut WorkerState,
-    result: Result<(), Failure>,
+    result: Result<(), OpFailure>,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::OutboundOp);
+    reported(state, Outstanding::OutboundOp);
     match result {
         Ok(()) => {
             state.complaint = None;
@@ -354,7 +354,7 @@ fn leave(state: &mut WorkerState, code: i32, now: Timestamp, effects: &mut Vec<W
 }
 
 /// Chooses the next effect; at most one operation is outstanding.
-fn settle(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
+fn advance(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
     if state.end.is_some() {
         return;
     }
@@ -376,9 +376,9 @@ fn settle(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffec
     }
 }
 
-fn next(state: &mut WorkerState) -> Option<(Asked, WorkerEffect)> {
+fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
     if let Some(op) = state.outbound.front() {
-        return Some((Asked::OutboundOp, WorkerEffect::Member(MemberEffect::Do(op.clone()))));
+        return Some((Outstanding::OutboundOp, WorkerEffect::Member(MemberEffect::Do(op.clone()))));
     }
     if state.agreed {
         state.end = Some(0);
@@ -389,18 +389,18 @@ fn next(state: &mut WorkerState) -> Option<(Asked, WorkerEffect)> {
     {
         let ending = if failure_of(outcome).is_none() { Ending::Completed } else { Ending::Failed };
         return Some((
-            Asked::End,
+            Outstanding::End,
             WorkerEffect::EndTask { task: job.id, ending, outcome: outcome.clone() },
         ));
     }
     if state.mail_due {
-        return Some((Asked::Mail, WorkerEffect::Member(MemberEffect::ReadMail)));
+        return Some((Outstanding::Mail, WorkerEffect::Member(MemberEffect::ReadMail)));
     }
     if let Work::Approved(job) = &state.work {
-        return Some((Asked::Recheck, WorkerEffect::Recheck(job.id)));
+        return Some((Outstanding::Recheck, WorkerEffect::Recheck(job.id)));
     }
     let free = state.work == Work::Idle && state.accepted;
-    (free && state.claim_due).then_some((Asked::Claim, WorkerEffect::Claim))
+    (free && state.claim_due).then_some((Outstanding::Claim, WorkerEffect::Claim))
 }
 
 /// Answers shutdown requests. An idle worker agrees; a busy one waits until shortly before the
@@ -408,7 +408,7 @@ fn next(state: &mut WorkerState) -> Option<(Asked, WorkerEffect)> {
 fn answer_requests(state: &mut WorkerState, now: Timestamp) {
     match &state.work {
         // The outstanding claim may yield a task, which makes the worker busy.
-        Work::Idle if state.asked == Some(Asked::Claim) => {}
+        Work::Idle if state.asked == Some(Outstanding::Claim) => {}
         Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for pending in std::mem::take(&mut state.pending) {
                 let answer = pending.approval(&state.me, now);

@@ -2,17 +2,17 @@
 
 use tokio::task::JoinHandle;
 
-use super::Driver;
+use super::LeadDriver;
 use crate::lead::effect::{Effect, STOP_DEADLINE_S};
 use crate::lead::sources::{self, LeadInput};
 use crate::lead::starter;
-use crate::lead::terminator::Due;
+use crate::lead::terminator::DueTermination;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, TerminationMode};
 use crate::ops::{self, Context, OpsError, Team};
 
-impl Driver<'_> {
+impl LeadDriver<'_> {
     pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
         match effect {
             Effect::WatchExit { name, incarnation, process } => {
@@ -49,11 +49,11 @@ impl Driver<'_> {
                 let (name, incarnation, silence) = (name.clone(), incarnation.clone(), *silence);
                 let about = Some(name.clone());
                 self.run_blocking(about, move |ctx, team| {
-                    ops::effects::health::note(ctx, team, &name, &incarnation, silence)
+                    ops::effects::health::record_silence(ctx, team, &name, &incarnation, silence)
                 });
             }
             Effect::CheckActivity { name, incarnation } => self.check_activity(name, incarnation),
-            Effect::NoteRestart { member, failures, delay_ms } => {
+            Effect::JournalRestart { member, failures, delay_ms } => {
                 let note =
                     Note::of(EventKind::RestartDelayed).member(member).with("failures", *failures);
                 let delay = delay_ms.iter().fold(note, |note, delay| note.with("delay_ms", *delay));
@@ -70,11 +70,11 @@ impl Driver<'_> {
             Effect::PutBack { name, incarnation } => {
                 ops::presence::put_back(self.team, name, incarnation)?
             }
-            Effect::Look { name, incarnation } => {
+            Effect::CheckIdle { name, incarnation } => {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
                 let about = Some(name.clone());
                 self.run_blocking(about, move |ctx, team| {
-                    ops::effects::rest::look(ctx, team, &name, &incarnation)
+                    ops::effects::idle_check::check_idle(ctx, team, &name, &incarnation)
                 });
             }
             Effect::Announce { id, step } => {
@@ -86,15 +86,15 @@ impl Driver<'_> {
             Effect::Remind { name, incarnation, task, step } => {
                 ops::effects::remind::remind(self.team, name, incarnation, *task, *step)?;
             }
-            Effect::Heard { name, incarnation } => {
-                ops::effects::remind::heard(self.team, name, incarnation)?
+            Effect::ResetReminders { name, incarnation } => {
+                ops::effects::remind::reset_reminders(self.team, name, incarnation)?
             }
             Effect::Report(tasks) => ops::effects::results::report(self.team, tasks)?,
             Effect::Hook(occasion) => {
                 self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
             }
-            Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
-            Effect::TellFreed(tasks) => ops::task::tell_freed(self.team, tasks)?,
+            Effect::JournalChange(drift) => ops::task::tell(self.team, drift.clone())?,
+            Effect::NotifyReleased(tasks) => ops::task::tell_freed(self.team, tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text.as_str());
                 ops::events::note(self.team, Note { member: member.clone(), ..note })?;
@@ -160,7 +160,7 @@ impl Driver<'_> {
         let manner = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
         let ending = record.map(|record| Ending { record, manner });
         // The terminator outlives the driver, so sending cannot fail.
-        let _ = self.terminator.send(Due {
+        let _ = self.terminator.send(DueTermination {
             name: name.clone(),
             incarnation: incarnation.clone(),
             ending,

@@ -2,7 +2,7 @@
 //! each time and never terminated for it: only exited members are acted upon (CR-02).
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{MemberView, State};
+use crate::lead::state::{State, TrackedMember};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
@@ -36,12 +36,12 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
 
 /// Returns the assigned task that a member could start but has not. A requested shutdown has a
 /// deadline of its own, and a member that waits for a plan or permission is owed an answer itself.
-fn owed(view: &MemberView) -> Option<TaskId> {
+fn owed(view: &TrackedMember) -> Option<TaskId> {
     let hears = view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);
     view.given.filter(|_| hears)
 }
 
-fn said(name: &MemberName, view: &MemberView, silence: Option<Silence>) -> Effect {
+fn said(name: &MemberName, view: &TrackedMember, silence: Option<Silence>) -> Effect {
     Effect::Health { name: name.clone(), incarnation: view.incarnation.clone(), silence }
 }
 

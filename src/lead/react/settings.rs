@@ -5,7 +5,7 @@ use crate::model::id::MemberName;
 use crate::model::settings::Settings;
 
 /// Applies the differences. Running members keep the settings of their start.
-pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) {
+pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Settings) {
     state.followup = now.followup;
     state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
     state.hang = Some(HangRule::new(now.on_hang, now.hang_after_s));
@@ -29,7 +29,7 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
     }
     state.makers = makers(&state.kinds);
     if let Some(seen) = &state.seen {
-        state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
+        state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));
     }
     let made: Vec<(MemberName, Option<usize>)> =
         state.members.keys().map(|name| (name.clone(), state.maker(name))).collect();

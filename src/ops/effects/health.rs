@@ -40,7 +40,7 @@ impl Silence {
 ///
 /// # Errors
 /// A record, journal or mailbox that cannot be written.
-pub(crate) fn note(
+pub(crate) fn record_silence(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -70,7 +70,7 @@ pub(crate) fn note(
     })?;
     if let (Some(reason), Some(silence)) = (reason, silence) {
         let system = MemberName::existing("system")?;
-        let message = Message::Text(words(name, silence, &reason));
+        let message = Message::Text(compose_message(name, silence, &reason));
         send::say(team, &system, &MemberName::lead(), &message, Some(event))?;
     }
     Ok(())
@@ -90,7 +90,7 @@ fn describe(silence: Silence, screen: &str) -> String {
     }
 }
 
-fn words(name: &MemberName, silence: Silence, reason: &str) -> String {
+fn compose_message(name: &MemberName, silence: Silence, reason: &str) -> String {
     let task = silence.task();
     let follows = match silence {
         Silence::Hang { on_hang: OnHang::Restart, .. } => {

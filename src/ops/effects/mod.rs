@@ -2,6 +2,6 @@
 
 pub(crate) mod announce;
 pub(crate) mod health;
+pub(crate) mod idle_check;
 pub(crate) mod remind;
-pub(crate) mod rest;
 pub(crate) mod results;

@@ -42,7 +42,7 @@ pub(crate) fn remind(
         return Ok(());
     }
     let event = rand::uuid();
-    for (to, text) in words(name, &task, step) {
+    for (to, text) in compose_messages(name, &task, step) {
         let system = MemberName::existing("system")?;
         send::say(team, &system, &to, &Message::Text(text), Some(event.clone()))?;
     }
@@ -56,7 +56,7 @@ pub(crate) fn remind(
 }
 
 /// Resets the reminders after an update.
-pub(crate) fn heard(
+pub(crate) fn reset_reminders(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -66,7 +66,7 @@ pub(crate) fn heard(
 }
 
 /// Returns the recipients of a step and their messages.
-fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)> {
+fn compose_messages(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)> {
     let id = task.id;
     let called = format!("task #{id} ({})", text::short(&task.subject, SUBJECT));
     match step {

@@ -55,11 +55,11 @@ fn handle(
         // The task itself is on the board; the message only triggers a claim.
         Message::TaskAssignment(_) => state.claim_due = true,
         Message::ShutdownRequest(asked) => {
-            hear(state, &envelope.from, asked, requests, now, effects)
+            handle_shutdown_request(state, &envelope.from, asked, requests, now, effects)
         }
         // Only the lead may approve (SEC-04).
         Message::PlanApprovalResponse(answer) if envelope.from == LEAD => {
-            super::hear_plan(state, answer, effects);
+            super::handle_plan_answer(state, answer, effects);
         }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -83,7 +83,7 @@ fn handle(
 }
 
 /// Accepts a shutdown request if it is valid for this run.
-fn hear(
+fn handle_shutdown_request(
     state: &mut WorkerState,
     from: &str,
     asked: &ShutdownRequest,

@@ -11,9 +11,12 @@ use crate::model::protocol::{
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::sample;
 use crate::sys::signal::Signal;
+use crate::teammate::effect::WorkerEffect as Effect;
+use crate::teammate::event::WorkerEvent as Event;
 use crate::teammate::state::Me;
 
 mod hooks;
+mod plans;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
@@ -32,19 +35,16 @@ fn idle() -> WorkerState {
     };
     let mut state = WorkerState::new(me, false);
     assert_eq!(
-        react(&mut state, WorkerEvent::Tick, NOW),
-        [WorkerEffect::Member(MemberEffect::Do(OutboundOp::Hello))]
+        react(&mut state, Event::Tick, NOW),
+        [Effect::Member(MemberEffect::Do(OutboundOp::Hello))]
     );
-    assert_eq!(
-        react(&mut state, WorkerEvent::Member(MemberEvent::Done(Ok(()))), NOW),
-        [WorkerEffect::Member(MemberEffect::ReadMail)]
-    );
+    assert_eq!(react(&mut state, done(), NOW), [Effect::Member(MemberEffect::ReadMail)]);
     assert_eq!(react(&mut state, mail(&[]), NOW), []);
     assert_eq!(
-        react(&mut state, WorkerEvent::Member(MemberEvent::Accepted(MemberState::Idle)), NOW),
-        [WorkerEffect::Claim]
+        react(&mut state, Event::Member(MemberEvent::Accepted(MemberState::Idle)), NOW),
+        [Effect::Claim]
     );
-    assert_eq!(react(&mut state, WorkerEvent::Claimed(Ok(None)), NOW), []);
+    assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
     state
 }
 
@@ -57,26 +57,27 @@ fn task(id: u64) -> Box<Task> {
 /// A worker that runs the command of task 3.
 fn busy() -> WorkerState {
     let mut state = idle();
-    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), [WorkerEffect::Claim]);
-    let effects = react(&mut state, WorkerEvent::Claimed(Ok(Some(task(3)))), NOW);
+    assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
+    let effects = react(&mut state, Event::Claimed(Ok(Some(task(3)))), NOW);
     let work = OutboundOp::MoveOn(Cause::Work, Some("task #3 Run the tests".to_owned()));
-    let header = WorkerEffect::Print("── task #3 · Run the tests: cargo test".to_owned());
-    assert_eq!(
-        effects,
-        [header, WorkerEffect::Run(task(3)), WorkerEffect::Member(MemberEffect::Do(work))]
-    );
-    assert_eq!(react(&mut state, WorkerEvent::Member(MemberEvent::Done(Ok(()))), NOW), []);
+    let header = Effect::Print("── task #3 · Run the tests: cargo test".to_owned());
+    assert_eq!(effects, [header, Effect::Run(task(3)), Effect::Member(MemberEffect::Do(work))]);
+    assert_eq!(react(&mut state, done(), NOW), []);
     state
 }
 
-fn ended(code: i32) -> WorkerEvent {
-    let outcome =
-        Outcome { exit_code: Some(code), signal: None, tail: "t".to_owned(), elapsed_ms: 3200 };
-    WorkerEvent::CommandEnded { task: TaskId(3), outcome }
+fn done() -> Event {
+    Event::Member(MemberEvent::Done(Ok(())))
 }
 
-fn failure(lasting: bool) -> Failure {
-    Failure { text: "no luck".to_owned(), lasting }
+fn ended(code: i32) -> Event {
+    let outcome =
+        Outcome { exit_code: Some(code), signal: None, tail: "t".to_owned(), elapsed_ms: 3200 };
+    Event::CommandEnded { task: TaskId(3), outcome }
+}
+
+fn failure(lasting: bool) -> OpFailure {
+    OpFailure { text: "no luck".to_owned(), lasting }
 }
 
 fn request(deadline_s: u64) -> ShutdownRequest {
@@ -88,17 +89,17 @@ fn on_file(requests: &[ShutdownRequest]) -> Requests {
     requests.iter().map(|r| (r.id.to_string(), Ok(r.clone()))).collect()
 }
 
-fn mail(messages: &[(&str, &str, &str)]) -> WorkerEvent {
+fn mail(messages: &[(&str, &str, &str)]) -> Event {
     let of =
         |(id, from, text): &(&str, &str, &str)| Envelope::new(from, text, (*id).to_owned(), NOW);
-    WorkerEvent::Member(MemberEvent::Mail {
+    Event::Member(MemberEvent::Mail {
         mail: messages.iter().map(of).collect(),
         requests: Requests::new(),
     })
 }
 
 /// Mail with a message about `request`, which is on file.
-fn asks(from: &str, request: &ShutdownRequest) -> WorkerEvent {
+fn asks(from: &str, request: &ShutdownRequest) -> Event {
     let message = Message::ShutdownRequest(protocol::ShutdownRequest {
         request_id: request.id.to_string(),
         from: Some("team-lead".to_owned()),
@@ -107,7 +108,7 @@ fn asks(from: &str, request: &ShutdownRequest) -> WorkerEvent {
         deadline_seconds: None,
     });
     let envelope = Envelope::new(from, &message.to_text(), format!("m-{}", request.id), NOW);
-    WorkerEvent::Member(MemberEvent::Mail {
+    Event::Member(MemberEvent::Mail {
         mail: vec![envelope],
         requests: on_file(std::slice::from_ref(request)),
     })
@@ -131,105 +132,32 @@ fn to_say(state: &WorkerState) -> Vec<&str> {
 }
 
 /// Completes all outbound operations and returns the other effects.
-fn say_all(state: &mut WorkerState, now: Timestamp) -> Vec<WorkerEffect> {
+fn say_all(state: &mut WorkerState, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     while !state.outbound.is_empty() {
-        effects.extend(react(state, WorkerEvent::Member(MemberEvent::Done(Ok(()))), now));
+        effects.extend(react(state, done(), now));
     }
-    effects.retain(|effect| !matches!(effect, WorkerEffect::Member(MemberEffect::Do(_))));
+    effects.retain(|effect| !matches!(effect, Effect::Member(MemberEffect::Do(_))));
     effects
 }
 
-fn warns(effects: &[WorkerEffect]) -> Vec<&str> {
+fn warns(effects: &[Effect]) -> Vec<&str> {
     let mut texts = Vec::new();
     for effect in effects {
-        if let WorkerEffect::Member(MemberEffect::Warn(text)) = effect {
+        if let Effect::Member(MemberEffect::Warn(text)) = effect {
             texts.push(text.as_str());
         }
     }
     texts
 }
 
-/// A worker that awaits approval to run task 3, and the id of its plan.
-fn proposed() -> (WorkerState, String) {
-    let mut state = idle();
-    state.needs_approval = true;
-    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), [WorkerEffect::Claim]);
-    let effects = react(&mut state, WorkerEvent::Claimed(Ok(Some(task(3)))), NOW);
-    let Some(WorkerEffect::Member(MemberEffect::Do(OutboundOp::Say(said)))) = effects.last() else {
-        panic!("{effects:?}")
-    };
-    let Message::PlanApprovalRequest(plan) = &**said else { panic!("{said:?}") };
-    let content = plan.plan_content.as_deref().unwrap_or_default();
-    assert!(
-        content.contains("task #3: Run the tests") && content.contains("cargo test"),
-        "{content}"
-    );
-    let id = plan.request_id.clone();
-    assert!(!effects.iter().any(|effect| matches!(effect, WorkerEffect::Run(_))), "{effects:?}");
-    assert_eq!(react(&mut state, WorkerEvent::Member(MemberEvent::Done(Ok(()))), NOW), []);
-    (state, id)
-}
-
-fn plan_answer(from: &str, id: &str, approved: bool) -> WorkerEvent {
-    let answer = Message::PlanApprovalResponse(PlanApprovalResponse {
-        request_id: id.to_owned(),
-        approved,
-        feedback: (!approved).then(|| "not today".to_owned()),
-        timestamp: None,
-        permission_mode: None,
-    });
-    mail(&[(&format!("{from}-{id}-{approved}"), from, &answer.to_text())])
-}
-
-#[test]
-fn an_approved_task_is_read_again_and_started() {
-    let (mut state, id) = proposed();
-    for (from, id) in [("bob", id.as_str()), ("team-lead", "plan_approval-1@ann@checks")] {
-        let effects = react(&mut state, plan_answer(from, id, true), NOW);
-        assert!(
-            !effects.iter().any(|effect| matches!(effect, WorkerEffect::Recheck(_))),
-            "{from} {id}: {effects:?}"
-        );
-    }
-    let effects = react(&mut state, plan_answer("team-lead", &id, true), NOW);
-    assert!(effects.contains(&WorkerEffect::Recheck(TaskId(3))), "{effects:?}");
-    let retried = WorkerEvent::Rechecked(Err(Failure { text: "busy".to_owned(), lasting: false }));
-    react(&mut state, retried, NOW);
-    assert_eq!(
-        react(&mut state, WorkerEvent::Tick, NOW.plus_ms(1000)),
-        [WorkerEffect::Recheck(TaskId(3))]
-    );
-    let effects = react(&mut state, WorkerEvent::Rechecked(Ok(Some(task(3)))), NOW.plus_ms(1000));
-    assert!(effects.contains(&WorkerEffect::Run(task(3))), "{effects:?}");
-}
-
-#[test]
-fn an_approved_task_of_another_member_is_not_started() {
-    let (mut state, id) = proposed();
-    react(&mut state, plan_answer("team-lead", &id, true), NOW);
-    let effects = react(&mut state, WorkerEvent::Rechecked(Ok(None)), NOW);
-    assert!(effects.contains(&WorkerEffect::Claim), "it looks for other work: {effects:?}");
-    assert_eq!(state.work, Work::Idle);
-}
-
-#[test]
-fn a_rejected_plan_fails_its_task_with_the_reason() {
-    let (mut state, id) = proposed();
-    let effects = react(&mut state, plan_answer("team-lead", &id, false), NOW);
-    let tail = "the lead rejected the plan: not today".to_owned();
-    let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
-    let end = WorkerEffect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
-    assert!(effects.contains(&end), "{effects:?}");
-}
-
 #[test]
 fn before_acceptance_no_task_starts_but_shutdown_requests_are_answered() {
     let mut state = WorkerState::new(idle().me, false);
-    react(&mut state, WorkerEvent::Tick, NOW);
-    react(&mut state, WorkerEvent::Member(MemberEvent::Done(Ok(()))), NOW);
+    react(&mut state, Event::Tick, NOW);
+    react(&mut state, done(), NOW);
     assert_eq!(react(&mut state, mail(&[]), NOW), []);
-    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), []);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
     react(&mut state, asks("team-lead", &request(30)), NOW);
     assert_eq!(to_say(&state), ["approved"]);
 }
@@ -248,21 +176,21 @@ fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
         pending_work: Vec::new(),
         artifacts_committed: None,
     };
-    let said = WorkerEffect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(
+    let said = Effect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(
         Message::ShutdownApproved(expected),
     ))));
     assert_eq!(
         effects,
         [
-            WorkerEffect::Print("team-lead requests shutdown: done".to_owned()),
-            WorkerEffect::Member(MemberEffect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()])),
+            Effect::Print("team-lead requests shutdown: done".to_owned()),
+            Effect::Member(MemberEffect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()])),
             said
         ]
     );
     assert_eq!(state.end(), None);
     // After its agreement the worker claims nothing.
-    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), []);
-    assert_eq!(react(&mut state, WorkerEvent::Member(MemberEvent::Done(Ok(()))), NOW), []);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    assert_eq!(react(&mut state, done(), NOW), []);
     assert_eq!(state.end(), Some(0));
 }
 
@@ -270,22 +198,17 @@ fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
 fn a_failed_agreement_is_retried_until_it_is_sent() {
     let mut state = idle();
     react(&mut state, asks("team-lead", &request(30)), NOW);
-    let effects =
-        react(&mut state, WorkerEvent::Member(MemberEvent::Done(Err(failure(false)))), NOW);
-    assert_eq!(effects, [WorkerEffect::Print("ann of checks: no luck".to_owned())]);
+    let effects = react(&mut state, Event::Member(MemberEvent::Done(Err(failure(false)))), NOW);
+    assert_eq!(effects, [Effect::Print("ann of checks: no luck".to_owned())]);
     assert_eq!((state.end(), state.next_tick()), (None, Some(NOW.plus_ms(1000))));
     // The same failure is not printed again.
-    assert_eq!(react(&mut state, WorkerEvent::Tick, NOW.plus_ms(1000)).len(), 1);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)).len(), 1);
     assert_eq!(
-        react(
-            &mut state,
-            WorkerEvent::Member(MemberEvent::Done(Err(failure(false)))),
-            NOW.plus_ms(1000)
-        ),
+        react(&mut state, Event::Member(MemberEvent::Done(Err(failure(false)))), NOW.plus_ms(1000)),
         []
     );
-    assert_eq!(react(&mut state, WorkerEvent::Tick, NOW.plus_ms(2000)).len(), 1);
-    react(&mut state, WorkerEvent::Member(MemberEvent::Done(Ok(()))), NOW.plus_ms(2000));
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(2000)).len(), 1);
+    react(&mut state, done(), NOW.plus_ms(2000));
     assert_eq!(state.end(), Some(0));
 }
 
@@ -294,7 +217,7 @@ fn sd_10_sd_11_requests_for_other_runs_are_ignored() {
     let other = MemberName::new("bob").expect("name");
     let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::Gone), ..request(30) };
     let mut unfiled = asks("team-lead", &request(30));
-    if let WorkerEvent::Member(MemberEvent::Mail { requests, .. }) = &mut unfiled {
+    if let Event::Member(MemberEvent::Mail { requests, .. }) = &mut unfiled {
         requests.insert(
             "shutdown-5@ann".to_owned(),
             Err("there is no request `shutdown-5@ann`".to_owned()),
@@ -323,9 +246,9 @@ fn sd_10_sd_11_requests_for_other_runs_are_ignored() {
             let text = format!("ignored shutdown request `shutdown-5@ann`: {problem}");
             let ids = vec!["m-shutdown-5@ann".to_owned()];
             let expected = [
-                WorkerEffect::Print(text.clone()),
-                WorkerEffect::Member(MemberEffect::Warn(text)),
-                WorkerEffect::Member(MemberEffect::Acknowledge(ids)),
+                Effect::Print(text.clone()),
+                Effect::Member(MemberEffect::Warn(text)),
+                Effect::Member(MemberEffect::Acknowledge(ids)),
             ];
             assert_eq!(effects, expected);
             assert_eq!((state.end(), to_say(&state)), (None, vec![]));
@@ -342,9 +265,9 @@ fn a_busy_worker_that_finishes_in_time_agrees() {
     let later = NOW.plus_ms(27_999);
     assert!(matches!(
         react(&mut state, ended(0), later)[..],
-        [WorkerEffect::Print(_), WorkerEffect::EndTask { .. }]
+        [Effect::Print(_), Effect::EndTask { .. }]
     ));
-    react(&mut state, WorkerEvent::TaskEnded(Ok(())), later);
+    react(&mut state, Event::TaskEnded(Ok(())), later);
     assert_eq!(to_say(&state), ["completed", "approved"]);
     assert_eq!(say_all(&mut state, later), []);
     assert_eq!(state.end(), Some(0));
@@ -355,7 +278,7 @@ fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
     let mut state = busy();
     react(&mut state, asks("team-lead", &request(43)), NOW);
     let late = NOW.plus_ms(41_000);
-    let effects = react(&mut state, WorkerEvent::Tick, late);
+    let effects = react(&mut state, Event::Tick, late);
     let reason = "busy with task #3 (cargo test), running for 41s".to_owned();
     let no = ShutdownRejected {
         request_id: "shutdown-5@ann".to_owned(),
@@ -365,9 +288,9 @@ fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
     };
     assert_eq!(
         effects,
-        [WorkerEffect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(
-            Message::ShutdownRejected(no)
-        ))))]
+        [Effect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(Message::ShutdownRejected(
+            no
+        )))))]
     );
     assert_eq!(say_all(&mut state, late), []);
     assert_eq!((state.end(), state.next_tick()), (None, None));
@@ -376,7 +299,7 @@ fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
         ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
     react(&mut state, asks("team-lead", &again), late);
     react(&mut state, ended(0), late);
-    react(&mut state, WorkerEvent::TaskEnded(Ok(())), late);
+    react(&mut state, Event::TaskEnded(Ok(())), late);
     assert_eq!(to_say(&state), ["completed", "approved"]);
     say_all(&mut state, late);
     assert_eq!(state.end(), Some(0));
@@ -399,26 +322,25 @@ fn a_request_is_accepted_once_and_dropped_when_it_ends() {
     let again = react(&mut state, asks("team-lead", &request(30)), NOW);
     assert_eq!(
         again,
-        [WorkerEffect::Member(MemberEffect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()]))]
+        [Effect::Member(MemberEffect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()]))]
     );
     // A different message about the same request.
-    let WorkerEvent::Member(MemberEvent::Mail { mut mail, requests }) =
-        asks("team-lead", &request(30))
+    let Event::Member(MemberEvent::Mail { mut mail, requests }) = asks("team-lead", &request(30))
     else {
         return;
     };
     mail[0].msg_id = "another".to_owned();
-    let effects = react(&mut state, WorkerEvent::Member(MemberEvent::Mail { mail, requests }), NOW);
+    let effects = react(&mut state, Event::Member(MemberEvent::Mail { mail, requests }), NOW);
     assert_eq!(
         warns(&effects),
         ["ignored shutdown request `shutdown-5@ann`: it has been answered"]
     );
 
     assert_eq!(state.pending().count(), 1);
-    react(&mut state, WorkerEvent::Member(MemberEvent::Requests(on_file(&[request(30)]))), NOW);
+    react(&mut state, Event::Member(MemberEvent::Requests(on_file(&[request(30)]))), NOW);
     assert_eq!(state.pending().count(), 1);
     let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::TimedOut), ..request(30) };
-    react(&mut state, WorkerEvent::Member(MemberEvent::Requests(on_file(&[closed]))), NOW);
+    react(&mut state, Event::Member(MemberEvent::Requests(on_file(&[closed]))), NOW);
     assert_eq!(state.pending().count(), 0);
 }
 
@@ -426,10 +348,10 @@ fn a_request_is_accepted_once_and_dropped_when_it_ends() {
 fn a_request_during_a_claim_waits_for_its_result() {
     for (claimed, answer) in [(None, vec!["approved"]), (Some(task(3)), vec![])] {
         let mut state = idle();
-        assert_eq!(react(&mut state, WorkerEvent::Board, NOW), [WorkerEffect::Claim]);
+        assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
         react(&mut state, asks("team-lead", &request(30)), NOW);
         assert_eq!(to_say(&state), Vec::<&str>::new());
-        react(&mut state, WorkerEvent::Claimed(Ok(claimed)), NOW);
+        react(&mut state, Event::Claimed(Ok(claimed)), NOW);
         assert_eq!(to_say(&state), answer);
     }
 }
@@ -438,10 +360,10 @@ fn a_request_during_a_claim_waits_for_its_result() {
 fn mail_is_read_before_the_next_claim() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
-    react(&mut state, WorkerEvent::TaskEnded(Ok(())), NOW);
-    assert_eq!(say_all(&mut state, NOW), [WorkerEffect::Member(MemberEffect::ReadMail)]);
+    react(&mut state, Event::TaskEnded(Ok(())), NOW);
+    assert_eq!(say_all(&mut state, NOW), [Effect::Member(MemberEffect::ReadMail)]);
     // A change of the board does not start a claim first.
-    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), []);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
     react(&mut state, asks("team-lead", &request(30)), NOW);
     assert_eq!(to_say(&state), ["approved"]);
 }
@@ -450,22 +372,22 @@ fn mail_is_read_before_the_next_claim() {
 fn msg_12_the_lead_is_notified_once_per_transition_to_idle() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
-    react(&mut state, WorkerEvent::TaskEnded(Ok(())), NOW);
+    react(&mut state, Event::TaskEnded(Ok(())), NOW);
     say_all(&mut state, NOW);
-    assert_eq!(react(&mut state, mail(&[]), NOW), [WorkerEffect::Claim]);
+    assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
     // The next task follows at once: no transition to idle.
-    react(&mut state, WorkerEvent::Claimed(Ok(Some(task(4)))), NOW);
+    react(&mut state, Event::Claimed(Ok(Some(task(4)))), NOW);
     assert_eq!(to_say(&state), Vec::<&str>::new());
     say_all(&mut state, NOW);
-    let ended = WorkerEvent::CommandEnded {
+    let ended = Event::CommandEnded {
         task: TaskId(4),
         outcome: Outcome { exit_code: Some(0), signal: None, tail: String::new(), elapsed_ms: 1 },
     };
     react(&mut state, ended, NOW);
-    react(&mut state, WorkerEvent::TaskEnded(Ok(())), NOW);
+    react(&mut state, Event::TaskEnded(Ok(())), NOW);
     say_all(&mut state, NOW);
     react(&mut state, mail(&[]), NOW);
-    react(&mut state, WorkerEvent::Claimed(Ok(None)), NOW);
+    react(&mut state, Event::Claimed(Ok(None)), NOW);
     let notice = IdleNotification {
         from: Some("ann".to_owned()),
         timestamp: Some(NOW.iso()),
@@ -482,8 +404,8 @@ fn msg_12_the_lead_is_notified_once_per_transition_to_idle() {
     say_all(&mut state, NOW);
     // Claims without a result are no transition either.
     for _ in 0..3 {
-        assert_eq!(react(&mut state, WorkerEvent::Board, NOW), [WorkerEffect::Claim]);
-        assert_eq!(react(&mut state, WorkerEvent::Claimed(Ok(None)), NOW), []);
+        assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
+        assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
     }
 }
 
@@ -498,17 +420,17 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         let mut state = busy();
         let tail = "cannot find the program x".to_owned();
         let outcome = Outcome { exit_code, signal, tail, elapsed_ms: 3200 };
-        let ended = WorkerEvent::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
-        let end = WorkerEffect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
-        let footer = WorkerEffect::Print(format!("── task #3 failed: {shown}"));
+        let ended = Event::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
+        let end = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
+        let footer = Effect::Print(format!("── task #3 failed: {shown}"));
         assert_eq!(react(&mut state, ended, NOW), [footer, end]);
         // No completion message; the idle notification carries the failure.
         assert_eq!(
-            react(&mut state, WorkerEvent::TaskEnded(Ok(())), NOW),
-            [WorkerEffect::Member(MemberEffect::ReadMail)]
+            react(&mut state, Event::TaskEnded(Ok(())), NOW),
+            [Effect::Member(MemberEffect::ReadMail)]
         );
         react(&mut state, mail(&[]), NOW);
-        react(&mut state, WorkerEvent::Claimed(Ok(None)), NOW);
+        react(&mut state, Event::Claimed(Ok(None)), NOW);
         let Some(OutboundOp::Say(said)) = state.outbound.back() else {
             panic!("nothing said: {state:?}")
         };
@@ -523,9 +445,9 @@ fn a_failed_command_fails_its_task_with_the_reason() {
 fn a_reassigned_task_does_not_stop_the_worker() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
-    let effects = react(&mut state, WorkerEvent::TaskEnded(Err(failure(true))), NOW);
+    let effects = react(&mut state, Event::TaskEnded(Err(failure(true))), NOW);
     assert_eq!(warns(&effects), ["task #3 ended, but its result was not recorded: no luck"]);
-    assert_eq!(effects.last(), Some(&WorkerEffect::Member(MemberEffect::ReadMail)));
+    assert_eq!(effects.last(), Some(&Effect::Member(MemberEffect::ReadMail)));
     assert_eq!(to_say(&state), Vec::<&str>::new());
 }
 
@@ -533,10 +455,10 @@ fn a_reassigned_task_does_not_stop_the_worker() {
 fn a_failed_write_of_the_outcome_is_retried() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
-    react(&mut state, WorkerEvent::TaskEnded(Err(failure(false))), NOW);
-    assert_eq!(react(&mut state, WorkerEvent::Tick, NOW.plus_ms(999)), []);
-    let effects = react(&mut state, WorkerEvent::Tick, NOW.plus_ms(1000));
-    assert!(matches!(effects[..], [WorkerEffect::EndTask { .. }]), "{effects:?}");
+    react(&mut state, Event::TaskEnded(Err(failure(false))), NOW);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(999)), []);
+    let effects = react(&mut state, Event::Tick, NOW.plus_ms(1000));
+    assert!(matches!(effects[..], [Effect::EndTask { .. }]), "{effects:?}");
     // Until then the worker counts as busy.
     let soon = react(&mut state, asks("team-lead", &request(3)), NOW.plus_ms(1000));
     assert_eq!((soon.len(), to_say(&state)), (2, vec!["rejected"]));
@@ -545,18 +467,18 @@ fn a_failed_write_of_the_outcome_is_retried() {
 #[test]
 fn failed_claims_and_mail_are_retried_even_if_the_clock_goes_back() {
     let mut state = idle();
-    react(&mut state, WorkerEvent::Board, NOW);
-    react(&mut state, WorkerEvent::Claimed(Err(failure(false))), NOW);
-    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), []);
-    assert_eq!(react(&mut state, WorkerEvent::Tick, NOW.plus_ms(1000)), [WorkerEffect::Claim]);
-    react(&mut state, WorkerEvent::Claimed(Err(failure(false))), NOW.plus_ms(1000));
-    assert_eq!(react(&mut state, WorkerEvent::Tick, Timestamp(5)), [WorkerEffect::Claim]);
+    react(&mut state, Event::Board, NOW);
+    react(&mut state, Event::Claimed(Err(failure(false))), NOW);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)), [Effect::Claim]);
+    react(&mut state, Event::Claimed(Err(failure(false))), NOW.plus_ms(1000));
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(5)), [Effect::Claim]);
 
     let mut state = idle();
-    react(&mut state, WorkerEvent::Member(MemberEvent::NoMail(failure(true))), NOW);
+    react(&mut state, Event::Member(MemberEvent::NoMail(failure(true))), NOW);
     // A worker that cannot receive shutdown requests claims nothing.
-    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), []);
-    assert_eq!(react(&mut state, mail(&[]), NOW), [WorkerEffect::Claim]);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
 }
 
 #[test]
@@ -581,10 +503,9 @@ fn messages_are_printed_once_and_acknowledged_each_time() {
         ("4", "team-lead", &given),
     ]);
     let mut state = busy();
-    let print = |text: &str| WorkerEffect::Print(text.to_owned());
-    let done = WorkerEffect::Member(MemberEffect::Acknowledge(
-        ["1", "2", "3", "4"].map(str::to_owned).to_vec(),
-    ));
+    let print = |text: &str| Effect::Print(text.to_owned());
+    let done =
+        Effect::Member(MemberEffect::Acknowledge(["1", "2", "3", "4"].map(str::to_owned).to_vec()));
     let expected = [
         print("message from bob\u{240a}: hi\nthere"),
         print("ignored a mode_set_request from team-lead: workers do not handle it"),
@@ -594,7 +515,7 @@ fn messages_are_printed_once_and_acknowledged_each_time() {
     assert_eq!(react(&mut state, event.clone(), NOW), expected);
     assert_eq!(react(&mut state, event, NOW), [done]);
     let assigned = mail(&[("5", "bob", &given)]);
-    assert_eq!(react(&mut idle(), assigned, NOW)[1..], [WorkerEffect::Claim]);
+    assert_eq!(react(&mut idle(), assigned, NOW)[1..], [Effect::Claim]);
 }
 
 #[test]
@@ -602,31 +523,31 @@ fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
     let table = [(Signal::Hangup, 129), (Signal::Interrupt, 130), (Signal::Terminate, 143)];
     for (signal, code) in table {
         let mut state = idle();
-        assert_eq!(react(&mut state, WorkerEvent::Signal(signal), NOW), []);
+        assert_eq!(react(&mut state, Event::Signal(signal), NOW), []);
         assert_eq!(state.end(), Some(code));
 
         let mut state = busy();
-        assert_eq!(react(&mut state, WorkerEvent::Signal(signal), NOW), [WorkerEffect::Cancel]);
-        assert_eq!(react(&mut state, WorkerEvent::Signal(Signal::Terminate), NOW), []);
+        assert_eq!(react(&mut state, Event::Signal(signal), NOW), [Effect::Cancel]);
+        assert_eq!(react(&mut state, Event::Signal(Signal::Terminate), NOW), []);
         assert_eq!(state.end(), None);
         let effects = react(&mut state, ended(1), NOW.plus_ms(2000));
-        assert_eq!(effects, [WorkerEffect::Print("── task #3 interrupted after 2.0s".to_owned())]);
+        assert_eq!(effects, [Effect::Print("── task #3 interrupted after 2.0s".to_owned())]);
         assert_eq!(state.end(), Some(code));
     }
     // A command that does not end must not keep the worker from exiting.
     let mut state = busy();
-    react(&mut state, WorkerEvent::Signal(Signal::Terminate), NOW);
+    react(&mut state, Event::Signal(Signal::Terminate), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(6000)));
-    react(&mut state, WorkerEvent::Tick, NOW.plus_ms(6000));
+    react(&mut state, Event::Tick, NOW.plus_ms(6000));
     assert_eq!(state.end(), Some(143));
 }
 
 #[test]
 fn the_worker_exits_when_its_team_is_gone() {
     let mut state = busy();
-    let over = || WorkerEvent::Member(MemberEvent::Over("the team is gone".to_owned()));
-    let said = WorkerEffect::Print("ann of checks: the team is gone".to_owned());
-    assert_eq!(react(&mut state, over(), NOW), [said, WorkerEffect::Cancel]);
+    let over = || Event::Member(MemberEvent::Over("the team is gone".to_owned()));
+    let said = Effect::Print("ann of checks: the team is gone".to_owned());
+    assert_eq!(react(&mut state, over(), NOW), [said, Effect::Cancel]);
     assert_eq!(react(&mut state, over(), NOW), []);
     react(&mut state, ended(1), NOW);
     assert_eq!(state.end(), Some(0));

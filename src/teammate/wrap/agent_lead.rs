@@ -1,8 +1,8 @@
 //! The agent lead: a wrapped program that leads the team. The lead's own loop runs beside it.
 
 use super::super::member_io::MemberRun;
-use super::driver::{Start, WrapperDriver, open};
-use super::state::Seat;
+use super::driver::{WrapperDriver, WrapperOptions, open};
+use super::state::AgentRole;
 use crate::model::id::MemberName;
 use crate::ops::agent_lead::AgentLead;
 use crate::ops::{Context, OpsError, Team};
@@ -21,12 +21,12 @@ pub(crate) fn start_agent_lead<'a>(
     team: &'a Team,
     agent: &AgentLead,
 ) -> Result<RunningAgentLead<'a>, OpsError> {
-    let start = Start {
+    let start = WrapperOptions {
         me: MemberRun { name: MemberName::lead(), incarnation: agent.incarnation.clone() },
         profile: agent.profile.clone(),
         argv: agent.argv.clone(),
         env: agent.env.clone(),
-        seat: Seat::Lead,
+        role: AgentRole::Lead,
         answers: false,
         pane: None,
         backend: "",

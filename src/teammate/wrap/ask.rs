@@ -6,7 +6,7 @@ use super::super::effect::OutboundOp;
 use super::dialog::{AnswerStage, Dialog, FiledDialog};
 use super::effect::Effect;
 use super::event::Keyed;
-use super::state::{BELIEF_MS, HAND_MS, State, Step};
+use super::state::{BELIEF_MS, DeliveryStep, State, TYPING_MS};
 use crate::model::id::RequestId;
 use crate::model::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
 use crate::model::question::Typed;
@@ -19,7 +19,7 @@ const PERMISSION: &str = "permission";
 const TAKE_MS: u64 = 10_000;
 
 /// Updates the dialog on the screen.
-pub(super) fn see(state: &mut State, finding: &Finding, now: Timestamp) {
+pub(super) fn update_dialog(state: &mut State, finding: &Finding, now: Timestamp) {
     let shown = Dialog::on(finding);
     if shown != state.dialogs.shown {
         (state.dialogs.shown, state.dialogs.since) = (shown, now);
@@ -27,7 +27,11 @@ pub(super) fn see(state: &mut State, finding: &Finding, now: Timestamp) {
 }
 
 /// Handles a response if it answers a dialog of this run. Returns whether it does.
-pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerdict) -> bool {
+pub(super) fn handle_answer(
+    state: &mut State,
+    request_id: &str,
+    verdict: &PermissionVerdict,
+) -> bool {
     let Some(id) = state.dialogs.filed.iter().find(|id| id.as_str() == request_id).cloned() else {
         return false;
     };
@@ -44,7 +48,7 @@ pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerd
 }
 
 /// Advances the open request and files a new dialog.
-pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if now.since(state.dialogs.since) < BELIEF_MS || !state.accepted {
         return;
     }
@@ -60,11 +64,11 @@ pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect
     }
 }
 
-/// The times at which [`attend`] has to run again.
+/// The times at which [`advance`] has to run again.
 pub(super) fn next_times(state: &State) -> Vec<Timestamp> {
     let dialogs = &state.dialogs;
     let Some(request) = &dialogs.request else { return vec![dialogs.since.plus_ms(BELIEF_MS)] };
-    let hand = state.hand_at.map(|at| at.plus_ms(HAND_MS));
+    let hand = state.typed_at.map(|at| at.plus_ms(TYPING_MS));
     let stage = match request.stage {
         AnswerStage::Decided(_) => hand,
         AnswerStage::Typed(at) => Some(at.plus_ms(TAKE_MS)),
@@ -75,7 +79,7 @@ pub(super) fn next_times(state: &State) -> Vec<Timestamp> {
 
 fn is_asked(state: &State, dialog: &Dialog) -> bool {
     let permission = ScreenState::Dialog(PERMISSION.to_owned());
-    let state_shown = state.sight.as_ref().map(|sight| &sight.finding.state);
+    let state_shown = state.screen.as_ref().map(|screen| &screen.finding.state);
     state_shown == Some(&permission) || state.answers.contains_key(&dialog.rule)
 }
 
@@ -113,9 +117,9 @@ fn close(state: &mut State, gone: FiledDialog) {
 }
 
 fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
+    let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
     // The keyboard is in use while a message is being typed.
-    let free = !state.turn.as_ref().is_some_and(|turn| turn.step == Step::Typing);
+    let free = !state.turn.as_ref().is_some_and(|turn| turn.step == DeliveryStep::Typing);
     let Some(request) = &mut state.dialogs.request else { return };
     match request.stage {
         AnswerStage::Decided(allowed) if alone && free => {
@@ -138,16 +142,16 @@ fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 /// Handles the result of typing the answer.
-pub(super) fn see_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
+pub(super) fn handle_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
     let Some(request) = &mut state.dialogs.request else { return };
     let AnswerStage::Typing(allowed) = request.stage else { return };
     request.stage = match keyed {
         Keyed::Typed => AnswerStage::Typed(now),
-        Keyed::Gone | Keyed::Hand => AnswerStage::Decided(allowed),
+        Keyed::Gone | Keyed::PersonTyping => AnswerStage::Decided(allowed),
     };
     match keyed {
         Keyed::Typed => {}
-        Keyed::Hand => state.hand_at = Some(now),
+        Keyed::PersonTyping => state.typed_at = Some(now),
         // Treat the dialog as gone until the screen is judged again.
         Keyed::Gone => (state.dialogs.shown, state.dialogs.since) = (None, now),
     }

@@ -14,11 +14,11 @@ use super::super::member_io::{self, MemberIo, MemberRun};
 use super::super::state::Me;
 use super::dialog::Dialog;
 use super::effect::Effect;
-use super::event::{Event, Keyed, Refusal};
+use super::event::{Event, Keyed, StageRefusal};
 use super::pty_relay::{PtyRelay, WrapperInput};
 use super::react::react;
-use super::state::{HAND_MS, Seat, State};
-use super::turn::{self, Manner};
+use super::state::{AgentRole, State, TYPING_MS};
+use super::turn::{self, TypingMode};
 use crate::event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
 use crate::model::envelope::Envelope;
 use crate::model::event::Note;
@@ -73,12 +73,12 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &MemberRun) -> Result<i32, Op
         let problem = format!("`{}` has another run now", me.name);
         return Err(OpsError::Usage { problem, hint: None });
     };
-    let start = Start {
+    let start = WrapperOptions {
         me: me.clone(),
         profile: ops::profiles::find(ctx, &record.wish.profile)?,
         argv: record.wish.argv.clone(),
         env: ctx.caller.env.clone(),
-        seat: Seat::Teammate,
+        role: AgentRole::Teammate,
         // In a pane, tmux or iTerm2 answers the program's terminal queries.
         answers: record.backend == BackendKind::Pty,
         pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
@@ -88,12 +88,12 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &MemberRun) -> Result<i32, Op
 }
 
 /// Parameters for starting a wrapped program.
-pub(super) struct Start {
+pub(super) struct WrapperOptions {
     pub(super) me: MemberRun,
     pub(super) profile: Profile,
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) seat: Seat,
+    pub(super) role: AgentRole,
     /// Set if the wrapper must answer terminal queries itself, because no terminal emulator is
     /// attached.
     pub(super) answers: bool,
@@ -111,9 +111,9 @@ pub(super) struct Start {
 pub(super) fn open<'a>(
     ctx: &'a Context,
     team: &'a Team,
-    start: Start,
+    start: WrapperOptions,
 ) -> Result<WrapperDriver<'a>, OpsError> {
-    let Start { me, profile, argv, env, seat, answers, pane, backend } = start;
+    let WrapperOptions { me, profile, argv, env, role, answers, pane, backend } = start;
     let job = ops::run::Job { argv, cwd: ctx.caller.cwd.clone(), env, size: (0, 0), alone: false };
     let refused = |what: String| OpsError::NotEnded { what };
     let program = ops::run::program(&job).map_err(refused)?;
@@ -121,7 +121,7 @@ pub(super) fn open<'a>(
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
-    let state = State::new(myself, profile.paste).by(&profile).on(seat);
+    let state = State::new(myself, profile.paste).by(&profile).on(role);
     Ok(WrapperDriver {
         io: MemberIo { ctx, team, me },
         profile,
@@ -183,7 +183,7 @@ impl WrapperDriver<'_> {
         for input in others {
             match input {
                 WrapperInput::Output => self.drawn = true,
-                WrapperInput::PersonTyped => self.step(Event::Hand),
+                WrapperInput::PersonTyped => self.step(Event::PersonTyped),
                 WrapperInput::TextTyped => {
                     failpoint::hit("wrap.typed");
                     self.step(Event::Staged(Ok(())));
@@ -214,13 +214,13 @@ impl WrapperDriver<'_> {
     }
 
     fn judge(&mut self) {
-        let look = self.relay.look();
+        let look = self.relay.snapshot();
         self.drawn = false;
         self.judged = Deadline::after(Duration::MAX);
         self.judged_quiet = Duration::from_millis(look.quiet_ms);
         let shown = self.mark.as_ref().is_some_and(|mark| turn::shows(&look.rows, mark));
         let finding = profile::judge(&self.profile, &look);
-        self.step(Event::Seen { finding, shown });
+        self.step(Event::Judged { finding, shown });
     }
 
     /// Reads what `topic` covers and steps with the resulting event.
@@ -257,7 +257,7 @@ impl WrapperDriver<'_> {
                 event.map(Event::Member)
             }
             Effect::Member(effect) => self.io.carry_out(effect).map(Event::Member),
-            Effect::Note { kind, ids, reason } => {
+            Effect::Journal { kind, ids, reason } => {
                 let note = Note::of(kind).with("msg_ids", ids);
                 self.io.journal(match reason {
                     Some(reason) => note.with("reason", reason),
@@ -272,7 +272,7 @@ impl WrapperDriver<'_> {
                 failpoint::hit("wrap.staged");
                 // Usually held since staging, but released while a text waited for a working
                 // program.
-                self.relay.hold_keyboard(Duration::from_millis(HAND_MS));
+                self.relay.hold_keyboard(Duration::from_millis(TYPING_MS));
                 self.relay.type_in(self.profile.keys.submit.clone().into_bytes());
                 failpoint::hit("wrap.submitted");
                 None
@@ -334,7 +334,7 @@ impl WrapperDriver<'_> {
         let now = ops::now();
         let (deeds, at) = ops::turn::deeds(self.io.team, &self.io.me.name, since, offset)?;
         let screen =
-            || profile::last_words(&self.profile, &self.relay.look(), LAST_ROWS).join("\n");
+            || profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n");
         let words = deeds.last_words.unwrap_or_else(screen);
         let parts: Vec<String> =
             deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
@@ -347,10 +347,10 @@ impl WrapperDriver<'_> {
 
     /// Types the keys if no person is typing and the screen still fits them.
     fn key(&mut self, keys: String, fits: impl Fn(&Finding) -> bool) -> Keyed {
-        if !self.relay.hold_keyboard(Duration::from_millis(HAND_MS)) {
-            return Keyed::Hand;
+        if !self.relay.hold_keyboard(Duration::from_millis(TYPING_MS)) {
+            return Keyed::PersonTyping;
         }
-        let here = fits(&profile::judge(&self.profile, &self.relay.look()));
+        let here = fits(&profile::judge(&self.profile, &self.relay.snapshot()));
         if here {
             self.relay.type_in(keys.into_bytes());
         }
@@ -366,30 +366,28 @@ impl WrapperDriver<'_> {
     /// # Errors
     ///
     /// A person is typing, or a long text cannot be written to a file.
-    fn stage(&mut self, mail: &[Envelope]) -> Result<(), Refusal> {
-        if !self.relay.hold_keyboard(Duration::from_millis(HAND_MS)) {
-            return Err(Refusal::Hand);
+    fn stage(&mut self, mail: &[Envelope]) -> Result<(), StageRefusal> {
+        if !self.relay.hold_keyboard(Duration::from_millis(TYPING_MS)) {
+            return Err(StageRefusal::PersonTyping);
         }
         let paste = self.profile.paste;
-        let bracketed = paste.bracketed && self.relay.look().bracketed_paste;
-        let manner = Manner { bracketed, most_bytes: paste.most_bytes };
-        let rendered = mail
-            .iter()
-            .map(|envelope| self.render(manner, envelope))
-            .collect::<Result<Vec<_>, _>>();
-        let rendered = rendered.map_err(|e| Refusal::Failed(member_io::failure(&e)))?;
+        let bracketed = paste.bracketed && self.relay.snapshot().bracketed_paste;
+        let mode = TypingMode { bracketed, most_bytes: paste.most_bytes };
+        let rendered =
+            mail.iter().map(|envelope| self.render(mode, envelope)).collect::<Result<Vec<_>, _>>();
+        let rendered = rendered.map_err(|e| StageRefusal::Failed(member_io::failure(&e)))?;
         self.mark = turn::mark(&rendered);
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };
-        self.relay.type_text(manner.keys(&rendered), gap);
+        self.relay.type_text(mode.keys(&rendered), gap);
         Ok(())
     }
 
-    fn render(&self, manner: Manner, envelope: &Envelope) -> Result<String, OpsError> {
-        let file: Option<PathBuf> = match manner.takes(&envelope.text) {
+    fn render(&self, mode: TypingMode, envelope: &Envelope) -> Result<String, OpsError> {
+        let file: Option<PathBuf> = match mode.accepts(&envelope.text) {
             true => None,
             false => Some(ops::inbox::put_aside(self.io.team, &self.io.me.name, envelope)?),
         };
-        Ok(manner.render(envelope, file.as_deref()))
+        Ok(mode.render(envelope, file.as_deref()))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::event::EventKind;
 pub(crate) enum Effect {
     Member(MemberEffect),
     /// Journal the progress of these messages, with a reason if they were not delivered.
-    Note {
+    Journal {
         kind: EventKind,
         ids: Vec<String>,
         reason: Option<String>,

@@ -1,16 +1,16 @@
 //! Events of a wrapper. Each carries all data needed to react to it.
 
-use super::super::event::{Failure, MemberEvent};
+use super::super::event::{MemberEvent, OpFailure};
 use crate::profile::Finding;
 use crate::sys::signal::Signal;
 
 /// The reason why a text was not typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum StageRefusal {
     /// A person is typing (MSG-11).
-    Hand,
+    PersonTyping,
     /// The text could not be composed.
-    Failed(Failure),
+    Failed(OpFailure),
 }
 
 /// The result of typing keys that fit only a certain screen.
@@ -20,7 +20,7 @@ pub(crate) enum Keyed {
     /// The screen has changed in the meantime.
     Gone,
     /// A person is typing.
-    Hand,
+    PersonTyping,
 }
 
 /// An input of the wrapper's step.
@@ -29,14 +29,14 @@ pub(crate) enum Event {
     Member(MemberEvent),
     /// The screen was judged. `shown`: the last typed text is visible, in the composer or
     /// elsewhere.
-    Seen {
+    Judged {
         finding: Finding,
         shown: bool,
     },
     /// A person has typed.
-    Hand,
+    PersonTyped,
     /// The result of `Stage`: the text was typed or refused.
-    Staged(Result<(), Refusal>),
+    Staged(Result<(), StageRefusal>),
     /// The result of `Answer`.
     Answered(Keyed),
     /// The result of `Interrupt`.

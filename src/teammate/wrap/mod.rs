@@ -9,9 +9,9 @@ mod driver;
 mod effect;
 mod event;
 mod lead;
-mod part;
 mod pty_relay;
 mod react;
+mod shutdown_prompt;
 mod state;
 #[cfg(test)]
 mod tests;

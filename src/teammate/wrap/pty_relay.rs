@@ -51,7 +51,7 @@ pub(super) enum WrapperInput {
 }
 
 /// A job of the typing thread.
-enum Job {
+enum TypingJob {
     Keys(Vec<u8>),
     /// Type one character at a time with this pause.
     Slowly(Vec<u8>, Duration),
@@ -65,9 +65,9 @@ struct Drawn {
     /// Output that is not yet parsed into the screen.
     backlog: Vec<u8>,
     /// Set if the driver has been notified since its last look.
-    told: bool,
+    notified: bool,
     /// Types the answers to terminal queries, if no terminal emulator does.
-    answers: Option<Sender<Job>>,
+    answers: Option<Sender<TypingJob>>,
     /// Measures the time since the last output.
     last: Deadline,
 }
@@ -85,7 +85,7 @@ impl Drawn {
         self.backlog.clear();
         let owed = self.screen.take_answers();
         if let Some(typist) = self.answers.as_ref().filter(|_| !owed.is_empty()) {
-            let _ = typist.send(Job::Keys(owed));
+            let _ = typist.send(TypingJob::Keys(owed));
         }
     }
 }
@@ -103,12 +103,12 @@ pub(super) struct PtyRelay {
     process: Process,
     drawn: Arc<Mutex<Drawn>>,
     keyboard: Arc<Mutex<Keyboard>>,
-    typist: Sender<Job>,
+    typist: Sender<TypingJob>,
     /// Set when the program is to end; stops blocked output to our terminal.
     ending: Arc<AtomicBool>,
     /// Closing it stops the keyboard thread, which restores our terminal.
     stop: Option<PipeWriter>,
-    hearing: Option<JoinHandle<()>>,
+    input_thread: Option<JoinHandle<()>>,
 }
 
 impl PtyRelay {
@@ -156,7 +156,7 @@ impl PtyRelay {
         let drawn = Arc::new(Mutex::new(Drawn {
             screen: Screen::new(rows, cols),
             backlog: Vec::new(),
-            told: false,
+            notified: false,
             answers: answers.then(|| typist.clone()),
             last: Deadline::after(Duration::MAX),
         }));
@@ -181,7 +181,7 @@ impl PtyRelay {
         })?;
         let end = inputs.clone();
         start("program", move || end.send(WrapperInput::Ended(wait_for_end(process, &printed))))?;
-        let ear = InputThread {
+        let keyboard_thread = InputThread {
             raw,
             stopped,
             master,
@@ -190,15 +190,15 @@ impl PtyRelay {
             typist: typist.clone(),
             inputs: inputs.clone(),
         };
-        let hearing = Some(start("keyboard", move || ear.hear())?);
-        Ok(PtyRelay { process, drawn, keyboard, typist, ending, stop: Some(stop), hearing })
+        let input_thread = Some(start("keyboard", move || keyboard_thread.read_input())?);
+        Ok(PtyRelay { process, drawn, keyboard, typist, ending, stop: Some(stop), input_thread })
     }
 
     /// Returns the current screen, and how long there has been no output.
-    pub(super) fn look(&self) -> Look {
+    pub(super) fn snapshot(&self) -> Look {
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
-        drawn.told = false;
+        drawn.notified = false;
         drawn.screen.look(ms(drawn.last.elapsed()))
     }
 
@@ -229,14 +229,17 @@ impl PtyRelay {
     /// Queues keys for typing. Does not wait for the program to read them.
     pub(super) fn type_in(&self, keys: Vec<u8>) {
         // Fails only if the terminal is gone, which is reported elsewhere.
-        let _ = self.typist.send(Job::Keys(keys));
+        let _ = self.typist.send(TypingJob::Keys(keys));
     }
 
     /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is typed.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
-        let _ =
-            self.typist.send(if gap.is_zero() { Job::Keys(text) } else { Job::Slowly(text, gap) });
-        let _ = self.typist.send(Job::Report);
+        let _ = self.typist.send(if gap.is_zero() {
+            TypingJob::Keys(text)
+        } else {
+            TypingJob::Slowly(text, gap)
+        });
+        let _ = self.typist.send(TypingJob::Report);
     }
 
     /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its exit.
@@ -246,7 +249,7 @@ impl PtyRelay {
         let end = move || {
             let asked = !keys.is_empty();
             for key in keys {
-                let _ = typist.send(Job::Keys(key.into_bytes()));
+                let _ = typist.send(TypingJob::Keys(key.into_bytes()));
                 proc::wait_exit(process, QUIT_GAP);
             }
             if !asked || !proc::wait_exit(process, QUIT_GRACE) {
@@ -262,9 +265,9 @@ impl Drop for PtyRelay {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::SeqCst);
         self.stop = None;
-        if let Some(hearing) = self.hearing.take() {
+        if let Some(input_thread) = self.input_thread.take() {
             // A keyboard thread that panicked has restored the terminal as well.
-            let _ = hearing.join();
+            let _ = input_thread.join();
         }
     }
 }
@@ -309,7 +312,7 @@ impl OutputThread {
         if asks || drawn.backlog.len() >= BACKLOG {
             drawn.catch_up();
         }
-        if !std::mem::replace(&mut drawn.told, true) {
+        if !std::mem::replace(&mut drawn.notified, true) {
             self.inputs.send(WrapperInput::Output);
         }
     }
@@ -322,12 +325,12 @@ struct InputThread {
     master: Arc<PtyMaster>,
     drawn: Arc<Mutex<Drawn>>,
     keyboard: Arc<Mutex<Keyboard>>,
-    typist: Sender<Job>,
+    typist: Sender<TypingJob>,
     inputs: Inputs<WrapperInput>,
 }
 
 impl InputThread {
-    fn hear(self) {
+    fn read_input(self) {
         loop {
             match self.raw.next(self.stopped.as_fd()) {
                 Ok(tty::Input::Keys(keys)) => self.keys(keys),
@@ -345,16 +348,16 @@ impl InputThread {
     }
 
     fn keys(&self, keys: Vec<u8>) {
-        let by_hand = !is_report(&keys);
+        let by_person = !is_report(&keys);
         let mut keyboard = lock(&self.keyboard);
-        if by_hand {
+        if by_person {
             keyboard.last = Some(Deadline::after(Duration::MAX));
             self.inputs.send(WrapperInput::PersonTyped);
         }
         match &mut keyboard.held {
             // Terminal reports are never held back, because the program waits for them.
-            Some(held) if by_hand => held.extend(keys),
-            Some(_) | None => drop(self.typist.send(Job::Keys(keys))),
+            Some(held) if by_person => held.extend(keys),
+            Some(_) | None => drop(self.typist.send(TypingJob::Keys(keys))),
         }
     }
 
@@ -391,18 +394,18 @@ fn is_report(bytes: &[u8]) -> bool {
     pieces.next().is_some_and(<[u8]>::is_empty) && bytes.len() > 1 && pieces.all(report)
 }
 
-fn type_all(jobs: &Receiver<Job>, master: &PtyMaster, inputs: &Inputs<WrapperInput>) {
+fn type_all(jobs: &Receiver<TypingJob>, master: &PtyMaster, inputs: &Inputs<WrapperInput>) {
     for job in jobs {
         // A write fails only if the program is gone, which is reported elsewhere.
         match job {
-            Job::Keys(keys) => drop(master.write_all(&keys)),
-            Job::Slowly(text, gap) => {
+            TypingJob::Keys(keys) => drop(master.write_all(&keys)),
+            TypingJob::Slowly(text, gap) => {
                 for key in String::from_utf8_lossy(&text).chars() {
                     let _ = master.write_all(key.encode_utf8(&mut [0; 4]).as_bytes());
                     clock::sleep(gap);
                 }
             }
-            Job::Report => inputs.send(WrapperInput::TextTyped),
+            TypingJob::Report => inputs.send(WrapperInput::TextTyped),
         }
     }
 }

@@ -1,19 +1,19 @@
 //! The wrapper's step: a pure function of its state, an event and the time.
 
 use super::super::effect::{MemberEffect, OutboundOp};
-use super::super::event::{Failure, MemberEvent, Requests};
+use super::super::event::{MemberEvent, OpFailure, Requests};
 use super::super::react::mail as worker_mail;
-use super::super::state::Pending;
+use super::super::state::{Leaving, Pending};
 use super::ask;
 use super::deliver;
 use super::dialog::{AnswerStage, FiledDialog};
 use super::effect::Effect;
 use super::event::Event;
 use super::lead;
-use super::part;
+use super::shutdown_prompt;
 use super::state::{
-    APPEAR_MS, Activity, BELIEF_MS, HAND_MS, LONG_PAUSE_MS, Leaving, OBSERVE_MS, Put, RETRY_MS,
-    ScreenSnapshot, Seat, State, Step,
+    APPEAR_MS, Activity, AgentRole, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS,
+    OBSERVE_MS, RETRY_MS, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
 use crate::model::envelope::Envelope;
@@ -33,26 +33,26 @@ impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
     pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.put.iter().map(|put| put.pending.answer_by));
+        times.extend(self.forwarded.iter().map(|put| put.pending.answer_by));
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
         times.extend(
-            self.hand_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(HAND_MS)),
+            self.typed_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(TYPING_MS)),
         );
         let spans = |from: Timestamp, spans: &[u64]| {
             spans.iter().map(|ms| from.plus_ms(*ms)).collect::<Vec<_>>()
         };
         times.extend(
-            self.sight
+            self.screen
                 .iter()
-                .flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
+                .flat_map(|screen| spans(screen.since, &[BELIEF_MS, self.paste.settle_ms])),
         );
         times.extend(ask::next_times(self));
         let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
         times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
-        if let (Some(_), Some(sight)) = (&self.turn, &self.sight) {
-            times.extend(spans(sight.since, &[RETRY_MS, OBSERVE_MS]));
+        if let (Some(_), Some(screen)) = (&self.turn, &self.screen) {
+            times.extend(spans(screen.since, &[RETRY_MS, OBSERVE_MS]));
         }
         times.into_iter().filter(|at| *at > now).min()
     }
@@ -63,8 +63,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     let mut effects = Vec::new();
     follow_clock(state, now);
     match event {
-        Event::Seen { finding, shown } => see(state, finding, shown, now),
-        Event::Hand => state.hand_at = Some(now),
+        Event::Judged { finding, shown } => update_screen(state, finding, shown, now),
+        Event::PersonTyped => state.typed_at = Some(now),
         Event::Member(MemberEvent::Mail { mail, requests }) => {
             state.mail_due = false;
             read(state, mail, &requests, now, &mut effects);
@@ -81,22 +81,22 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         }
         Event::Member(MemberEvent::Requests(requests)) => {
             state.pending.retain(|pending| !pending.is_ended(&requests));
-            part::see(state, &requests);
+            shutdown_prompt::update(state, &requests);
         }
         Event::Member(MemberEvent::Accepted(recorded)) => accept(state, recorded),
-        Event::Staged(result) => deliver::see_staged(state, result, now, &mut effects),
-        Event::Answered(keyed) => ask::see_answered(state, keyed, now),
-        Event::Interrupted(keyed) => urgent::see_interrupted(state, keyed, now, &mut effects),
-        Event::Member(MemberEvent::Done(result)) => see_done(state, result, now, &mut effects),
+        Event::Staged(result) => deliver::handle_staged(state, result, now, &mut effects),
+        Event::Answered(keyed) => ask::handle_answered(state, keyed, now),
+        Event::Interrupted(keyed) => urgent::handle_interrupted(state, keyed, now, &mut effects),
+        Event::Member(MemberEvent::Done(result)) => handle_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
-        Event::Member(MemberEvent::Over(_)) => match state.seat {
-            Seat::Teammate => leave(state, 0, now, &mut effects),
-            Seat::Lead => lead::let_go(state, &mut effects),
+        Event::Member(MemberEvent::Over(_)) => match state.role {
+            AgentRole::Teammate => leave(state, 0, now, &mut effects),
+            AgentRole::Lead => lead::let_go(state, &mut effects),
         },
         Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         Event::Tick => {}
     }
-    settle(state, now, &mut effects);
+    advance(state, now, &mut effects);
     effects
 }
 
@@ -109,8 +109,8 @@ fn follow_clock(state: &mut State, now: Timestamp) {
         Some(_) | None => None,
     };
     let times = [
-        state.sight.as_mut().map(|sight| &mut sight.since),
-        state.hand_at.as_mut(),
+        state.screen.as_mut().map(|screen| &mut screen.since),
+        state.typed_at.as_mut(),
         state.turn.as_mut().map(|turn| &mut turn.at),
         state.rest_until.as_mut(),
         state.pause_until.as_mut(),
@@ -123,26 +123,27 @@ fn follow_clock(state: &mut State, now: Timestamp) {
     }
 }
 
-fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
+fn update_screen(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
     // Ignores rule and evidence: a spinner's text changes all the time without a change of state.
     let same = |old: &ScreenSnapshot| {
         old.finding.state == finding.state && old.finding.composer == finding.composer
     };
-    let since = state.sight.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
-    ask::see(state, &finding, now);
-    state.sight = Some(ScreenSnapshot { finding, shown, since });
+    let since = state.screen.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
+    ask::update_dialog(state, &finding, now);
+    state.screen = Some(ScreenSnapshot { finding, shown, since });
 }
 
 /// Adopts the recorded state as the last one reported. The spawner, and the process that handles a
 /// declined shutdown, write the record too.
 fn accept(state: &mut State, recorded: MemberState) {
     let first = !std::mem::replace(&mut state.accepted, true);
-    if !(first || state.outbound.is_empty()) || matches!(state.told, Some(Activity::Blocked(_))) {
+    if !(first || state.outbound.is_empty()) || matches!(state.reported, Some(Activity::Blocked(_)))
+    {
         return;
     }
     match recorded {
-        MemberState::Working => state.told = Some(Activity::Working),
-        MemberState::Idle => state.told = Some(Activity::Idle),
+        MemberState::Working => state.reported = Some(Activity::Working),
+        MemberState::Idle => state.reported = Some(Activity::Idle),
         MemberState::Pending
         | MemberState::Starting
         | MemberState::AwaitingPlan
@@ -157,7 +158,7 @@ fn accept(state: &mut State, recorded: MemberState) {
 
 /// Journals a failure once, and delays the next attempt if a retry can help. The pane belongs to
 /// the program, so nothing is printed.
-fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) {
+fn complain(state: &mut State, failure: &OpFailure, now: Timestamp, effects: &mut Vec<Effect>) {
     if !failure.lasting {
         state.pause_until = Some(now.plus_ms(PAUSE_MS));
     }
@@ -167,9 +168,9 @@ fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut 
     }
 }
 
-fn see_done(
+fn handle_done(
     state: &mut State,
-    result: Result<(), Failure>,
+    result: Result<(), OpFailure>,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
@@ -204,7 +205,7 @@ fn read(
         if known || state.unseen.contains(&envelope.msg_id) {
             continue;
         }
-        if state.seat == Seat::Lead && !state.handled.contains(&envelope.msg_id) {
+        if state.role == AgentRole::Lead && !state.handled.contains(&envelope.msg_id) {
             // The lead's loop marks all other messages as read.
             state.waiting.extend(lead::is_for_program(&envelope).then(|| lead::in_words(envelope)));
         } else if state.handled.contains(&envelope.msg_id)
@@ -213,7 +214,7 @@ fn read(
             state.handled.insert(envelope.msg_id.clone());
             done.push(envelope.msg_id);
         } else {
-            state.waiting.push(part::in_words(envelope));
+            state.waiting.push(shutdown_prompt::in_words(envelope));
         }
     }
     if !done.is_empty() {
@@ -240,11 +241,11 @@ fn is_for_program(
         | Message::SandboxPermissionResponse(_) => return true,
         // Only the lead may answer (SEC-04).
         Message::PermissionResponse(answer) if envelope.from == LEAD => {
-            return !ask::hear(state, &answer.request_id, &answer.verdict);
+            return !ask::handle_answer(state, &answer.request_id, &answer.verdict);
         }
         Message::PermissionResponse(_) => return true,
         Message::ShutdownRequest(asked) => {
-            return hear(state, envelope, asked, requests, now, effects);
+            return handle_shutdown_request(state, envelope, asked, requests, now, effects);
         }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -265,7 +266,7 @@ fn is_for_program(
 }
 
 /// Accepts a valid shutdown request. Returns whether the program is to be asked.
-fn hear(
+fn handle_shutdown_request(
     state: &mut State,
     envelope: &Envelope,
     asked: &ShutdownRequest,
@@ -280,7 +281,9 @@ fn hear(
             match state.shutdown {
                 ShutdownPolicy::Auto => state.pending.push(pending),
                 ShutdownPolicy::Ask => {
-                    state.put.push(Put { pending, msg_id: envelope.msg_id.clone() });
+                    state
+                        .forwarded
+                        .push(ForwardedRequest { pending, msg_id: envelope.msg_id.clone() });
                     return true;
                 }
             }
@@ -303,7 +306,7 @@ fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>
 }
 
 /// Derives the next effects from the current state.
-fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(leaving) = state.leaving {
         if leaving.by <= now {
             state.end.get_or_insert(leaving.code);
@@ -315,12 +318,12 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
     unlock_for_a_person(state, now, effects);
     deliver::deliver(state, now, effects);
-    if state.seat == Seat::Teammate {
-        ask::attend(state, now, effects);
-        urgent::attend(state, now, effects);
-        tell(state, now);
+    if state.role == AgentRole::Teammate {
+        ask::advance(state, now, effects);
+        urgent::advance(state, now, effects);
+        report_activity(state, now);
         answer_requests(state, now);
-        part::attend(state, now, effects);
+        shutdown_prompt::advance(state, now, effects);
     }
     if state.asked || state.pause_until.is_some_and(|until| now < until) {
         return;
@@ -332,7 +335,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     } else if state.agreed {
         state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
         // Anywhere else the keys would answer whatever is on the screen (PM-01).
-        let keys = state.sight.as_ref().is_some_and(ScreenSnapshot::is_free);
+        let keys = state.screen.as_ref().is_some_and(ScreenSnapshot::is_free);
         effects.push(Effect::End { keys });
     } else if state.mail_due {
         state.mail_due = false;
@@ -343,11 +346,11 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 /// Releases the keyboard when a dialog opens over a typed text, since a person has to answer it.
 fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let blocked = state
-        .sight
+        .screen
         .as_ref()
-        .and_then(ScreenSnapshot::life)
-        .filter(|life| matches!(life, Activity::Blocked(_)));
-    let typed = |step| matches!(step, Step::Staged | Step::Submitted(_));
+        .and_then(ScreenSnapshot::activity)
+        .filter(|activity| matches!(activity, Activity::Blocked(_)));
+    let typed = |step| matches!(step, DeliveryStep::Staged | DeliveryStep::Submitted(_));
     if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
         deliver::stick(state, "a dialog opened", now, effects);
     }
@@ -355,26 +358,27 @@ fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effe
 
 /// Queues reports of a screen state that has lasted long enough. The lead is notified of
 /// transitions to idle only (MSG-12).
-fn tell(state: &mut State, now: Timestamp) {
-    let Some(sight) = &state.sight else { return };
-    if now.since(sight.since) < BELIEF_MS {
+fn report_activity(state: &mut State, now: Timestamp) {
+    let Some(screen) = &state.screen else { return };
+    if now.since(screen.since) < BELIEF_MS {
         return;
     }
     let stuck = state
         .undelivered
         .as_ref()
         .map(|why| Activity::Blocked(format!("blocked: undelivered: {why}")));
-    let life =
-        sight.life().map(|life| if life == Activity::Idle { stuck.unwrap_or(life) } else { life });
-    let Some(life) = life else { return };
-    let is_new = match (&state.told, &life) {
+    let activity = screen.activity().map(|activity| {
+        if activity == Activity::Idle { stuck.unwrap_or(activity) } else { activity }
+    });
+    let Some(activity) = activity else { return };
+    let is_new = match (&state.reported, &activity) {
         // The evidence beside a dialog may change while it is open.
         (Some(Activity::Blocked(before)), Activity::Blocked(now)) => head(before) != head(now),
         (before, now) => before.as_ref() != Some(now),
     };
     if is_new && (state.accepted || !state.up) {
-        speak(state, &life, now);
-        state.told = Some(life);
+        queue_report(state, &activity, now);
+        state.reported = Some(activity);
     }
     if !std::mem::replace(&mut state.up, true) {
         state.outbound.push_back(OutboundOp::Hello);
@@ -386,12 +390,12 @@ fn head(reason: &str) -> &str {
     reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
 }
 
-fn speak(state: &mut State, life: &Activity, now: Timestamp) {
-    let was = state.told.clone();
-    if matches!(was, Some(Activity::Blocked(_))) && !matches!(life, Activity::Blocked(_)) {
+fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
+    let was = state.reported.clone();
+    if matches!(was, Some(Activity::Blocked(_))) && !matches!(activity, Activity::Blocked(_)) {
         state.outbound.push_back(OutboundOp::Remark(None));
     }
-    match life {
+    match activity {
         Activity::Blocked(reason) => {
             state.outbound.push_back(OutboundOp::Remark(Some(reason.clone())))
         }
@@ -418,11 +422,12 @@ fn speak(state: &mut State, life: &Activity, now: Timestamp) {
 /// Answers shutdown requests. An idle program agrees; a busy one waits until shortly before the
 /// deadline, since its turn may end in time, and then declines.
 fn answer_requests(state: &mut State, now: Timestamp) {
-    let Some(sight) = state.sight.as_ref().filter(|_| !state.pending.is_empty()) else { return };
-    let still = now.since(sight.since) >= BELIEF_MS;
-    let idle =
-        sight.is_free() && still && state.turn.as_ref().is_none_or(|turn| turn.step == Step::Stuck);
-    let excuse = sight.excuse();
+    let Some(screen) = state.screen.as_ref().filter(|_| !state.pending.is_empty()) else { return };
+    let still = now.since(screen.since) >= BELIEF_MS;
+    let idle = screen.is_free()
+        && still
+        && state.turn.as_ref().is_none_or(|turn| turn.step == DeliveryStep::Stuck);
+    let excuse = screen.excuse();
     let (due, open): (Vec<Pending>, Vec<Pending>) =
         std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);
     state.pending = open;

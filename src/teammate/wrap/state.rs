@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::effect::OutboundOp;
-use super::super::state::{Me, Pending};
+use super::super::state::{Leaving, Me, Pending};
 use super::dialog::Dialogs;
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 use crate::profile::{Answer, Composer, Finding, Paste, Profile, ScreenState, ShutdownPolicy};
 
 /// Milliseconds without a keystroke after which a person counts as not typing (MSG-11).
-pub(super) const HAND_MS: u64 = 2000;
+pub(super) const TYPING_MS: u64 = 2000;
 /// Milliseconds a screen state must last to be reported; a shorter one counts as flicker.
 pub(super) const BELIEF_MS: u64 = 300;
 /// Milliseconds a typed text may take to appear in the composer.
@@ -27,7 +27,7 @@ pub(super) const LONG_PAUSE_MS: u64 = 60_000;
 
 /// The stage of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum DeliveryStep {
     /// The driver is typing the text.
     Typing,
     /// The text is typed but not submitted.
@@ -43,10 +43,10 @@ pub(super) enum Step {
 
 /// A delivery in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct PendingDelivery {
     /// Ids of the messages.
     pub(super) ids: Vec<String>,
-    pub(super) step: Step,
+    pub(super) step: DeliveryStep,
     /// Time when this step began.
     pub(super) at: Timestamp,
     /// Set once the text was seen in the composer.
@@ -92,7 +92,7 @@ impl ScreenSnapshot {
     }
 
     /// Returns the activity; none if the screen is not recognised.
-    pub(super) fn life(&self) -> Option<Activity> {
+    pub(super) fn activity(&self) -> Option<Activity> {
         let Finding { state, rule, evidence, .. } = &self.finding;
         match state {
             ScreenState::Ready | ScreenState::Idle => Some(Activity::Idle),
@@ -108,7 +108,7 @@ impl ScreenSnapshot {
 
     /// Returns the reason for declining a shutdown.
     pub(super) fn excuse(&self) -> String {
-        match self.life() {
+        match self.activity() {
             Some(Activity::Blocked(reason)) => reason,
             Some(Activity::Working) => format!("working: {}", self.finding.evidence),
             Some(Activity::Idle) => "its composer contains text".to_owned(),
@@ -117,18 +117,9 @@ impl ScreenSnapshot {
     }
 }
 
-/// The wrapper was told to exit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leaving {
-    /// Exit code of the wrapper.
-    pub(super) code: i32,
-    /// Time limit for the program to exit.
-    pub(super) by: Timestamp,
-}
-
 /// The role of the wrapped program in the team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seat {
+pub(crate) enum AgentRole {
     Teammate,
     /// An agent lead; the lead's own loop handles everything except mail for the agent.
     Lead,
@@ -136,7 +127,7 @@ pub(crate) enum Seat {
 
 /// A shutdown request that the agent is to answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Put {
+pub(crate) struct ForwardedRequest {
     pub(super) pending: Pending,
     /// Id of the message with the request.
     pub(super) msg_id: String,
@@ -148,7 +139,7 @@ pub(crate) struct State {
     pub(super) me: Me,
     /// Time of the last event.
     pub(super) now: Timestamp,
-    pub(super) seat: Seat,
+    pub(super) role: AgentRole,
     /// Set if the team is gone but the agent lead continues.
     pub(super) teamless: bool,
     /// Paste settings of the profile.
@@ -157,12 +148,12 @@ pub(crate) struct State {
     pub(super) answers: BTreeMap<String, Answer>,
     /// Shutdown policy of the profile.
     pub(super) shutdown: ShutdownPolicy,
-    pub(super) sight: Option<ScreenSnapshot>,
+    pub(super) screen: Option<ScreenSnapshot>,
     pub(super) dialogs: Dialogs,
     /// Time when a person last typed.
-    pub(super) hand_at: Option<Timestamp>,
+    pub(super) typed_at: Option<Timestamp>,
     /// The activity last reported to the record.
-    pub(super) told: Option<Activity>,
+    pub(super) reported: Option<Activity>,
     /// Set once [`OutboundOp::Hello`] has been queued.
     pub(super) up: bool,
     /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
@@ -171,7 +162,7 @@ pub(crate) struct State {
     /// Mail for the program, oldest first.
     pub(super) waiting: Vec<Envelope>,
     /// The delivery in progress.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<PendingDelivery>,
     /// Set while the driver types the interrupt key.
     pub(super) interrupting: bool,
     /// Urgent messages for which a turn has been interrupted.
@@ -198,7 +189,7 @@ pub(crate) struct State {
     /// Shutdown requests that the wrapper answers itself.
     pub(super) pending: Vec<Pending>,
     /// Shutdown requests that the agent answers.
-    pub(super) put: Vec<Put>,
+    pub(super) forwarded: Vec<ForwardedRequest>,
     /// Requests accepted in this run; each is accepted only once.
     pub(super) honoured: BTreeSet<RequestId>,
     /// Shutdown was agreed to; the program is ended once all messages are sent.
@@ -214,15 +205,15 @@ impl State {
         State {
             me,
             now: Timestamp::default(),
-            seat: Seat::Teammate,
+            role: AgentRole::Teammate,
             teamless: false,
             paste,
             answers: BTreeMap::new(),
             shutdown: ShutdownPolicy::Auto,
-            sight: None,
+            screen: None,
             dialogs: Dialogs::default(),
-            hand_at: None,
-            told: None,
+            typed_at: None,
+            reported: None,
             up: false,
             accepted: false,
             waiting: Vec::new(),
@@ -239,7 +230,7 @@ impl State {
             complaint: None,
             handled: BTreeSet::new(),
             pending: Vec::new(),
-            put: Vec::new(),
+            forwarded: Vec::new(),
             honoured: BTreeSet::new(),
             agreed: false,
             leaving: None,
@@ -253,8 +244,8 @@ impl State {
     }
 
     /// Sets the role. An agent lead needs no spawner to accept it.
-    pub(crate) fn on(self, seat: Seat) -> State {
-        State { accepted: self.accepted || seat == Seat::Lead, seat, ..self }
+    pub(crate) fn on(self, role: AgentRole) -> State {
+        State { accepted: self.accepted || role == AgentRole::Lead, role, ..self }
     }
 
     /// The exit code, once the wrapper is done.
@@ -264,6 +255,9 @@ impl State {
 
     /// Ids of the requests that await an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
-        self.pending.iter().chain(self.put.iter().map(|put| &put.pending)).map(|p| &p.request.id)
+        self.pending
+            .iter()
+            .chain(self.forwarded.iter().map(|put| &put.pending))
+            .map(|p| &p.request.id)
     }
 }

@@ -3,7 +3,7 @@
 use super::super::effect::OutboundOp;
 use super::super::state::Me;
 use super::effect::Effect;
-use super::event::{Event, Refusal};
+use super::event::{Event, StageRefusal};
 use super::react::react;
 use super::state::State;
 use crate::model::envelope::Envelope;
@@ -13,7 +13,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, Finding, Paste, ScreenState};
 use crate::teammate::effect::MemberEffect;
-use crate::teammate::event::{Failure, MemberEvent};
+use crate::teammate::event::{MemberEvent, OpFailure};
 
 /// A wrapper with its own clock.
 struct Stand {
@@ -75,7 +75,7 @@ impl Stand {
 fn seen(state: ScreenState, composer: Composer, shown: bool) -> Event {
     let finding =
         Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer, asked: None };
-    Event::Seen { finding, shown }
+    Event::Judged { finding, shown }
 }
 
 fn holds() -> Composer {
@@ -94,7 +94,7 @@ fn mail(texts: &[&str]) -> Event {
 }
 
 fn note(kind: EventKind, reason: Option<&str>) -> Effect {
-    Effect::Note { kind, ids: vec!["hi".to_owned()], reason: reason.map(str::to_owned) }
+    Effect::Journal { kind, ids: vec!["hi".to_owned()], reason: reason.map(str::to_owned) }
 }
 
 fn delivered() -> [Effect; 2] {
@@ -169,11 +169,11 @@ fn msg_03_a_turn_that_starts_late_counts_as_delivery() {
     stand.see(10, ScreenState::Idle, Composer::Empty);
     stand.at(10_000, Event::Tick);
     assert_eq!(stand.see(50_000, ScreenState::Working, Composer::Unknown)[..2], delivered());
-    let mut by_hand = Stand::submitted();
-    by_hand.see(10, ScreenState::Idle, Composer::Empty);
-    by_hand.at(10_000, Event::Tick);
-    by_hand.at(10, Event::Hand);
-    let effects = by_hand.see(50_000, ScreenState::Working, Composer::Unknown);
+    let mut by_person = Stand::submitted();
+    by_person.see(10, ScreenState::Idle, Composer::Empty);
+    by_person.at(10_000, Event::Tick);
+    by_person.at(10, Event::PersonTyped);
+    let effects = by_person.see(50_000, ScreenState::Working, Composer::Unknown);
     assert!(!effects.contains(&delivered()[1]), "that turn may be a person's: {effects:?}");
 }
 
@@ -188,14 +188,14 @@ fn msg_08_a_staged_text_is_submitted_after_the_program_has_worked() {
     stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
     assert_eq!(stand.at(10_000, Event::Tick), [Effect::Release]);
     assert_eq!(stand.at(60_000, Event::Tick), []);
-    let mut by_hand = Stand { state: stand.state.clone(), now: stand.now };
+    let mut by_person = Stand { state: stand.state.clone(), now: stand.now };
     assert_eq!(stand.see(0, ScreenState::Idle, holds()), []);
     let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
     assert_eq!(stand.at(100, Event::Tick), submit);
     assert_eq!(stand.at(10, seen(ScreenState::Working, Composer::Empty, false)), delivered());
     let why = "it was typed as the program started working, and then a person typed";
     let told = [note(EventKind::MessageUndelivered, Some(why)), Effect::Release];
-    assert_eq!(by_hand.at(0, Event::Hand), told);
+    assert_eq!(by_person.at(0, Event::PersonTyped), told);
 }
 
 /// MSG-03: a text visible on the screen may be in a composer that is misread as empty. It does not
@@ -214,13 +214,13 @@ fn msg_03_a_text_in_a_misread_composer_waits_for_a_person() {
 #[test]
 fn msg_11_nothing_is_typed_while_a_person_types_or_left_a_draft() {
     let mut stand = Stand::idle();
-    assert_eq!(stand.at(0, Event::Hand), []);
+    assert_eq!(stand.at(0, Event::PersonTyped), []);
     assert_eq!(stand.at(0, mail(&["hi"])), []);
     assert_eq!(stand.see(1000, ScreenState::Idle, holds()), []);
     assert_eq!(stand.at(60_000, Event::Tick), [], "a draft waits for its writer");
     assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
     assert_eq!(stand.at(100, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
-    assert_eq!(stand.at(0, Event::Staged(Err(Refusal::Hand))), [], "it was quicker");
+    assert_eq!(stand.at(0, Event::Staged(Err(StageRefusal::PersonTyping))), [], "it was quicker");
     assert_eq!(stand.at(1999, Event::Tick), []);
     assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
 }
@@ -293,7 +293,7 @@ fn msg_03_a_repeated_message_is_not_typed_again() {
 #[test]
 fn msg_11_delivery_does_not_wait_for_a_clock_that_was_set_back() {
     let mut stand = Stand::idle();
-    assert_eq!(stand.at(0, Event::Hand), []);
+    assert_eq!(stand.at(0, Event::PersonTyped), []);
     assert_eq!(stand.at(0, mail(&["hi"])), []);
     stand.now = Timestamp(500_000);
     assert_eq!(stand.at(0, Event::Tick), []);
@@ -302,8 +302,8 @@ fn msg_11_delivery_does_not_wait_for_a_clock_that_was_set_back() {
     let staged = Effect::Stage(vec![envelope("hi")]);
     assert_eq!(stand.at(1, Event::Tick), [staged.clone()]);
     // After a failure there is a longer pause.
-    let failure = Failure { text: "no space".to_owned(), lasting: false };
-    stand.at(0, Event::Staged(Err(Refusal::Failed(failure))));
+    let failure = OpFailure { text: "no space".to_owned(), lasting: false };
+    stand.at(0, Event::Staged(Err(StageRefusal::Failed(failure))));
     stand.now = Timestamp(100_000);
     assert!(!stand.at(0, Event::Tick).contains(&staged));
     assert!(!stand.at(59_999, Event::Tick).contains(&staged));

@@ -105,7 +105,7 @@ fn seen(state: ScreenState, rule: &str, asked: Option<Asked>) -> Event {
     let composer = Composer::Unknown;
     let finding =
         Finding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
-    Event::Seen { finding, shown: false }
+    Event::Judged { finding, shown: false }
 }
 
 fn answer(from: &str, id: &RequestId, allowed: bool) -> Event {
@@ -179,12 +179,12 @@ fn pm_04_a_dialog_that_disappears_is_withdrawn() {
 #[test]
 fn msg_11_keys_wait_while_a_person_types() {
     let (mut stand, id) = Stand::asking();
-    stand.at(0, Event::Hand);
+    stand.at(0, Event::PersonTyped);
     assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, []);
     assert_eq!(stand.at(1999, Event::Tick).1, []);
     assert_eq!(stand.state.next_tick(stand.now), Some(stand.now.plus_ms(1)));
     assert_eq!(stand.at(1, Event::Tick).1, [keys("y")]);
-    assert_eq!(stand.at(0, Event::Answered(Keyed::Hand)).1, [], "it was quicker");
+    assert_eq!(stand.at(0, Event::Answered(Keyed::PersonTyping)).1, [], "it was quicker");
     assert_eq!(stand.at(2000, Event::Tick).1, [keys("y")]);
 }
 

@@ -3,7 +3,7 @@
 use super::super::super::state::Me;
 use super::super::event::Event;
 use super::super::react::react;
-use super::super::state::Seat;
+use super::super::state::AgentRole;
 use super::*;
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::time::Timestamp;
@@ -27,7 +27,7 @@ fn at_rest() -> State {
         backend: "",
     };
     let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
-    let mut state = State::new(me, paste).on(Seat::Lead);
+    let mut state = State::new(me, paste).on(AgentRole::Lead);
     let (rule, evidence) = ("r".to_owned(), "e".to_owned());
     let finding = Finding {
         state: ScreenState::Idle,
@@ -37,7 +37,7 @@ fn at_rest() -> State {
         asked: None,
     };
     assert_eq!(react(&mut state, Event::Tick, START), [Effect::Member(MemberEffect::ReadMail)]);
-    assert_eq!(react(&mut state, Event::Seen { finding, shown: false }, START), []);
+    assert_eq!(react(&mut state, Event::Judged { finding, shown: false }, START), []);
     state
 }
 

@@ -51,7 +51,10 @@ fn asked(now: ScreenState) -> (State, Vec<Effect>) {
 fn seen(state: ScreenState) -> Event {
     let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
     let (rule, evidence) = ("r".to_owned(), "building".to_owned());
-    Event::Seen { finding: Finding { state, rule, evidence, composer, asked: None }, shown: false }
+    Event::Judged {
+        finding: Finding { state, rule, evidence, composer, asked: None },
+        shown: false,
+    }
 }
 
 fn id() -> RequestId {
@@ -117,9 +120,9 @@ fn sd_02_an_idle_agent_is_prompted_and_not_answered_for() {
     }
     assert!(!mail[0].text.contains('\n'), "one line: {}", mail[0].text);
     react(&mut state, Event::Staged(Ok(())), START.plus_ms(500));
-    let Event::Seen { finding, shown } = seen(ScreenState::Idle) else { panic!("a screen") };
+    let Event::Judged { finding, shown } = seen(ScreenState::Idle) else { panic!("a screen") };
     let finding = Finding { composer: Composer::Holds("You are asked".to_owned()), ..finding };
-    react(&mut state, Event::Seen { finding, shown }, START.plus_ms(510));
+    react(&mut state, Event::Judged { finding, shown }, START.plus_ms(510));
     react(&mut state, Event::Tick, START.plus_ms(700));
     let taken = react(&mut state, seen(ScreenState::Working), START.plus_ms(710));
     assert!(
@@ -134,7 +137,7 @@ fn sd_02_an_idle_agent_is_prompted_and_not_answered_for() {
 fn sd_02_an_unreachable_agent_is_answered_for_before_the_deadline() {
     let (mut state, effects) = asked(ScreenState::Working);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Stage(_))), "{effects:?}");
-    let due = state.put[0].pending.answer_by;
+    let due = state.forwarded[0].pending.answer_by;
     assert!(due < START.plus_ms(30_500) && due > START.plus_ms(20_000), "{due:?}");
     assert_eq!(rejections(&state), [""; 0]);
     let effects = react(&mut state, Event::Tick, due);
