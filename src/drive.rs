@@ -287,19 +287,19 @@ impl Follower {
 }
 
 /// A lead with 50 members, and the events that it is about to handle.
-pub struct Rehearsal(lead::Rehearsal);
+pub struct Rehearsal(lead::StepBench);
 
 impl Rehearsal {
     /// Prepares this number of events.
     #[must_use]
     pub fn of(events: usize) -> Rehearsal {
-        Rehearsal(lead::Rehearsal::of(events))
+        Rehearsal(lead::StepBench::new(events))
     }
 
     /// Handles all events and returns the number of effects.
     #[must_use]
     pub fn play(self) -> usize {
-        self.0.play()
+        self.0.run()
     }
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod backend;
 mod cli;
 pub mod drive;
+pub(crate) mod event_loop;
 pub(crate) mod hooks;
 pub(crate) mod lead;
 pub(crate) mod model;

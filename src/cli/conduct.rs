@@ -15,7 +15,7 @@ use super::fail::Failure;
 use super::out::Out;
 use super::setup::Setup;
 use super::{notice, worktree};
-use crate::lead::{End, Goal, Lead, STOP_DEADLINE_S, Stop, lead};
+use crate::lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::RequestId;
 use crate::model::report::Report;
@@ -59,7 +59,7 @@ pub(super) struct LeadSession<'a> {
 
 /// The result of leading a team.
 pub(super) struct Conclusion {
-    pub(super) end: End,
+    pub(super) end: LeadEnd,
     /// The final report; the last known one if another process deleted the team.
     pub(super) report: Option<Report>,
     /// The reason why the team's files could not be removed.
@@ -316,15 +316,21 @@ impl<'a> LeadSession<'a> {
         let finish = self.seated.map_or(finish, |_| Finish::Manual);
         let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
         let beside_program = self.seated == Some(true);
-        let order =
-            Lead { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal_from };
+        let order = LeadOptions {
+            ctx: self.ctx,
+            team: self.team,
+            lease,
+            goal,
+            beside_program,
+            journal_from,
+        };
         let mut see = |event: &Event| self.see(event);
         let end = self.beside(signals, false, lead(order, &mut wishes, &mut see)).await;
         self.close();
         let end = match end {
             Ok(end) => end,
             // The files vanish during a read if the team is deleted at this moment.
-            Err(_) if !self.team.exists() => End::TeamGone,
+            Err(_) if !self.team.exists() => LeadEnd::TeamGone,
             Err(e) => return Err(e.into()),
         };
         Ok(self.conclude(end, settings.is_none_or(|s| s.keep)))
@@ -365,10 +371,10 @@ impl<'a> LeadSession<'a> {
         ops::report::report(self.team, ops::now().since(self.begun))
     }
 
-    fn conclude(&self, end: End, keep: bool) -> Conclusion {
+    fn conclude(&self, end: LeadEnd, keep: bool) -> Conclusion {
         let interrupted = self.interrupted();
         let last = || self.last.borrow().clone();
-        if matches!(end, End::TeamGone | End::Left) {
+        if matches!(end, LeadEnd::TeamGone | LeadEnd::Left) {
             return Conclusion { end, report: last(), left: None, interrupted };
         }
         let report = self.report().ok().or_else(last);
@@ -400,11 +406,17 @@ pub(super) async fn carry(
     team: &Team,
     lease: Lease,
     ids: BTreeSet<RequestId>,
-) -> Result<End, OpsError> {
+) -> Result<LeadEnd, OpsError> {
     let (_stops, mut wishes) = unbounded_channel();
     let (_, journal_from) = ops::events::from(team, 0)?;
-    let order =
-        Lead { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal_from };
+    let order = LeadOptions {
+        ctx,
+        team,
+        lease,
+        goal: Goal::Carry(ids),
+        beside_program: false,
+        journal_from,
+    };
     lead(order, &mut wishes, &mut |_| {}).await
 }
 

@@ -49,7 +49,7 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
         return vec![manifest, second, third];
     };
     let name = &team.name;
-    let first = match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::ps::Life::Dead) {
+    let first = match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::lease::Life::Dead) {
         true => step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died"),
         false => step(format!("phalanx status -t {name}"), "show its members and tasks"),
     };
@@ -65,7 +65,7 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
 mod tests {
     use super::*;
     use crate::model::id::TeamName;
-    use crate::ops::ps::{LeadSeen, Life};
+    use crate::ops::lease::{LeadSeen, Life};
 
     fn team(members: usize, lead: Option<Life>) -> TeamGlance {
         let lead =

@@ -13,7 +13,7 @@ use super::notice::Notice;
 use super::out::Out;
 use super::setup::Setup;
 use super::{Done, args_lead, interrupt, seat};
-use crate::lead::End;
+use crate::lead::LeadEnd;
 use crate::model::report::Report;
 use crate::model::task::TaskState;
 use crate::model::text;
@@ -86,7 +86,7 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
 /// Reports the end of the lead and returns the exit code.
 pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done {
     match conclusion.end {
-        End::TeamGone => {
+        LeadEnd::TeamGone => {
             setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
             if setup.out.json {
                 setup
@@ -95,7 +95,7 @@ pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done 
             }
             Ok(Exit::DONE)
         }
-        End::Left => {
+        LeadEnd::Left => {
             let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
             let again = format!("lead it again with `phalanx adopt -t {}`", team.name());
             setup.out.confirm(&document, || {
@@ -103,7 +103,9 @@ pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done 
             })?;
             Ok(Exit::DONE)
         }
-        End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, conclusion, None),
+        LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried => {
+            tell(&setup.out, team, conclusion, None)
+        }
     }
 }
 

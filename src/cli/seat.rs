@@ -9,8 +9,8 @@ use super::conduct::{Conclusion, LeadSession};
 use super::fail::{Class, Exit, Failure};
 use super::setup::Setup;
 use super::{Done, interrupt, lead};
+use crate::ops::agent_lead::AgentLead;
 use crate::ops::authority::Action;
-use crate::ops::seat::Seat;
 use crate::ops::{self, Lease, Team};
 use crate::sys::signal::Signals;
 use crate::sys::tty;
@@ -18,14 +18,15 @@ use crate::teammate;
 
 pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
     let team = setup.team(Action::Lead)?;
-    let (lease, seat) = ops::seat::take(&setup.ctx, &team, args.profile.as_deref(), &args.command)?;
+    let (lease, agent) =
+        ops::agent_lead::take(&setup.ctx, &team, args.profile.as_deref(), &args.command)?;
     // The program takes over the terminal from this thread, so no other thread may exist yet.
-    let program = teammate::seat(&setup.ctx, &team, &seat)?;
+    let program = teammate::start_agent_lead(&setup.ctx, &team, &agent)?;
     let (over, end) = oneshot::channel();
     let (code, concluded) = thread::scope(|scope| {
-        let (end_program, policy, team, seat) = (program.ender(), args.how.on_exit, &team, &seat);
+        let (end_program, policy, team, agent) = (program.ender(), args.how.on_exit, &team, &agent);
         let loop_of_lead = move || {
-            let concluded = lead_behind(setup, team, seat, policy, lease, end);
+            let concluded = lead_behind(setup, team, agent, policy, lease, end);
             // Without a loop there is no lead, so the agent lead must not continue unaware of it.
             if concluded.is_err() {
                 end_program();
@@ -34,7 +35,7 @@ pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
         };
         let leading =
             thread::Builder::new().name("lead".to_owned()).spawn_scoped(scope, loop_of_lead)?;
-        let code = program.stay();
+        let code = program.serve();
         tty::let_signals_through();
         // The loop has ended already if the team is gone.
         let _ = over.send(());
@@ -52,19 +53,19 @@ pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
 fn lead_behind(
     setup: &Setup,
     team: &Team,
-    seat: &Seat,
+    agent: &AgentLead,
     policy: OnExit,
     lease: Lease,
     end: oneshot::Receiver<()>,
 ) -> Result<Conclusion, Failure> {
-    ops::seat::brief_program(team, seat)?;
+    ops::agent_lead::brief_program(team, agent)?;
     let runtime = interrupt::runtime()?;
     let conclusion = runtime.block_on(async {
         // While the agent lead has the terminal, its process gets the signals; afterwards this one
         // does.
         let mut signals = Signals::new()?;
         let (session, wishes) = LeadSession::new(setup, team, policy)?;
-        let session = session.behind(seat.is_told());
+        let session = session.behind(agent.takes_mail());
         session.catch_up()?;
         let follow = async {
             // A dropped sender also means that the agent lead has exited.

@@ -10,7 +10,7 @@ use super::conduct::{self, LeadSession};
 use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
 use super::{Done, args, interrupt, lead, shutdown, spawn};
-use crate::lead::End;
+use crate::lead::LeadEnd;
 use crate::model::manifest::Manifest;
 use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
@@ -142,7 +142,7 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
         return detach(setup, &team, &spawned);
     }
     let conclusion = session.lead(&mut signals, wishes, lease).await?;
-    if conclusion.end == End::TeamGone {
+    if conclusion.end == LeadEnd::TeamGone {
         setup.out.say(&format!("team {} was deleted while it was led here", team.name()));
     }
     let rerun = format!("phalanx up {}", text::line(&args.manifest.to_string_lossy()));

@@ -6,7 +6,7 @@ use super::setup::{Setup, identity_var};
 use super::{Done, interrupt};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::authority::Action;
-use crate::teammate::{self, Identity};
+use crate::teammate::{self, MemberRun};
 
 pub(super) fn worker(setup: &Setup) -> Done {
     let (me, team) = (identity(setup)?, setup.team(Action::Serve)?);
@@ -22,10 +22,10 @@ pub(super) fn wrap(setup: &Setup) -> Done {
 }
 
 /// Returns the identity of this process from its environment.
-pub(super) fn identity(setup: &Setup) -> Result<Identity, Failure> {
+pub(super) fn identity(setup: &Setup) -> Result<MemberRun, Failure> {
     let name = MemberName::existing(&identity_var(&setup.ctx, "PHALANX_AGENT_NAME")?)?;
     let incarnation = Incarnation::parse(&identity_var(&setup.ctx, "PHALANX_INCARNATION")?)?;
-    Ok(Identity { name, incarnation })
+    Ok(MemberRun { name, incarnation })
 }
 
 fn exit(code: i32) -> Exit {

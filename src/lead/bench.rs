@@ -20,15 +20,15 @@ const NOW: Timestamp = Timestamp(0);
 const REST: &str = r#"{"type":"idle_notification","from":"m1","idleReason":"available"}"#;
 
 /// A lead of 50 standing members with 200 tasks, and the events that it is about to handle.
-pub(crate) struct Rehearsal {
+pub(crate) struct StepBench {
     state: State,
     events: Vec<Event>,
 }
 
-impl Rehearsal {
+impl StepBench {
     /// Prepares `count` events in the mix that the driver produces when members report idle: each
     /// message comes with a read of all records and requests, and with ticks.
-    pub(crate) fn of(count: usize) -> Rehearsal {
+    pub(crate) fn new(count: usize) -> StepBench {
         let mut state =
             State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
         let records: Vec<MemberRecord> = (0..MEMBERS).filter_map(record).collect();
@@ -44,11 +44,11 @@ impl Rehearsal {
             3 => Event::Filed(Vec::new()),
             _ => Event::Tick,
         };
-        Rehearsal { state, events: (0..count).map(event).collect() }
+        StepBench { state, events: (0..count).map(event).collect() }
     }
 
     /// Handles all events and returns the number of effects.
-    pub(crate) fn play(mut self) -> usize {
+    pub(crate) fn run(mut self) -> usize {
         self.events.into_iter().map(|event| react(&mut self.state, event, NOW).len()).sum()
     }
 }
@@ -87,6 +87,6 @@ mod tests {
     #[test]
     fn rehearsal_has_all_members_and_acknowledges_each_message() {
         assert_eq!((0..MEMBERS).filter_map(record).count(), MEMBERS);
-        assert_eq!(Rehearsal::of(100).play(), 20, "each message is acknowledged");
+        assert_eq!(StepBench::new(100).run(), 20, "each message is acknowledged");
     }
 }

@@ -3,22 +3,21 @@
 
 mod carry;
 
-pub(crate) use carry::STOP_DEADLINE_S;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
-use super::aside::{attempt, warn};
-use super::event::{Answer, Event, Spoken};
-use super::hooks::Hooks;
+use super::background::{attempt, warn};
+use super::event::{AnswerSent, Event, SignOfLife, Stop};
+use super::hooks::HookRunner;
 use super::labels;
 use super::react::react;
-use super::sources::{self, Signal};
-use super::state::{End, Goal, State};
-use super::terminator::{self, Due};
+use super::sources::LeadInput;
+use super::state::{Goal, LeadEnd, State};
+use super::terminator::{self, DueTermination};
+use crate::event_loop::{Batch, InputQueue, SWEEP};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::MemberState;
@@ -31,9 +30,6 @@ use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 
-/// Interval of the full re-read of the team's files, even under load: a file notification can be
-/// lost.
-const SWEEP: Duration = Duration::from_secs(60);
 /// Delay before handled messages are marked as read in the lead's mailbox, counted from its last
 /// change.
 const STILL: Duration = Duration::from_secs(1);
@@ -45,17 +41,8 @@ const TEAM_FILE_CHECK: Duration = Duration::from_millis(500);
 /// Delay after a failed read before the next one.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A person's request to stop the lead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Gracefully,
-    ByForce,
-    /// Stops only the lead; members keep running.
-    Leaving,
-}
-
 /// The parameters of a lead that is about to run.
-pub(crate) struct Lead<'a> {
+pub(crate) struct LeadOptions<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) team: &'a Team,
     /// Held until the lead has ended.
@@ -67,19 +54,19 @@ pub(crate) struct Lead<'a> {
     pub(crate) journal_from: u64,
 }
 
-struct Driver<'a> {
+struct LeadDriver<'a> {
     ctx: &'a Context,
     team: &'a Team,
     state: State,
-    signals: UnboundedSender<Signal>,
+    queue: InputQueue<LeadInput>,
     labels: UnboundedSender<Vec<MemberRecord>>,
-    terminator: UnboundedSender<Due>,
+    terminator: UnboundedSender<DueTermination>,
     journal_at: u64,
     /// Questions that the agent lead has been notified of.
     asked: BTreeSet<RequestId>,
     /// The earliest deadline of the open questions.
     due: Option<Timestamp>,
-    /// Time of the next full re-read.
+    /// Time of the next full re-read, which also happens under load.
     sweep: Deadline,
     /// Time of the next comparison of the team file's identity.
     team_file_check: Deadline,
@@ -95,7 +82,7 @@ struct Driver<'a> {
     /// The settings as last read; `None` if another program created the team.
     settings: Option<Settings>,
     /// `None` if the user has no hooks.
-    hooks: Option<Hooks>,
+    hooks: Option<HookRunner>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
@@ -105,22 +92,21 @@ struct Driver<'a> {
 /// Returns an error if the team cannot be watched, its settings cannot be read at the start, or the
 /// journal cannot be written. A failure of one member is a warning in the journal instead.
 pub(crate) async fn lead(
-    lead: Lead<'_>,
+    lead: LeadOptions<'_>,
     stops: &mut UnboundedReceiver<Stop>,
     report: &mut dyn FnMut(&Noted),
-) -> Result<End, OpsError> {
-    let (signals, mut incoming) = unbounded_channel();
-    let changed = signals.clone();
+) -> Result<LeadEnd, OpsError> {
+    let queue = InputQueue::new();
+    let inputs = queue.inputs();
     // The watch starts before the first read, so that no change is missed in between.
-    let watch =
-        ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
+    let watch = ops::events::watch(lead.team, move |topic| inputs.send_change(topic))?;
     if watch.is_polling() {
         warn(lead.team, ops::events::POLLING)?;
     }
-    let mut driver = Driver::begin(&lead, signals, report).await?;
+    let mut driver = LeadDriver::begin(&lead, queue, report).await?;
     while driver.state.end().is_none() {
-        let done = driver.next(&mut incoming, stops).await;
-        driver.outlive(done).await?;
+        let done = driver.run_turn(stops).await;
+        driver.recover(done).await?;
     }
     let end = driver.finish(stops).await?;
     drop(lead.lease);
@@ -128,7 +114,7 @@ pub(crate) async fn lead(
 }
 
 /// Builds the initial state from the settings and the results reported by earlier leads.
-fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, OpsError> {
+fn initial_state(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, OpsError> {
     let state = match settings {
         Some(settings) => {
             let state = State::new(goal, settings.templates).with_followup(settings.followup);
@@ -140,19 +126,19 @@ fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, O
         None => State::new(goal, Vec::new()),
     };
     Ok(match state.wants_reports() {
-        true => state.with_reported(ops::results::reported(team)?),
+        true => state.with_reported(ops::effects::results::reported(team)?),
         false => state,
     })
 }
 
-impl<'a> Driver<'a> {
+impl<'a> LeadDriver<'a> {
     /// A lead first recovers what earlier processes left unfinished; that can mean waiting for
     /// members that are starting.
     async fn begin(
-        lead: &Lead<'a>,
-        signals: UnboundedSender<Signal>,
+        lead: &LeadOptions<'a>,
+        queue: InputQueue<LeadInput>,
         report: &'a mut dyn FnMut(&Noted),
-    ) -> Result<Driver<'a>, OpsError> {
+    ) -> Result<LeadDriver<'a>, OpsError> {
         let leads = matches!(lead.goal, Goal::Lead(_));
         if leads {
             ops::lease::announce(lead.team)?;
@@ -160,14 +146,14 @@ impl<'a> Driver<'a> {
             attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
         }
         let settings = lead.team.settings()?;
-        let mut driver = Driver {
+        let mut driver = LeadDriver {
             ctx: lead.ctx,
             team: lead.team,
-            state: known(lead.team, lead.goal.clone(), settings.clone())?
+            state: initial_state(lead.team, lead.goal.clone(), settings.clone())?
                 .beside_program(lead.beside_program),
             labels: labels::labeller(lead.ctx, lead.team),
-            terminator: terminator::start(lead.ctx, lead.team, signals.clone()),
-            signals,
+            terminator: terminator::start(lead.ctx, lead.team, queue.inputs()),
+            queue,
             journal_at: lead.journal_from,
             asked: BTreeSet::new(),
             due: None,
@@ -181,39 +167,39 @@ impl<'a> Driver<'a> {
             hooks: None,
             report,
         };
-        driver.find_hooks()?;
-        if let Err(e) = driver.look(&Topic::Everything) {
+        driver.start_hooks()?;
+        if let Err(e) = driver.read(&Topic::Everything) {
             // A short-lived command reports the error to its caller. A lead retries: its team may
             // already be running.
             if !leads {
                 return Err(e);
             }
-            drop(driver.signals.send(Signal::Changed(Topic::Everything)));
-            driver.outlive(Err(e)).await?;
+            driver.queue.inputs().send_change(Topic::Everything);
+            driver.recover(Err(e)).await?;
         }
         Ok(driver)
     }
 
     /// Runs after the goal is reached: reports the remaining events, waits for hooks, and verifies
     /// the shutdown.
-    async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<End, OpsError> {
+    async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<LeadEnd, OpsError> {
         if self.state.leads() {
             let team = self.team.clone();
             // Runs that end by themselves are journaled by their launchers. A failure is harmless
             // here: deleting the team waits for the launchers again.
             let _ = tokio::task::spawn_blocking(move || ops::status::see_off(&team)).await;
         }
-        self.look(&Topic::Journal)?;
-        let end = self.state.end().unwrap_or(End::TeamGone);
-        if end == End::TeamGone {
+        self.read(&Topic::Journal)?;
+        let end = self.state.end().unwrap_or(LeadEnd::TeamGone);
+        if end == LeadEnd::TeamGone {
             return Ok(end);
         }
         if let Some(hooks) = self.hooks.take() {
             hooks.finish(stops).await;
-            self.look(&Topic::Journal)?;
+            self.read(&Topic::Journal)?;
         }
         // Messages that cannot be marked now are marked together with the next ones.
-        let _ = self.mark();
+        let _ = self.mark_read();
         if self.state.leads() {
             let failed = "the shutdown cannot be verified";
             attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
@@ -223,15 +209,12 @@ impl<'a> Driver<'a> {
         Ok(end)
     }
 
-    async fn next(
-        &mut self,
-        incoming: &mut UnboundedReceiver<Signal>,
-        stops: &mut UnboundedReceiver<Stop>,
-    ) -> Result<(), OpsError> {
+    /// Does one thing that is overdue, or waits for an input or a deadline and handles it.
+    async fn run_turn(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<(), OpsError> {
         let mark =
             self.mark.map_or(SWEEP, |(still, latest)| still.remaining().min(latest.remaining()));
         if mark.is_zero() {
-            return self.mark();
+            return self.mark_read();
         }
         if self.sweep.expired() {
             return self.sweep();
@@ -251,30 +234,30 @@ impl<'a> Driver<'a> {
                 Stop::ByForce => Event::Stop { force: true },
                 Stop::Leaving => Event::Leave,
             })?,
-            Some(first) = incoming.recv() => self.take_all(first, incoming)?,
+            batch = self.queue.receive() => self.handle(batch)?,
             () = tokio::time::sleep(tick.unwrap_or(rest).min(rest)) => {
                 if tick.is_some_and(|left| left <= rest) {
-                    let attended = self.attend();
+                    let processed = self.process_questions();
                     self.step(Event::Tick)?;
-                    attended?;
+                    processed?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Handles all queued signals one by one.
-    fn take_all(
-        &mut self,
-        first: Signal,
-        incoming: &mut UnboundedReceiver<Signal>,
-    ) -> Result<(), OpsError> {
-        let (topics, others) = sources::drain(first, incoming);
+    /// Handles all inputs one by one. A failed one is queued again and does not delay the others.
+    fn handle(&mut self, (topics, others): Batch<LeadInput>) -> Result<(), OpsError> {
         let mut done = Ok(());
-        for signal in topics.into_iter().map(Signal::Changed).chain(others) {
-            if let Err(e) = self.take(signal.clone()) {
-                // A failed signal is queued again and does not delay the other signals.
-                drop(self.signals.send(signal));
+        for topic in topics {
+            if let Err(e) = self.read(&topic) {
+                self.queue.inputs().send_change(topic);
+                done = Err(e);
+            }
+        }
+        for input in others {
+            if let Err(e) = self.handle_source(input.clone()) {
+                self.queue.inputs().send(input);
                 done = Err(e);
             }
         }
@@ -283,7 +266,7 @@ impl<'a> Driver<'a> {
 
     /// Handles a failed read or write without ending the lead: journals it once and pauses before
     /// the retry.
-    async fn outlive(&mut self, done: Result<(), OpsError>) -> Result<(), OpsError> {
+    async fn recover(&mut self, done: Result<(), OpsError>) -> Result<(), OpsError> {
         let Err(e) = done else {
             self.problem = None;
             return Ok(());
@@ -302,9 +285,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Reads the hooks of the team. Only a lead runs hooks.
-    fn find_hooks(&mut self) -> Result<(), OpsError> {
+    fn start_hooks(&mut self) -> Result<(), OpsError> {
         if self.state.leads()
-            && let Some((hooks, news)) = Hooks::start(self.ctx, self.team)?
+            && let Some((hooks, news)) = HookRunner::start(self.ctx, self.team)?
         {
             let rests = |record: &MemberRecord| record.state == MemberState::Idle;
             let resting = ops::status::records(self.team)?.into_iter().filter(rests);
@@ -315,7 +298,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    fn mark(&mut self) -> Result<(), OpsError> {
+    fn mark_read(&mut self) -> Result<(), OpsError> {
         if self.mark.is_some() {
             ops::inbox::mark(self.team)?;
             self.mark = None;
@@ -329,51 +312,51 @@ impl<'a> Driver<'a> {
             // A failed cleanup is retried at the next sweep.
             let _ = ops::recover::sweep(self.team);
         }
-        self.look(&Topic::Everything)
+        self.read(&Topic::Everything)
     }
 
-    /// Reads the files of a topic again and steps over them.
-    fn look(&mut self, topic: &Topic) -> Result<(), OpsError> {
+    /// Reads the files of a topic and steps over them.
+    fn read(&mut self, topic: &Topic) -> Result<(), OpsError> {
         if !self.team.exists() {
             return self.step(Event::TeamGone);
         }
         match topic {
-            Topic::Roster => self.look_at_roster(),
+            Topic::Roster => self.read_roster(),
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
             Topic::Mail(_) => {
-                self.look(&Topic::Members)?;
+                self.read(&Topic::Members)?;
                 let latest = self.mark.map_or(Deadline::after(NEVER_STILL), |(_, latest)| latest);
                 self.mark = Some((Deadline::after(STILL), latest));
                 // The mailbox is read before questions are filed, because filing takes them out of
                 // it.
-                self.look_at_mail()?;
-                self.attend()
+                self.read_mail()?;
+                self.process_questions()
             }
             Topic::Members | Topic::Member(_) => {
                 // Questions of members that have exited are closed first.
-                let attended = self.due.map_or(Ok(()), |_| self.attend());
+                let processed = self.due.map_or(Ok(()), |_| self.process_questions());
                 let records = ops::status::records(self.team)?;
                 self.step(Event::Members(records))?;
-                attended
+                processed
             }
             Topic::Requests => {
-                let attended = self.attend();
+                let processed = self.process_questions();
                 let requests = ops::shutdown::requests(self.team)?;
                 self.step(Event::Requests(requests))?;
-                attended
+                processed
             }
-            Topic::Tasks => self.look_at_tasks(),
-            Topic::Journal => self.look_at_journal(),
-            Topic::Settings => self.look_at_settings(),
+            Topic::Tasks => self.read_board(),
+            Topic::Journal => self.read_journal(),
+            Topic::Settings => self.read_settings(),
             Topic::Everything => {
                 let mail = Topic::Mail(MemberName::lead().file_stem());
                 let parts = [Topic::Settings, mail, Topic::Roster, Topic::Tasks, Topic::Journal];
-                parts.iter().try_for_each(|part| self.look(part))
+                parts.iter().try_for_each(|part| self.read(part))
             }
         }
     }
 
-    fn look_at_settings(&mut self) -> Result<(), OpsError> {
+    fn read_settings(&mut self) -> Result<(), OpsError> {
         let (Some(before), Some(now)) = (self.settings.clone(), self.team.settings()?) else {
             return Ok(());
         };
@@ -383,13 +366,13 @@ impl<'a> Driver<'a> {
         self.settings = Some(now.clone());
         if before.hooks != now.hooks {
             // Earlier events belong to the old hooks, which finish what they have started.
-            self.look_at_journal()?;
-            self.hooks = Hooks::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
+            self.read_journal()?;
+            self.hooks = HookRunner::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
         }
         self.step(Event::Settings { before: Box::new(before), now: Box::new(now) })
     }
 
-    fn look_at_roster(&mut self) -> Result<(), OpsError> {
+    fn read_roster(&mut self) -> Result<(), OpsError> {
         if !self.state.leads() {
             return Ok(());
         }
@@ -399,7 +382,7 @@ impl<'a> Driver<'a> {
             // A program that reads a torn team file does not find its team. The restorer waits for
             // writers that may still be active, so it runs on a thread of its own.
             if self.restorer.as_ref().is_none_or(JoinHandle::is_finished) {
-                let restorer = self.beside(None, |_, team| Ok(team.restore_team_file()?));
+                let restorer = self.run_blocking(None, |_, team| Ok(team.restore_team_file()?));
                 self.restorer = Some(restorer);
             }
             return Ok(());
@@ -415,37 +398,37 @@ impl<'a> Driver<'a> {
     fn check_team_file(&mut self) -> Result<(), OpsError> {
         match self.team.team_file_identity()? {
             found if found.is_some() && found == self.team_file => Ok(()),
-            _ => self.look(&Topic::Roster),
+            _ => self.read(&Topic::Roster),
         }
     }
 
     /// Files and expires the members' questions. Callers do their own work before they return its
     /// failure.
-    fn attend(&mut self) -> Result<(), OpsError> {
+    fn process_questions(&mut self) -> Result<(), OpsError> {
         if !self.state.leads() {
             return Ok(());
         }
         let waiting = ops::decide::attend(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
         if self.state.beside_program {
-            self.tell_program(&waiting)?;
+            self.notify_agent_lead(&waiting)?;
         }
         self.step(Event::Filed(waiting))
     }
 
     /// Notifies the agent lead of each question once, also across a change of the lead.
-    fn tell_program(&mut self, waiting: &[Question]) -> Result<(), OpsError> {
+    fn notify_agent_lead(&mut self, waiting: &[Question]) -> Result<(), OpsError> {
         self.asked.retain(|id| waiting.iter().any(|question| question.id == *id));
         for question in waiting {
             if !self.asked.contains(&question.id) {
-                ops::seat::tell(self.team, question)?;
+                ops::agent_lead::send_question(self.team, question)?;
                 self.asked.insert(question.id.clone());
             }
         }
         Ok(())
     }
 
-    fn look_at_mail(&mut self) -> Result<(), OpsError> {
+    fn read_mail(&mut self) -> Result<(), OpsError> {
         // The reply to a request that was just filed may already be here, so requests are read
         // first.
         let requests = ops::shutdown::requests(self.team)?;
@@ -454,7 +437,7 @@ impl<'a> Driver<'a> {
         self.step(Event::Mail(mail))
     }
 
-    fn look_at_tasks(&mut self) -> Result<(), OpsError> {
+    fn read_board(&mut self) -> Result<(), OpsError> {
         let board = ops::task::board(self.team)?;
         // The files of a team that is being deleted disappear; another program did not
         // delete them.
@@ -464,49 +447,47 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn look_at_journal(&mut self) -> Result<(), OpsError> {
+    fn read_journal(&mut self) -> Result<(), OpsError> {
         let (events, at) = ops::events::from(self.team, self.journal_at)?;
         self.journal_at = at;
         events.iter().for_each(|event| (self.report)(event));
         if let Some(hooks) = &mut self.hooks {
-            let news = hooks.news(self.team)?;
+            let news = hooks.new_events(self.team)?;
             self.step(Event::Journal(news))?;
         }
-        let spoken: Vec<Spoken> = events.iter().filter_map(Spoken::told_by).collect();
+        let spoken: Vec<SignOfLife> = events.iter().filter_map(SignOfLife::from_journal).collect();
         if !spoken.is_empty() {
-            self.step(Event::Spoken(spoken))?;
+            self.step(Event::SignsOfLife(spoken))?;
         }
-        let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
+        let answers: Vec<AnswerSent> = events.iter().filter_map(AnswerSent::from_journal).collect();
         if answers.is_empty() {
             return Ok(());
         }
         // The answered question may have been sent a moment ago, so the mailbox is read first.
-        self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
+        self.read(&Topic::Mail(MemberName::lead().file_stem()))?;
         self.step(Event::Answers(answers))
     }
 
-    fn take(&mut self, signal: Signal) -> Result<(), OpsError> {
-        match signal {
-            Signal::Changed(topic) => self.look(&topic),
-            Signal::Terminated(ended) => self.step(Event::Terminated(ended)),
-            Signal::Started { kind, names, failures } => {
-                self.step(Event::Started { kind, names, failures })
+    fn handle_source(&mut self, input: LeadInput) -> Result<(), OpsError> {
+        let event = match input {
+            LeadInput::Terminated(ended) => Event::Terminated(ended),
+            LeadInput::Started { kind, names, failures } => {
+                Event::Started { kind, names, failures }
             }
-            Signal::Activity { name, incarnation, fingerprint } => {
-                self.step(Event::Activity { name, incarnation, fingerprint })
+            LeadInput::Activity { name, incarnation, fingerprint } => {
+                Event::Activity { name, incarnation, fingerprint }
             }
-            Signal::Exited { name, incarnation } => {
-                if !self.team.exists() {
-                    return self.step(Event::TeamGone);
-                }
+            LeadInput::Exited { .. } if !self.team.exists() => Event::TeamGone,
+            LeadInput::Exited { name, incarnation } => {
                 // The last messages of the run precede its exit, so they are read first.
-                self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
+                self.read(&Topic::Mail(MemberName::lead().file_stem()))?;
                 match ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation)) {
-                    Some(record) => self.step(Event::Exited(Box::new(record))),
-                    None => Ok(()),
+                    Some(record) => Event::Exited(Box::new(record)),
+                    None => return Ok(()),
                 }
             }
-        }
+        };
+        self.step(event)
     }
 
     fn step(&mut self, event: Event) -> Result<(), OpsError> {
@@ -515,7 +496,7 @@ impl<'a> Driver<'a> {
                 && self.team.exists()
             {
                 // A failed effect must not end the team; the next read shows what is still undone.
-                warn(self.team, format!("{effect:?}: {e}"))?;
+                warn(self.team, format!("could not {}: {e}", effect.describe()))?;
             }
         }
         Ok(())

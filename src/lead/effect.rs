@@ -8,9 +8,12 @@ use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome};
-use crate::ops::health::Silence;
+use crate::ops::effects::health::Silence;
 use crate::ops::hooks::Occasion;
 use crate::ops::retire::Retirement;
+
+/// Shutdown deadline for members that the lead stops by itself, in seconds.
+pub(crate) const STOP_DEADLINE_S: u64 = 30;
 
 /// An action for the driver.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,28 +51,90 @@ pub(crate) enum Effect {
     ReleaseAbsent(MemberName),
     /// Journals the circuit breaker of a restarted member: its consecutive failures and the delay
     /// until the next start (`None`: not started again). Zero failures mean that it was reset.
-    NoteRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
+    JournalRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
     /// Starts the member again with its last settings, after its last run has left the team.
     Resume(MemberName),
     /// Adds a member back to the team file after another program has removed it.
     PutBack { name: MemberName, incarnation: Incarnation },
     /// Checks on the screen whether the member is idle without having reported it.
-    Look { name: MemberName, incarnation: Incarnation },
+    CheckIdle { name: MemberName, incarnation: Incarnation },
     /// Announces a pending request to the person or program that decides it.
     Announce { id: RequestId, step: Step },
     /// Reminds the owner of a silent task, or carries out the escalation that the team has
     /// configured.
     Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: Step },
     /// Resets the persisted reminder counter of the member.
-    Heard { name: MemberName, incarnation: Incarnation },
+    ResetReminders { name: MemberName, incarnation: Incarnation },
     /// Reports the results of these tasks to the lead's mailbox.
     Report(Vec<TaskId>),
     /// Journals a change that another program made to a task.
-    Tell(ExternalChange),
+    JournalChange(ExternalChange),
     /// Notifies the owners of these tasks that another program has released them.
-    TellFreed(Vec<TaskId>),
+    NotifyReleased(Vec<TaskId>),
     /// Runs the user's hooks for this occasion.
     Hook(Occasion),
     /// Journals a warning.
     Warn { member: Option<MemberName>, text: String },
+}
+
+impl Effect {
+    /// Returns what the effect does, to complete "could not".
+    pub(super) fn describe(&self) -> String {
+        let listed = |names: &mut dyn Iterator<Item = &MemberName>| {
+            names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Effect::WatchExit { name, .. } => format!("watch the process of `{name}`"),
+            Effect::Label { .. } => "update the labels".to_owned(),
+            Effect::Acknowledge { .. } => "record that messages were handled".to_owned(),
+            Effect::AskShutdown { names, .. } => {
+                format!("ask {} to shut down", listed(&mut names.iter()))
+            }
+            Effect::Terminate { name, .. } => format!("terminate `{name}`"),
+            Effect::Start { .. } => "start members".to_owned(),
+            Effect::Retire(retired) => {
+                format!("retire {}", listed(&mut retired.iter().map(|run| &run.name)))
+            }
+            Effect::Agree { request, .. } => format!("record the consent to `{request}`"),
+            Effect::Resolve { request, .. } => format!("close the request `{request}`"),
+            Effect::MoveOn { name, .. } => format!("record the state of `{name}`"),
+            Effect::Health { name, .. } => format!("record the health of `{name}`"),
+            Effect::CheckActivity { name, .. } => format!("check the activity of `{name}`"),
+            Effect::Release(name) | Effect::ReleaseAbsent(name) => {
+                format!("release the tasks of `{name}`")
+            }
+            Effect::JournalRestart { member, .. } => format!("journal the restarts of `{member}`"),
+            Effect::Resume(name) => format!("start `{name}` again"),
+            Effect::PutBack { name, .. } => format!("put `{name}` back into the team file"),
+            Effect::CheckIdle { name, .. } => format!("check whether `{name}` is idle"),
+            Effect::Announce { id, .. } => format!("announce the request `{id}`"),
+            Effect::Remind { name, task, .. } => format!("remind `{name}` of task #{task}"),
+            Effect::ResetReminders { name, .. } => format!("reset the reminders of `{name}`"),
+            Effect::Report(_) => "report results to the lead".to_owned(),
+            Effect::JournalChange(_) => "journal a change of a task by another program".to_owned(),
+            Effect::NotifyReleased(_) => "notify the owners of released tasks".to_owned(),
+            Effect::Hook(occasion) => format!("run the hooks for {}", occasion.event.as_str()),
+            Effect::Warn { .. } => "journal a warning".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effect_is_described_in_words_that_complete_a_sentence() {
+        let name = |name| MemberName::new(name).expect("name");
+        let both = vec![name("ann"), name("bob")];
+        let ask = Effect::AskShutdown { names: both, reason: "done".to_owned(), force: false };
+        assert_eq!(ask.describe(), "ask `ann`, `bob` to shut down");
+        assert_eq!(Effect::Release(name("ann")).describe(), "release the tasks of `ann`");
+        let resolve = Effect::Resolve {
+            request: RequestId::shutdown(5, &name("ann")),
+            outcome: ShutdownOutcome::Closed,
+            answer: None,
+        };
+        assert_eq!(resolve.describe(), "close the request `shutdown-5@ann`");
+    }
 }

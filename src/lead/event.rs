@@ -17,6 +17,15 @@ use crate::model::request::ShutdownRequest;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 
+/// A person's request to stop the lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Gracefully,
+    ByForce,
+    /// Stops only the lead; members keep running.
+    Leaving,
+}
+
 /// The result of `Effect::Terminate`: the placement is proven closed, or the reason why not.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Terminated {
@@ -27,15 +36,15 @@ pub(crate) struct Terminated {
 
 /// A message that answers a member's plan or question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct AnswerSent {
     pub(crate) member: MemberName,
     pub(crate) from: String,
     pub(crate) request_id: String,
 }
 
-impl Answer {
+impl AnswerSent {
     /// Returns the answer that a journal event records, if any.
-    pub(crate) fn told_by(event: &Noted) -> Option<Answer> {
+    pub(crate) fn from_journal(event: &Noted) -> Option<AnswerSent> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let answers =
             [PlanApprovalResponse::KIND, PermissionResponse::KIND, SandboxPermissionResponse::KIND];
@@ -43,21 +52,21 @@ impl Answer {
             return None;
         }
         let (from, request_id) = (text("from")?.to_owned(), text("request_id")?.to_owned());
-        Some(Answer { member: event.member.clone()?, from, request_id })
+        Some(AnswerSent { member: event.member.clone()?, from, request_id })
     }
 }
 
 /// A sign of life: a member has sent a message or filed a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spoken {
+pub(crate) struct SignOfLife {
     pub(crate) member: MemberName,
     pub(crate) at: Timestamp,
 }
 
-impl Spoken {
+impl SignOfLife {
     /// Returns the sign of life that a journal event records, if any. Idle notifications do not
     /// count: a program sends them without being asked.
-    pub(crate) fn told_by(event: &Noted) -> Option<Spoken> {
+    pub(crate) fn from_journal(event: &Noted) -> Option<SignOfLife> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let member = if event.event == EventKind::RequestFiled {
             event.member.clone()
@@ -66,7 +75,7 @@ impl Spoken {
         } else {
             None
         };
-        Some(Spoken { member: member?, at: event.at })
+        Some(SignOfLife { member: member?, at: event.at })
     }
 }
 
@@ -86,9 +95,9 @@ pub(crate) enum Event {
     /// The settings changed.
     Settings { before: Box<Settings>, now: Box<Settings> },
     /// Members were sent answers to their plans or questions.
-    Answers(Vec<Answer>),
+    Answers(Vec<AnswerSent>),
     /// Members have shown signs of life.
-    Spoken(Vec<Spoken>),
+    SignsOfLife(Vec<SignOfLife>),
     /// The launcher of this run has exited; the record was read after that.
     Exited(Box<MemberRecord>),
     /// The results of `Terminate` effects that were carried out as one batch.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::driver::Stop;
+use super::event::Stop;
 use crate::model::event::{Event, EventKind, Note};
 use crate::ops::hooks::{self, Occasion};
 use crate::ops::{self, Context, OpsError, Team};
@@ -21,7 +21,7 @@ const LAST_ONES: Duration = Duration::from_secs(30);
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The hooks of a team that has a lead.
-pub(super) struct Hooks {
+pub(super) struct HookRunner {
     /// Journal offset in bytes up to which events were read for hooks.
     at: u64,
     due: UnboundedSender<Occasion>,
@@ -29,7 +29,7 @@ pub(super) struct Hooks {
     found: Arc<hooks::Hooks>,
 }
 
-impl Hooks {
+impl HookRunner {
     /// Reads the configured hooks; returns `None` if there are none. Also returns the events since
     /// this process became the lead, which count as new.
     ///
@@ -39,7 +39,7 @@ impl Hooks {
     pub(super) fn start(
         ctx: &Context,
         team: &Team,
-    ) -> Result<Option<(Hooks, Vec<Event>)>, OpsError> {
+    ) -> Result<Option<(HookRunner, Vec<Event>)>, OpsError> {
         let found = hooks::configured(ctx, team);
         for warning in &found.warnings {
             ops::events::note(team, Note::of(EventKind::Warning).with("text", warning.as_str()))?;
@@ -57,10 +57,10 @@ impl Hooks {
         }
         let found = Arc::new(found);
         let runner = tokio::spawn(run(incoming, ctx.clone(), team.clone(), found.clone()));
-        Ok(Some((Hooks { at, due, runner, found }, fresh)))
+        Ok(Some((HookRunner { at, due, runner, found }, fresh)))
     }
 
-    pub(super) fn news(&mut self, team: &Team) -> Result<Vec<Event>, OpsError> {
+    pub(super) fn new_events(&mut self, team: &Team) -> Result<Vec<Event>, OpsError> {
         let (events, at) = ops::events::from(team, self.at)?;
         self.at = at;
         Ok(events)
@@ -74,7 +74,7 @@ impl Hooks {
     /// Waits for queued and running hooks, up to a limit or until a person stops the wait; kills
     /// the rest.
     pub(super) async fn finish(self, stops: &mut UnboundedReceiver<Stop>) {
-        let Hooks { due, mut runner, found, .. } = self;
+        let HookRunner { due, mut runner, found, .. } = self;
         drop(due);
         tokio::select! {
             _ = &mut runner => return,
@@ -101,7 +101,7 @@ async fn run(
             next = due.recv(), if underway.len() < AT_ONCE => {
                 let Some(occasion) = next else { break };
                 let (ctx, team, hooks) = (ctx.clone(), team.clone(), hooks.clone());
-                underway.spawn_blocking(move || attend(&ctx, &team, &hooks, &occasion));
+                underway.spawn_blocking(move || run_one(&ctx, &team, &hooks, &occasion));
             }
             Some(_) = underway.join_next(), if !underway.is_empty() => {}
         }
@@ -109,7 +109,7 @@ async fn run(
     while underway.join_next().await.is_some() {}
 }
 
-fn attend(ctx: &Context, team: &Team, hooks: &hooks::Hooks, occasion: &Occasion) {
+fn run_one(ctx: &Context, team: &Team, hooks: &hooks::Hooks, occasion: &Occasion) {
     if let Err(e) = hooks::attend(ctx, team, hooks, occasion)
         && team.exists()
     {

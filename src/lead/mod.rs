@@ -1,7 +1,7 @@
 //! The lead's loop: event → react → effects. It carries shutdowns through, detects members that
 //! exit or vanish, releases their tasks, and stops a finished team.
 
-mod aside;
+mod background;
 mod bench;
 mod driver;
 mod effect;
@@ -14,6 +14,8 @@ mod starter;
 mod state;
 mod terminator;
 
-pub(crate) use bench::Rehearsal;
-pub(crate) use driver::{Lead, STOP_DEADLINE_S, Stop, lead};
-pub(crate) use state::{End, Goal};
+pub(crate) use bench::StepBench;
+pub(crate) use driver::{LeadOptions, lead};
+pub(crate) use effect::STOP_DEADLINE_S;
+pub(crate) use event::Stop;
+pub(crate) use state::{Goal, LeadEnd};

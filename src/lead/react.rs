@@ -4,10 +4,10 @@ mod followup;
 mod hang;
 mod health;
 mod hooks;
+mod idle_check;
 mod mail;
 mod members;
 mod questions;
-mod rest;
 mod settings;
 mod shutdown;
 mod staff;
@@ -16,20 +16,33 @@ use std::collections::BTreeSet;
 
 use super::effect::Effect;
 use super::event::Event;
-use super::state::{End, Goal, Phase, Seen, State};
+use super::state::{BoardView, Goal, LeadEnd, Phase, State};
 use crate::model::board::Board;
 use crate::model::external_change;
 use crate::model::id::MemberName;
+use crate::model::request::ShutdownRequest;
 use crate::model::results;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 
-pub(super) use followup::next_reminder;
-pub(super) use hang::next_check;
-pub(super) use health::next_silence;
-pub(super) use rest::next_look;
-pub(super) use settings::makers;
-pub(super) use staff::next_start;
+impl State {
+    /// Returns the time of the next required tick.
+    pub(crate) fn next_tick(&self) -> Option<Timestamp> {
+        let waiting = |r: &&ShutdownRequest| {
+            self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
+        };
+        let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
+        let results = self.results.as_ref().map(|(at, _)| *at);
+        deadlines
+            .chain(staff::next_start(self))
+            .chain(health::next_silence(self))
+            .chain(followup::next_reminder(self))
+            .chain(idle_check::next_idle_check(self))
+            .chain(hang::next_check(self))
+            .chain(results)
+            .min()
+    }
+}
 
 /// Applies an event to the state and returns the effects. After the end of the lead's work only
 /// hooks still react; all else is left to the next lead.
@@ -38,40 +51,40 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     if state.end().is_some() {
         // The user's hooks still run for events up to the end.
         if let Event::Journal(events) = event {
-            hooks::see_journal(state, events, &mut effects);
+            hooks::handle_journal(state, events, &mut effects);
         }
         return effects;
     }
     match event {
         Event::Mail(mail) => {
-            followup::see_mail(state, &mail, now, &mut effects);
+            followup::handle_mail(state, &mail, now, &mut effects);
             mail::read_mail(state, mail, &mut effects);
         }
-        Event::Roster(listed) => members::see_roster(state, &listed, &mut effects),
-        Event::Members(records) => members::see_members(state, &records, &mut effects),
-        Event::Requests(requests) => shutdown::see_requests(state, requests, &mut effects),
+        Event::Roster(listed) => members::handle_roster(state, &listed, &mut effects),
+        Event::Members(records) => members::handle_members(state, &records, &mut effects),
+        Event::Requests(requests) => shutdown::handle_requests(state, requests, &mut effects),
         Event::Board(board) => {
-            followup::see_board(state, &board, now, &mut effects);
-            see_board(state, board, &mut effects);
+            followup::handle_board(state, &board, now, &mut effects);
+            handle_board(state, board, &mut effects);
         }
-        Event::Settings { before, now: new } => settings::see_settings(state, &before, *new),
-        Event::Answers(answers) => questions::see_answers(state, &answers, &mut effects),
-        Event::Exited(record) => members::see_exit(state, &record, &mut effects),
-        Event::Terminated(ended) => members::see_terminated(state, ended, now, &mut effects),
+        Event::Settings { before, now: new } => settings::handle_settings(state, &before, *new),
+        Event::Answers(answers) => questions::handle_answers(state, &answers, &mut effects),
+        Event::Exited(record) => members::handle_exit(state, &record, &mut effects),
+        Event::Terminated(ended) => members::handle_terminated(state, ended, now, &mut effects),
         Event::Started { kind, names, failures } => {
-            staff::see_started(state, kind, &names, failures, now, &mut effects);
+            staff::handle_started(state, kind, &names, failures, now, &mut effects);
         }
-        Event::Stop { force } => shutdown::stop(state, End::Stopped, force, &mut effects),
-        Event::Leave => state.phase = Phase::Done(End::Left),
-        Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
-        Event::Spoken(spoken) => followup::see_spoken(state, &spoken, now, &mut effects),
+        Event::Stop { force } => shutdown::stop(state, LeadEnd::Stopped, force, &mut effects),
+        Event::Leave => state.phase = Phase::Done(LeadEnd::Left),
+        Event::TeamGone => state.phase = Phase::Done(LeadEnd::TeamGone),
+        Event::SignsOfLife(spoken) => followup::handle_spoken(state, &spoken, now, &mut effects),
         Event::Filed(open) => {
-            questions::see_filed(state, &open, &mut effects);
-            followup::see_filed(state, &open);
+            questions::handle_filed(state, &open, &mut effects);
+            followup::handle_filed(state, &open);
         }
-        Event::Journal(events) => hooks::see_journal(state, events, &mut effects),
+        Event::Journal(events) => hooks::handle_journal(state, events, &mut effects),
         Event::Activity { name, incarnation, fingerprint } => {
-            hang::see_activity(state, &name, &incarnation, fingerprint, now, &mut effects);
+            hang::handle_activity(state, &name, &incarnation, fingerprint, now, &mut effects);
         }
         Event::Tick => {}
     }
@@ -80,20 +93,20 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     staff::staff(state, now, &mut effects);
     health::watch(state, now, &mut effects);
     followup::follow_up(state, now, &mut effects);
-    rest::look(state, now, &mut effects);
+    idle_check::check_idle(state, now, &mut effects);
     hang::check(state, now, &mut effects);
-    settle(state, &mut effects);
+    check_goal(state, &mut effects);
     effects
 }
 
 /// Journals what other programs did to tasks since the last read (TK-07).
-fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
+fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.seen {
         let drifts = external_change::between(&before.board, &board);
         let freed = external_change::freed(&before.board, &board, &drifts);
-        effects.extend(drifts.into_iter().map(Effect::Tell));
+        effects.extend(drifts.into_iter().map(Effect::JournalChange));
         if !freed.is_empty() {
-            effects.push(Effect::TellFreed(freed));
+            effects.push(Effect::NotifyReleased(freed));
         }
     }
     if state.wants_reports() {
@@ -104,9 +117,13 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if state.leads() && state.members_seen {
         release_absent(state, &board, effects);
     }
-    let seen =
-        Seen { can_move: board.can_move(), given: board.given(), working: board.working(), board };
-    state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
+    let seen = BoardView {
+        can_move: board.can_move(),
+        given: board.given(),
+        working: board.working(),
+        board,
+    };
+    state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));
     for (name, view) in &mut state.members {
         view.given = seen.given_to(name);
     }
@@ -135,18 +152,18 @@ fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 /// Ends the lead's work if its goal is reached.
-fn settle(state: &mut State, effects: &mut Vec<Effect>) {
+fn check_goal(state: &mut State, effects: &mut Vec<Effect>) {
     if let (Goal::Carry(requests), Phase::Leading) = (&state.goal, state.phase) {
         if state.requests_seen && requests.iter().all(|id| !state.open.contains_key(id)) {
-            state.phase = Phase::Done(End::Carried);
+            state.phase = Phase::Done(LeadEnd::Carried);
         }
         return;
     }
     if state.goal == Goal::Lead(Finish::TasksDone)
         && state.phase == Phase::Leading
-        && nothing_moves(state)
+        && is_work_over(state)
     {
-        shutdown::stop(state, End::TasksOver, false, effects);
+        shutdown::stop(state, LeadEnd::TasksOver, false, effects);
     }
     if let Phase::Stopping { end, .. } = state.phase
         && state.members.values().all(|v| v.stuck)
@@ -158,7 +175,7 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Returns whether no task can be started any more, or no member is left or will be started to do
 /// it.
-fn nothing_moves(state: &State) -> bool {
+fn is_work_over(state: &State) -> bool {
     let nobody = state.members.is_empty() && !staff::grows(state);
     let over = !staff::has_runs(state);
     over && state.members_seen && state.seen.as_ref().is_some_and(|seen| !seen.can_move || nobody)

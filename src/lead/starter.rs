@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
-
-use super::sources::Signal;
+use super::sources::LeadInput;
+use crate::event_loop::Inputs;
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::model::topic::Topic;
@@ -21,7 +20,7 @@ pub(super) fn start(
     team: &Team,
     kind: usize,
     orders: &[Order],
-    signals: UnboundedSender<Signal>,
+    inputs: Inputs<LeadInput>,
 ) {
     let (ctx, team, orders) = (ctx.clone(), team.clone(), orders.to_vec());
     tokio::task::spawn_blocking(move || {
@@ -42,9 +41,8 @@ pub(super) fn start(
         // The new runs and their tasks must be read before `Started` removes them from the pending
         // starts.
         for topic in [Topic::Members, Topic::Tasks] {
-            let _ = signals.send(Signal::Changed(topic));
+            inputs.send_change(topic);
         }
-        // The driver may have ended.
-        let _ = signals.send(Signal::Started { kind, names, failures });
+        inputs.send(LeadInput::Started { kind, names, failures });
     });
 }

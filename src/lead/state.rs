@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::react::{makers, next_check, next_look, next_reminder, next_silence, next_start};
 use crate::model::board::Board;
 use crate::model::followup::{Reminded, ReminderPolicy, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -23,7 +22,7 @@ pub(crate) enum Goal {
 
 /// The reason why the lead's work is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum LeadEnd {
     /// No task on the board can proceed, and all members have ended.
     TasksOver,
     /// A person stopped the team, and all members have ended.
@@ -35,15 +34,15 @@ pub(crate) enum End {
     TeamGone,
 }
 
-impl End {
+impl LeadEnd {
     /// The word for it in the journal.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            End::TasksOver => "tasks_over",
-            End::Stopped => "stopped",
-            End::Carried => "carried",
-            End::Left => "left",
-            End::TeamGone => "team_gone",
+            LeadEnd::TasksOver => "tasks_over",
+            LeadEnd::Stopped => "stopped",
+            LeadEnd::Carried => "carried",
+            LeadEnd::Left => "left",
+            LeadEnd::TeamGone => "team_gone",
         }
     }
 }
@@ -53,15 +52,15 @@ pub(super) enum Phase {
     Leading,
     /// All members are being stopped; `end` applies once they have ended.
     Stopping {
-        end: End,
+        end: LeadEnd,
         force: bool,
     },
-    Done(End),
+    Done(LeadEnd),
 }
 
 /// A run that is being terminated, and the notice that follows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ending {
+pub(super) struct Termination {
     pub(super) cause: Cause,
     pub(super) reason: String,
     pub(super) request: Option<(RequestId, ShutdownOutcome)>,
@@ -69,7 +68,7 @@ pub(super) struct Ending {
 
 /// The lead's view of a running member.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct MemberView {
+pub(super) struct TrackedMember {
     pub(super) incarnation: Incarnation,
     pub(super) state: MemberState,
     pub(super) state_since: Timestamp,
@@ -81,7 +80,7 @@ pub(super) struct MemberView {
     pub(super) role: Option<String>,
     /// It has proven that it runs, and its process is watched for exit.
     pub(super) watched: bool,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<Termination>,
     /// It rejected the shutdown of a stopping team; it is asked again when it is idle.
     pub(super) refused: bool,
     /// It could not be terminated.
@@ -96,7 +95,7 @@ pub(super) struct MemberView {
     /// It has owed an answer for too long, and that was reported.
     pub(super) unresponsive: bool,
     /// Signs of activity while it has a task in progress.
-    pub(super) activity: Option<Activity>,
+    pub(super) activity: Option<ActivityCheck>,
     /// It is terminated because it hangs, and is then started again.
     pub(super) restarts: bool,
     /// The index in `State::kinds` of the kind that it was made from.
@@ -109,7 +108,7 @@ pub(super) struct MemberView {
     /// screen shows it.
     pub(super) native: bool,
     /// The last check of its screen, if it has not reported idle for a while.
-    pub(super) looked_at: Option<Timestamp>,
+    pub(super) idle_checked_at: Option<Timestamp>,
     /// The reminders by an earlier lead, until they are taken over.
     pub(super) reminded: Option<Reminded>,
 }
@@ -131,7 +130,7 @@ impl HangRule {
 /// The activity of a member, as one fingerprint of its screen, the mail that it has read and its
 /// task.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Activity {
+pub(super) struct ActivityCheck {
     /// `None` before the first check.
     pub(super) fingerprint: Option<u64>,
     pub(super) since: Timestamp,
@@ -139,16 +138,16 @@ pub(super) struct Activity {
     pub(super) is_reported: bool,
 }
 
-impl Activity {
-    pub(super) fn new(now: Timestamp) -> Activity {
-        Activity { fingerprint: None, since: now, checked_at: now, is_reported: false }
+impl ActivityCheck {
+    pub(super) fn new(now: Timestamp) -> ActivityCheck {
+        ActivityCheck { fingerprint: None, since: now, checked_at: now, is_reported: false }
     }
 }
 
 /// A snapshot of the board with values derived from it, computed once per read instead of at each
 /// step.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct BoardView {
     pub(super) board: Board,
     /// A task is in progress or can be started.
     pub(super) can_move: bool,
@@ -158,7 +157,7 @@ pub(super) struct Seen {
     pub(super) working: BTreeMap<String, TaskId>,
 }
 
-impl Seen {
+impl BoardView {
     pub(super) fn work_of(&self, name: &MemberName) -> Option<TaskId> {
         self.working.get(&name.folded()).copied()
     }
@@ -180,7 +179,7 @@ pub(super) struct Quiet {
 
 /// An unread plan or question of a member in the lead's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct OpenQuestion {
     pub(super) member: MemberName,
     pub(super) request_id: String,
     /// `PlanSent` or `PermissionAsked`.
@@ -224,10 +223,10 @@ pub(super) struct Pool {
 pub(crate) struct State {
     pub(super) goal: Goal,
     pub(super) phase: Phase,
-    pub(super) members: BTreeMap<MemberName, MemberView>,
+    pub(super) members: BTreeMap<MemberName, TrackedMember>,
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// `None` before the first read of the board.
-    pub(super) seen: Option<Seen>,
+    pub(super) seen: Option<BoardView>,
     /// Tasks whose results were reported to the lead's mailbox.
     pub(super) reported: BTreeSet<TaskId>,
     /// Tasks to be reported together, and when, if none is started meanwhile.
@@ -254,7 +253,7 @@ pub(crate) struct State {
     /// Members that are idle according to the journal; filled only if the team has hooks.
     pub(super) resting: BTreeSet<MemberName>,
     /// By the id of the message.
-    pub(super) questions: BTreeMap<String, Question>,
+    pub(super) questions: BTreeMap<String, OpenQuestion>,
 }
 
 impl State {
@@ -317,28 +316,11 @@ impl State {
     }
 
     /// Returns how the lead's work ended, or `None` if it goes on.
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<LeadEnd> {
         match self.phase {
             Phase::Done(end) => Some(end),
             Phase::Leading | Phase::Stopping { .. } => None,
         }
-    }
-
-    /// Returns the time of the next required tick.
-    pub(crate) fn next_tick(&self) -> Option<Timestamp> {
-        let waiting = |r: &&ShutdownRequest| {
-            self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
-        };
-        let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
-        let results = self.results.as_ref().map(|(at, _)| *at);
-        deadlines
-            .chain(next_start(self))
-            .chain(next_silence(self))
-            .chain(next_reminder(self))
-            .chain(next_look(self))
-            .chain(next_check(self))
-            .chain(results)
-            .min()
     }
 
     /// Returns the index of the kind that makes members of this name.
@@ -353,4 +335,16 @@ impl State {
     ) -> Option<&ShutdownRequest> {
         self.open.values().find(|r| r.member == *name && r.incarnation == *incarnation)
     }
+}
+
+/// Returns the index of the kind that makes each name, by the name in lower case. The first of
+/// several kinds wins.
+pub(super) fn makers(kinds: &[Pool]) -> BTreeMap<String, usize> {
+    let mut makers = BTreeMap::new();
+    for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {
+        for name in &kind.names {
+            makers.entry(name.folded()).or_insert(nth);
+        }
+    }
+    makers
 }

@@ -7,7 +7,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use super::event::Terminated;
-use super::sources::Signal;
+use super::sources::LeadInput;
+use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, terminate_all};
 use crate::ops::{Context, Team};
@@ -21,7 +22,7 @@ const GATHER: Duration = Duration::from_millis(5);
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// A run to be terminated; `ending` is `None` if no trace of it is left.
-pub(super) struct Due {
+pub(super) struct DueTermination {
     pub(super) name: MemberName,
     pub(super) incarnation: Incarnation,
     pub(super) ending: Option<Ending>,
@@ -31,18 +32,18 @@ pub(super) struct Due {
 pub(super) fn start(
     ctx: &Context,
     team: &Team,
-    signals: UnboundedSender<Signal>,
-) -> UnboundedSender<Due> {
+    inputs: Inputs<LeadInput>,
+) -> UnboundedSender<DueTermination> {
     let (sender, due) = unbounded_channel();
-    tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), signals));
+    tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), inputs));
     sender
 }
 
 async fn end_in_batches(
-    mut due: UnboundedReceiver<Due>,
+    mut due: UnboundedReceiver<DueTermination>,
     ctx: Context,
     team: Team,
-    signals: UnboundedSender<Signal>,
+    inputs: Inputs<LeadInput>,
 ) {
     while let Some(first) = due.recv().await {
         let mut batch = vec![first];
@@ -53,21 +54,20 @@ async fn end_in_batches(
         });
         // The timeout normally expires; the receiver closes only when all senders are dropped.
         let _ = gathered.await;
-        let (ctx, team, signals) = (ctx.clone(), team.clone(), signals.clone());
+        let (ctx, team, inputs) = (ctx.clone(), team.clone(), inputs.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            // The driver may have ended.
-            let _ = signals.send(Signal::Terminated(end(&ctx, &team, batch)));
+            inputs.send(LeadInput::Terminated(end(&ctx, &team, batch)));
         });
         // The batch reports its results by itself, also after this timeout.
         let _ = timeout(HEAD_START, ended).await;
     }
 }
 
-fn end(ctx: &Context, team: &Team, batch: Vec<Due>) -> Vec<Terminated> {
+fn end(ctx: &Context, team: &Team, batch: Vec<DueTermination>) -> Vec<Terminated> {
     let endings: Vec<Ending> = batch.iter().filter_map(|due| due.ending.clone()).collect();
     let mut results = terminate_all(ctx, team, &endings).into_iter();
     failpoint::hit("terminate.ended");
-    let answer = |Due { name, incarnation, ending }| {
+    let answer = |DueTermination { name, incarnation, ending }| {
         let result =
             ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
         Terminated { name, incarnation, result }

@@ -80,21 +80,26 @@ const UP: [MemberState; 5] = [Working, Idle, AwaitingPlan, AwaitingPermission, S
 /// States of a run that is not over.
 const LIVING: [MemberState; 7] =
     [Pending, Starting, Working, Idle, AwaitingPlan, AwaitingPermission, ShutdownRequested];
-const GIVEN_BACK: &str =
-    "off the roster; its tasks are free again; the lead's mailbox gets a notice";
+const RETIRED: &str =
+    "removed from the roster; its tasks are released; the lead is notified by mail";
 
 /// All transitions. Any other combination of state and cause changes nothing.
 const TABLE: [Line; 16] = [
-    line(&[Pending], "placed", Starting, "the record holds the placement"),
-    line(&[Starting], "ready", Idle, "it counts as a member; its prompt is in its mailbox"),
+    line(&[Pending], "placed", Starting, "the record contains the placement"),
+    line(&[Starting], "ready", Idle, "it is a member of the team; its prompt is in its mailbox"),
     line(&[Starting, Idle], "work", Working, "`isActive` is true"),
-    line(&[Starting, Working], "rest", Idle, "`isActive` is false; one idle notification per edge"),
-    line(&[Working, Idle], "plan sent", AwaitingPlan, "a request waits for the lead"),
+    line(
+        &[Starting, Working],
+        "rest",
+        Idle,
+        "`isActive` is false; one idle notification per transition",
+    ),
+    line(&[Working, Idle], "plan sent", AwaitingPlan, "a request awaits the lead's answer"),
     line(
         &[Working, Idle],
         "permission asked",
         AwaitingPermission,
-        "a request waits for a person or a rule",
+        "a request awaits an answer by a person or a rule",
     ),
     line(&[AwaitingPlan, AwaitingPermission], "answered", Working, "the answer is in its mailbox"),
     line(
@@ -104,13 +109,13 @@ const TABLE: [Line; 16] = [
         "a request with a deadline is in its mailbox",
     ),
     line(&[ShutdownRequested], "refused", Working, "the request ends as `rejected`"),
-    line(&LIVING, "released", Completed, GIVEN_BACK),
-    line(&LIVING, "ended with 0", Completed, GIVEN_BACK),
-    line(&LIVING, "ended otherwise", Failed, GIVEN_BACK),
-    line(&LIVING, "forced", Killed, GIVEN_BACK),
-    line(&LIVING, "vanished", Disappeared, GIVEN_BACK),
-    line(&[AwaitingPlan], "rest", Idle, "it went on without the answer"),
-    line(&[AwaitingPermission], "rest", Idle, "it went on without the answer"),
+    line(&LIVING, "released", Completed, RETIRED),
+    line(&LIVING, "ended with 0", Completed, RETIRED),
+    line(&LIVING, "ended otherwise", Failed, RETIRED),
+    line(&LIVING, "forced", Killed, RETIRED),
+    line(&LIVING, "vanished", Disappeared, RETIRED),
+    line(&[AwaitingPlan], "rest", Idle, "it continued without the answer"),
+    line(&[AwaitingPermission], "rest", Idle, "it continued without the answer"),
 ];
 
 const fn line(
@@ -268,11 +273,8 @@ mod tests {
                 .join(", ")
         };
         let row = |line: &Line| {
-            let from = if line.from == LIVING {
-                "any that is not over".to_owned()
-            } else {
-                words(line.from)
-            };
+            let from =
+                if line.from == LIVING { "any live state".to_owned() } else { words(line.from) };
             format!("| {from} | {} | {} | {} |", line.cause, words(&[line.to]), line.follows)
         };
         let page = include_str!("../../docs/lifecycle.md");

@@ -150,6 +150,9 @@ impl Typed {
     }
 }
 
+/// [`Decision::by`] of a request whose dialog closed without an answer from phalanx.
+pub(crate) const BY_PANE: &str = "pane";
+
 /// The decision that ended a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Decision {

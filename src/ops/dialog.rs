@@ -8,12 +8,10 @@ use super::decide;
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
-use crate::model::question::{Decision, Outcome, Question, Typed};
+use crate::model::question::{BY_PANE, Decision, Outcome, Question, Typed};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 
-/// `Decision::by` of a request whose dialog closed without an answer from phalanx.
-pub(super) const BY_PANE: &str = "pane";
 /// The poll interval, in case a change notification is lost.
 const SWEEP: Duration = Duration::from_millis(500);
 

@@ -220,7 +220,7 @@ fn decided(state: &str, by: &str, at: &str) -> String {
         "timed_out" | "answered_too_late" => {
             format!("it timed out at {at}, and its member was notified")
         }
-        "asker_gone" if by == super::dialog::BY_PANE => {
+        "asker_gone" if by == crate::model::question::BY_PANE => {
             format!("its dialog closed at {at}: it was answered in the pane, or withdrawn")
         }
         "asker_gone" => "the run that sent it has ended".to_owned(),

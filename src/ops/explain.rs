@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::backends;
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::ps::Life;
+use super::lease::Life;
 use super::status::{self, MemberStatus};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TeamName};

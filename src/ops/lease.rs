@@ -1,14 +1,47 @@
 //! The right to lead a team: one process at a time, of phalanx or of another program.
 
+use serde::Serialize;
+
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::foreign_lead;
 use crate::model::event::{EventKind, Note};
 use crate::model::placement::ProcessId;
 use crate::model::team::LeadProcess;
+use crate::model::time::Timestamp;
 use crate::store::{LeadRecord, Lease, TeamStore};
 use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
+
+/// Liveness of a process, as a word in `--json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Life {
+    Alive,
+    Dead,
+    Unknown,
+}
+
+impl From<Liveness> for Life {
+    fn from(liveness: Liveness) -> Life {
+        match liveness {
+            Liveness::Alive => Life::Alive,
+            Liveness::Dead => Life::Dead,
+            Liveness::Unknown => Life::Unknown,
+        }
+    }
+}
+
+/// The lead of a team, or its last lead if that died.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LeadSeen {
+    pub(crate) pid: i32,
+    pub(crate) alive: Life,
+    /// `phalanx` or `claude`.
+    pub(crate) program: &'static str,
+    /// Time since which it leads, ISO 8601.
+    pub(crate) since: String,
+}
 
 /// A lead that is not phalanx, as recorded in the team file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,4 +245,27 @@ pub(crate) fn is_led(team: &TeamStore) -> Result<bool, OpsError> {
 /// Returns the pid of the phalanx that leads the team, if there is one.
 pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(team.current_lead()?.map(|lead| lead.process.pid))
+}
+
+/// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
+pub(super) fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
+    let ours = |pid, alive, since: Timestamp| LeadSeen {
+        pid,
+        alive,
+        program: "phalanx",
+        since: since.iso(),
+    };
+    if let Some(lead) = team.current_lead()? {
+        return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
+    }
+    let dead = team.dead_lead()?;
+    // An entry that a killed phalanx left in the team file is not that of another program.
+    let said = team.team()?.lead_process;
+    let stranger =
+        said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
+    if let Some(lead) = stranger {
+        let (alive, since) = (liveness(&lead).into(), lead.claimed_at.iso());
+        return Ok(Some(LeadSeen { pid: lead.pid, alive, program: "claude", since }));
+    }
+    Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
 }

@@ -1,7 +1,15 @@
-//! One file per verb; the only layer in which store, backends and profiles meet. Nothing here
-//! depends on the command line, on the screen or on the lead's loop.
+//! The operations on teams, and the only layer in which store, backends and profiles meet. Nothing
+//! here depends on the command line, the screen or the loops.
+//!
+//! - Commands have one file each: `answer`, `spawn`, `task` and so on; `effects` has what only the
+//!   loops carry out.
+//! - Policy decides what a caller may do: `authority`, `claude_settings`, `depth`, `foreign_lead`,
+//!   `lease`, `names`, `speaker`.
+//! - The others are steps that several commands and effects share: the end of a run (`terminate`,
+//!   `retire`, `verify`, `recover`), a member's state (`presence`, `turn`, `dialog`), notifications
+//!   (`owners`), places (`backends`, `label`, `launchers`).
 
-pub(crate) mod announce;
+pub(crate) mod agent_lead;
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod attach;
@@ -15,6 +23,7 @@ pub(crate) mod decide;
 mod depth;
 pub(crate) mod dialog;
 pub(crate) mod doctor;
+pub(crate) mod effects;
 mod error;
 pub(crate) mod events;
 pub(crate) mod exec;
@@ -23,7 +32,6 @@ pub(crate) mod focus;
 pub(crate) mod force;
 mod foreign_lead;
 mod forget;
-pub(crate) mod health;
 pub(crate) mod hooks;
 pub(crate) mod inbox;
 pub(crate) mod input;
@@ -40,16 +48,13 @@ pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod ps;
 pub(crate) mod recover;
-pub(crate) mod remind;
 pub(crate) mod report;
-pub(crate) mod rest;
-pub(crate) mod results;
 pub(crate) mod resume;
 pub(crate) mod retire;
 pub(crate) mod roles;
 pub(crate) mod rules;
 pub(crate) mod run;
-pub(crate) mod seat;
+
 pub(crate) mod send;
 pub(crate) mod settings;
 pub(crate) mod shutdown;

@@ -10,44 +10,12 @@ use serde::Serialize;
 use super::context::Context;
 use super::error::OpsError;
 use super::launchers::launchers;
-use super::lease;
+use super::lease::{self, LeadSeen, Life};
 use super::status::{self, MemberStatus, TaskCounts};
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
-use crate::model::time::Timestamp;
 use crate::store::{Store, StoreError, TeamStore};
-use crate::sys::proc::Liveness;
-
-/// Liveness of a process, as a word in `--json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Life {
-    Alive,
-    Dead,
-    Unknown,
-}
-
-impl From<Liveness> for Life {
-    fn from(liveness: Liveness) -> Life {
-        match liveness {
-            Liveness::Alive => Life::Alive,
-            Liveness::Dead => Life::Dead,
-            Liveness::Unknown => Life::Unknown,
-        }
-    }
-}
-
-/// The lead of a team, or its last lead if that died.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct LeadSeen {
-    pub(crate) pid: i32,
-    pub(crate) alive: Life,
-    /// `phalanx` or `claude`.
-    pub(crate) program: &'static str,
-    /// Time since which it leads, ISO 8601.
-    pub(crate) since: String,
-}
 
 /// A member and the liveness of its processes.
 #[derive(Debug, Clone, Serialize)]
@@ -129,7 +97,7 @@ fn look(team: &TeamStore) -> Result<Seen, OpsError> {
     Ok(Seen {
         root: team.root().to_owned(),
         team: team.name().clone(),
-        lead: lead(team)?,
+        lead: lease::find_lead(team)?,
         members: status.members.into_iter().map(member).collect(),
         tasks: status.tasks,
         requests: status.requests,
@@ -143,29 +111,6 @@ fn socket(record: &MemberRecord) -> Option<String> {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
         Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
     }
-}
-
-/// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
-pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
-    let ours = |pid, alive, since: Timestamp| LeadSeen {
-        pid,
-        alive,
-        program: "phalanx",
-        since: since.iso(),
-    };
-    if let Some(lead) = team.current_lead()? {
-        return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
-    }
-    let dead = team.dead_lead()?;
-    // An entry that a killed phalanx left in the team file is not that of another program.
-    let said = team.team()?.lead_process;
-    let stranger =
-        said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
-    if let Some(lead) = stranger {
-        let (alive, since) = (lease::liveness(&lead).into(), lead.claimed_at.iso());
-        return Ok(Some(LeadSeen { pid: lead.pid, alive, program: "claude", since }));
-    }
-    Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
 }
 
 /// Returns the tmux sockets that a team's members are or were on, and the one for its next members.

@@ -135,7 +135,7 @@ fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
         Message::ShutdownApproved(answer) => request(&answer.request_id),
         Message::ShutdownRejected(answer) => request(&answer.request_id),
         Message::TaskCompleted(news) => {
-            super::task::get(team, TaskId::parse(&news.task_id).ok()?).ok()?.extra.event
+            team.task(TaskId::parse(&news.task_id).ok()?).ok()??.extra.event
         }
         Message::ShutdownRequest(_)
         | Message::PlanApprovalRequest(_)

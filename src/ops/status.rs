@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::context::now;
 use super::error::OpsError;
-use super::lease;
-use super::ps::{self, LeadSeen, Life};
+use super::lease::{self, LeadSeen, Life};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -201,7 +200,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let lead = lead(team)?;
     let dead_lead = match lead {
         Some(_) => None,
-        None => ps::lead(team)?.filter(|lead| lead.alive == Life::Dead),
+        None => lease::find_lead(team)?.filter(|lead| lead.alive == Life::Dead),
     };
     let records = team.member_records()?;
     let templates = team.settings()?.map(|settings| settings.templates).unwrap_or_default();

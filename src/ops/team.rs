@@ -2,9 +2,9 @@
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::ps::{self, LeadSeen};
+use super::lease::{self, LeadSeen, Life};
 use super::worktree::{self, Removal};
-use super::{backends, depth, doctor, lease, status};
+use super::{backends, depth, doctor, status};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, MemberName, TeamName};
 use crate::model::settings::Settings;
@@ -57,7 +57,7 @@ fn taken(ctx: &Context, name: TeamName) -> OpsError {
     let look = || -> Result<(bool, Option<i32>), OpsError> {
         let team = ctx.store.team(&name)?;
         let led = team.current_lead()?.is_some() || lease::stranger(&team)?.is_some();
-        let lead = ps::lead(&team)?.filter(|lead| !led && lead.alive == ps::Life::Dead);
+        let lead = lease::find_lead(&team)?.filter(|lead| !led && lead.alive == Life::Dead);
         Ok((led || !status::live_members(&team)?.is_empty(), lead.map(|lead| lead.pid)))
     };
     // A team that cannot be read may be running.
@@ -121,7 +121,7 @@ pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
 fn glance(ctx: &Context, name: TeamName) -> TeamGlance {
     let read = || -> Result<(usize, Option<LeadSeen>), OpsError> {
         let team = ctx.store.team(&name)?;
-        Ok((team.team()?.teammates().count(), ps::lead(&team)?))
+        Ok((team.team()?.teammates().count(), lease::find_lead(&team)?))
     };
     match read() {
         Ok((members, lead)) => TeamGlance { name, members, lead, problem: None },

@@ -24,6 +24,8 @@ pub(crate) enum Signal {
     Terminate,
     /// `SIGHUP`: the terminal was closed.
     Hangup,
+    /// `SIGQUIT`, as by Ctrl-\. A raw terminal receives it; [`Signals`] does not.
+    Quit,
 }
 
 impl Signal {
@@ -32,6 +34,7 @@ impl Signal {
         match self {
             Signal::Hangup => 129,
             Signal::Interrupt => 130,
+            Signal::Quit => 131,
             Signal::Terminate => 143,
         }
     }

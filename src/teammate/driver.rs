@@ -5,16 +5,14 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-
-use super::effect::{Effect, OutboundOp};
-use super::event::{Event, Failure};
-use super::member_io::{self, Identity};
+use super::effect::WorkerEffect;
+use super::event::{OpFailure, WorkerEvent};
+use super::member_io::{self, MemberIo, MemberRun};
 use super::react::react;
-use super::sources::{self, Wake};
-use super::state::{Me, State};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{RequestId, TaskId};
+use super::sources::{self, WorkerInput};
+use super::state::{Me, WorkerState};
+use crate::event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
+use crate::model::id::TaskId;
 use crate::model::placement::BackendKind;
 use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
@@ -23,30 +21,20 @@ use crate::ops::task::Completed;
 use crate::ops::{self, Context, Ending, OpsError, Team};
 use crate::sys::proc;
 
-/// Interval of full checks while idle, since a change notification can be lost.
-const SWEEP: Duration = Duration::from_secs(60);
-/// The same if changes cannot be watched.
-const BLIND_SWEEP: Duration = Duration::from_secs(5);
-
 /// The worker's surroundings, which tests replace.
-struct Station {
+struct WorkerProcess {
     screen: Screen,
     /// Set if this process is a subreaper and runs nothing but the worker's commands.
     alone: bool,
-    wakes: UnboundedSender<Wake>,
-    incoming: UnboundedReceiver<Wake>,
+    queue: InputQueue<WorkerInput>,
 }
 
-struct Driver<'a> {
-    ctx: &'a Context,
-    team: &'a Team,
-    me: &'a Identity,
+struct WorkerDriver<'a> {
+    io: MemberIo<'a>,
     /// Limits the tasks that the worker may claim.
     role: Option<String>,
-    state: State,
-    screen: Screen,
-    alone: bool,
-    wakes: UnboundedSender<Wake>,
+    state: WorkerState,
+    process: WorkerProcess,
     running: Option<Canceller>,
 }
 
@@ -57,20 +45,22 @@ struct Driver<'a> {
 ///
 /// The member's record cannot be read at the start. Later failures are printed in the pane and
 /// retried.
-pub(crate) async fn worker(ctx: &Context, team: &Team, me: Identity) -> Result<i32, OpsError> {
-    let (wakes, incoming) = unbounded_channel();
-    sources::hear_signals(wakes.clone());
+pub(crate) async fn worker(ctx: &Context, team: &Team, me: MemberRun) -> Result<i32, OpsError> {
+    let queue = InputQueue::new();
+    sources::forward_signals(queue.inputs());
     let alone = proc::become_subreaper();
-    work(ctx, team, &me, Station { screen: Screen::stdout(), alone, wakes, incoming }).await
+    work(ctx, team, me, WorkerProcess { screen: Screen::stdout(), alone, queue }).await
 }
 
-async fn work(ctx: &Context, team: &Team, me: &Identity, relay: Station) -> Result<i32, OpsError> {
-    let Station { screen, alone, wakes, mut incoming } = relay;
-    let changed = wakes.clone();
+async fn work(
+    ctx: &Context,
+    team: &Team,
+    me: MemberRun,
+    process: WorkerProcess,
+) -> Result<i32, OpsError> {
+    let inputs = process.queue.inputs();
     // Subscribe before the first read, so that no change is missed between them.
-    let watch = ops::events::watch_as(team, &me.name, move |topic| {
-        drop(changed.send(Wake::Changed(topic)))
-    });
+    let watch = ops::events::watch_as(team, &me.name, move |topic| inputs.send_change(topic));
     let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
     let record = ops::status::record(team, &me.name)?;
     let myself = Me {
@@ -80,100 +70,69 @@ async fn work(ctx: &Context, team: &Team, me: &Identity, relay: Station) -> Resu
         pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
         backend: record.as_ref().map_or(BackendKind::Pty, |record| record.backend).wire(),
     };
-    let state = State::new(myself, record.as_ref().is_some_and(|record| record.wish.plan));
+    let state = WorkerState::new(myself, record.as_ref().is_some_and(|record| record.wish.plan));
     let role = record.and_then(|record| record.wish.role);
-    screen.line(&format!("{}: waiting for tasks", state.who()));
+    process.screen.line(&format!("{}: waiting for tasks", state.who()));
     if let Err(e) = &watch {
-        screen.line(&format!("{}: {e}; polling every {} s", state.who(), sweep.as_secs()));
+        let seconds = sweep.as_secs();
+        process.screen.line(&format!("{}: {e}; polling every {seconds} s", state.who()));
     }
-    let mut driver = Driver { ctx, team, me, role, state, screen, alone, wakes, running: None };
-    driver.step(Event::Tick);
+    let io = MemberIo { ctx, team, me };
+    let mut driver = WorkerDriver { io, role, state, process, running: None };
+    driver.step(WorkerEvent::Tick);
     loop {
         if let Some(code) = driver.state.end() {
             return Ok(code);
         }
-        driver.next(&mut incoming, sweep).await;
+        driver.run_turn(sweep).await;
     }
 }
 
-impl Driver<'_> {
-    async fn next(&mut self, incoming: &mut UnboundedReceiver<Wake>, sweep: Duration) {
+impl WorkerDriver<'_> {
+    async fn run_turn(&mut self, sweep: Duration) {
         let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(ops::now())));
-        tokio::select! {
-            Some(first) = incoming.recv() => {
-                let (topics, others) = sources::drain(first, incoming);
-                let others = sources::hear_own_end_first(others, incoming).await;
-                others.into_iter().for_each(|wake| self.take(wake));
-                topics.iter().for_each(|topic| self.look(topic));
+        match self.process.queue.receive_within(tick.unwrap_or(sweep).min(sweep)).await {
+            Some(batch) => {
+                let queue = &mut self.process.queue;
+                let (topics, others) = sources::signals_first(batch, queue).await;
+                others.into_iter().for_each(|input| self.handle(input));
+                topics.iter().for_each(|topic| self.read(topic));
             }
-            () = tokio::time::sleep(tick.unwrap_or(sweep).min(sweep)) => match tick {
-                Some(left) if left <= sweep => self.step(Event::Tick),
-                Some(_) | None => self.look(&Topic::Everything),
-            }
+            None if tick.is_some_and(|left| left <= sweep) => self.step(WorkerEvent::Tick),
+            None => self.read(&Topic::Everything),
         }
     }
 
-    fn take(&mut self, wake: Wake) {
-        match wake {
-            Wake::Changed(topic) => self.look(&topic),
-            Wake::CommandEnded { task, outcome } => {
+    fn handle(&mut self, input: WorkerInput) {
+        match input {
+            WorkerInput::CommandEnded { task, outcome } => {
                 self.running = None;
-                self.step(Event::CommandEnded { task, outcome });
+                self.step(WorkerEvent::CommandEnded { task, outcome });
             }
-            Wake::Completed(event) => self.step(*event),
-            Wake::Signal(signal) => self.step(Event::Signal(signal)),
+            WorkerInput::Completed(event) => self.step(*event),
+            WorkerInput::Signal(signal) => self.step(WorkerEvent::Signal(signal)),
         }
     }
 
     /// Reads what `topic` covers and steps with the resulting event.
-    fn look(&mut self, topic: &Topic) {
-        if self.state.end().is_some() {
+    fn read(&mut self, topic: &Topic) {
+        if *topic == Topic::Everything {
+            return self.io.topics().iter().for_each(|part| self.read(part));
+        }
+        // The roster matters only to a member that is not on it and therefore cannot read mail.
+        let is_relevant =
+            *topic != Topic::Roster || self.state.waits_for_mail() || !self.io.team.exists();
+        if self.state.end().is_some() || !is_relevant {
             return;
         }
-        if !self.team.exists() {
-            return self.step(gone());
-        }
-        match topic {
-            Topic::Journal | Topic::Settings => {}
-            // Relevant only while the member is not on the roster and therefore cannot read mail.
-            Topic::Roster if !self.state.waits_for_mail() => {}
-            Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}
-            Topic::Roster | Topic::Mail(_) => {
-                let event = self.mail();
-                self.step(event);
-            }
-            Topic::Members | Topic::Member(_) => self.look_at_record(),
-            Topic::Requests => {
-                let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
-                if !ids.is_empty() {
-                    let requests = member_io::requests(self.team, ids);
-                    self.step(Event::Requests(requests));
-                }
-            }
-            Topic::Tasks => self.step(Event::Board),
-            // Mail first: a worker asked to shut down must not claim another task.
-            Topic::Everything => {
-                let mail = Topic::Mail(self.me.name.file_stem());
-                [Topic::Members, Topic::Requests, mail, Topic::Tasks]
-                    .iter()
-                    .for_each(|part| self.look(part));
-            }
+        match self.io.read(topic, self.state.pending()) {
+            Some(event) => self.step(WorkerEvent::Member(event)),
+            None if *topic == Topic::Tasks => self.step(WorkerEvent::Board),
+            None => {}
         }
     }
 
-    fn look_at_record(&mut self) {
-        // An unreadable record does not prove that another run has replaced this one.
-        let Ok(Some(record)) = ops::status::record(self.team, &self.me.name) else { return };
-        if !record.is(&self.me.incarnation) {
-            return self.step(replaced());
-        }
-        // A withdrawn start may still run for a moment; such a run must not begin work.
-        if record.state.is_up() {
-            self.step(Event::Accepted);
-        }
-    }
-
-    fn step(&mut self, event: Event) {
+    fn step(&mut self, event: WorkerEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             for effect in react(&mut self.state, event, ops::now()) {
@@ -183,49 +142,54 @@ impl Driver<'_> {
     }
 
     /// Executes one effect. Returns its event if the result is known at once.
-    fn carry_out(&mut self, effect: Effect) -> Option<Event> {
-        // The store would recreate the directories of a deleted team.
-        if needs_team(&effect) && !self.team.exists() {
-            return Some(gone());
-        }
+    fn carry_out(&mut self, effect: WorkerEffect) -> Option<WorkerEvent> {
+        let team = self.io.team;
         match effect {
-            Effect::Print(text) => self.screen.line(&text),
-            Effect::Warn(text) => {
-                let note = Note::of(EventKind::Warning).member(&self.me.name).with("text", text);
-                // Best effort: the warning is also in the pane.
-                let _ = ops::events::note(self.team, note);
+            WorkerEffect::Print(text) => {
+                self.process.screen.line(&text);
+                None
             }
-            Effect::Acknowledge(ids) => {
-                let marked = ops::inbox::acknowledge(self.team, &self.me.name, &ids);
-                return marked.err().map(|e| self.failed(&e, Event::NotMarked));
+            WorkerEffect::Run(task) => self.start_command(*task),
+            WorkerEffect::Cancel => {
+                self.cancel();
+                None
             }
-            Effect::LookAtMail => return Some(self.mail()),
-            Effect::Claim => {
-                let claimed = ops::task::claim_next(self.team, &self.me.name, self.role.as_deref());
-                return Some(self.reply(claimed.map(|task| task.map(Box::new)), Event::Claimed));
+            // The store would recreate the directories of a deleted team.
+            _ if !self.io.team.exists() => Some(member_io::gone().into()),
+            WorkerEffect::Member(effect) => self.io.carry_out(effect).map(WorkerEvent::Member),
+            WorkerEffect::Claim => {
+                let claimed = ops::task::claim_next(team, &self.io.me.name, self.role.as_deref());
+                Some(self.report(claimed.map(|task| task.map(Box::new)), WorkerEvent::Claimed))
             }
-            Effect::Recheck(task) => {
-                let task = ops::task::claimed(self.team, task, &self.me.name);
-                return Some(self.reply(task.map(|task| task.map(Box::new)), Event::Rechecked));
+            WorkerEffect::Recheck(task) => {
+                let task = ops::task::claimed(team, task, &self.io.me.name);
+                Some(self.report(task.map(|task| task.map(Box::new)), WorkerEvent::Rechecked))
             }
-            Effect::Run(task) => return self.run(*task),
-            Effect::Cancel => self.cancel(),
-            Effect::EndTask { task, ending: Ending::Completed, outcome } => {
-                return self.complete(task, outcome);
+            WorkerEffect::EndTask { task, ending: Ending::Completed, outcome } => {
+                self.complete(task, outcome)
             }
-            Effect::EndTask { task, ending, outcome } => {
-                let ended = ops::task::end(self.team, task, &self.me.name, ending, Some(&outcome));
-                return Some(self.reply(ended.map(drop), Event::TaskEnded));
+            WorkerEffect::EndTask { task, ending, outcome } => {
+                let ended = ops::task::end(team, task, &self.io.me.name, ending, Some(&outcome));
+                Some(self.report(ended.map(drop), WorkerEvent::TaskEnded))
             }
-            Effect::Do(op) => return Some(self.run_errand(op)),
         }
-        None
+    }
+
+    fn report<T>(
+        &self,
+        result: Result<T, OpsError>,
+        report: impl FnOnce(Result<T, OpFailure>) -> WorkerEvent,
+    ) -> WorkerEvent {
+        match result {
+            Ok(value) => report(Ok(value)),
+            Err(e) => member_io::failed(self.io.team, &e, |failure| report(Err(failure))),
+        }
     }
 
     /// Completes the task, on a separate thread if hooks guard it: they can take long, and mail
     /// must still be handled.
-    fn complete(&self, task: TaskId, outcome: Outcome) -> Option<Event> {
-        let (ctx, team, who) = (self.ctx.clone(), self.team.clone(), self.me.name.clone());
+    fn complete(&self, task: TaskId, outcome: Outcome) -> Option<WorkerEvent> {
+        let (ctx, team, who) = (self.io.ctx.clone(), self.io.team.clone(), self.io.me.name.clone());
         let hooks = ops::hooks::configured(&ctx, &team);
         let asks = hooks.guard_tasks();
         let complete = move || {
@@ -234,75 +198,42 @@ impl Driver<'_> {
         if !asks {
             return Some(complete());
         }
-        let wakes = self.wakes.clone();
+        let inputs = self.process.queue.inputs();
         let asking = thread::Builder::new().name("hooks".to_owned()).spawn(move || {
-            // Fails only if the worker has exited without waiting.
-            let _ = wakes.send(Wake::Completed(Box::new(complete())));
+            inputs.send(WorkerInput::Completed(Box::new(complete())));
         });
         Some(match asking {
-            Ok(_) => Event::Held,
+            Ok(_) => WorkerEvent::Held,
             Err(e) => {
                 let text = format!("hooks could not be queried: {e}");
-                Event::TaskEnded(Err(Failure { text, lasting: false }))
+                WorkerEvent::TaskEnded(Err(OpFailure { text, lasting: false }))
             }
         })
     }
 
-    fn run_errand(&self, op: OutboundOp) -> Event {
-        match member_io::run_errand(self.ctx, self.team, self.me, op) {
-            Ok(true) => Event::Done(Ok(())),
-            Ok(false) => replaced(),
-            Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
-        }
-    }
-
-    fn reply<T>(
-        &self,
-        result: Result<T, OpsError>,
-        report: impl FnOnce(Result<T, Failure>) -> Event,
-    ) -> Event {
-        match result {
-            Ok(value) => report(Ok(value)),
-            Err(e) => self.failed(&e, |failure| report(Err(failure))),
-        }
-    }
-
-    /// Returns the event for a failure. A deleted team replaces every other reason.
-    fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
-        failed(self.team, e, report)
-    }
-
-    fn mail(&self) -> Event {
-        match member_io::mail(self.team, &self.me.name) {
-            Ok((mail, requests)) => Event::Mail { mail, requests },
-            Err(e) => self.failed(&e, Event::NoMail),
-        }
-    }
-
-    /// Starts the command; its exit arrives as a [`Wake`]. Uses threads instead of the runtime's
+    /// Starts the command; its exit arrives as an input. Uses threads instead of the runtime's
     /// blocking pool, which would keep the process from exiting while a terminal blocks.
-    fn run(&mut self, task: Task) -> Option<Event> {
-        let job = run::job(&self.ctx.caller, &task, self.alone);
+    fn start_command(&mut self, task: Task) -> Option<WorkerEvent> {
+        let job = run::job(&self.io.ctx.caller, &task, self.process.alone);
         let task = task.id;
-        let running = match run::start(&job, &self.screen) {
+        let running = match run::start(&job, &self.process.screen) {
             Ok(running) => running,
             Err(reason) => {
-                return Some(Event::CommandEnded { task, outcome: run::never_ran(reason) });
+                return Some(WorkerEvent::CommandEnded { task, outcome: run::never_ran(reason) });
             }
         };
         let canceller = running.canceller();
-        let wakes = self.wakes.clone();
+        let inputs = self.process.queue.inputs();
         let waiting = thread::Builder::new().name("command".to_owned()).spawn(move || {
             let outcome = running.wait();
-            // Fails only if the worker has exited without waiting.
-            let _ = wakes.send(Wake::CommandEnded { task, outcome });
+            inputs.send(WorkerInput::CommandEnded { task, outcome });
         });
         if let Err(e) = waiting {
             // Dropping `running` with the closure hung up the terminal; cancelling also ends
             // processes that ignore SIGHUP.
             canceller.cancel();
             let outcome = run::never_ran(format!("cannot be waited for: {e}"));
-            return Some(Event::CommandEnded { task, outcome });
+            return Some(WorkerEvent::CommandEnded { task, outcome });
         }
         self.running = Some(canceller);
         None
@@ -318,40 +249,12 @@ impl Driver<'_> {
     }
 }
 
-fn needs_team(effect: &Effect) -> bool {
-    match effect {
-        Effect::Warn(_)
-        | Effect::Acknowledge(_)
-        | Effect::LookAtMail
-        | Effect::Claim
-        | Effect::Recheck(_)
-        | Effect::EndTask { .. }
-        | Effect::Do(_) => true,
-        Effect::Print(_) | Effect::Run(_) | Effect::Cancel => false,
-    }
-}
-
-fn completed(team: &Team, result: Result<Completed, OpsError>) -> Event {
+fn completed(team: &Team, result: Result<Completed, OpsError>) -> WorkerEvent {
     match result {
-        Ok(_) => Event::TaskEnded(Ok(())),
-        Err(e @ OpsError::HookRefused { .. }) => Event::Refused(e.to_string()),
-        Err(e) => failed(team, &e, |failure| Event::TaskEnded(Err(failure))),
+        Ok(_) => WorkerEvent::TaskEnded(Ok(())),
+        Err(e @ OpsError::HookRefused { .. }) => WorkerEvent::Refused(e.to_string()),
+        Err(e) => member_io::failed(team, &e, |failure| WorkerEvent::TaskEnded(Err(failure))),
     }
-}
-
-fn failed(team: &Team, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
-    if !team.exists() {
-        return gone();
-    }
-    report(member_io::failure(e))
-}
-
-fn gone() -> Event {
-    Event::Over("the team is gone".to_owned())
-}
-
-fn replaced() -> Event {
-    Event::Over("another run now uses this name".to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Effects of a worker's step, which the driver executes in order.
+//! Effects of the steps of teammates and of workers, which their drivers execute in order.
 
 use crate::model::id::{RequestId, TaskId};
 use crate::model::lifecycle::Cause;
@@ -24,17 +24,25 @@ pub(crate) enum OutboundOp {
     Typed(RequestId, Typed),
 }
 
-/// An action of the driver.
+/// An action of the driver of any teammate.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Effect {
-    /// Print a text in the pane.
-    Print(String),
+pub(crate) enum MemberEffect {
     /// Journal a warning.
     Warn(String),
     /// Mark these messages as read.
     Acknowledge(Vec<String>),
     /// Read the mail. Reports `Mail` or `NoMail`.
-    LookAtMail,
+    ReadMail,
+    /// Execute an outbound operation. Reports `Done`.
+    Do(OutboundOp),
+}
+
+/// An action of the driver of a worker.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum WorkerEffect {
+    Member(MemberEffect),
+    /// Print a text in the pane.
+    Print(String),
     /// Claim the next task. Reports `Claimed`.
     Claim,
     /// Read a claimed task again before it is started. Reports `Rechecked`.
@@ -45,7 +53,9 @@ pub(crate) enum Effect {
     Cancel,
     /// Record the outcome of the task. Reports `TaskEnded`; if hooks guard it, first `Held`, and
     /// `Refused` if one of them objects.
-    EndTask { task: TaskId, ending: Ending, outcome: Outcome },
-    /// Execute an outbound operation. Reports `Done`.
-    Do(OutboundOp),
+    EndTask {
+        task: TaskId,
+        ending: Ending,
+        outcome: Outcome,
+    },
 }

@@ -1,9 +1,10 @@
-//! Events of a worker. Each carries all data needed to react to it.
+//! Events of teammates and of workers.
 
 use std::collections::BTreeMap;
 
 use crate::model::envelope::Envelope;
 use crate::model::id::TaskId;
+use crate::model::lifecycle::MemberState;
 use crate::model::request::ShutdownRequest;
 use crate::model::task::{Outcome, Task};
 use crate::sys::signal::Signal;
@@ -13,46 +14,61 @@ pub(crate) type Requests = BTreeMap<String, Result<ShutdownRequest, String>>;
 
 /// A failed operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct OpFailure {
     pub(crate) text: String,
     /// Set if a retry cannot help.
     pub(crate) lasting: bool,
 }
 
-/// An input of the worker's step.
+/// An event of any teammate. Each carries all data needed to react to it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Event {
+pub(crate) enum MemberEvent {
     /// The unread mail, oldest first, with the requests that it refers to. A message is repeated
     /// until it is acknowledged.
     Mail { mail: Vec<Envelope>, requests: Requests },
     /// The mail could not be read.
-    NoMail(Failure),
+    NoMail(OpFailure),
     /// Messages could not be marked as read; they will be repeated.
-    NotMarked(Failure),
+    NotMarked(OpFailure),
     /// The current state of the unanswered requests.
     Requests(Requests),
-    /// The spawner has confirmed that this run is up and has recorded its placement.
-    Accepted,
+    /// The spawner has confirmed that this run is up; the state in its record.
+    Accepted(MemberState),
+    /// The result of `Do`.
+    Done(Result<(), OpFailure>),
+    /// The team is gone or another run has taken over, with the reason.
+    Over(String),
+}
+
+/// An event of a worker.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum WorkerEvent {
+    Member(MemberEvent),
     /// The task board changed.
     Board,
     /// The result of `Claim`; none: no task is available.
-    Claimed(Result<Option<Box<Task>>, Failure>),
+    Claimed(Result<Option<Box<Task>>, OpFailure>),
     /// The result of `Recheck`; none: the task is no longer assigned to this worker.
-    Rechecked(Result<Option<Box<Task>>, Failure>),
+    Rechecked(Result<Option<Box<Task>>, OpFailure>),
     /// The command of a task has exited, or could not be started.
-    CommandEnded { task: TaskId, outcome: Outcome },
+    CommandEnded {
+        task: TaskId,
+        outcome: Outcome,
+    },
     /// The result of `EndTask`.
-    TaskEnded(Result<(), Failure>),
+    TaskEnded(Result<(), OpFailure>),
     /// `EndTask` is waiting for hooks.
     Held,
     /// A hook refused the completion, with its reason.
     Refused(String),
-    /// The result of `Do`.
-    Done(Result<(), Failure>),
-    /// The team is gone or another run has taken over, with the reason.
-    Over(String),
     /// A signal asks this process to exit.
     Signal(Signal),
     /// A deadline has passed.
     Tick,
+}
+
+impl From<MemberEvent> for WorkerEvent {
+    fn from(event: MemberEvent) -> WorkerEvent {
+        WorkerEvent::Member(event)
+    }
 }

@@ -1,79 +1,175 @@
-//! I/O shared by the loops of the worker and the wrapper: mail, shutdown requests and outbound
-//! operations.
+//! I/O that the loops of the worker and the wrapper share: mail, shutdown requests, the member's
+//! record and outbound operations.
 
-use super::effect::OutboundOp;
-use super::event::{Failure, Requests};
+use super::effect::{MemberEffect, OutboundOp};
+use super::event::{MemberEvent, OpFailure, Requests};
 use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::protocol::Message;
+use crate::model::topic::Topic;
 use crate::ops::{self, Context, Kind, OpsError, Team};
 
 /// The member and run that this process serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct MemberRun {
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
 }
 
-/// Executes an outbound operation. Returns false if a later run now uses this name.
-///
-/// # Errors
-///
-/// The operation failed; [`failure`] tells whether a retry can help.
-pub(super) fn run_errand(
-    ctx: &Context,
-    team: &Team,
-    me: &Identity,
-    op: OutboundOp,
-) -> Result<bool, OpsError> {
-    let (name, incarnation) = (&me.name, &me.incarnation);
-    match op {
-        OutboundOp::Hello => return ops::presence::hello(team, name, incarnation),
-        OutboundOp::Say(message) => ops::send::report(team, name, &message).map(drop)?,
-        OutboundOp::MoveOn(cause, reason) => {
-            ops::presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)?;
-        }
-        OutboundOp::Remark(reason) => {
-            ops::presence::remark(team, name, incarnation, reason.as_deref())?
-        }
-        OutboundOp::Withdraw(id) => ops::dialog::withdraw(ctx, team, &id)?,
-        OutboundOp::Typed(id, typed) => ops::dialog::typed(team, &id, typed)?,
-    }
-    Ok(true)
+/// The files of the team, as far as they concern one run of a member.
+pub(super) struct MemberIo<'a> {
+    pub(super) ctx: &'a Context,
+    pub(super) team: &'a Team,
+    pub(super) me: MemberRun,
 }
 
-/// Returns the unread mail, oldest first, with the shutdown requests that it refers to.
-///
-/// # Errors
-///
-/// The mailbox cannot be read.
-pub(super) fn mail(team: &Team, name: &MemberName) -> Result<(Vec<Envelope>, Requests), OpsError> {
-    let mail = ops::inbox::look(team, name, false)?;
-    // Requests are read after the mail, because a request is filed before its message is sent.
-    let requests = requests(team, mail.iter().filter_map(asked_in));
-    Ok((mail, requests))
+impl MemberIo<'_> {
+    /// The topics of a full re-read. Mail comes before tasks: a worker that is asked to shut down
+    /// must not claim another task.
+    pub(super) fn topics(&self) -> [Topic; 4] {
+        [Topic::Members, Topic::Requests, Topic::Mail(self.me.name.file_stem()), Topic::Tasks]
+    }
+
+    /// Reads what `topic` covers; `pending` are the requests that await an answer.
+    pub(super) fn read<'r>(
+        &self,
+        topic: &Topic,
+        pending: impl Iterator<Item = &'r RequestId>,
+    ) -> Option<MemberEvent> {
+        if !self.team.exists() {
+            return Some(gone());
+        }
+        match topic {
+            Topic::Mail(owner) if *owner != self.me.name.file_stem() => None,
+            Topic::Roster | Topic::Mail(_) => Some(self.read_mail()),
+            Topic::Members | Topic::Member(_) => self.read_record(),
+            Topic::Requests => {
+                let ids: Vec<String> = pending.map(RequestId::to_string).collect();
+                (!ids.is_empty()).then(|| MemberEvent::Requests(requests(self.team, ids)))
+            }
+            Topic::Tasks | Topic::Journal | Topic::Settings | Topic::Everything => None,
+        }
+    }
+
+    /// Reads the unread mail, oldest first, with the shutdown requests that it refers to.
+    fn read_mail(&self) -> MemberEvent {
+        match ops::inbox::look(self.team, &self.me.name, false) {
+            Ok(mail) => {
+                // Requests are read after the mail, because a request is filed before its message
+                // is sent.
+                let requests = requests(self.team, mail.iter().filter_map(request_in));
+                MemberEvent::Mail { mail, requests }
+            }
+            Err(e) => failed(self.team, &e, MemberEvent::NoMail),
+        }
+    }
+
+    fn read_record(&self) -> Option<MemberEvent> {
+        // An unreadable record does not prove that another run has replaced this one.
+        let record = ops::status::record(self.team, &self.me.name).ok()??;
+        if !record.is(&self.me.incarnation) {
+            return Some(replaced());
+        }
+        // A withdrawn start may still run for a moment; such a run must not begin work or receive
+        // mail.
+        record.state.is_up().then_some(MemberEvent::Accepted(record.state))
+    }
+
+    /// Executes one effect. Returns its event if the result is known at once.
+    pub(super) fn carry_out(&self, effect: MemberEffect) -> Option<MemberEvent> {
+        // The store would recreate the directories of a deleted team.
+        if !self.team.exists() {
+            return Some(gone());
+        }
+        match effect {
+            MemberEffect::Warn(text) => {
+                self.journal(Note::of(EventKind::Warning).with("text", text));
+                None
+            }
+            MemberEffect::Acknowledge(ids) => {
+                let marked = ops::inbox::acknowledge(self.team, &self.me.name, &ids);
+                marked.err().map(|e| failed(self.team, &e, MemberEvent::NotMarked))
+            }
+            MemberEffect::ReadMail => Some(self.read_mail()),
+            MemberEffect::Do(op) => Some(self.execute(op)),
+        }
+    }
+
+    /// Executes an outbound operation.
+    pub(super) fn execute(&self, op: OutboundOp) -> MemberEvent {
+        match self.try_execute(op) {
+            Ok(true) => MemberEvent::Done(Ok(())),
+            Ok(false) => replaced(),
+            Err(e) => failed(self.team, &e, |failure| MemberEvent::Done(Err(failure))),
+        }
+    }
+
+    /// Returns false if a later run now uses this name.
+    fn try_execute(&self, op: OutboundOp) -> Result<bool, OpsError> {
+        let MemberRun { name, incarnation } = &self.me;
+        match op {
+            OutboundOp::Hello => return ops::presence::hello(self.team, name, incarnation),
+            OutboundOp::Say(message) => ops::send::report(self.team, name, &message).map(drop)?,
+            OutboundOp::MoveOn(cause, reason) => {
+                let reason = reason.as_deref();
+                ops::presence::move_on(self.team, name, incarnation, cause, reason).map(drop)?;
+            }
+            OutboundOp::Remark(reason) => {
+                ops::presence::remark(self.team, name, incarnation, reason.as_deref())?
+            }
+            OutboundOp::Withdraw(id) => ops::dialog::withdraw(self.ctx, self.team, &id)?,
+            OutboundOp::Typed(id, typed) => ops::dialog::typed(self.team, &id, typed)?,
+        }
+        Ok(true)
+    }
+
+    /// Appends an event of this member to the journal, which is a history only: a failure is
+    /// ignored. A deleted team is not recreated.
+    pub(super) fn journal(&self, note: Note) {
+        if self.team.exists() {
+            let _ = ops::events::note(self.team, note.member(&self.me.name));
+        }
+    }
 }
 
 /// Reads the current state of the requests with these ids.
-pub(super) fn requests(team: &Team, ids: impl IntoIterator<Item = String>) -> Requests {
-    let look = |id: &String| {
+fn requests(team: &Team, ids: impl IntoIterator<Item = String>) -> Requests {
+    let read = |id: &String| {
         let known = RequestId::parse(id).map_err(OpsError::from);
         known.and_then(|id| ops::shutdown::request(team, &id)).map_err(|e| e.to_string())
     };
-    ids.into_iter().map(|id| (id.clone(), look(&id))).collect()
+    ids.into_iter().map(|id| (id.clone(), read(&id))).collect()
+}
+
+/// Returns the id of the shutdown request in a message.
+fn request_in(envelope: &Envelope) -> Option<String> {
+    let Message::ShutdownRequest(asked) = Message::parse(&envelope.text) else { return None };
+    Some(asked.request_id)
+}
+
+/// Returns the event for a failure. A deleted team replaces every other reason.
+pub(super) fn failed<E: From<MemberEvent>>(
+    team: &Team,
+    e: &OpsError,
+    report: impl FnOnce(OpFailure) -> E,
+) -> E {
+    if team.exists() { report(failure(e)) } else { gone().into() }
 }
 
 /// Classifies an error by whether a retry can help.
-pub(super) fn failure(e: &OpsError) -> Failure {
+pub(super) fn failure(e: &OpsError) -> OpFailure {
     let lasting = match e.kind() {
         Kind::NotFound | Kind::Refused | Kind::Usage => true,
         Kind::Failed | Kind::Deadline | Kind::Backend => false,
     };
-    Failure { text: e.to_string(), lasting }
+    OpFailure { text: e.to_string(), lasting }
 }
 
-/// Returns the id of the shutdown request in a message.
-fn asked_in(envelope: &Envelope) -> Option<String> {
-    let Message::ShutdownRequest(asked) = Message::parse(&envelope.text) else { return None };
-    Some(asked.request_id)
+pub(super) fn gone() -> MemberEvent {
+    MemberEvent::Over("the team is gone".to_owned())
+}
+
+fn replaced() -> MemberEvent {
+    MemberEvent::Over("another run now uses this name".to_owned())
 }

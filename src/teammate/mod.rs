@@ -12,5 +12,5 @@ mod state;
 mod wrap;
 
 pub(crate) use driver::worker;
-pub(crate) use member_io::Identity;
-pub(crate) use wrap::{seat, wrap};
+pub(crate) use member_io::MemberRun;
+pub(crate) use wrap::{start_agent_lead, wrap};

@@ -2,14 +2,13 @@
 
 pub(super) mod mail;
 
-use super::effect::{Effect, OutboundOp};
-use super::event::{Event, Failure, Requests};
-use super::state::{Asked, Finished, Job, Leaving, Pending, State, Work};
+use super::effect::{MemberEffect, OutboundOp, WorkerEffect};
+use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
+use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState};
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{
-    self, IdleNotification, Message, PlanApprovalRequest, PlanApprovalResponse, ShutdownApproved,
-    ShutdownRejected, ShutdownStatus, TaskCompleted,
+    self, IdleNotification, Message, PlanApprovalRequest, PlanApprovalResponse, TaskCompleted,
 };
 use crate::model::task::{Outcome, Task};
 use crate::model::text;
@@ -24,17 +23,21 @@ const LONG_PAUSE_MS: u64 = 60_000;
 const LEAVE_MS: u64 = 6000;
 
 /// Applies an event to the state and returns the effects to execute.
-pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
+pub(crate) fn react(
+    state: &mut WorkerState,
+    event: WorkerEvent,
+    now: Timestamp,
+) -> Vec<WorkerEffect> {
     let mut effects = Vec::new();
     match event {
-        Event::Mail { mail, requests } => {
-            reported(state, Asked::Mail);
+        WorkerEvent::Member(MemberEvent::Mail { mail, requests }) => {
+            reported(state, Outstanding::Mail);
             state.mail_due = false;
             state.pause_until = None;
             mail::read(state, mail, &requests, now, &mut effects);
         }
-        Event::NoMail(failure) => {
-            reported(state, Asked::Mail);
+        WorkerEvent::Member(MemberEvent::NoMail(failure)) => {
+            reported(state, Outstanding::Mail);
             complain(state, &failure, now, &mut effects);
             // A worker that cannot receive a shutdown request must not claim tasks. A lasting
             // failure ends with a change of the roster.
@@ -42,67 +45,74 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             state.pause_until =
                 Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
         }
-        Event::NotMarked(failure) => {
+        WorkerEvent::Member(MemberEvent::NotMarked(failure)) => {
             state.mail_due |= !failure.lasting;
             complain(state, &failure, now, &mut effects);
         }
-        Event::Requests(requests) => see_requests(state, &requests),
-        Event::Accepted => state.accepted = true,
-        Event::Board => state.claim_due = true,
-        Event::Claimed(result) => see_claim(state, result, now, &mut effects),
-        Event::Rechecked(result) => see_recheck(state, result, now, &mut effects),
-        Event::CommandEnded { task, outcome } => {
-            see_command_end(state, task, outcome, now, &mut effects)
+        WorkerEvent::Member(MemberEvent::Requests(requests)) => handle_requests(state, &requests),
+        WorkerEvent::Member(MemberEvent::Accepted(_)) => state.accepted = true,
+        WorkerEvent::Board => state.claim_due = true,
+        WorkerEvent::Claimed(result) => handle_claim(state, result, now, &mut effects),
+        WorkerEvent::Rechecked(result) => handle_recheck(state, result, now, &mut effects),
+        WorkerEvent::CommandEnded { task, outcome } => {
+            handle_command_end(state, task, outcome, now, &mut effects)
         }
-        Event::TaskEnded(result) => see_task_end(state, result, now, &mut effects),
-        Event::Held => {
-            reported(state, Asked::End);
+        WorkerEvent::TaskEnded(result) => handle_task_end(state, result, now, &mut effects),
+        WorkerEvent::Held => {
+            reported(state, Outstanding::End);
             state.held = true;
         }
-        Event::Refused(said) => see_refusal(state, said, &mut effects),
-        Event::Done(result) => see_done(state, result, now, &mut effects),
-        Event::Over(reason) => {
+        WorkerEvent::Refused(said) => handle_refusal(state, said, &mut effects),
+        WorkerEvent::Member(MemberEvent::Done(result)) => {
+            handle_done(state, result, now, &mut effects)
+        }
+        WorkerEvent::Member(MemberEvent::Over(reason)) => {
             if state.leaving.is_none() {
-                effects.push(Effect::Print(format!("{}: {reason}", state.who())));
+                effects.push(WorkerEffect::Print(format!("{}: {reason}", state.who())));
             }
             leave(state, 0, now, &mut effects);
         }
-        Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
-        Event::Tick => {}
+        WorkerEvent::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
+        WorkerEvent::Tick => {}
     }
-    settle(state, now, &mut effects);
+    advance(state, now, &mut effects);
     effects
 }
 
-fn reported(state: &mut State, what: Asked) {
+fn reported(state: &mut WorkerState, what: Outstanding) {
     if state.asked == Some(what) {
         state.asked = None;
     }
 }
 
 /// Prints a failure once, and delays the next attempt if a retry can help.
-fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) {
+fn complain(
+    state: &mut WorkerState,
+    failure: &OpFailure,
+    now: Timestamp,
+    effects: &mut Vec<WorkerEffect>,
+) {
     if !failure.lasting {
         state.pause_until = Some(now.plus_ms(PAUSE_MS));
     }
     if state.complaint.as_ref() != Some(&failure.text) {
         state.complaint = Some(failure.text.clone());
-        effects.push(Effect::Print(format!("{}: {}", state.who(), failure.text)));
+        effects.push(WorkerEffect::Print(format!("{}: {}", state.who(), failure.text)));
     }
 }
 
 /// Drops requests that have ended without this worker's answer.
-fn see_requests(state: &mut State, requests: &Requests) {
+fn handle_requests(state: &mut WorkerState, requests: &Requests) {
     state.pending.retain(|pending| !pending.is_ended(requests));
 }
 
-fn see_claim(
-    state: &mut State,
-    result: Result<Option<Box<Task>>, Failure>,
+fn handle_claim(
+    state: &mut WorkerState,
+    result: Result<Option<Box<Task>>, OpFailure>,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::Claim);
+    reported(state, Outstanding::Claim);
     match result {
         Ok(Some(task)) if state.needs_approval => propose(state, &task, now, effects),
         Ok(Some(task)) => begin(state, task, now, effects),
@@ -118,12 +128,12 @@ fn see_claim(
 }
 
 /// Asks the lead to approve the task.
-fn propose(state: &mut State, task: &Task, now: Timestamp, effects: &mut Vec<Effect>) {
-    let (job, me) = (Job::of(task, now), &state.me);
+fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
+    let (job, me) = (CurrentTask::new(task, now), &state.me);
     let request_id = protocol::plan_request_id(&me.name, &me.team, now);
     let dir = task.extra.cwd.as_deref().map(|dir| format!("\n\nin {dir}")).unwrap_or_default();
     let plan = format!("# Run task #{}: {}\n\n    {}{dir}\n", task.id, task.subject, job.command);
-    effects.push(Effect::Print(format!(
+    effects.push(WorkerEffect::Print(format!(
         "{}: waiting for approval of {}",
         state.who(),
         job.title()
@@ -143,7 +153,11 @@ fn propose(state: &mut State, task: &Task, now: Timestamp, effects: &mut Vec<Eff
 
 /// Handles the answer to a plan: an approved task is read again before it starts, a rejected one
 /// fails.
-fn hear_plan(state: &mut State, answer: &PlanApprovalResponse, effects: &mut Vec<Effect>) {
+fn handle_plan_answer(
+    state: &mut WorkerState,
+    answer: &PlanApprovalResponse,
+    effects: &mut Vec<WorkerEffect>,
+) {
     let Work::Proposed(job, id) = &state.work else { return };
     if *id != answer.request_id {
         return;
@@ -158,24 +172,24 @@ fn hear_plan(state: &mut State, answer: &PlanApprovalResponse, effects: &mut Vec
         .map(|why| format!(": {}", text::short(why, 500)))
         .unwrap_or_default();
     let tail = format!("the lead rejected the plan{why}");
-    effects.push(Effect::Print(format!("── task #{}: {tail}", job.id)));
+    effects.push(WorkerEffect::Print(format!("── task #{}: {tail}", job.id)));
     let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
     state.work = Work::Ending(job.clone(), outcome);
 }
 
-fn see_recheck(
-    state: &mut State,
-    result: Result<Option<Box<Task>>, Failure>,
+fn handle_recheck(
+    state: &mut WorkerState,
+    result: Result<Option<Box<Task>>, OpFailure>,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::Recheck);
+    reported(state, Outstanding::Recheck);
     let Work::Approved(job) = &state.work else { return };
     match result {
         Ok(Some(task)) => return begin(state, task, now, effects),
         Err(failure) if !failure.lasting => return complain(state, &failure, now, effects),
         Ok(None) | Err(_) => {
-            effects.push(Effect::Print(format!(
+            effects.push(WorkerEffect::Print(format!(
                 "── task #{} is no longer assigned to this worker",
                 job.id
             )));
@@ -184,18 +198,23 @@ fn see_recheck(
     (state.work, state.claim_due) = (Work::Idle, true);
 }
 
-fn begin(state: &mut State, task: Box<Task>, now: Timestamp, effects: &mut Vec<Effect>) {
-    let job = Job::of(&task, now);
+fn begin(
+    state: &mut WorkerState,
+    task: Box<Task>,
+    now: Timestamp,
+    effects: &mut Vec<WorkerEffect>,
+) {
+    let job = CurrentTask::new(&task, now);
     let subject = text::short(&job.subject, 120);
-    effects.push(Effect::Print(format!("── task #{} · {subject}: {}", job.id, job.command)));
-    effects.push(Effect::Run(task));
+    effects.push(WorkerEffect::Print(format!("── task #{} · {subject}: {}", job.id, job.command)));
+    effects.push(WorkerEffect::Run(task));
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, Some(job.title())));
     state.rested = false;
     state.work = Work::Running(job);
 }
 
 /// Becomes idle. The lead is notified only if the worker was busy before.
-fn rest(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
     if std::mem::replace(&mut state.rested, true) {
         return;
     }
@@ -213,15 +232,15 @@ fn rest(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     };
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
     state.outbound.push_back(OutboundOp::Say(Box::new(Message::IdleNotification(notice))));
-    effects.push(Effect::Print(format!("{}: waiting for tasks", state.who())));
+    effects.push(WorkerEffect::Print(format!("{}: waiting for tasks", state.who())));
 }
 
-fn see_command_end(
-    state: &mut State,
+fn handle_command_end(
+    state: &mut WorkerState,
     task: TaskId,
     outcome: Outcome,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
     let Work::Running(job) = &state.work else { return };
     if job.id != task {
@@ -237,7 +256,7 @@ fn see_command_end(
         Some(failure) if ran => format!("failed: {failure} after {spent}"),
         Some(reason) => format!("failed: {reason}"),
     };
-    effects.push(Effect::Print(format!("── task #{task} {how}")));
+    effects.push(WorkerEffect::Print(format!("── task #{task} {how}")));
     // An interrupted task has not failed: the process that ends this run releases it.
     state.work =
         if state.leaving.is_some() { Work::Idle } else { Work::Ending(job.clone(), outcome) };
@@ -253,13 +272,13 @@ fn failure_of(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn see_task_end(
-    state: &mut State,
-    result: Result<(), Failure>,
+fn handle_task_end(
+    state: &mut WorkerState,
+    result: Result<(), OpFailure>,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::End);
+    reported(state, Outstanding::End);
     state.held = false;
     let Work::Ending(job, outcome) = &state.work else { return };
     let (job, failure) = (job.clone(), failure_of(outcome));
@@ -274,14 +293,14 @@ fn see_task_end(
                 };
                 state.outbound.push_back(OutboundOp::Say(Box::new(Message::TaskCompleted(news))));
             }
-            state.last = Some(Finished { id: job.id, failure });
+            state.last = Some(LastTask { id: job.id, failure });
         }
         // The task was deleted or reassigned in the meantime.
         Err(lost) if lost.lasting => {
             let text =
                 format!("task #{} ended, but its result was not recorded: {}", job.id, lost.text);
-            effects.push(Effect::Print(text.clone()));
-            effects.push(Effect::Warn(text));
+            effects.push(WorkerEffect::Print(text.clone()));
+            effects.push(WorkerEffect::Member(MemberEffect::Warn(text)));
         }
         Err(late) => return complain(state, &late, now, effects),
     }
@@ -293,21 +312,21 @@ fn see_task_end(
 
 /// Handles a hook's refusal after a successful command: the worker cannot improve the result, so
 /// the task fails.
-fn see_refusal(state: &mut State, said: String, effects: &mut Vec<Effect>) {
+fn handle_refusal(state: &mut WorkerState, said: String, effects: &mut Vec<WorkerEffect>) {
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
-    effects.push(Effect::Print(said.clone()));
+    effects.push(WorkerEffect::Print(said.clone()));
     *outcome =
         Outcome { exit_code: None, signal: None, tail: said, elapsed_ms: outcome.elapsed_ms };
 }
 
-fn see_done(
-    state: &mut State,
-    result: Result<(), Failure>,
+fn handle_done(
+    state: &mut WorkerState,
+    result: Result<(), OpFailure>,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Asked::OutboundOp);
+    reported(state, Outstanding::OutboundOp);
     match result {
         Ok(()) => {
             state.complaint = None;
@@ -317,25 +336,25 @@ fn see_done(
             complain(state, &failure, now, effects);
             if failure.lasting {
                 state.outbound.pop_front();
-                effects.push(Effect::Warn(failure.text));
+                effects.push(WorkerEffect::Member(MemberEffect::Warn(failure.text)));
             }
         }
     }
 }
 
 /// Exits without a shutdown request, after cancelling a running command.
-fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
+fn leave(state: &mut WorkerState, code: i32, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
     if state.leaving.is_some() {
         return;
     }
     state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
     if matches!(state.work, Work::Running(_)) {
-        effects.push(Effect::Cancel);
+        effects.push(WorkerEffect::Cancel);
     }
 }
 
 /// Chooses the next effect; at most one operation is outstanding.
-fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn advance(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
     if state.end.is_some() {
         return;
     }
@@ -357,9 +376,9 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
 }
 
-fn next(state: &mut State) -> Option<(Asked, Effect)> {
+fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
     if let Some(op) = state.outbound.front() {
-        return Some((Asked::OutboundOp, Effect::Do(op.clone())));
+        return Some((Outstanding::OutboundOp, WorkerEffect::Member(MemberEffect::Do(op.clone()))));
     }
     if state.agreed {
         state.end = Some(0);
@@ -370,58 +389,39 @@ fn next(state: &mut State) -> Option<(Asked, Effect)> {
     {
         let ending = if failure_of(outcome).is_none() { Ending::Completed } else { Ending::Failed };
         return Some((
-            Asked::End,
-            Effect::EndTask { task: job.id, ending, outcome: outcome.clone() },
+            Outstanding::End,
+            WorkerEffect::EndTask { task: job.id, ending, outcome: outcome.clone() },
         ));
     }
     if state.mail_due {
-        return Some((Asked::Mail, Effect::LookAtMail));
+        return Some((Outstanding::Mail, WorkerEffect::Member(MemberEffect::ReadMail)));
     }
     if let Work::Approved(job) = &state.work {
-        return Some((Asked::Recheck, Effect::Recheck(job.id)));
+        return Some((Outstanding::Recheck, WorkerEffect::Recheck(job.id)));
     }
     let free = state.work == Work::Idle && state.accepted;
-    (free && state.claim_due).then_some((Asked::Claim, Effect::Claim))
+    (free && state.claim_due).then_some((Outstanding::Claim, WorkerEffect::Claim))
 }
 
 /// Answers shutdown requests. An idle worker agrees; a busy one waits until shortly before the
 /// deadline, since the task may end in time, and then declines.
-fn answer_requests(state: &mut State, now: Timestamp) {
-    let from = Some(state.me.name.to_string());
-    let timestamp = Some(now.iso());
+fn answer_requests(state: &mut WorkerState, now: Timestamp) {
     match &state.work {
         // The outstanding claim may yield a task, which makes the worker busy.
-        Work::Idle if state.asked == Some(Asked::Claim) => {}
+        Work::Idle if state.asked == Some(Outstanding::Claim) => {}
         Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for pending in std::mem::take(&mut state.pending) {
-                let answer = ShutdownApproved {
-                    request_id: pending.request.id.to_string(),
-                    from: from.clone(),
-                    timestamp: timestamp.clone(),
-                    pane_id: state.me.pane.clone(),
-                    backend_type: Some(state.me.backend.to_owned()),
-                    status: Some(ShutdownStatus::Clean),
-                    pending_work: Vec::new(),
-                    artifacts_committed: None,
-                };
-                state
-                    .outbound
-                    .push_back(OutboundOp::Say(Box::new(Message::ShutdownApproved(answer))));
+                let answer = pending.approval(&state.me, now);
+                state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
                 state.agreed = true;
             }
         }
         Work::Running(job) | Work::Ending(job, _) => {
             let reason = job.excuse(now);
-            let (due, open) =
-                std::mem::take(&mut state.pending).into_iter().partition(|p| p.answer_by <= now);
-            state.pending = open;
-            state.outbound.extend(Vec::into_iter(due).map(|pending: Pending| {
-                let request_id = pending.request.id.to_string();
-                let (from, timestamp, reason) =
-                    (from.clone(), timestamp.clone(), Some(reason.clone()));
-                let answer = ShutdownRejected { request_id, from, reason, timestamp };
-                OutboundOp::Say(Box::new(Message::ShutdownRejected(answer)))
-            }));
+            for pending in state.pending.extract_if(.., |pending| pending.answer_by <= now) {
+                let answer = pending.rejection(&state.me, reason.clone(), now);
+                state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
+            }
         }
     }
 }

@@ -1,78 +1,55 @@
-//! Event sources of a worker: file changes, the exit of its command, and signals.
+//! Inputs of a worker besides changes of files: the exit of its command, and signals.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-
-use super::event::Event;
+use super::event::WorkerEvent;
+use crate::event_loop::{Batch, InputQueue, Inputs};
 use crate::model::id::TaskId;
 use crate::model::task::Outcome;
-use crate::model::topic::Topic;
+use crate::sys::clock::Deadline;
 use crate::sys::signal::{Signal, Signals};
 
-/// A raw input of the driver, before it is turned into an event.
+/// An input that the driver turns into an event.
 #[derive(Debug)]
-pub(super) enum Wake {
-    Changed(Topic),
+pub(super) enum WorkerInput {
     CommandEnded {
         task: TaskId,
         outcome: Outcome,
     },
     /// The result of a completion that waited for hooks.
-    Completed(Box<Event>),
+    Completed(Box<WorkerEvent>),
     Signal(Signal),
 }
 
-/// Forwards termination signals as wakes. If handlers cannot be installed, the signals keep their
+/// Forwards termination signals as inputs. If handlers cannot be installed, the signals keep their
 /// default action.
-pub(super) fn hear_signals(wakes: UnboundedSender<Wake>) {
+pub(super) fn forward_signals(inputs: Inputs<WorkerInput>) {
     let Ok(mut signals) = Signals::new() else { return };
-    tokio::spawn(async move { while wakes.send(Wake::Signal(signals.recv().await)).is_ok() {} });
+    tokio::spawn(async move {
+        loop {
+            inputs.send(WorkerInput::Signal(signals.recv().await));
+        }
+    });
 }
 
 /// Time to wait for a signal to this process after the command was ended by one.
 const OWN_END: Duration = Duration::from_millis(200);
 
-/// Moves signals before other wakes, and waits briefly for one if a signal ended the command: a
+/// Moves signals before other inputs, and waits briefly for one if a signal ended the command: a
 /// process that ends the worker also ends its command, and the command's exit may be reported
 /// first. With the signal first, the task is released instead of failed.
-pub(super) async fn hear_own_end_first(
-    mut wakes: Vec<Wake>,
-    receiver: &mut UnboundedReceiver<Wake>,
-) -> Vec<Wake> {
-    let by_signal = |wake: &Wake| matches!(wake, Wake::CommandEnded { outcome, .. } if outcome.signal.is_some());
-    if wakes.iter().any(by_signal) {
-        let limit = tokio::time::sleep(OWN_END);
-        tokio::pin!(limit);
-        while !wakes.iter().any(|wake| matches!(wake, Wake::Signal(_))) {
-            tokio::select! {
-                Some(next) = receiver.recv() => wakes.push(next),
-                () = &mut limit => break,
-            }
-        }
+pub(super) async fn signals_first(
+    (mut topics, mut others): Batch<WorkerInput>,
+    queue: &mut InputQueue<WorkerInput>,
+) -> Batch<WorkerInput> {
+    let by_signal = |input: &WorkerInput| matches!(input, WorkerInput::CommandEnded { outcome, .. } if outcome.signal.is_some());
+    let is_signal = |input: &WorkerInput| matches!(input, WorkerInput::Signal(_));
+    let limit = Deadline::after(OWN_END);
+    while others.iter().any(by_signal) && !others.iter().any(is_signal) {
+        let Some(more) = queue.receive_within(limit.remaining()).await else { break };
+        topics.extend(more.0);
+        others.extend(more.1);
     }
-    wakes.sort_by_key(|wake| !matches!(wake, Wake::Signal(_)));
-    wakes
-}
-
-/// Drains the queue behind `first`: each changed topic once, other wakes in order.
-pub(super) fn drain(
-    first: Wake,
-    receiver: &mut UnboundedReceiver<Wake>,
-) -> (BTreeSet<Topic>, Vec<Wake>) {
-    let (mut topics, mut others) = (BTreeSet::new(), Vec::new());
-    let mut next = Some(first);
-    while let Some(wake) = next {
-        match wake {
-            Wake::Changed(topic) => {
-                topics.insert(topic);
-            }
-            other @ (Wake::CommandEnded { .. } | Wake::Completed(_) | Wake::Signal(_)) => {
-                others.push(other)
-            }
-        }
-        next = receiver.try_recv().ok();
-    }
+    others.sort_by_key(|input| !is_signal(input));
     (topics, others)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::effect::OutboundOp;
 use super::event::Requests;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
+use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
 use crate::model::request::ShutdownRequest;
 use crate::model::task::{Outcome, Task};
 use crate::model::text;
@@ -24,7 +25,7 @@ pub(crate) struct Me {
 
 /// The current task.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Job {
+pub(super) struct CurrentTask {
     pub(super) id: TaskId,
     pub(super) subject: String,
     /// The command as one line, shortened for display.
@@ -33,11 +34,11 @@ pub(super) struct Job {
     pub(super) since: Timestamp,
 }
 
-impl Job {
-    pub(super) fn of(task: &Task, now: Timestamp) -> Job {
+impl CurrentTask {
+    pub(super) fn new(task: &Task, now: Timestamp) -> CurrentTask {
         let words = task.extra.run.iter().map(String::as_str);
         let command = shlex::try_join(words).unwrap_or_else(|_| task.extra.run.join(" "));
-        Job {
+        CurrentTask {
             id: task.id,
             subject: task.subject.clone(),
             command: text::short(&command, 120),
@@ -66,18 +67,18 @@ impl Job {
 pub(super) enum Work {
     Idle,
     /// The task is claimed; the plan with this request id awaits approval.
-    Proposed(Job, String),
+    Proposed(CurrentTask, String),
     /// The plan is approved; the task starts if it is still assigned to this worker.
-    Approved(Job),
+    Approved(CurrentTask),
     /// The command is running.
-    Running(Job),
+    Running(CurrentTask),
     /// The command has exited; the outcome is not yet on the board.
-    Ending(Job, Outcome),
+    Ending(CurrentTask, Outcome),
 }
 
 /// The outstanding operation of the driver; at most one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Outstanding {
     Mail,
     Claim,
     Recheck,
@@ -94,6 +95,30 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Returns the message that agrees to the shutdown.
+    pub(super) fn approval(&self, me: &Me, now: Timestamp) -> Message {
+        Message::ShutdownApproved(ShutdownApproved {
+            request_id: self.request.id.to_string(),
+            from: Some(me.name.to_string()),
+            timestamp: Some(now.iso()),
+            pane_id: me.pane.clone(),
+            backend_type: Some(me.backend.to_owned()),
+            status: Some(ShutdownStatus::Clean),
+            pending_work: Vec::new(),
+            artifacts_committed: None,
+        })
+    }
+
+    /// Returns the message that declines the shutdown.
+    pub(super) fn rejection(&self, me: &Me, reason: String, now: Timestamp) -> Message {
+        Message::ShutdownRejected(ShutdownRejected {
+            request_id: self.request.id.to_string(),
+            from: Some(me.name.to_string()),
+            reason: Some(reason),
+            timestamp: Some(now.iso()),
+        })
+    }
+
     /// Returns whether the request has ended in another way and needs no answer.
     pub(super) fn is_ended(&self, requests: &Requests) -> bool {
         let found = requests.get(self.request.id.as_str());
@@ -103,29 +128,29 @@ impl Pending {
 
 /// The last finished task.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finished {
+pub(super) struct LastTask {
     pub(super) id: TaskId,
     /// The reason if it failed.
     pub(super) failure: Option<String>,
 }
 
-/// The worker was told to exit, by a signal or because the team is gone.
+/// The process was told to exit, by a signal or because the team is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leaving {
     /// Exit code.
     pub(super) code: i32,
-    /// Time limit for the command to exit.
+    /// Time limit for its command or program to exit.
     pub(super) by: Timestamp,
 }
 
 /// The complete state of a worker.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct State {
+pub(crate) struct WorkerState {
     pub(super) me: Me,
     /// Set if the lead must approve each task before it runs.
     pub(super) needs_approval: bool,
     pub(super) work: Work,
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<Outstanding>,
     /// Set while hooks decide on the current task; everything else continues.
     pub(super) held: bool,
     /// Outbound operations not yet completed, in order.
@@ -145,7 +170,7 @@ pub(crate) struct State {
     pub(super) accepted: bool,
     /// The lead has been notified that the worker is idle (MSG-12: once per transition).
     pub(super) rested: bool,
-    pub(super) last: Option<Finished>,
+    pub(super) last: Option<LastTask>,
     /// After a failure, nothing is attempted before this time.
     pub(super) pause_until: Option<Timestamp>,
     /// The last failure printed, to avoid repeating it.
@@ -157,10 +182,10 @@ pub(crate) struct State {
     pub(super) end: Option<i32>,
 }
 
-impl State {
+impl WorkerState {
     /// The initial state.
-    pub(crate) fn new(me: Me, needs_approval: bool) -> State {
-        State {
+    pub(crate) fn new(me: Me, needs_approval: bool) -> WorkerState {
+        WorkerState {
             me,
             needs_approval,
             work: Work::Idle,

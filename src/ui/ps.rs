@@ -7,7 +7,8 @@ use super::paint::{Paint, Tint};
 use super::status::{died, state_tint};
 use super::table::{Cell, Table, cell, maybe, tinted};
 use crate::model::text;
-use crate::ops::ps::{LeadSeen, Life, Seen};
+use crate::ops::lease::{LeadSeen, Life};
+use crate::ops::ps::Seen;
 
 /// Maximum length of names, in characters.
 const NAME: usize = 20;

@@ -6,7 +6,7 @@ use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::team::Team;
 use crate::model::{text, time};
-use crate::ops::ps::LeadSeen;
+use crate::ops::lease::LeadSeen;
 use crate::ops::shutdown::Ended;
 use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::Listed;

@@ -17,16 +17,28 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("worktree", &["model", "sys"]),
     ("hooks", &["model", "sys"]),
     ("ops", &["model", "sys", "profile", "store", "backend", "worktree", "hooks"]),
-    ("lead", &["model", "sys", "profile", "ops"]),
-    ("teammate", &["model", "sys", "profile", "ops"]),
+    ("event_loop", &["model"]),
+    ("lead", &["model", "sys", "profile", "ops", "event_loop"]),
+    ("teammate", &["model", "sys", "profile", "ops", "event_loop"]),
     ("ui", &["model", "sys", "ops"]),
     ("mcp", &["model", "sys", "ops"]),
     ("cli", EVERYTHING),
 ];
 
 const EVERYTHING: &[&str] = &[
-    "model", "sys", "profile", "store", "backend", "worktree", "hooks", "ops", "lead", "teammate",
-    "ui", "mcp",
+    "model",
+    "sys",
+    "profile",
+    "store",
+    "backend",
+    "worktree",
+    "hooks",
+    "ops",
+    "event_loop",
+    "lead",
+    "teammate",
+    "ui",
+    "mcp",
 ];
 
 /// The composition roots, which may import every folder; `drive` gives access to benches and
@@ -67,6 +79,7 @@ const ASYNC: &[&str] = &[
     "src/sys/",
     "src/backend/",
     "src/ops/",
+    "src/event_loop.rs",
     "src/lead/",
     "src/teammate/",
     "src/ui/",

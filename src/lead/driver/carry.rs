@@ -2,20 +2,17 @@
 
 use tokio::task::JoinHandle;
 
-use super::Driver;
-use crate::lead::effect::Effect;
-use crate::lead::sources::{self, Signal};
+use super::LeadDriver;
+use crate::lead::effect::{Effect, STOP_DEADLINE_S};
+use crate::lead::sources::{self, LeadInput};
 use crate::lead::starter;
-use crate::lead::terminator::Due;
+use crate::lead::terminator::DueTermination;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, TerminationMode};
 use crate::ops::{self, Context, OpsError, Team};
 
-/// Shutdown deadline for members that the lead stops by itself, in seconds.
-pub(crate) const STOP_DEADLINE_S: u64 = 30;
-
-impl Driver<'_> {
+impl LeadDriver<'_> {
     pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
         match effect {
             Effect::WatchExit { name, incarnation, process } => {
@@ -23,7 +20,7 @@ impl Driver<'_> {
                     name.clone(),
                     incarnation.clone(),
                     *process,
-                    self.signals.clone(),
+                    self.queue.inputs(),
                 );
             }
             // If the label thread has ended, the only loss is the label.
@@ -33,7 +30,7 @@ impl Driver<'_> {
                 self.ask_shutdown(names, reason, *force)?
             }
             Effect::Start { kind, orders } => {
-                starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
+                starter::start(self.ctx, self.team, *kind, orders, self.queue.inputs());
             }
             Effect::Terminate { name, incarnation, agreed } => {
                 self.terminate(name, incarnation, *agreed)?
@@ -51,12 +48,12 @@ impl Driver<'_> {
             Effect::Health { name, incarnation, silence } => {
                 let (name, incarnation, silence) = (name.clone(), incarnation.clone(), *silence);
                 let about = Some(name.clone());
-                self.beside(about, move |ctx, team| {
-                    ops::health::note(ctx, team, &name, &incarnation, silence)
+                self.run_blocking(about, move |ctx, team| {
+                    ops::effects::health::record_silence(ctx, team, &name, &incarnation, silence)
                 });
             }
             Effect::CheckActivity { name, incarnation } => self.check_activity(name, incarnation),
-            Effect::NoteRestart { member, failures, delay_ms } => {
+            Effect::JournalRestart { member, failures, delay_ms } => {
                 let note =
                     Note::of(EventKind::RestartDelayed).member(member).with("failures", *failures);
                 let delay = delay_ms.iter().fold(note, |note, delay| note.with("delay_ms", *delay));
@@ -66,34 +63,38 @@ impl Driver<'_> {
             Effect::ReleaseAbsent(name) => ops::task::release_absent(self.team, name)?,
             Effect::Resume(name) => {
                 let (about, name) = (Some(name.clone()), name.clone());
-                self.beside(about, move |ctx, team| ops::resume::start_again(ctx, team, &name));
+                self.run_blocking(about, move |ctx, team| {
+                    ops::resume::start_again(ctx, team, &name)
+                });
             }
             Effect::PutBack { name, incarnation } => {
                 ops::presence::put_back(self.team, name, incarnation)?
             }
-            Effect::Look { name, incarnation } => {
+            Effect::CheckIdle { name, incarnation } => {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
                 let about = Some(name.clone());
-                self.beside(about, move |ctx, team| {
-                    ops::rest::look(ctx, team, &name, &incarnation)
+                self.run_blocking(about, move |ctx, team| {
+                    ops::effects::idle_check::check_idle(ctx, team, &name, &incarnation)
                 });
             }
             Effect::Announce { id, step } => {
                 let (id, step) = (id.clone(), *step);
-                self.beside(None, move |ctx, team| ops::announce::announce(ctx, team, &id, step));
+                self.run_blocking(None, move |ctx, team| {
+                    ops::effects::announce::announce(ctx, team, &id, step)
+                });
             }
             Effect::Remind { name, incarnation, task, step } => {
-                ops::remind::remind(self.team, name, incarnation, *task, *step)?;
+                ops::effects::remind::remind(self.team, name, incarnation, *task, *step)?;
             }
-            Effect::Heard { name, incarnation } => {
-                ops::remind::heard(self.team, name, incarnation)?
+            Effect::ResetReminders { name, incarnation } => {
+                ops::effects::remind::reset_reminders(self.team, name, incarnation)?
             }
-            Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
+            Effect::Report(tasks) => ops::effects::results::report(self.team, tasks)?,
             Effect::Hook(occasion) => {
                 self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
             }
-            Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
-            Effect::TellFreed(tasks) => ops::task::tell_freed(self.team, tasks)?,
+            Effect::JournalChange(drift) => ops::task::tell(self.team, drift.clone())?,
+            Effect::NotifyReleased(tasks) => ops::task::tell_freed(self.team, tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text.as_str());
                 ops::events::note(self.team, Note { member: member.clone(), ..note })?;
@@ -118,13 +119,13 @@ impl Driver<'_> {
     }
 
     fn check_activity(&self, name: &MemberName, incarnation: &Incarnation) {
-        let (name, incarnation, signals) =
-            (name.clone(), incarnation.clone(), self.signals.clone());
+        let (name, incarnation, inputs) = (name.clone(), incarnation.clone(), self.queue.inputs());
         let about = Some(name.clone());
-        self.beside(about, move |ctx, team| {
-            if let Some(fingerprint) = ops::health::fingerprint(ctx, team, &name, &incarnation)? {
-                // The driver may have ended.
-                let _ = signals.send(Signal::Activity { name, incarnation, fingerprint });
+        self.run_blocking(about, move |ctx, team| {
+            if let Some(fingerprint) =
+                ops::effects::health::fingerprint(ctx, team, &name, &incarnation)?
+            {
+                inputs.send(LeadInput::Activity { name, incarnation, fingerprint });
             }
             Ok(())
         });
@@ -132,7 +133,7 @@ impl Driver<'_> {
 
     /// Runs `work` on a blocking thread, because what it calls may hang. A failure is a warning in
     /// the journal.
-    pub(super) fn beside(
+    pub(super) fn run_blocking(
         &self,
         about: Option<MemberName>,
         work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
@@ -159,7 +160,7 @@ impl Driver<'_> {
         let manner = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
         let ending = record.map(|record| Ending { record, manner });
         // The terminator outlives the driver, so sending cannot fail.
-        let _ = self.terminator.send(Due {
+        let _ = self.terminator.send(DueTermination {
             name: name.clone(),
             incarnation: incarnation.clone(),
             ending,

@@ -2,8 +2,8 @@
 //! tasks in progress are reminded. `docs/decisions.md` has the rules.
 
 use crate::lead::effect::Effect;
-use crate::lead::event::Spoken;
-use crate::lead::state::{MemberView, Phase, Quiet, State};
+use crate::lead::event::SignOfLife;
+use crate::lead::state::{Phase, Quiet, State, TrackedMember};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::followup::{Step, Told};
@@ -16,7 +16,7 @@ use crate::model::time::Timestamp;
 
 /// Updates the announcements of the open questions. An announcement that is still on its way is not
 /// in the files yet, so the higher count wins.
-pub(super) fn see_filed(state: &mut State, open: &[Question]) {
+pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
     let before = std::mem::take(&mut state.told);
     let told = |question: &Question| {
         let said = before.get(&question.id).copied().flatten();
@@ -27,7 +27,7 @@ pub(super) fn see_filed(state: &mut State, open: &[Question]) {
 }
 
 /// Treats any change of a task as a sign of life.
-pub(super) fn see_board(
+pub(super) fn handle_board(
     state: &mut State,
     board: &Board,
     now: Timestamp,
@@ -39,13 +39,13 @@ pub(super) fn see_board(
         .members
         .iter()
         .filter(|(_, view)| view.quiet.is_some_and(|quiet| changed(&quiet.task)));
-    let heard: Vec<MemberName> = quiet.map(|(name, _)| name.clone()).collect();
-    heard.iter().for_each(|name| hear(state, name, now, effects));
+    let active: Vec<MemberName> = quiet.map(|(name, _)| name.clone()).collect();
+    active.iter().for_each(|name| reset_silence(state, name, now, effects));
 }
 
 /// Treats mail from an owner as a sign of life. Idle notifications do not count: the member is idle
 /// while its task is not done.
-pub(super) fn see_mail(
+pub(super) fn handle_mail(
     state: &mut State,
     mail: &[Envelope],
     now: Timestamp,
@@ -62,25 +62,25 @@ pub(super) fn see_mail(
         };
         let Some(at) = Timestamp::parse(&envelope.timestamp) else { continue };
         if !matches!(Message::parse(&envelope.text), Message::IdleNotification(_)) {
-            hear(state, &name, at.min(now), effects);
+            reset_silence(state, &name, at.min(now), effects);
         }
     }
 }
 
 /// Treats messages to other members, and questions, as signs of life.
-pub(super) fn see_spoken(
+pub(super) fn handle_spoken(
     state: &mut State,
-    spoken: &[Spoken],
+    spoken: &[SignOfLife],
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
     for one in spoken {
-        hear(state, &one.member, one.at.min(now), effects);
+        reset_silence(state, &one.member, one.at.min(now), effects);
     }
 }
 
 /// Restarts the count of reminders, unless the sign of life was seen before.
-fn hear(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<Effect>) {
+fn reset_silence(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<Effect>) {
     let Some(view) = state.members.get_mut(name) else { return };
     if let Some(quiet) = view.quiet.filter(|quiet| quiet.since < at) {
         view.quiet = Some(Quiet { since: at, times: 0, ..quiet });
@@ -89,9 +89,12 @@ fn hear(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<E
 }
 
 /// Resets the persisted reminder counter of a member that was reminded.
-fn forget(name: &MemberName, view: &MemberView, quiet: Quiet, effects: &mut Vec<Effect>) {
+fn forget(name: &MemberName, view: &TrackedMember, quiet: Quiet, effects: &mut Vec<Effect>) {
     if quiet.times > 0 {
-        effects.push(Effect::Heard { name: name.clone(), incarnation: view.incarnation.clone() });
+        effects.push(Effect::ResetReminders {
+            name: name.clone(),
+            incarnation: view.incarnation.clone(),
+        });
     }
 }
 
@@ -152,7 +155,7 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 
 /// Returns the task that a member is expected to report on. Members that wait for an answer owe no
 /// report, nor does a worker that runs a task's command: it exits by itself and reads no messages.
-fn owed(begun: &[&Task], name: &MemberName, view: &MemberView) -> Option<TaskId> {
+fn owed(begun: &[&Task], name: &MemberName, view: &TrackedMember) -> Option<TaskId> {
     let is_up = view.watched && view.ending.is_none() && view.reads_mail;
     if !is_up || !matches!(view.state, MemberState::Idle | MemberState::Working) {
         return None;
@@ -164,7 +167,7 @@ fn owed(begun: &[&Task], name: &MemberName, view: &MemberView) -> Option<TaskId>
 }
 
 /// Returns the time of the next announcement or reminder.
-pub(in crate::lead) fn next_reminder(state: &State) -> Option<Timestamp> {
+pub(super) fn next_reminder(state: &State) -> Option<Timestamp> {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
     let requests =
         state.told.values().flatten().filter_map(|told| followup.next(told.times, told.at));

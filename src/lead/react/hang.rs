@@ -3,12 +3,12 @@
 
 use super::shutdown::{begin, ending};
 use crate::lead::effect::Effect;
-use crate::lead::state::{Activity, HangRule, MemberView, Seen, State};
+use crate::lead::state::{ActivityCheck, BoardView, HangRule, State, TrackedMember};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::settings::OnHang;
 use crate::model::time::{Timestamp, human};
-use crate::ops::health::Silence;
+use crate::ops::effects::health::Silence;
 
 /// Number of checks in the configured time.
 const CHECKS: u64 = 4;
@@ -22,7 +22,7 @@ pub(super) fn check(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
             view.activity = None;
             continue;
         }
-        let activity = view.activity.get_or_insert(Activity::new(now));
+        let activity = view.activity.get_or_insert(ActivityCheck::new(now));
         if now.since(activity.checked_at) >= interval(rule) {
             activity.checked_at = now;
             effects.push(Effect::CheckActivity {
@@ -38,13 +38,13 @@ fn interval(rule: HangRule) -> u64 {
 }
 
 /// Returns the task that the member works on. A member that waits for an answer does not hang.
-fn task_of(seen: &Seen, name: &MemberName, view: &MemberView) -> Option<TaskId> {
+fn task_of(seen: &BoardView, name: &MemberName, view: &TrackedMember) -> Option<TaskId> {
     let works = matches!(view.state, MemberState::Idle | MemberState::Working);
     seen.work_of(name).filter(|_| works && view.watched && view.ending.is_none())
 }
 
 /// Handles the result of a check: equal fingerprints mean no activity.
-pub(super) fn see_activity(
+pub(super) fn handle_activity(
     state: &mut State,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -89,7 +89,7 @@ fn health(name: &MemberName, incarnation: &Incarnation, silence: Option<Silence>
     Effect::Health { name: name.clone(), incarnation: incarnation.clone(), silence }
 }
 
-pub(in crate::lead) fn next_check(state: &State) -> Option<Timestamp> {
+pub(super) fn next_check(state: &State) -> Option<Timestamp> {
     let checked =
         state.members.values().filter_map(|view| Some(view.activity.as_ref()?.checked_at));
     Some(checked.min()?.plus_ms(interval(state.hang?)))

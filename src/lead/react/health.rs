@@ -2,11 +2,11 @@
 //! each time and never terminated for it: only exited members are acted upon (CR-02).
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{MemberView, State};
+use crate::lead::state::{State, TrackedMember};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
-use crate::ops::health::Silence;
+use crate::ops::effects::health::Silence;
 
 /// Reports members whose answer is overdue, and those that answer again.
 pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -36,17 +36,17 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
 
 /// Returns the assigned task that a member could start but has not. A requested shutdown has a
 /// deadline of its own, and a member that waits for a plan or permission is owed an answer itself.
-fn owed(view: &MemberView) -> Option<TaskId> {
+fn owed(view: &TrackedMember) -> Option<TaskId> {
     let hears = view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);
     view.given.filter(|_| hears)
 }
 
-fn said(name: &MemberName, view: &MemberView, silence: Option<Silence>) -> Effect {
+fn said(name: &MemberName, view: &TrackedMember, silence: Option<Silence>) -> Effect {
     Effect::Health { name: name.clone(), incarnation: view.incarnation.clone(), silence }
 }
 
 /// Returns the time at which the next answer becomes overdue.
-pub(in crate::lead) fn next_silence(state: &State) -> Option<Timestamp> {
+pub(super) fn next_silence(state: &State) -> Option<Timestamp> {
     let waits = state.members.values().filter(|view| !view.unresponsive && view.ending.is_none());
     waits.filter_map(|view| Some(view.owes_since?.plus_ms(state.unresponsive_after_ms))).min()
 }

@@ -9,7 +9,7 @@ use crate::model::lifecycle::MemberState;
 use crate::model::wire;
 use crate::ops::hooks::Occasion;
 
-pub(super) fn see_journal(state: &mut State, events: Vec<Event>, effects: &mut Vec<Effect>) {
+pub(super) fn handle_journal(state: &mut State, events: Vec<Event>, effects: &mut Vec<Effect>) {
     for event in events {
         let Some(member) = event.member else { continue };
         let said = wire::text(&event.detail, "state");

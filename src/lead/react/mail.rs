@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::questions;
 use super::shutdown::{agree, answered, refuse};
 use crate::lead::effect::Effect;
-use crate::lead::state::{MemberView, Phase, State};
+use crate::lead::state::{Phase, State, TrackedMember};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
@@ -73,15 +73,15 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
             true
         }
         Message::PlanApprovalRequest(plan) => {
-            questions::see(state, envelope, &plan.request_id, Cause::PlanSent, effects);
+            questions::open(state, envelope, &plan.request_id, Cause::PlanSent, effects);
             false
         }
         Message::PermissionRequest(question) => {
-            questions::see(state, envelope, &question.request_id, Cause::PermissionAsked, effects);
+            questions::open(state, envelope, &question.request_id, Cause::PermissionAsked, effects);
             false
         }
         Message::SandboxPermissionRequest(question) => {
-            questions::see(state, envelope, &question.request_id, Cause::PermissionAsked, effects);
+            questions::open(state, envelope, &question.request_id, Cause::PermissionAsked, effects);
             false
         }
         Message::Text(_)
@@ -98,7 +98,8 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
 
 /// Handles an idle notification. A member that rejected its shutdown is asked again.
 fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
-    let of_sender = |(name, _): &(&MemberName, &mut MemberView)| name.clashes_with(&envelope.from);
+    let of_sender =
+        |(name, _): &(&MemberName, &mut TrackedMember)| name.clashes_with(&envelope.from);
     let Some((name, view)) = state.members.iter_mut().find(of_sender) else { return };
     // Beside an agent lead a handled message can stay unread; a later lead must not take it for
     // news.

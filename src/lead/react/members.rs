@@ -6,7 +6,7 @@ use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
 use crate::lead::effect::Effect;
 use crate::lead::event::Terminated;
-use crate::lead::state::{MemberView, Phase, State};
+use crate::lead::state::{Phase, State, TrackedMember};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::ability;
@@ -18,23 +18,27 @@ use crate::ops::retire::Retirement;
 
 /// Takes over the records of all members. Only members that have proven themselves are watched: a
 /// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.
-pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Effect>) {
+pub(super) fn handle_members(
+    state: &mut State,
+    records: &[MemberRecord],
+    effects: &mut Vec<Effect>,
+) {
     state.members_seen = true;
     let (mut runs, mut came_up) = (Vec::new(), Vec::new());
     for record in records {
         if record.state.is_over() {
-            see_over(state, record);
+            handle_over(state, record);
             continue;
         }
         if state.members.get(&record.name).is_none_or(|known| !record.is(&known.incarnation)) {
             state.members.insert(record.name.clone(), view_of(state, record));
-            staff::see_new_run(state, &record.name, effects);
+            staff::handle_new_run(state, &record.name, effects);
         }
         let Some(view) = state.members.get_mut(&record.name) else { continue };
         let was_up = std::mem::replace(&mut view.watched, record.state.is_up());
         view.state = record.state;
         if view.state_since != record.state_since {
-            view.looked_at = None;
+            view.idle_checked_at = None;
         }
         view.state_since = record.state_since;
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
@@ -60,11 +64,15 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
 }
 
 /// Restores running members that are missing in the team file.
-pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: &mut Vec<Effect>) {
+pub(super) fn handle_roster(
+    state: &State,
+    listed: &BTreeSet<MemberName>,
+    effects: &mut Vec<Effect>,
+) {
     if !state.leads() {
         return;
     }
-    let lives = |view: &MemberView| view.watched && view.ending.is_none();
+    let lives = |view: &TrackedMember| view.watched && view.ending.is_none();
     for (name, view) in
         state.members.iter().filter(|(name, view)| lives(view) && !listed.contains(*name))
     {
@@ -73,25 +81,25 @@ pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: 
 }
 
 /// Handles a run that is over without having been terminated by this lead.
-fn see_over(state: &mut State, record: &MemberRecord) {
+fn handle_over(state: &mut State, record: &MemberRecord) {
     let view = state.members.get(&record.name);
     if let Some(view) = view.filter(|v| record.is(&v.incarnation) && v.ending.is_none()) {
         // `--force` ended it while this process was suspended. As after any request, it is not
         // replaced.
         let was_forced = view.watched && record.state == MemberState::Killed;
         state.members.remove(&record.name);
-        staff::see_left(state, record);
+        staff::handle_left(state, record);
         if was_forced {
             staff::hold(state, &record.name);
         }
     }
     if !state.members.contains_key(&record.name) {
-        staff::see_past_end(state, record);
+        staff::handle_past_end(state, record);
     }
 }
 
-fn view_of(state: &State, record: &MemberRecord) -> MemberView {
-    MemberView {
+fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
+    TrackedMember {
         incarnation: record.incarnation.clone(),
         state: record.state,
         state_since: record.state_since,
@@ -113,7 +121,7 @@ fn view_of(state: &State, record: &MemberRecord) -> MemberView {
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
         quiet: None,
         native: record.is_native(),
-        looked_at: None,
+        idle_checked_at: None,
         reminded: record.reminded,
     }
 }
@@ -127,7 +135,7 @@ fn join_stopping(state: &State, effects: &mut Vec<Effect>) {
 
 /// Handles the exit of a process. An exit that was not requested ends the run, which releases its
 /// tasks.
-pub(super) fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
+pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
     let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else {
         return;
     };
@@ -143,7 +151,7 @@ pub(super) fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut V
     begin(state, &record.name, false, ending(cause, &reason, request), effects);
 }
 
-pub(super) fn see_terminated(
+pub(super) fn handle_terminated(
     state: &mut State,
     ended: Vec<Terminated>,
     now: Timestamp,
@@ -151,7 +159,7 @@ pub(super) fn see_terminated(
 ) {
     let (mut retirements, mut rest) = (Vec::new(), Vec::new());
     for one in ended {
-        retirements.extend(see_end(state, one, now, &mut rest));
+        retirements.extend(handle_end(state, one, now, &mut rest));
     }
     if !retirements.is_empty() {
         effects.push(Effect::Retire(retirements));
@@ -160,7 +168,7 @@ pub(super) fn see_terminated(
     effects.append(&mut rest);
 }
 
-fn see_end(
+fn handle_end(
     state: &mut State,
     ended: Terminated,
     now: Timestamp,
@@ -174,7 +182,7 @@ fn see_end(
             let (since, restarts) = (view.since, view.restarts);
             state.members.remove(&name);
             questions::forget(state, &name);
-            staff::see_end(state, &name, ending.cause, since, now, effects);
+            staff::handle_end(state, &name, ending.cause, since, now, effects);
             // A member of a kind is restarted by its kind.
             if restarts && state.maker(&name).is_none() && state.phase == Phase::Leading {
                 effects.push(Effect::Resume(name.clone()));

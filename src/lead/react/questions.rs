@@ -2,16 +2,16 @@
 //! messages stay unread for those who do.
 
 use crate::lead::effect::Effect;
-use crate::lead::event::Answer;
-use crate::lead::state::{Question, State};
+use crate::lead::event::AnswerSent;
+use crate::lead::state::{OpenQuestion, State};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::Speaker;
-use crate::model::question::{Question as Filed, QuestionKind};
+use crate::model::question::{Question, QuestionKind};
 
 /// Handles a question of a member. Idempotent.
-pub(super) fn see(
+pub(super) fn open(
     state: &mut State,
     envelope: &Envelope,
     request_id: &str,
@@ -26,7 +26,8 @@ pub(super) fn see(
         return;
     }
     let member = name.clone();
-    let question = Question { member: member.clone(), request_id: request_id.to_owned(), cause };
+    let question =
+        OpenQuestion { member: member.clone(), request_id: request_id.to_owned(), cause };
     state.questions.insert(envelope.msg_id.clone(), question);
     wait_on(state, &member, effects);
 }
@@ -34,7 +35,7 @@ pub(super) fn see(
 /// Handles newly filed questions: the member waits even if it asked before it was ready, or if
 /// another process has taken the message out of the mailbox. Questions that were filed before are
 /// skipped: one may have been answered without the table showing it yet.
-pub(super) fn see_filed(state: &mut State, open: &[Filed], effects: &mut Vec<Effect>) {
+pub(super) fn handle_filed(state: &mut State, open: &[Question], effects: &mut Vec<Effect>) {
     let before = std::mem::replace(
         &mut state.filed,
         open.iter().map(|filed| filed.id.to_string()).collect(),
@@ -51,7 +52,7 @@ pub(super) fn see_filed(state: &mut State, open: &[Filed], effects: &mut Vec<Eff
             QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
         };
         let question =
-            Question { member: filed.from.clone(), request_id: filed.id.to_string(), cause };
+            OpenQuestion { member: filed.from.clone(), request_id: filed.id.to_string(), cause };
         state.questions.insert(filed.msg_id.clone(), question);
         wait_on(state, &filed.from, effects);
     }
@@ -69,7 +70,7 @@ pub(super) fn wait_on(state: &mut State, member: &MemberName, effects: &mut Vec<
 /// next message shows whether it still waits.
 pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
     let filed = &state.filed;
-    let waits = |id: &String, question: &Question| {
+    let waits = |id: &String, question: &OpenQuestion| {
         let unread = unread.iter().any(|envelope| !envelope.read && envelope.msg_id == *id);
         unread || filed.contains(&question.request_id)
     };
@@ -77,9 +78,9 @@ pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
 }
 
 /// Handles answers, which only the lead may give. A member with two open questions waits for both.
-pub(super) fn see_answers(state: &mut State, answers: &[Answer], effects: &mut Vec<Effect>) {
+pub(super) fn handle_answers(state: &mut State, answers: &[AnswerSent], effects: &mut Vec<Effect>) {
     for answer in answers.iter().filter(|answer| Speaker::named(&answer.from) == Speaker::Lead) {
-        let of_member = |question: &Question| question.member == answer.member;
+        let of_member = |question: &OpenQuestion| question.member == answer.member;
         state.questions.retain(|_, q| !of_member(q) || q.request_id != answer.request_id);
         if !state.questions.values().any(of_member) {
             move_on(state, &answer.member, Cause::Answered, effects);

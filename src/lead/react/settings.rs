@@ -1,13 +1,11 @@
 //! Applies settings that change while the team has a lead.
 
-use std::collections::BTreeMap;
-
-use crate::lead::state::{Goal, HangRule, Pool, State};
+use crate::lead::state::{Goal, HangRule, Pool, State, makers};
 use crate::model::id::MemberName;
 use crate::model::settings::Settings;
 
 /// Applies the differences. Running members keep the settings of their start.
-pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) {
+pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Settings) {
     state.followup = now.followup;
     state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
     state.hang = Some(HangRule::new(now.on_hang, now.hang_after_s));
@@ -31,7 +29,7 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
     }
     state.makers = makers(&state.kinds);
     if let Some(seen) = &state.seen {
-        state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
+        state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));
     }
     let made: Vec<(MemberName, Option<usize>)> =
         state.members.keys().map(|name| (name.clone(), state.maker(name))).collect();
@@ -43,16 +41,4 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
             view.kind = nth.or(old);
         }
     }
-}
-
-/// Returns the index of the kind that makes each name, by the name in lower case. The first of
-/// several kinds wins.
-pub(in crate::lead) fn makers(kinds: &[Pool]) -> BTreeMap<String, usize> {
-    let mut makers = BTreeMap::new();
-    for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {
-        for name in &kind.names {
-            makers.entry(name.folded()).or_insert(nth);
-        }
-    }
-    makers
 }

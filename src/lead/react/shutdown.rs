@@ -3,7 +3,7 @@
 
 use super::{questions, staff};
 use crate::lead::effect::Effect;
-use crate::lead::state::{End, Ending, MemberView, Phase, State};
+use crate::lead::state::{LeadEnd, Phase, State, Termination, TrackedMember};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 const AGREED: &str = "shut down as agreed";
 const NO_REASON: &str = "no reason given";
 
-pub(super) fn see_requests(
+pub(super) fn handle_requests(
     state: &mut State,
     requests: Vec<ShutdownRequest>,
     effects: &mut Vec<Effect>,
@@ -74,15 +74,15 @@ pub(super) fn ending(
     cause: Cause,
     reason: &str,
     request: Option<(RequestId, ShutdownOutcome)>,
-) -> Ending {
-    Ending { cause, reason: reason.to_owned(), request }
+) -> Termination {
+    Termination { cause, reason: reason.to_owned(), request }
 }
 
 pub(super) fn begin(
     state: &mut State,
     name: &MemberName,
     agreed: bool,
-    ending: Ending,
+    ending: Termination,
     effects: &mut Vec<Effect>,
 ) {
     let Some(view) = state.members.get_mut(name) else { return };
@@ -177,7 +177,7 @@ pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
     let due: Vec<ShutdownRequest> =
         state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();
     for request in due {
-        let waits = |v: &&MemberView| {
+        let waits = |v: &&TrackedMember| {
             v.incarnation == request.incarnation && v.ending.is_none() && !v.stuck
         };
         if state.members.get(&request.member).filter(waits).is_some() {
@@ -193,7 +193,7 @@ pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
     }
 }
 
-pub(super) fn stop(state: &mut State, end: End, force: bool, effects: &mut Vec<Effect>) {
+pub(super) fn stop(state: &mut State, end: LeadEnd, force: bool, effects: &mut Vec<Effect>) {
     let (end, force) = match state.phase {
         Phase::Done(_) => return,
         Phase::Leading => (end, force),
@@ -201,14 +201,16 @@ pub(super) fn stop(state: &mut State, end: End, force: bool, effects: &mut Vec<E
     };
     state.phase = Phase::Stopping { end, force };
     let reason = match end {
-        End::TasksOver => "all tasks are over",
-        End::Stopped | End::Carried | End::Left | End::TeamGone => "the team is stopped",
+        LeadEnd::TasksOver => "all tasks are over",
+        LeadEnd::Stopped | LeadEnd::Carried | LeadEnd::Left | LeadEnd::TeamGone => {
+            "the team is stopped"
+        }
     };
     ask_all(state, reason, force, effects);
 }
 
 pub(super) fn ask_all(state: &State, reason: &str, force: bool, effects: &mut Vec<Effect>) {
-    let wants = |(name, view): &(&MemberName, &MemberView)| {
+    let wants = |(name, view): &(&MemberName, &TrackedMember)| {
         let request = state.request_for(name, &view.incarnation);
         let asked = request.is_some_and(|r| r.force || !force);
         view.ending.is_none() && !view.stuck && !asked && (force || !view.refused)

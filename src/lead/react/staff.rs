@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{MemberView, Phase, Pool, Seen, State};
+use crate::lead::state::{BoardView, Phase, Pool, State, TrackedMember};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// Updates the number of members that the board requires.
-    pub(super) fn see_board(&mut self, board: &Board) {
+    pub(super) fn handle_board(&mut self, board: &Board) {
         self.asked_for = match self.template.demand {
             Demand::Standing => None,
             Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => {
@@ -57,13 +57,13 @@ impl Pool {
         };
     }
 
-    fn may_start(&self, seen: Option<&Seen>, now: Timestamp) -> bool {
+    fn may_start(&self, seen: Option<&BoardView>, now: Timestamp) -> bool {
         !self.is_closed(seen) && self.not_before.is_none_or(|at| at <= now)
     }
 
     /// Returns whether time alone does not reopen the kind: it failed too often, a shutdown of one
     /// of its members was requested, or the settings no longer contain it.
-    fn is_closed(&self, seen: Option<&Seen>) -> bool {
+    fn is_closed(&self, seen: Option<&BoardView>) -> bool {
         self.retired || self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
     }
 
@@ -80,7 +80,7 @@ impl Pool {
     /// Returns the journal effect with the state of the circuit breaker.
     fn breaker(&self, member: &MemberName, now: Timestamp) -> Effect {
         let delay = self.not_before.filter(|_| !self.gave_up()).map(|at| at.since(now));
-        Effect::NoteRestart { member: member.clone(), failures: self.failures, delay_ms: delay }
+        Effect::JournalRestart { member: member.clone(), failures: self.failures, delay_ms: delay }
     }
 
     /// Returns the required number of members, given the current one; `None` before the first read
@@ -93,7 +93,7 @@ impl Pool {
     }
 
     /// Returns whether members are missing that will be started sooner or later.
-    fn lacks(&self, there: usize, seen: Option<&Seen>) -> bool {
+    fn lacks(&self, there: usize, seen: Option<&BoardView>) -> bool {
         !self.is_closed(seen) && self.wanted(there).is_some_and(|wanted| wanted > there)
     }
 }
@@ -161,7 +161,7 @@ fn deferred(state: &mut State, nth: usize, now: Timestamp) -> usize {
 /// claim.
 fn takers(state: &State, nth: usize) -> usize {
     let (Some(seen), kind) = (&state.seen, &state.kinds[nth]) else { return 0 };
-    let is_free = |(name, view): &(&MemberName, &MemberView)| {
+    let is_free = |(name, view): &(&MemberName, &TrackedMember)| {
         let rests = view.state == MemberState::Idle
             && view.watched
             && view.ending.is_none()
@@ -217,7 +217,7 @@ pub(super) fn has_runs(state: &State) -> bool {
 
 /// Handles a run that ended by itself. A run for a single task ends when the task does, so its kind
 /// is healthy.
-pub(super) fn see_left(state: &mut State, record: &MemberRecord) {
+pub(super) fn handle_left(state: &mut State, record: &MemberRecord) {
     let Some(nth) = state.maker(&record.name) else { return };
     let kind = &mut state.kinds[nth];
     if kind.template.is_per_task() && record.exit.is_some() {
@@ -243,12 +243,13 @@ fn start(state: &mut State, nth: usize, lacking: usize, effects: &mut Vec<Effect
 /// Asks surplus idle members to shut down, each at most once per run.
 fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effect>) {
     let seen = state.seen.as_ref();
-    let rests = |name: &MemberName, view: &MemberView| {
+    let rests = |name: &MemberName, view: &TrackedMember| {
         let works = || seen.is_none_or(|seen| seen.board.work_of(name).is_some());
         view.state == MemberState::Idle && view.ending.is_none() && !view.dismissed && !works()
     };
     let of_kind = state.members.iter().filter(|(_, view)| view.kind == Some(nth));
-    let leaving = |(_, view): &(&MemberName, &MemberView)| view.dismissed || view.ending.is_some();
+    let leaving =
+        |(_, view): &(&MemberName, &TrackedMember)| view.dismissed || view.ending.is_some();
     let on_their_way = of_kind.clone().filter(leaving).count();
     let idle = of_kind.rev().filter(|(name, view)| rests(name, view));
     let names: Vec<MemberName> =
@@ -279,12 +280,12 @@ pub(super) fn hold(state: &mut State, name: &MemberName) {
     }
 }
 
-fn newest(seen: Option<&Seen>) -> TaskId {
+fn newest(seen: Option<&BoardView>) -> TaskId {
     seen.and_then(|seen| seen.board.tasks.keys().next_back().copied()).unwrap_or(TaskId(0))
 }
 
 /// Handles the results of `Start`.
-pub(super) fn see_started(
+pub(super) fn handle_started(
     state: &mut State,
     nth: usize,
     names: &[MemberName],
@@ -313,7 +314,7 @@ pub(super) fn see_started(
 }
 
 /// Handles the end of a run. A failed one is owed a replacement.
-pub(super) fn see_end(
+pub(super) fn handle_end(
     state: &mut State,
     name: &MemberName,
     cause: Cause,
@@ -333,7 +334,7 @@ pub(super) fn see_end(
 }
 
 /// Handles a run that failed before this lead began.
-pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
+pub(super) fn handle_past_end(state: &mut State, record: &MemberRecord) {
     let failed = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
     if let Some(nth) = state.maker(&record.name) {
         let kind = &mut state.kinds[nth];
@@ -342,13 +343,13 @@ pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
 }
 
 /// Resets the circuit breaker of a kind after a start by another process, such as `resume`.
-pub(super) fn see_new_run(state: &mut State, name: &MemberName, effects: &mut Vec<Effect>) {
+pub(super) fn handle_new_run(state: &mut State, name: &MemberName, effects: &mut Vec<Effect>) {
     let Some(nth) = state.maker(name) else { return };
     let kind = &mut state.kinds[nth];
     let is_own = kind.expected.remove(name) || kind.starting.contains(name);
     if kind.failures > 0 && !is_own {
         (kind.failures, kind.not_before) = (0, None);
-        effects.push(Effect::NoteRestart { member: name.clone(), failures: 0, delay_ms: None });
+        effects.push(Effect::JournalRestart { member: name.clone(), failures: 0, delay_ms: None });
     }
 }
 
@@ -360,7 +361,7 @@ pub(super) fn grows(state: &State) -> bool {
 }
 
 /// Returns the time of the next start that waits for its back-off or deferral.
-pub(in crate::lead) fn next_start(state: &State) -> Option<Timestamp> {
+pub(super) fn next_start(state: &State) -> Option<Timestamp> {
     let kinds = state.kinds.iter().zip(headcount(state));
     let waits = kinds.filter(|(kind, there)| kind.lacks(*there, state.seen.as_ref()));
     waits.filter_map(|(kind, _)| kind.not_before.into_iter().chain(kind.defers_until).min()).min()

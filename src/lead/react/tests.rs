@@ -18,10 +18,10 @@ mod followup;
 mod hang;
 mod health;
 mod hooks;
+mod idle_check;
 mod questions;
 mod recorded;
 mod replay;
-mod rest;
 mod shutdown;
 mod staff;
 
@@ -322,7 +322,7 @@ fn team_ends_when_its_last_member_is_gone() {
     react(&mut state, board(&[TaskState::Pending]), NOW);
     react(&mut state, Event::Exited(Box::new(record("ann", 1, "worker"))), NOW);
     react(&mut state, terminated("ann", 1, Ok(())), NOW);
-    assert_eq!(state.end(), Some(End::TasksOver));
+    assert_eq!(state.end(), Some(LeadEnd::TasksOver));
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn stop_asks_all_members_and_a_second_stop_forces() {
     react(&mut state, terminated("ann", 1, Ok(())), NOW);
     assert_eq!(state.end(), None);
     react(&mut state, terminated("bob", 2, Ok(())), NOW);
-    assert_eq!(state.end(), Some(End::Stopped));
+    assert_eq!(state.end(), Some(LeadEnd::Stopped));
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn member_that_cannot_be_terminated_does_not_block_the_stop() {
     let effects = react(&mut state, terminated("ann", 1, Err("foreign".to_owned())), NOW);
     assert_eq!(warns(&effects), 1);
     assert_eq!(resolves(&effects), [ShutdownOutcome::TimedOut]);
-    assert_eq!(state.end(), Some(End::Stopped));
+    assert_eq!(state.end(), Some(LeadEnd::Stopped));
 }
 
 #[test]
@@ -401,14 +401,14 @@ fn carrier_ends_when_its_requests_are_resolved() {
     react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
     assert_eq!(state.end(), None);
     react(&mut state, terminated("ann", 1, Ok(())), NOW);
-    assert_eq!(state.end(), Some(End::Carried));
+    assert_eq!(state.end(), Some(LeadEnd::Carried));
 }
 
 #[test]
 fn deleted_team_ends_its_lead() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::TeamGone, NOW);
-    assert_eq!(state.end(), Some(End::TeamGone));
+    assert_eq!(state.end(), Some(LeadEnd::TeamGone));
 }
 
 #[test]
@@ -417,7 +417,8 @@ fn tk_07_task_deleted_by_another_program_is_journaled_once() {
     let with =
         Board { tasks: [(TaskId(1), Task::new(TaskId(1), "s", "d"))].into(), ..Board::default() };
     assert_eq!(react(&mut state, Event::Board(with), NOW), []);
-    let gone = Effect::Tell(ExternalChange::Vanished { id: TaskId(1), subject: "s".to_owned() });
+    let gone =
+        Effect::JournalChange(ExternalChange::Vanished { id: TaskId(1), subject: "s".to_owned() });
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), [gone]);
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), []);
 }

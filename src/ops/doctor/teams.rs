@@ -6,10 +6,10 @@ use super::super::broken;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::hooks;
-use super::super::ps::{self, Life};
+use super::super::lease::{self, Life};
 use super::super::retire;
 use super::super::status;
-use super::{Finding, Severity};
+use super::finding::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
 use crate::model::time;
@@ -123,7 +123,7 @@ fn repaired(team: &TeamStore, what: &str, place: &str) -> Result<(), OpsError> {
 
 /// Reports a dead lead with the members it left running, or only its stale lease.
 fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Finding>, OpsError> {
-    let Some(lead) = ps::lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
+    let Some(lead) = lease::find_lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
         return Ok(Vec::new());
     };
     let (name, place) = (team.name(), format!("process {}", lead.pid));

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 use super::*;
+use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::Message;
@@ -33,7 +34,7 @@ struct Stage {
     dir: TempDir,
     ctx: Context,
     team: Team,
-    me: Identity,
+    me: MemberRun,
     film: Film,
 }
 
@@ -73,7 +74,7 @@ impl Stage {
         let ctx = context(dir.path());
         let team = ops::team::create(&ctx, "checks", "", None, &settings(), false).expect("a team");
         let me =
-            Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
+            MemberRun { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
         let stage = Stage { dir, ctx, team, me, film: Film::default() };
         stage.team.change_roster(|roster| roster.join(&stage.member())).expect("on the roster");
         stage.begin(1);
@@ -123,7 +124,7 @@ impl Stage {
     }
 
     /// Starts the worker and accepts it once it has reported itself up, as a spawner does.
-    fn start_and_accept(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
+    fn start_and_accept(&self) -> (JoinHandle<i32>, Inputs<WorkerInput>) {
         let worker = self.start();
         self.accept();
         worker
@@ -136,19 +137,19 @@ impl Stage {
             .expect("accepted");
     }
 
-    fn start(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
-        let (wakes, incoming) = unbounded_channel();
-        let relay =
-            Station { screen: self.film.screen(), alone: false, wakes: wakes.clone(), incoming };
+    fn start(&self) -> (JoinHandle<i32>, Inputs<WorkerInput>) {
+        let queue = InputQueue::new();
+        let inputs = queue.inputs();
+        let process = WorkerProcess { screen: self.film.screen(), alone: false, queue };
         let (ctx, team, me) = (self.ctx.clone(), self.team.clone(), self.me.clone());
         let working = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime
                 .expect("a runtime")
-                .block_on(work(&ctx, &team, &me, relay))
+                .block_on(work(&ctx, &team, me, process))
                 .expect("it can begin")
         });
-        (working, wakes)
+        (working, inputs)
     }
 
     fn wait_task(&self, id: u64) -> TaskState {
@@ -213,7 +214,7 @@ impl Stage {
 fn tasks_run_in_order_and_the_worker_exits_on_request() {
     let stage = Stage::new();
     stage.tasks(&[("echo one", &[]), ("echo two; exit 3", &[0]), ("echo never", &[1])]);
-    let (working, _wakes) = stage.start_and_accept();
+    let (working, _inputs) = stage.start_and_accept();
     assert_eq!((stage.wait_task(1), stage.wait_task(2)), (TaskState::Completed, TaskState::Failed));
     until("the notice", || stage.told() == ["task_completed", "idle_notification"]);
     let ctx = Context { speaker: MemberName::lead(), ..stage.ctx.clone() };
@@ -240,9 +241,9 @@ fn tasks_run_in_order_and_the_worker_exits_on_request() {
 }
 
 #[test]
-fn a_later_task_wakes_the_worker_and_delays_its_shutdown() {
+fn a_later_task_inputs_the_worker_and_delays_its_shutdown() {
     let stage = Stage::new();
-    let (working, _wakes) = stage.start_and_accept();
+    let (working, _inputs) = stage.start_and_accept();
     stage.tasks(&[(WAITS, &[]), ("echo more", &[])]);
     stage.wait_up();
     until("the record to say so", || stage.record().state == MemberState::Working);
@@ -260,9 +261,9 @@ fn a_later_task_wakes_the_worker_and_delays_its_shutdown() {
 fn a_signal_ends_the_command_and_leaves_the_task_in_progress() {
     let stage = Stage::new();
     stage.tasks(&[(WAITS, &[])]);
-    let (working, wakes) = stage.start_and_accept();
+    let (working, inputs) = stage.start_and_accept();
     stage.wait_up();
-    wakes.send(Wake::Signal(Signal::Terminate)).expect("it listens");
+    inputs.send(WorkerInput::Signal(Signal::Terminate));
     assert_eq!(working.join().expect("no panic"), 143);
     assert_eq!(
         ops::task::get(&stage.team, TaskId(1)).expect("a task").state,
@@ -275,7 +276,7 @@ fn a_signal_ends_the_command_and_leaves_the_task_in_progress() {
 fn a_task_reassigned_while_running_is_given_up() {
     let stage = Stage::new();
     stage.tasks(&[(WAITS, &[])]);
-    let (working, _wakes) = stage.start_and_accept();
+    let (working, _inputs) = stage.start_and_accept();
     stage.wait_up();
     ops::task::release(&stage.team, &stage.me.name).expect("released");
     let other = MemberName::new("bob").expect("name");
@@ -300,7 +301,7 @@ fn a_superseded_run_exits_at_once() {
 #[test]
 fn a_worker_exits_when_its_team_is_deleted() {
     let stage = Stage::new();
-    let (working, _wakes) = stage.start_and_accept();
+    let (working, _inputs) = stage.start_and_accept();
     stage.team.delete().expect("deleted");
     assert_eq!(working.join().expect("no panic"), 0);
 }
@@ -340,7 +341,7 @@ fn helper_works() {
     let cwd = env::current_dir().expect("a directory");
     let ctx = context(&cwd);
     let team = ctx.store.team(&TeamName::new("checks").expect("name")).expect("a team");
-    let me = Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
+    let me = MemberRun { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     assert_eq!(runtime.block_on(worker(&ctx, &team, me)).expect("it can begin"), 143);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::effect::Effect;
+use super::super::effect::{MemberEffect, WorkerEffect};
 use super::super::event::Requests;
-use super::super::state::{Me, Pending, State};
+use super::super::state::{Me, Pending, WorkerState};
 use crate::model::envelope::Envelope;
 use crate::model::id::{LEAD, RequestId};
 use crate::model::protocol::{Message, ShutdownRequest};
@@ -19,11 +19,11 @@ const SHORT_MS: u64 = 5000;
 
 /// Handles each message once and acknowledges it.
 pub(super) fn read(
-    state: &mut State,
+    state: &mut WorkerState,
     mail: Vec<Envelope>,
     requests: &Requests,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
     let mut done = Vec::new();
     for envelope in mail.into_iter().filter(|e| !e.read) {
@@ -33,16 +33,16 @@ pub(super) fn read(
         done.push(envelope.msg_id);
     }
     if !done.is_empty() {
-        effects.push(Effect::Acknowledge(done));
+        effects.push(WorkerEffect::Member(MemberEffect::Acknowledge(done)));
     }
 }
 
 fn handle(
-    state: &mut State,
+    state: &mut WorkerState,
     envelope: &Envelope,
     requests: &Requests,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
     let from = text::line(&envelope.from);
     let message = Message::parse(&envelope.text);
@@ -50,16 +50,16 @@ fn handle(
         Message::Text(words)
         | Message::Unknown { raw: words, .. }
         | Message::Malformed { raw: words, .. } => {
-            effects.push(Effect::Print(format!("message from {from}: {words}")));
+            effects.push(WorkerEffect::Print(format!("message from {from}: {words}")));
         }
         // The task itself is on the board; the message only triggers a claim.
         Message::TaskAssignment(_) => state.claim_due = true,
         Message::ShutdownRequest(asked) => {
-            hear(state, &envelope.from, asked, requests, now, effects)
+            handle_shutdown_request(state, &envelope.from, asked, requests, now, effects)
         }
         // Only the lead may approve (SEC-04).
         Message::PlanApprovalResponse(answer) if envelope.from == LEAD => {
-            super::hear_plan(state, answer, effects);
+            super::handle_plan_answer(state, answer, effects);
         }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -74,7 +74,7 @@ fn handle(
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_)
         | Message::TeammateTerminated(_) => {
-            effects.push(Effect::Print(format!(
+            effects.push(WorkerEffect::Print(format!(
                 "ignored a {} from {from}: workers do not handle it",
                 message.kind()
             )));
@@ -83,13 +83,13 @@ fn handle(
 }
 
 /// Accepts a shutdown request if it is valid for this run.
-fn hear(
-    state: &mut State,
+fn handle_shutdown_request(
+    state: &mut WorkerState,
     from: &str,
     asked: &ShutdownRequest,
     requests: &Requests,
     now: Timestamp,
-    effects: &mut Vec<Effect>,
+    effects: &mut Vec<WorkerEffect>,
 ) {
     match valid(&state.me, &state.honoured, from, asked, requests) {
         Ok(request) => {
@@ -98,15 +98,15 @@ fn hear(
                 .as_ref()
                 .map(|reason| format!(": {}", text::line(reason)))
                 .unwrap_or_default();
-            effects.push(Effect::Print(format!("{LEAD} requests shutdown{reason}")));
+            effects.push(WorkerEffect::Print(format!("{LEAD} requests shutdown{reason}")));
             state.honoured.insert(request.id.clone());
             state.pending.push(pending(request, now));
         }
         Err(problem) => {
             let id = text::short(&asked.request_id, 120);
             let text = format!("ignored shutdown request `{id}`: {problem}");
-            effects.push(Effect::Print(text.clone()));
-            effects.push(Effect::Warn(text));
+            effects.push(WorkerEffect::Print(text.clone()));
+            effects.push(WorkerEffect::Member(MemberEffect::Warn(text)));
         }
     }
 }

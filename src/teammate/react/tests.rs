@@ -3,14 +3,20 @@
 use super::*;
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
+use crate::model::lifecycle::MemberState;
 use crate::model::mode::Mode;
-use crate::model::protocol::{self, ModeSetRequest, TaskAssignment};
+use crate::model::protocol::{
+    self, ModeSetRequest, ShutdownApproved, ShutdownRejected, ShutdownStatus, TaskAssignment,
+};
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::sample;
 use crate::sys::signal::Signal;
+use crate::teammate::effect::WorkerEffect as Effect;
+use crate::teammate::event::WorkerEvent as Event;
 use crate::teammate::state::Me;
 
 mod hooks;
+mod plans;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
@@ -19,7 +25,7 @@ fn run(n: u8) -> Incarnation {
 }
 
 /// A worker in its second run that has reported itself up, read its mail and found no task.
-fn idle() -> State {
+fn idle() -> WorkerState {
     let me = Me {
         name: MemberName::new("ann").expect("name"),
         incarnation: run(2),
@@ -27,11 +33,17 @@ fn idle() -> State {
         pane: Some("%7".to_owned()),
         backend: "tmux",
     };
-    let mut state = State::new(me, false);
-    assert_eq!(react(&mut state, Event::Tick, NOW), [Effect::Do(OutboundOp::Hello)]);
-    assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), [Effect::LookAtMail]);
+    let mut state = WorkerState::new(me, false);
+    assert_eq!(
+        react(&mut state, Event::Tick, NOW),
+        [Effect::Member(MemberEffect::Do(OutboundOp::Hello))]
+    );
+    assert_eq!(react(&mut state, done(), NOW), [Effect::Member(MemberEffect::ReadMail)]);
     assert_eq!(react(&mut state, mail(&[]), NOW), []);
-    assert_eq!(react(&mut state, Event::Accepted, NOW), [Effect::Claim]);
+    assert_eq!(
+        react(&mut state, Event::Member(MemberEvent::Accepted(MemberState::Idle)), NOW),
+        [Effect::Claim]
+    );
     assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
     state
 }
@@ -43,15 +55,19 @@ fn task(id: u64) -> Box<Task> {
 }
 
 /// A worker that runs the command of task 3.
-fn busy() -> State {
+fn busy() -> WorkerState {
     let mut state = idle();
     assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
     let effects = react(&mut state, Event::Claimed(Ok(Some(task(3)))), NOW);
     let work = OutboundOp::MoveOn(Cause::Work, Some("task #3 Run the tests".to_owned()));
     let header = Effect::Print("── task #3 · Run the tests: cargo test".to_owned());
-    assert_eq!(effects, [header, Effect::Run(task(3)), Effect::Do(work)]);
-    assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
+    assert_eq!(effects, [header, Effect::Run(task(3)), Effect::Member(MemberEffect::Do(work))]);
+    assert_eq!(react(&mut state, done(), NOW), []);
     state
+}
+
+fn done() -> Event {
+    Event::Member(MemberEvent::Done(Ok(())))
 }
 
 fn ended(code: i32) -> Event {
@@ -60,8 +76,8 @@ fn ended(code: i32) -> Event {
     Event::CommandEnded { task: TaskId(3), outcome }
 }
 
-fn failure(lasting: bool) -> Failure {
-    Failure { text: "no luck".to_owned(), lasting }
+fn failure(lasting: bool) -> OpFailure {
+    OpFailure { text: "no luck".to_owned(), lasting }
 }
 
 fn request(deadline_s: u64) -> ShutdownRequest {
@@ -76,7 +92,10 @@ fn on_file(requests: &[ShutdownRequest]) -> Requests {
 fn mail(messages: &[(&str, &str, &str)]) -> Event {
     let of =
         |(id, from, text): &(&str, &str, &str)| Envelope::new(from, text, (*id).to_owned(), NOW);
-    Event::Mail { mail: messages.iter().map(of).collect(), requests: Requests::new() }
+    Event::Member(MemberEvent::Mail {
+        mail: messages.iter().map(of).collect(),
+        requests: Requests::new(),
+    })
 }
 
 /// Mail with a message about `request`, which is on file.
@@ -89,11 +108,14 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
         deadline_seconds: None,
     });
     let envelope = Envelope::new(from, &message.to_text(), format!("m-{}", request.id), NOW);
-    Event::Mail { mail: vec![envelope], requests: on_file(std::slice::from_ref(request)) }
+    Event::Member(MemberEvent::Mail {
+        mail: vec![envelope],
+        requests: on_file(std::slice::from_ref(request)),
+    })
 }
 
 /// Returns the kinds of the queued messages, in order.
-fn to_say(state: &State) -> Vec<&str> {
+fn to_say(state: &WorkerState) -> Vec<&str> {
     let said = |op: &OutboundOp| match op {
         OutboundOp::Say(message) => Some((**message).clone()),
         OutboundOp::Hello | OutboundOp::MoveOn(..) | OutboundOp::Remark(_) => None,
@@ -110,98 +132,30 @@ fn to_say(state: &State) -> Vec<&str> {
 }
 
 /// Completes all outbound operations and returns the other effects.
-fn say_all(state: &mut State, now: Timestamp) -> Vec<Effect> {
+fn say_all(state: &mut WorkerState, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     while !state.outbound.is_empty() {
-        effects.extend(react(state, Event::Done(Ok(())), now));
+        effects.extend(react(state, done(), now));
     }
-    effects.retain(|effect| !matches!(effect, Effect::Do(_)));
+    effects.retain(|effect| !matches!(effect, Effect::Member(MemberEffect::Do(_))));
     effects
 }
 
 fn warns(effects: &[Effect]) -> Vec<&str> {
     let mut texts = Vec::new();
     for effect in effects {
-        if let Effect::Warn(text) = effect {
+        if let Effect::Member(MemberEffect::Warn(text)) = effect {
             texts.push(text.as_str());
         }
     }
     texts
 }
 
-/// A worker that awaits approval to run task 3, and the id of its plan.
-fn proposed() -> (State, String) {
-    let mut state = idle();
-    state.needs_approval = true;
-    assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
-    let effects = react(&mut state, Event::Claimed(Ok(Some(task(3)))), NOW);
-    let Some(Effect::Do(OutboundOp::Say(said))) = effects.last() else { panic!("{effects:?}") };
-    let Message::PlanApprovalRequest(plan) = &**said else { panic!("{said:?}") };
-    let content = plan.plan_content.as_deref().unwrap_or_default();
-    assert!(
-        content.contains("task #3: Run the tests") && content.contains("cargo test"),
-        "{content}"
-    );
-    let id = plan.request_id.clone();
-    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Run(_))), "{effects:?}");
-    assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
-    (state, id)
-}
-
-fn plan_answer(from: &str, id: &str, approved: bool) -> Event {
-    let answer = Message::PlanApprovalResponse(PlanApprovalResponse {
-        request_id: id.to_owned(),
-        approved,
-        feedback: (!approved).then(|| "not today".to_owned()),
-        timestamp: None,
-        permission_mode: None,
-    });
-    mail(&[(&format!("{from}-{id}-{approved}"), from, &answer.to_text())])
-}
-
-#[test]
-fn an_approved_task_is_read_again_and_started() {
-    let (mut state, id) = proposed();
-    for (from, id) in [("bob", id.as_str()), ("team-lead", "plan_approval-1@ann@checks")] {
-        let effects = react(&mut state, plan_answer(from, id, true), NOW);
-        assert!(
-            !effects.iter().any(|effect| matches!(effect, Effect::Recheck(_))),
-            "{from} {id}: {effects:?}"
-        );
-    }
-    let effects = react(&mut state, plan_answer("team-lead", &id, true), NOW);
-    assert!(effects.contains(&Effect::Recheck(TaskId(3))), "{effects:?}");
-    let retried = Event::Rechecked(Err(Failure { text: "busy".to_owned(), lasting: false }));
-    react(&mut state, retried, NOW);
-    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)), [Effect::Recheck(TaskId(3))]);
-    let effects = react(&mut state, Event::Rechecked(Ok(Some(task(3)))), NOW.plus_ms(1000));
-    assert!(effects.contains(&Effect::Run(task(3))), "{effects:?}");
-}
-
-#[test]
-fn an_approved_task_of_another_member_is_not_started() {
-    let (mut state, id) = proposed();
-    react(&mut state, plan_answer("team-lead", &id, true), NOW);
-    let effects = react(&mut state, Event::Rechecked(Ok(None)), NOW);
-    assert!(effects.contains(&Effect::Claim), "it looks for other work: {effects:?}");
-    assert_eq!(state.work, Work::Idle);
-}
-
-#[test]
-fn a_rejected_plan_fails_its_task_with_the_reason() {
-    let (mut state, id) = proposed();
-    let effects = react(&mut state, plan_answer("team-lead", &id, false), NOW);
-    let tail = "the lead rejected the plan: not today".to_owned();
-    let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
-    let end = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
-    assert!(effects.contains(&end), "{effects:?}");
-}
-
 #[test]
 fn before_acceptance_no_task_starts_but_shutdown_requests_are_answered() {
-    let mut state = State::new(idle().me, false);
+    let mut state = WorkerState::new(idle().me, false);
     react(&mut state, Event::Tick, NOW);
-    react(&mut state, Event::Done(Ok(())), NOW);
+    react(&mut state, done(), NOW);
     assert_eq!(react(&mut state, mail(&[]), NOW), []);
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     react(&mut state, asks("team-lead", &request(30)), NOW);
@@ -222,19 +176,21 @@ fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
         pending_work: Vec::new(),
         artifacts_committed: None,
     };
-    let said = Effect::Do(OutboundOp::Say(Box::new(Message::ShutdownApproved(expected))));
+    let said = Effect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(
+        Message::ShutdownApproved(expected),
+    ))));
     assert_eq!(
         effects,
         [
             Effect::Print("team-lead requests shutdown: done".to_owned()),
-            Effect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()]),
+            Effect::Member(MemberEffect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()])),
             said
         ]
     );
     assert_eq!(state.end(), None);
     // After its agreement the worker claims nothing.
     assert_eq!(react(&mut state, Event::Board, NOW), []);
-    assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
+    assert_eq!(react(&mut state, done(), NOW), []);
     assert_eq!(state.end(), Some(0));
 }
 
@@ -242,14 +198,17 @@ fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
 fn a_failed_agreement_is_retried_until_it_is_sent() {
     let mut state = idle();
     react(&mut state, asks("team-lead", &request(30)), NOW);
-    let effects = react(&mut state, Event::Done(Err(failure(false))), NOW);
+    let effects = react(&mut state, Event::Member(MemberEvent::Done(Err(failure(false)))), NOW);
     assert_eq!(effects, [Effect::Print("ann of checks: no luck".to_owned())]);
     assert_eq!((state.end(), state.next_tick()), (None, Some(NOW.plus_ms(1000))));
     // The same failure is not printed again.
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)).len(), 1);
-    assert_eq!(react(&mut state, Event::Done(Err(failure(false))), NOW.plus_ms(1000)), []);
+    assert_eq!(
+        react(&mut state, Event::Member(MemberEvent::Done(Err(failure(false)))), NOW.plus_ms(1000)),
+        []
+    );
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(2000)).len(), 1);
-    react(&mut state, Event::Done(Ok(())), NOW.plus_ms(2000));
+    react(&mut state, done(), NOW.plus_ms(2000));
     assert_eq!(state.end(), Some(0));
 }
 
@@ -258,7 +217,7 @@ fn sd_10_sd_11_requests_for_other_runs_are_ignored() {
     let other = MemberName::new("bob").expect("name");
     let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::Gone), ..request(30) };
     let mut unfiled = asks("team-lead", &request(30));
-    if let Event::Mail { requests, .. } = &mut unfiled {
+    if let Event::Member(MemberEvent::Mail { requests, .. }) = &mut unfiled {
         requests.insert(
             "shutdown-5@ann".to_owned(),
             Err("there is no request `shutdown-5@ann`".to_owned()),
@@ -286,8 +245,11 @@ fn sd_10_sd_11_requests_for_other_runs_are_ignored() {
             let effects = react(&mut state, event.clone(), NOW);
             let text = format!("ignored shutdown request `shutdown-5@ann`: {problem}");
             let ids = vec!["m-shutdown-5@ann".to_owned()];
-            let expected =
-                [Effect::Print(text.clone()), Effect::Warn(text), Effect::Acknowledge(ids)];
+            let expected = [
+                Effect::Print(text.clone()),
+                Effect::Member(MemberEffect::Warn(text)),
+                Effect::Member(MemberEffect::Acknowledge(ids)),
+            ];
             assert_eq!(effects, expected);
             assert_eq!((state.end(), to_say(&state)), (None, vec![]));
         }
@@ -324,7 +286,12 @@ fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
         reason: Some(reason),
         timestamp: Some(late.iso()),
     };
-    assert_eq!(effects, [Effect::Do(OutboundOp::Say(Box::new(Message::ShutdownRejected(no))))]);
+    assert_eq!(
+        effects,
+        [Effect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(Message::ShutdownRejected(
+            no
+        )))))]
+    );
     assert_eq!(say_all(&mut state, late), []);
     assert_eq!((state.end(), state.next_tick()), (None, None));
 
@@ -353,21 +320,27 @@ fn a_request_is_accepted_once_and_dropped_when_it_ends() {
     react(&mut state, asks("team-lead", &request(30)), NOW);
     // A repeated message is acknowledged but not handled.
     let again = react(&mut state, asks("team-lead", &request(30)), NOW);
-    assert_eq!(again, [Effect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()])]);
+    assert_eq!(
+        again,
+        [Effect::Member(MemberEffect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()]))]
+    );
     // A different message about the same request.
-    let Event::Mail { mut mail, requests } = asks("team-lead", &request(30)) else { return };
+    let Event::Member(MemberEvent::Mail { mut mail, requests }) = asks("team-lead", &request(30))
+    else {
+        return;
+    };
     mail[0].msg_id = "another".to_owned();
-    let effects = react(&mut state, Event::Mail { mail, requests }, NOW);
+    let effects = react(&mut state, Event::Member(MemberEvent::Mail { mail, requests }), NOW);
     assert_eq!(
         warns(&effects),
         ["ignored shutdown request `shutdown-5@ann`: it has been answered"]
     );
 
     assert_eq!(state.pending().count(), 1);
-    react(&mut state, Event::Requests(on_file(&[request(30)])), NOW);
+    react(&mut state, Event::Member(MemberEvent::Requests(on_file(&[request(30)]))), NOW);
     assert_eq!(state.pending().count(), 1);
     let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::TimedOut), ..request(30) };
-    react(&mut state, Event::Requests(on_file(&[closed])), NOW);
+    react(&mut state, Event::Member(MemberEvent::Requests(on_file(&[closed]))), NOW);
     assert_eq!(state.pending().count(), 0);
 }
 
@@ -388,7 +361,7 @@ fn mail_is_read_before_the_next_claim() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
     react(&mut state, Event::TaskEnded(Ok(())), NOW);
-    assert_eq!(say_all(&mut state, NOW), [Effect::LookAtMail]);
+    assert_eq!(say_all(&mut state, NOW), [Effect::Member(MemberEffect::ReadMail)]);
     // A change of the board does not start a claim first.
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     react(&mut state, asks("team-lead", &request(30)), NOW);
@@ -452,7 +425,10 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         let footer = Effect::Print(format!("── task #3 failed: {shown}"));
         assert_eq!(react(&mut state, ended, NOW), [footer, end]);
         // No completion message; the idle notification carries the failure.
-        assert_eq!(react(&mut state, Event::TaskEnded(Ok(())), NOW), [Effect::LookAtMail]);
+        assert_eq!(
+            react(&mut state, Event::TaskEnded(Ok(())), NOW),
+            [Effect::Member(MemberEffect::ReadMail)]
+        );
         react(&mut state, mail(&[]), NOW);
         react(&mut state, Event::Claimed(Ok(None)), NOW);
         let Some(OutboundOp::Say(said)) = state.outbound.back() else {
@@ -471,7 +447,7 @@ fn a_reassigned_task_does_not_stop_the_worker() {
     react(&mut state, ended(0), NOW);
     let effects = react(&mut state, Event::TaskEnded(Err(failure(true))), NOW);
     assert_eq!(warns(&effects), ["task #3 ended, but its result was not recorded: no luck"]);
-    assert_eq!(effects.last(), Some(&Effect::LookAtMail));
+    assert_eq!(effects.last(), Some(&Effect::Member(MemberEffect::ReadMail)));
     assert_eq!(to_say(&state), Vec::<&str>::new());
 }
 
@@ -499,7 +475,7 @@ fn failed_claims_and_mail_are_retried_even_if_the_clock_goes_back() {
     assert_eq!(react(&mut state, Event::Tick, Timestamp(5)), [Effect::Claim]);
 
     let mut state = idle();
-    react(&mut state, Event::NoMail(failure(true)), NOW);
+    react(&mut state, Event::Member(MemberEvent::NoMail(failure(true))), NOW);
     // A worker that cannot receive shutdown requests claims nothing.
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
@@ -528,7 +504,8 @@ fn messages_are_printed_once_and_acknowledged_each_time() {
     ]);
     let mut state = busy();
     let print = |text: &str| Effect::Print(text.to_owned());
-    let done = Effect::Acknowledge(["1", "2", "3", "4"].map(str::to_owned).to_vec());
+    let done =
+        Effect::Member(MemberEffect::Acknowledge(["1", "2", "3", "4"].map(str::to_owned).to_vec()));
     let expected = [
         print("message from bob\u{240a}: hi\nthere"),
         print("ignored a mode_set_request from team-lead: workers do not handle it"),
@@ -568,7 +545,7 @@ fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
 #[test]
 fn the_worker_exits_when_its_team_is_gone() {
     let mut state = busy();
-    let over = || Event::Over("the team is gone".to_owned());
+    let over = || Event::Member(MemberEvent::Over("the team is gone".to_owned()));
     let said = Effect::Print("ann of checks: the team is gone".to_owned());
     assert_eq!(react(&mut state, over(), NOW), [said, Effect::Cancel]);
     assert_eq!(react(&mut state, over(), NOW), []);

@@ -3,71 +3,23 @@
 //! decision (PM-01).
 
 use super::super::effect::OutboundOp;
+use super::dialog::{AnswerStage, Dialog, FiledDialog};
 use super::effect::Effect;
 use super::event::Keyed;
-use super::state::{BELIEF_MS, HAND_MS, State, Step};
+use super::state::{BELIEF_MS, DeliveryStep, State, TYPING_MS};
 use crate::model::id::RequestId;
 use crate::model::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
 use crate::model::question::Typed;
 use crate::model::time::Timestamp;
-use crate::profile::{Asked, Finding, ScreenState};
+use crate::profile::{Finding, ScreenState};
 
 /// The dialog that is always filed as a request; others are if their rule has keys.
 const PERMISSION: &str = "permission";
 /// Milliseconds a dialog may take to disappear after its keys were typed.
 const TAKE_MS: u64 = 10_000;
 
-/// A dialog. Two are equal if the same rule found the same text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Dialog {
-    pub(super) rule: String,
-    pub(super) asked: Asked,
-}
-
-impl Dialog {
-    /// Returns the dialog that a screen shows.
-    pub(super) fn on(finding: &Finding) -> Option<Dialog> {
-        finding.asked.clone().map(|asked| Dialog { rule: finding.rule.clone(), asked })
-    }
-}
-
-/// The stage of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// No decision yet.
-    Open,
-    /// Allowed (true) or denied, not yet typed.
-    Decided(bool),
-    /// The driver judges the screen again and types.
-    Typing(bool),
-    /// Typed at this time.
-    Typed(Timestamp),
-    /// Typed without effect: a person has to look at it, and the keys are not typed again.
-    Stuck,
-}
-
-/// A dialog filed as a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Request {
-    id: RequestId,
-    dialog: Dialog,
-    stage: Stage,
-}
-
-/// The state of the program's dialogs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Dialogs {
-    /// The dialog on the screen.
-    shown: Option<Dialog>,
-    /// Time since when `shown` is unchanged.
-    since: Timestamp,
-    request: Option<Request>,
-    /// All requests of this run, whose answers are never typed as mail.
-    filed: Vec<RequestId>,
-}
-
 /// Updates the dialog on the screen.
-pub(super) fn see(state: &mut State, finding: &Finding, now: Timestamp) {
+pub(super) fn update_dialog(state: &mut State, finding: &Finding, now: Timestamp) {
     let shown = Dialog::on(finding);
     if shown != state.dialogs.shown {
         (state.dialogs.shown, state.dialogs.since) = (shown, now);
@@ -75,15 +27,19 @@ pub(super) fn see(state: &mut State, finding: &Finding, now: Timestamp) {
 }
 
 /// Handles a response if it answers a dialog of this run. Returns whether it does.
-pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerdict) -> bool {
+pub(super) fn handle_answer(
+    state: &mut State,
+    request_id: &str,
+    verdict: &PermissionVerdict,
+) -> bool {
     let Some(id) = state.dialogs.filed.iter().find(|id| id.as_str() == request_id).cloned() else {
         return false;
     };
     let allowed = matches!(verdict, PermissionVerdict::Allowed { .. });
     match &mut state.dialogs.request {
         Some(request) if request.id == id => {
-            if request.stage == Stage::Open {
-                request.stage = Stage::Decided(allowed);
+            if request.stage == AnswerStage::Open {
+                request.stage = AnswerStage::Decided(allowed);
             }
         }
         Some(_) | None => state.outbound.push_back(OutboundOp::Typed(id, Typed::Gone)),
@@ -92,7 +48,7 @@ pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerd
 }
 
 /// Advances the open request and files a new dialog.
-pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if now.since(state.dialogs.since) < BELIEF_MS || !state.accepted {
         return;
     }
@@ -108,22 +64,22 @@ pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect
     }
 }
 
-/// The times at which [`attend`] has to run again.
+/// The times at which [`advance`] has to run again.
 pub(super) fn next_times(state: &State) -> Vec<Timestamp> {
     let dialogs = &state.dialogs;
     let Some(request) = &dialogs.request else { return vec![dialogs.since.plus_ms(BELIEF_MS)] };
-    let hand = state.hand_at.map(|at| at.plus_ms(HAND_MS));
+    let hand = state.typed_at.map(|at| at.plus_ms(TYPING_MS));
     let stage = match request.stage {
-        Stage::Decided(_) => hand,
-        Stage::Typed(at) => Some(at.plus_ms(TAKE_MS)),
-        Stage::Open | Stage::Typing(_) | Stage::Stuck => None,
+        AnswerStage::Decided(_) => hand,
+        AnswerStage::Typed(at) => Some(at.plus_ms(TAKE_MS)),
+        AnswerStage::Open | AnswerStage::Typing(_) | AnswerStage::Stuck => None,
     };
     [Some(dialogs.since.plus_ms(BELIEF_MS)), stage].into_iter().flatten().collect()
 }
 
 fn is_asked(state: &State, dialog: &Dialog) -> bool {
     let permission = ScreenState::Dialog(PERMISSION.to_owned());
-    let state_shown = state.sight.as_ref().map(|sight| &sight.finding.state);
+    let state_shown = state.screen.as_ref().map(|screen| &screen.finding.state);
     state_shown == Some(&permission) || state.answers.contains_key(&dialog.rule)
 }
 
@@ -145,53 +101,57 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
     };
     state.outbound.push_back(OutboundOp::Say(Box::new(Message::PermissionRequest(asked))));
     state.dialogs.filed.push(id.clone());
-    state.dialogs.request = Some(Request { id, dialog, stage: Stage::Open });
+    state.dialogs.request = Some(FiledDialog { id, dialog, stage: AnswerStage::Open });
 }
 
 /// Ends a request whose dialog has disappeared.
-fn close(state: &mut State, gone: Request) {
+fn close(state: &mut State, gone: FiledDialog) {
     match gone.stage {
-        Stage::Open => state.outbound.push_back(OutboundOp::Withdraw(gone.id)),
-        Stage::Decided(_) | Stage::Typing(_) => {
+        AnswerStage::Open => state.outbound.push_back(OutboundOp::Withdraw(gone.id)),
+        AnswerStage::Decided(_) | AnswerStage::Typing(_) => {
             state.outbound.push_back(OutboundOp::Typed(gone.id, Typed::Gone))
         }
-        Stage::Typed(_) => state.outbound.push_back(OutboundOp::Typed(gone.id, Typed::Taken)),
-        Stage::Stuck => {}
+        AnswerStage::Typed(_) => state.outbound.push_back(OutboundOp::Typed(gone.id, Typed::Taken)),
+        AnswerStage::Stuck => {}
     }
 }
 
 fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
+    let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
     // The keyboard is in use while a message is being typed.
-    let free = !state.turn.as_ref().is_some_and(|turn| turn.step == Step::Typing);
+    let free = !state.turn.as_ref().is_some_and(|turn| turn.step == DeliveryStep::Typing);
     let Some(request) = &mut state.dialogs.request else { return };
     match request.stage {
-        Stage::Decided(allowed) if alone && free => {
+        AnswerStage::Decided(allowed) if alone && free => {
             let Some(keys) = state.answers.get(&request.dialog.rule) else { return };
             let keys = if allowed { keys.allow.clone() } else { keys.deny.clone() };
-            request.stage = Stage::Typing(allowed);
+            request.stage = AnswerStage::Typing(allowed);
             effects.push(Effect::Answer { dialog: request.dialog.clone(), keys });
         }
-        Stage::Typed(at) if now.since(at) >= TAKE_MS => {
-            request.stage = Stage::Stuck;
+        AnswerStage::Typed(at) if now.since(at) >= TAKE_MS => {
+            request.stage = AnswerStage::Stuck;
             let id = request.id.clone();
             state.outbound.push_back(OutboundOp::Typed(id, Typed::Stays));
         }
-        Stage::Open | Stage::Decided(_) | Stage::Typing(_) | Stage::Typed(_) | Stage::Stuck => {}
+        AnswerStage::Open
+        | AnswerStage::Decided(_)
+        | AnswerStage::Typing(_)
+        | AnswerStage::Typed(_)
+        | AnswerStage::Stuck => {}
     }
 }
 
 /// Handles the result of typing the answer.
-pub(super) fn see_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
+pub(super) fn handle_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
     let Some(request) = &mut state.dialogs.request else { return };
-    let Stage::Typing(allowed) = request.stage else { return };
+    let AnswerStage::Typing(allowed) = request.stage else { return };
     request.stage = match keyed {
-        Keyed::Typed => Stage::Typed(now),
-        Keyed::Gone | Keyed::Hand => Stage::Decided(allowed),
+        Keyed::Typed => AnswerStage::Typed(now),
+        Keyed::Gone | Keyed::PersonTyping => AnswerStage::Decided(allowed),
     };
     match keyed {
         Keyed::Typed => {}
-        Keyed::Hand => state.hand_at = Some(now),
+        Keyed::PersonTyping => state.typed_at = Some(now),
         // Treat the dialog as gone until the screen is judged again.
         Keyed::Gone => (state.dialogs.shown, state.dialogs.since) = (None, now),
     }

@@ -2,11 +2,12 @@
 //! Nothing is typed into a screen that no rule recognises, and a message counts as delivered only
 //! once its turn is seen.
 
+use super::super::effect::MemberEffect;
 use super::effect::Effect;
-use super::event::Refusal;
+use super::event::StageRefusal;
 use super::state::{
-    APPEAR_MS, HAND_MS, LONG_PAUSE_MS, OBSERVE_MS, RETRY_MS, ScreenSnapshot, State, Step, TRIES,
-    Turn,
+    APPEAR_MS, DeliveryStep, LONG_PAUSE_MS, OBSERVE_MS, PendingDelivery, RETRY_MS, ScreenSnapshot,
+    State, TRIES, TYPING_MS,
 };
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
@@ -17,48 +18,50 @@ const AROUND: usize = 256;
 
 /// Advances the current delivery, or begins one for waiting messages.
 pub(super) fn deliver(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let Some(sight) = state.sight.clone() else { return };
-    let Some(turn) = &mut state.turn else { return begin(state, &sight, now, effects) };
-    turn.stood |= turn.step != Step::Typing && sight.holds_text();
+    let Some(screen) = state.screen.clone() else { return };
+    let Some(turn) = &mut state.turn else { return begin(state, &screen, now, effects) };
+    turn.stood |= turn.step != DeliveryStep::Typing && screen.holds_text();
     match (turn.step, turn.at) {
-        (Step::Typing, _) => {}
-        (Step::Staged, at) => staged(state, &sight, at, now, effects),
-        (Step::Left, at) => left(state, &sight, at, now, effects),
-        (Step::Submitted(times), at) => submitted(state, &sight, (times, at), now, effects),
-        (Step::Stuck, at) => stuck(state, &sight, at, now, effects),
+        (DeliveryStep::Typing, _) => {}
+        (DeliveryStep::Staged, at) => staged(state, &screen, at, now, effects),
+        (DeliveryStep::Left, at) => left(state, &screen, at, now, effects),
+        (DeliveryStep::Submitted(times), at) => {
+            submitted(state, &screen, (times, at), now, effects)
+        }
+        (DeliveryStep::Stuck, at) => stuck(state, &screen, at, now, effects),
     }
 }
 
 /// Handles the result of typing.
-pub(super) fn see_staged(
+pub(super) fn handle_staged(
     state: &mut State,
-    result: Result<(), Refusal>,
+    result: Result<(), StageRefusal>,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
     let Some(turn) = &mut state.turn else { return };
     match result {
         Ok(()) => {
-            (turn.step, turn.at) = (Step::Staged, now);
-            note(EventKind::MessageStaged, &turn.ids, None, effects);
+            (turn.step, turn.at) = (DeliveryStep::Staged, now);
+            journal(EventKind::MessageStaged, &turn.ids, None, effects);
         }
-        Err(Refusal::Hand) => {
+        Err(StageRefusal::PersonTyping) => {
             state.turn = None;
-            state.hand_at = Some(now);
+            state.typed_at = Some(now);
         }
-        Err(Refusal::Failed(failure)) => {
+        Err(StageRefusal::Failed(failure)) => {
             let ids = turn.ids.clone();
             give_up(state, &ids, failure.text, now, effects);
         }
     }
 }
 
-fn begin(state: &mut State, sight: &ScreenSnapshot, now: Timestamp, effects: &mut Vec<Effect>) {
-    let still = now.since(sight.since) >= state.paste.settle_ms;
-    let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
+fn begin(state: &mut State, screen: &ScreenSnapshot, now: Timestamp, effects: &mut Vec<Effect>) {
+    let still = now.since(screen.since) >= state.paste.settle_ms;
+    let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
     let rested = state.rest_until.is_none_or(|until| until <= now);
     let stays = !state.agreed && state.leaving.is_none();
-    if !(state.accepted && stays && sight.is_free() && still && alone && rested)
+    if !(state.accepted && stays && screen.is_free() && still && alone && rested)
         || state.waiting.is_empty()
     {
         return;
@@ -66,7 +69,7 @@ fn begin(state: &mut State, sight: &ScreenSnapshot, now: Timestamp, effects: &mu
     state.rest_until = None;
     let mail = one_turn(&state.waiting, state.paste.most_bytes).to_vec();
     let ids = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
-    state.turn = Some(Turn { ids, step: Step::Typing, at: now, stood: false });
+    state.turn = Some(PendingDelivery { ids, step: DeliveryStep::Typing, at: now, stood: false });
     effects.push(Effect::Stage(mail));
 }
 
@@ -87,20 +90,20 @@ fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
 /// Types the submit key separately, once the text is in the composer and the screen has settled.
 fn staged(
     state: &mut State,
-    sight: &ScreenSnapshot,
+    screen: &ScreenSnapshot,
     at: Timestamp,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let digested = now.since(sight.since.max(at)) >= state.paste.settle_ms;
-    if sight.rests() && sight.holds_text() && digested {
+    let digested = now.since(screen.since.max(at)) >= state.paste.settle_ms;
+    if screen.rests() && screen.holds_text() && digested {
         return submit(state, 1, now, effects);
     }
     if now.since(at) < APPEAR_MS {
         return;
     }
-    if let Some(turn) = state.turn.as_mut().filter(|_| sight.works() && sight.holds_text()) {
-        (turn.step, turn.at) = (Step::Left, now);
+    if let Some(turn) = state.turn.as_mut().filter(|_| screen.works() && screen.holds_text()) {
+        (turn.step, turn.at) = (DeliveryStep::Left, now);
         effects.push(Effect::Release);
     } else {
         stick(state, "the text was typed but did not appear in the composer", now, effects);
@@ -111,45 +114,45 @@ fn staged(
 /// starts on it after it has shown an empty composer.
 fn left(
     state: &mut State,
-    sight: &ScreenSnapshot,
+    screen: &ScreenSnapshot,
     at: Timestamp,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let by_hand = state.hand_at.is_some_and(|hand| hand >= at);
-    if !sight.holds_text() {
-        stuck(state, sight, at, now, effects);
-    } else if by_hand {
+    let by_person = state.typed_at.is_some_and(|hand| hand >= at);
+    if !screen.holds_text() {
+        stuck(state, screen, at, now, effects);
+    } else if by_person {
         stick(
             state,
             "it was typed as the program started working, and then a person typed",
             now,
             effects,
         );
-    } else if sight.rests() && now.since(sight.since) >= state.paste.settle_ms {
+    } else if screen.rests() && now.since(screen.since) >= state.paste.settle_ms {
         submit(state, 1, now, effects);
     }
 }
 
 fn submit(state: &mut State, times: u8, now: Timestamp, effects: &mut Vec<Effect>) {
     let Some(turn) = &mut state.turn else { return };
-    (turn.step, turn.at) = (Step::Submitted(times), now);
-    note(EventKind::MessageSubmitted, &turn.ids, None, effects);
+    (turn.step, turn.at) = (DeliveryStep::Submitted(times), now);
+    journal(EventKind::MessageSubmitted, &turn.ids, None, effects);
     effects.push(Effect::Submit);
 }
 
 fn submitted(
     state: &mut State,
-    sight: &ScreenSnapshot,
+    screen: &ScreenSnapshot,
     (times, at): (u8, Timestamp),
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    if !sight.holds_text() && (sight.works() || sight.is_free() && sight.shown) {
+    if !screen.holds_text() && (screen.works() || screen.is_free() && screen.shown) {
         return observed(state, effects);
     }
-    let waited = now.since(sight.since.max(at));
-    if sight.rests() && sight.holds_text() && waited >= RETRY_MS {
+    let waited = now.since(screen.since.max(at));
+    if screen.rests() && screen.holds_text() && waited >= RETRY_MS {
         match times < TRIES {
             true => submit(state, times + 1, now, effects),
             false => stick(state, "the submit key had no effect", now, effects),
@@ -164,25 +167,25 @@ fn submitted(
 /// also have been taken unseen, so it is never typed again (MSG-03).
 fn stuck(
     state: &mut State,
-    sight: &ScreenSnapshot,
+    screen: &ScreenSnapshot,
     at: Timestamp,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
     let stood = state.turn.as_ref().is_some_and(|turn| turn.stood);
-    if sight.holds_text() || !(sight.works() || sight.is_free()) {
+    if screen.holds_text() || !(screen.works() || screen.is_free()) {
         return;
     }
-    let by_hand = state.hand_at.is_some_and(|hand| hand >= at);
-    if stood && (sight.shown || sight.works() && !by_hand) {
+    let by_person = state.typed_at.is_some_and(|hand| hand >= at);
+    if stood && (screen.shown || screen.works() && !by_person) {
         return observed(state, effects);
     }
     let more = state.waiting.iter().any(|envelope| !is_in_hand(state, &envelope.msg_id));
     // If the text is visible, the composer may still hold it despite being recognised as empty, and
     // the next text would be appended to it.
-    if more && sight.is_free() && !sight.shown && now.since(sight.since.max(at)) >= OBSERVE_MS {
+    if more && screen.is_free() && !screen.shown && now.since(screen.since.max(at)) >= OBSERVE_MS {
         put_by(state);
-        begin(state, sight, now, effects);
+        begin(state, screen, now, effects);
     }
 }
 
@@ -200,11 +203,11 @@ fn put_by(state: &mut State) {
 /// Drops messages that are no longer unread: mail removed from the mailbox is not typed, and a user
 /// who reads a message settles its uncertain delivery.
 pub(super) fn keep_unread(state: &mut State, is_unread: impl Fn(&String) -> bool) {
-    let under_way = state.turn.as_ref().filter(|turn| turn.step != Step::Stuck);
+    let under_way = state.turn.as_ref().filter(|turn| turn.step != DeliveryStep::Stuck);
     let ids = under_way.map_or(Vec::new(), |turn| turn.ids.clone());
     state.waiting.retain(|envelope| ids.contains(&envelope.msg_id) || is_unread(&envelope.msg_id));
     state.unseen.retain(&is_unread);
-    let stuck = state.turn.as_ref().filter(|turn| turn.step == Step::Stuck);
+    let stuck = state.turn.as_ref().filter(|turn| turn.step == DeliveryStep::Stuck);
     if stuck.is_some_and(|turn| !turn.ids.iter().any(&is_unread)) {
         state.turn = None;
         state.undelivered = None;
@@ -216,7 +219,7 @@ fn observed(state: &mut State, effects: &mut Vec<Effect>) {
     state.undelivered = None;
     state.handled.extend(turn.ids.iter().cloned());
     state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
-    effects.extend([Effect::Release, Effect::Acknowledge(turn.ids)]);
+    effects.extend([Effect::Release, Effect::Member(MemberEffect::Acknowledge(turn.ids))]);
 }
 
 /// Handles a failure to compose the text; nothing was typed.
@@ -229,7 +232,7 @@ fn give_up(
 ) {
     state.turn = None;
     state.rest_until = Some(now.plus_ms(LONG_PAUSE_MS));
-    note(EventKind::MessageUndelivered, ids, Some(&why), effects);
+    journal(EventKind::MessageUndelivered, ids, Some(&why), effects);
     state.undelivered = Some(why);
     effects.push(Effect::Release);
 }
@@ -237,12 +240,12 @@ fn give_up(
 /// Leaves the typed text to the user and keeps watching the screen.
 pub(super) fn stick(state: &mut State, why: &str, now: Timestamp, effects: &mut Vec<Effect>) {
     let Some(turn) = &mut state.turn else { return };
-    (turn.step, turn.at) = (Step::Stuck, now);
-    note(EventKind::MessageUndelivered, &turn.ids, Some(why), effects);
+    (turn.step, turn.at) = (DeliveryStep::Stuck, now);
+    journal(EventKind::MessageUndelivered, &turn.ids, Some(why), effects);
     state.undelivered = Some(why.to_owned());
     effects.push(Effect::Release);
 }
 
-fn note(kind: EventKind, ids: &[String], reason: Option<&str>, effects: &mut Vec<Effect>) {
-    effects.push(Effect::Note { kind, ids: ids.to_vec(), reason: reason.map(str::to_owned) });
+fn journal(kind: EventKind, ids: &[String], reason: Option<&str>, effects: &mut Vec<Effect>) {
+    effects.push(Effect::Journal { kind, ids: ids.to_vec(), reason: reason.map(str::to_owned) });
 }

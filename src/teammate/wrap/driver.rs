@@ -4,23 +4,24 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use super::super::effect::OutboundOp;
-use super::super::event::Failure;
-use super::super::member_io::{self, Identity};
+use tokio::runtime::Builder;
+
+use super::super::effect::{MemberEffect, OutboundOp};
+use super::super::event::MemberEvent;
+use super::super::member_io::{self, MemberIo, MemberRun};
 use super::super::state::Me;
-use super::ask::Dialog;
+use super::dialog::Dialog;
 use super::effect::Effect;
-use super::event::{Event, Keyed, Refusal};
-use super::pty_relay::{PtyRelay, Wake};
+use super::event::{Event, Keyed, StageRefusal};
+use super::pty_relay::{PtyRelay, WrapperInput};
 use super::react::react;
-use super::state::{HAND_MS, Seat, State};
-use super::turn::{self, Manner};
+use super::state::{AgentRole, State, TYPING_MS};
+use super::turn::{self, TypingMode};
+use crate::event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
 use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::RequestId;
+use crate::model::event::Note;
 use crate::model::placement::BackendKind;
 use crate::model::protocol::{IdleNotification, Message};
 use crate::model::text;
@@ -30,24 +31,19 @@ use crate::ops::{self, Context, OpsError, Team};
 use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
 use crate::sys::failpoint;
+use crate::sys::signal::Signal;
 
 /// Silence after which a screen is judged: before that it may be half drawn.
 const STILL: Duration = Duration::from_millis(10);
 /// Interval of judgements while a program prints without a pause.
 const RESTLESS: Duration = Duration::from_millis(250);
-/// Interval of full checks while idle, since a change notification can be lost.
-const SWEEP: Duration = Duration::from_secs(60);
 /// Number of screen rows reported at the end of a turn.
 const LAST_ROWS: usize = 5;
 /// Maximum length of the whole summary, in characters.
 const SUMMARY: usize = 600;
-/// Interval of full checks if changes cannot be watched.
-const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
-pub(super) struct Driver<'a> {
-    ctx: &'a Context,
-    team: &'a Team,
-    me: Identity,
+pub(super) struct WrapperDriver<'a> {
+    io: MemberIo<'a>,
     profile: Profile,
     state: State,
     relay: PtyRelay,
@@ -61,7 +57,7 @@ pub(super) struct Driver<'a> {
     judged: Deadline,
     /// Time without output, as of the last judgement.
     judged_quiet: Duration,
-    wakes: Sender<Wake>,
+    queue: InputQueue<WrapperInput>,
 }
 
 /// Starts the program of this run on a pty and serves it until it exits. Returns the exit code.
@@ -71,34 +67,33 @@ pub(super) struct Driver<'a> {
 ///
 /// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
 /// be opened. Later failures do not end the wrapper.
-pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, OpsError> {
+pub(crate) fn wrap(ctx: &Context, team: &Team, me: &MemberRun) -> Result<i32, OpsError> {
     let record = ops::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
     let Some(record) = record else {
         let problem = format!("`{}` has another run now", me.name);
         return Err(OpsError::Usage { problem, hint: None });
     };
-    let start = Start {
+    let start = WrapperOptions {
         me: me.clone(),
         profile: ops::profiles::find(ctx, &record.wish.profile)?,
         argv: record.wish.argv.clone(),
         env: ctx.caller.env.clone(),
-        seat: Seat::Teammate,
+        role: AgentRole::Teammate,
         // In a pane, tmux or iTerm2 answers the program's terminal queries.
         answers: record.backend == BackendKind::Pty,
         pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
         backend: record.backend.wire(),
     };
-    let (driver, incoming, _wakes) = open(ctx, team, start)?;
-    Ok(driver.run(&incoming))
+    Ok(open(ctx, team, start)?.serve())
 }
 
 /// Parameters for starting a wrapped program.
-pub(super) struct Start {
-    pub(super) me: Identity,
+pub(super) struct WrapperOptions {
+    pub(super) me: MemberRun,
     pub(super) profile: Profile,
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) seat: Seat,
+    pub(super) role: AgentRole,
     /// Set if the wrapper must answer terminal queries itself, because no terminal emulator is
     /// attached.
     pub(super) answers: bool,
@@ -108,7 +103,7 @@ pub(super) struct Start {
     pub(super) backend: &'static str,
 }
 
-/// Starts the program. Also returns both ends of the driver's wake channel.
+/// Starts the program.
 ///
 /// # Errors
 ///
@@ -116,21 +111,19 @@ pub(super) struct Start {
 pub(super) fn open<'a>(
     ctx: &'a Context,
     team: &'a Team,
-    start: Start,
-) -> Result<(Driver<'a>, Receiver<Wake>, Sender<Wake>), OpsError> {
-    let Start { me, profile, argv, env, seat, answers, pane, backend } = start;
+    start: WrapperOptions,
+) -> Result<WrapperDriver<'a>, OpsError> {
+    let WrapperOptions { me, profile, argv, env, role, answers, pane, backend } = start;
     let job = ops::run::Job { argv, cwd: ctx.caller.cwd.clone(), env, size: (0, 0), alone: false };
     let refused = |what: String| OpsError::NotEnded { what };
     let program = ops::run::program(&job).map_err(refused)?;
-    let (wakes, incoming) = channel();
-    let relay = PtyRelay::open(&program, answers, &wakes).map_err(refused)?;
+    let queue = InputQueue::new();
+    let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
-    let state = State::new(myself, profile.paste).by(&profile).on(seat);
-    let driver = Driver {
-        ctx,
-        team,
-        me,
+    let state = State::new(myself, profile.paste).by(&profile).on(role);
+    Ok(WrapperDriver {
+        io: MemberIo { ctx, team, me },
         profile,
         state,
         relay,
@@ -139,64 +132,67 @@ pub(super) fn open<'a>(
         turn_from: (0, ops::now()),
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
-        wakes: wakes.clone(),
-    };
-    Ok((driver, incoming, wakes))
+        queue,
+    })
 }
 
-impl Driver<'_> {
-    pub(super) fn run(mut self, incoming: &Receiver<Wake>) -> i32 {
-        let changed = self.wakes.clone();
+impl WrapperDriver<'_> {
+    /// Serves the program until it exits. Returns the exit code.
+    pub(super) fn serve(self) -> i32 {
+        // All inputs come from threads, so the runtime needs only its timers.
+        let runtime = Builder::new_current_thread().enable_time().build();
+        runtime.expect("timers need no resources").block_on(self.run())
+    }
+
+    async fn run(mut self) -> i32 {
+        let inputs = self.queue.inputs();
         // Subscribe before the first read, so that no change is missed between them.
-        let watch = ops::events::watch_as(self.team, &self.me.name, move |topic| {
-            drop(changed.send(Wake::Changed(topic)))
+        let watch = ops::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
+            inputs.send_change(topic)
         });
         let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
         self.step(Event::Tick);
-        self.look(&Topic::Everything);
+        self.read(&Topic::Everything);
         loop {
             if let Some(code) = self.state.end() {
                 return code;
             }
             let now = ops::now();
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
-            let judge_in = self.judge_in();
-            let wait = [tick, judge_in].into_iter().flatten().fold(sweep, Duration::min);
-            match incoming.recv_timeout(wait) {
-                Ok(wake) => self.take_all(wake, incoming),
-                Err(RecvTimeoutError::Timeout) if tick.is_none() && judge_in.is_none() => {
-                    self.look(&Topic::Everything);
-                }
-                Err(RecvTimeoutError::Timeout) => {
+            let next = tick.into_iter().chain(self.judge_in()).min();
+            match self.queue.receive_within(next.unwrap_or(sweep).min(sweep)).await {
+                Some(batch) => self.handle(batch),
+                None if next.is_none() => self.read(&Topic::Everything),
+                None => {
                     self.judge_if_due();
                     self.step(Event::Tick);
                 }
-                // Cannot happen: the driver holds a sender itself.
-                Err(RecvTimeoutError::Disconnected) => return 1,
             }
             self.judge_if_due();
         }
     }
 
-    /// Handles all queued wakes, then reads each changed topic once. Topics come last, so that
-    /// frequent file changes do not delay the screen.
-    fn take_all(&mut self, first: Wake, incoming: &Receiver<Wake>) {
-        let mut topics = Vec::new();
-        for wake in std::iter::once(first).chain(incoming.try_iter()) {
-            match wake {
-                Wake::Drawn => self.drawn = true,
-                Wake::Hand => self.step(Event::Hand),
-                Wake::Put => {
+    /// Returns a function that ends the program from another thread.
+    pub(super) fn ender(&self) -> impl FnOnce() + Send + 'static {
+        let inputs = self.queue.inputs();
+        move || inputs.send(WrapperInput::Signal(Signal::Terminate))
+    }
+
+    /// Handles all inputs. Topics come last, so that frequent file changes do not delay the screen.
+    fn handle(&mut self, (topics, others): Batch<WrapperInput>) {
+        for input in others {
+            match input {
+                WrapperInput::Output => self.drawn = true,
+                WrapperInput::PersonTyped => self.step(Event::PersonTyped),
+                WrapperInput::TextTyped => {
                     failpoint::hit("wrap.typed");
                     self.step(Event::Staged(Ok(())));
                 }
-                Wake::Changed(topic) if topics.contains(&topic) => {}
-                Wake::Changed(topic) => topics.push(topic),
-                Wake::Signal(signal) => self.step(Event::Signal(signal)),
-                Wake::Ended(code) => self.step(Event::Ended(code)),
+                WrapperInput::Signal(signal) => self.step(Event::Signal(signal)),
+                WrapperInput::Ended(code) => self.step(Event::Ended(code)),
             }
         }
-        topics.iter().for_each(|topic| self.look(topic));
+        topics.iter().for_each(|topic| self.read(topic));
     }
 
     fn judge_if_due(&mut self) {
@@ -218,68 +214,27 @@ impl Driver<'_> {
     }
 
     fn judge(&mut self) {
-        let look = self.relay.look();
+        let look = self.relay.snapshot();
         self.drawn = false;
         self.judged = Deadline::after(Duration::MAX);
         self.judged_quiet = Duration::from_millis(look.quiet_ms);
         let shown = self.mark.as_ref().is_some_and(|mark| turn::shows(&look.rows, mark));
         let finding = profile::judge(&self.profile, &look);
-        self.step(Event::Seen { finding, shown });
+        self.step(Event::Judged { finding, shown });
     }
 
     /// Reads what `topic` covers and steps with the resulting event.
-    fn look(&mut self, topic: &Topic) {
-        if !self.team.exists() {
-            return self.step(Event::Over);
+    fn read(&mut self, topic: &Topic) {
+        if *topic == Topic::Everything {
+            return self.io.topics().iter().for_each(|part| self.read(part));
         }
-        match topic {
-            Topic::Journal | Topic::Tasks | Topic::Settings => {}
-            Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}
-            Topic::Roster | Topic::Mail(_) => {
-                let event = self.mail();
-                // Reading a long mailbox takes time, and timeouts must be decided on the current
-                // screen.
-                self.judge_if_due();
-                self.step(event);
-            }
-            Topic::Members | Topic::Member(_) if self.state.seat == Seat::Lead => {}
-            Topic::Members | Topic::Member(_) => self.look_at_record(),
-            Topic::Requests => {
-                let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
-                if !ids.is_empty() {
-                    let requests = member_io::requests(self.team, ids);
-                    self.step(Event::Requests(requests));
-                }
-            }
-            Topic::Everything => {
-                let mail = Topic::Mail(self.me.name.file_stem());
-                [Topic::Members, Topic::Requests, mail].iter().for_each(|part| self.look(part));
-            }
+        let Some(event) = self.io.read(topic, self.state.pending()) else { return };
+        if matches!(topic, Topic::Roster | Topic::Mail(_)) {
+            // Reading a long mailbox takes time, and timeouts must be decided on the current
+            // screen.
+            self.judge_if_due();
         }
-    }
-
-    fn look_at_record(&mut self) {
-        // An unreadable record does not prove that another run has replaced this one.
-        let Ok(Some(record)) = ops::status::record(self.team, &self.me.name) else { return };
-        if !record.is(&self.me.incarnation) {
-            return self.step(Event::Over);
-        }
-        // A withdrawn start may still run for a moment; such a run must not receive mail.
-        if record.state.is_up() {
-            self.step(Event::Accepted(record.state));
-        }
-    }
-
-    fn mail(&self) -> Event {
-        match member_io::mail(self.team, &self.me.name) {
-            Ok((mail, requests)) => Event::Mail { mail, requests },
-            Err(e) => self.failed(&e, Event::NoMail),
-        }
-    }
-
-    /// Returns the event for a failure. A deleted team replaces every other reason.
-    fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
-        if !self.team.exists() { Event::Over } else { report(member_io::failure(e)) }
+        self.step(Event::Member(event));
     }
 
     fn step(&mut self, event: Event) {
@@ -294,25 +249,22 @@ impl Driver<'_> {
     /// Executes one effect. Returns its event if the result is known at once.
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::Warn(text) => {
-                self.note(Note::of(EventKind::Warning).with("text", text));
-                None
+            Effect::Member(MemberEffect::Do(op)) => Some(Event::Member(self.execute_outbound(op))),
+            Effect::Member(effect @ MemberEffect::Acknowledge(_)) => {
+                failpoint::hit("wrap.observed");
+                let event = self.io.carry_out(effect);
+                failpoint::hit("wrap.acknowledged");
+                event.map(Event::Member)
             }
-            Effect::Note { kind, ids, reason } => {
+            Effect::Member(effect) => self.io.carry_out(effect).map(Event::Member),
+            Effect::Journal { kind, ids, reason } => {
                 let note = Note::of(kind).with("msg_ids", ids);
-                self.note(match reason {
+                self.io.journal(match reason {
                     Some(reason) => note.with("reason", reason),
                     None => note,
                 });
                 None
             }
-            Effect::Acknowledge(ids) => {
-                failpoint::hit("wrap.observed");
-                let marked = ops::inbox::acknowledge(self.team, &self.me.name, &ids);
-                failpoint::hit("wrap.acknowledged");
-                marked.err().map(|e| self.failed(&e, Event::NotMarked))
-            }
-            Effect::LookAtMail => Some(self.mail()),
             Effect::Stage(mail) => {
                 self.stage(&mail).err().map(|refusal| Event::Staged(Err(refusal)))
             }
@@ -320,7 +272,7 @@ impl Driver<'_> {
                 failpoint::hit("wrap.staged");
                 // Usually held since staging, but released while a text waited for a working
                 // program.
-                self.relay.hold_keyboard(Duration::from_millis(HAND_MS));
+                self.relay.hold_keyboard(Duration::from_millis(TYPING_MS));
                 self.relay.type_in(self.profile.keys.submit.clone().into_bytes());
                 failpoint::hit("wrap.submitted");
                 None
@@ -345,74 +297,60 @@ impl Driver<'_> {
                 self.relay.end(if keys { self.profile.keys.quit.clone() } else { Vec::new() });
                 None
             }
-            Effect::Do(op) => Some(match self.run_errand(op) {
-                Ok(true) => Event::Done(Ok(())),
-                Ok(false) => Event::Over,
-                Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
-            }),
         }
     }
 
-    fn run_errand(&mut self, op: OutboundOp) -> Result<bool, OpsError> {
-        let OutboundOp::Say(message) = op else {
-            return member_io::run_errand(self.ctx, self.team, &self.me, op);
-        };
-        let (message, next) = match *message {
-            Message::IdleNotification(notice) => {
-                let (notice, next) = self.report(notice)?;
-                (Message::IdleNotification(notice), next)
-            }
-            other => (other, self.turn_from),
-        };
-        let said = member_io::run_errand(
-            self.ctx,
-            self.team,
-            &self.me,
-            OutboundOp::Say(Box::new(message)),
-        )?;
-        self.turn_from = next;
-        Ok(said)
+    /// Executes an outbound operation. An idle notification gets the result of the turn, and the
+    /// next turn starts once it is sent.
+    fn execute_outbound(&mut self, op: OutboundOp) -> MemberEvent {
+        let (mut op, mut next) = (op, self.turn_from);
+        if let OutboundOp::Say(message) = &mut op
+            && let Message::IdleNotification(notice) = &mut **message
+        {
+            next = match self.add_report(notice) {
+                Ok(next) => next,
+                Err(e) => {
+                    let report = |failure| MemberEvent::Done(Err(failure));
+                    return member_io::failed(self.io.team, &e, report);
+                }
+            };
+        }
+        let event = self.io.execute(op);
+        if event == MemberEvent::Done(Ok(())) {
+            self.turn_from = next;
+        }
+        event
     }
 
     /// Adds the result of the turn to an idle notification: the task that ended, the last message
-    /// to a peer, and the program's last words or else the end of its screen. Also returns the
-    /// start of the next turn.
+    /// to a peer, and the program's last words or else the end of its screen. Returns the start of
+    /// the next turn.
     ///
     /// # Errors
     ///
     /// The journal cannot be read.
-    fn report(
-        &self,
-        notice: IdleNotification,
-    ) -> Result<(IdleNotification, (u64, Timestamp)), OpsError> {
+    fn add_report(&self, notice: &mut IdleNotification) -> Result<(u64, Timestamp), OpsError> {
         let (offset, since) = self.turn_from;
         let now = ops::now();
-        let (deeds, at) = ops::turn::deeds(self.team, &self.me.name, since, offset)?;
+        let (deeds, at) = ops::turn::deeds(self.io.team, &self.io.me.name, since, offset)?;
         let screen =
-            || profile::last_words(&self.profile, &self.relay.look(), LAST_ROWS).join("\n");
+            || profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n");
         let words = deeds.last_words.unwrap_or_else(screen);
         let parts: Vec<String> =
             deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
-        let summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
-        let completed_status =
+        notice.summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
+        notice.completed_status =
             deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
-        let completed_task_id = deeds.task.map(|(id, _)| id.to_string());
-        Ok((IdleNotification { summary, completed_task_id, completed_status, ..notice }, (at, now)))
-    }
-
-    fn note(&self, note: Note) {
-        // Best effort: the journal is a history only. A deleted team is not recreated.
-        if self.team.exists() {
-            let _ = ops::events::note(self.team, note.member(&self.me.name));
-        }
+        notice.completed_task_id = deeds.task.map(|(id, _)| id.to_string());
+        Ok((at, now))
     }
 
     /// Types the keys if no person is typing and the screen still fits them.
     fn key(&mut self, keys: String, fits: impl Fn(&Finding) -> bool) -> Keyed {
-        if !self.relay.hold_keyboard(Duration::from_millis(HAND_MS)) {
-            return Keyed::Hand;
+        if !self.relay.hold_keyboard(Duration::from_millis(TYPING_MS)) {
+            return Keyed::PersonTyping;
         }
-        let here = fits(&profile::judge(&self.profile, &self.relay.look()));
+        let here = fits(&profile::judge(&self.profile, &self.relay.snapshot()));
         if here {
             self.relay.type_in(keys.into_bytes());
         }
@@ -422,35 +360,34 @@ impl Driver<'_> {
         if here { Keyed::Typed } else { Keyed::Gone }
     }
 
-    /// Starts typing the messages into the composer. Completion is reported as [`Wake::Put`].
+    /// Starts typing the messages into the composer. Completion is reported as
+    /// [`WrapperInput::TextTyped`].
     ///
     /// # Errors
     ///
     /// A person is typing, or a long text cannot be written to a file.
-    fn stage(&mut self, mail: &[Envelope]) -> Result<(), Refusal> {
-        if !self.relay.hold_keyboard(Duration::from_millis(HAND_MS)) {
-            return Err(Refusal::Hand);
+    fn stage(&mut self, mail: &[Envelope]) -> Result<(), StageRefusal> {
+        if !self.relay.hold_keyboard(Duration::from_millis(TYPING_MS)) {
+            return Err(StageRefusal::PersonTyping);
         }
         let paste = self.profile.paste;
-        let bracketed = paste.bracketed && self.relay.look().bracketed_paste;
-        let manner = Manner { bracketed, most_bytes: paste.most_bytes };
-        let rendered = mail
-            .iter()
-            .map(|envelope| self.render(manner, envelope))
-            .collect::<Result<Vec<_>, _>>();
-        let rendered = rendered.map_err(|e| Refusal::Failed(member_io::failure(&e)))?;
+        let bracketed = paste.bracketed && self.relay.snapshot().bracketed_paste;
+        let mode = TypingMode { bracketed, most_bytes: paste.most_bytes };
+        let rendered =
+            mail.iter().map(|envelope| self.render(mode, envelope)).collect::<Result<Vec<_>, _>>();
+        let rendered = rendered.map_err(|e| StageRefusal::Failed(member_io::failure(&e)))?;
         self.mark = turn::mark(&rendered);
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };
-        self.relay.type_text(manner.keys(&rendered), gap);
+        self.relay.type_text(mode.keys(&rendered), gap);
         Ok(())
     }
 
-    fn render(&self, manner: Manner, envelope: &Envelope) -> Result<String, OpsError> {
-        let file: Option<PathBuf> = match manner.takes(&envelope.text) {
+    fn render(&self, mode: TypingMode, envelope: &Envelope) -> Result<String, OpsError> {
+        let file: Option<PathBuf> = match mode.accepts(&envelope.text) {
             true => None,
-            false => Some(ops::inbox::put_aside(self.team, &self.me.name, envelope)?),
+            false => Some(ops::inbox::put_aside(self.io.team, &self.io.me.name, envelope)?),
         };
-        Ok(manner.render(envelope, file.as_deref()))
+        Ok(mode.render(envelope, file.as_deref()))
     }
 }
 

@@ -1,34 +1,36 @@
 //! Effects of a wrapper's step, which the driver executes in order.
 
-use super::super::effect::OutboundOp;
-use super::ask::Dialog;
+use super::super::effect::MemberEffect;
+use super::dialog::Dialog;
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 
 /// An action of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Journal a warning.
-    Warn(String),
+    Member(MemberEffect),
     /// Journal the progress of these messages, with a reason if they were not delivered.
-    Note { kind: EventKind, ids: Vec<String>, reason: Option<String> },
-    /// Mark these messages as read.
-    Acknowledge(Vec<String>),
-    /// Read the mail. Reports `Mail` or `NoMail`.
-    LookAtMail,
+    Journal {
+        kind: EventKind,
+        ids: Vec<String>,
+        reason: Option<String>,
+    },
     /// Hold back keyboard input and type these messages as one text, without the submit key.
     /// Reports `Staged`.
     Stage(Vec<Envelope>),
     /// Type the submit key.
     Submit,
     /// Type the keys if the screen shows this dialog. Reports `Answered`.
-    Answer { dialog: Dialog, keys: String },
+    Answer {
+        dialog: Dialog,
+        keys: String,
+    },
     /// Type the interrupt key if the program is working. Reports `Interrupted`.
     Interrupt,
     /// Pass keyboard input through again, beginning with what was held back.
     Release,
     /// End the program: with its quit keys if `keys` is set, then with signals. Reports `Ended`.
-    End { keys: bool },
-    /// Execute an outbound operation. Reports `Done`.
-    Do(OutboundOp),
+    End {
+        keys: bool,
+    },
 }

@@ -1,18 +1,16 @@
 //! Events of a wrapper. Each carries all data needed to react to it.
 
-use super::super::event::{Failure, Requests};
-use crate::model::envelope::Envelope;
-use crate::model::lifecycle::MemberState;
+use super::super::event::{MemberEvent, OpFailure};
 use crate::profile::Finding;
 use crate::sys::signal::Signal;
 
 /// The reason why a text was not typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum StageRefusal {
     /// A person is typing (MSG-11).
-    Hand,
+    PersonTyping,
     /// The text could not be composed.
-    Failed(Failure),
+    Failed(OpFailure),
 }
 
 /// The result of typing keys that fit only a certain screen.
@@ -22,40 +20,29 @@ pub(crate) enum Keyed {
     /// The screen has changed in the meantime.
     Gone,
     /// A person is typing.
-    Hand,
+    PersonTyping,
 }
 
 /// An input of the wrapper's step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
+    Member(MemberEvent),
     /// The screen was judged. `shown`: the last typed text is visible, in the composer or
     /// elsewhere.
-    Seen { finding: Finding, shown: bool },
+    Judged {
+        finding: Finding,
+        shown: bool,
+    },
     /// A person has typed.
-    Hand,
-    /// The unread mail, oldest first, with the requests that it refers to. A message is repeated
-    /// until it is acknowledged.
-    Mail { mail: Vec<Envelope>, requests: Requests },
-    /// The mail could not be read.
-    NoMail(Failure),
-    /// Messages could not be marked as read; they will be repeated.
-    NotMarked(Failure),
-    /// The current state of the unanswered requests.
-    Requests(Requests),
-    /// The spawner has confirmed that this run is up; the state in its record.
-    Accepted(MemberState),
+    PersonTyped,
     /// The result of `Stage`: the text was typed or refused.
-    Staged(Result<(), Refusal>),
+    Staged(Result<(), StageRefusal>),
     /// The result of `Answer`.
     Answered(Keyed),
     /// The result of `Interrupt`.
     Interrupted(Keyed),
-    /// The result of `Do`.
-    Done(Result<(), Failure>),
     /// The program has exited with this code.
     Ended(i32),
-    /// The team is gone or another run has taken over.
-    Over,
     /// A signal asks this process to exit.
     Signal(Signal),
     /// A deadline has passed.

@@ -1,72 +1,16 @@
-//! The agent lead: runs a program as the team's lead and types the lead's mail into it. The lead's
-//! own loop, which runs beside it, handles everything else.
+//! Mail for an agent lead: which of the lead's messages are typed into its program, and how they
+//! are worded. The lead's own loop, which runs beside it, handles the others.
 
-use std::sync::mpsc::{Receiver, Sender};
-
-use super::super::member_io::Identity;
-use super::driver::{Driver, Start, open};
 use super::effect::Effect;
-use super::pty_relay::Wake;
-use super::state::{Seat, State};
+use super::state::State;
 use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
 use crate::model::protocol::{
     AtTheLead, IdleNotification, Message, Speaker, TaskCompleted, may_say,
 };
 use crate::model::text;
-use crate::ops::{self, Context, OpsError, Team};
-use crate::sys::signal::Signal;
 
 /// Maximum length of a member's report, in characters.
 const WORDS: usize = 2000;
-
-/// A running agent lead.
-pub(crate) struct Seated<'a> {
-    driver: Driver<'a>,
-    incoming: Receiver<Wake>,
-    wakes: Sender<Wake>,
-}
-
-/// Starts the program on a pty inside our terminal. Must be called on the main thread before other
-/// threads exist.
-///
-/// # Errors
-///
-/// There is no terminal, or the program cannot run.
-pub(crate) fn seat<'a>(
-    ctx: &'a Context,
-    team: &'a Team,
-    seat: &ops::seat::Seat,
-) -> Result<Seated<'a>, OpsError> {
-    let me = Identity { name: MemberName::lead(), incarnation: seat.incarnation.clone() };
-    let start = Start {
-        me,
-        profile: seat.profile.clone(),
-        argv: seat.argv.clone(),
-        env: seat.env.clone(),
-        seat: Seat::Lead,
-        answers: false,
-        pane: None,
-        backend: "",
-    };
-    let (driver, incoming, wakes) = open(ctx, team, start)?;
-    Ok(Seated { driver, incoming, wakes })
-}
-
-impl Seated<'_> {
-    /// Serves the program until it exits. Returns its exit code, or that of the signal that ended
-    /// the wrapper.
-    pub(crate) fn stay(self) -> i32 {
-        self.driver.run(&self.incoming)
-    }
-
-    /// Returns a function that ends the program from another thread.
-    pub(crate) fn ender(&self) -> impl FnOnce() + Send + 'static {
-        let wakes = self.wakes.clone();
-        // Fails if the program has exited already.
-        move || drop(wakes.send(Wake::Signal(Signal::Terminate)))
-    }
-}
 
 /// Returns whether the message is typed into the program. The lead's loop handles the other kinds,
 /// and discards messages that their sender is not allowed to send.

@@ -1,20 +1,22 @@
 //! The wrapper: runs a program that does not speak the team protocol on a pty, watches its screen
 //! with the rules of its profile, and types its mail. All decisions are in [`react`].
 
+mod agent_lead;
 mod ask;
 mod deliver;
+mod dialog;
 mod driver;
 mod effect;
 mod event;
 mod lead;
-mod part;
 mod pty_relay;
 mod react;
+mod shutdown_prompt;
 mod state;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod urgent;
 
+pub(crate) use agent_lead::start_agent_lead;
 pub(crate) use driver::wrap;
-pub(crate) use lead::seat;

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::model::topic::Topic;
+use crate::event_loop::Inputs;
 use crate::profile::{Look, Screen};
 use crate::sys::child::{self, Program, PtyMaster, own_size};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, QUIT, Signal, WINCH};
-use crate::sys::tty::{Display, Input, RawTerminal};
+use crate::sys::tty::{self, Display, RawTerminal};
 
 /// Rows and columns if our terminal reports no size.
 const SIZE: (u16, u16) = (50, 200);
@@ -36,28 +36,27 @@ const QUIT_GAP: Duration = Duration::from_millis(300);
 /// Time that the program gets to exit after the last quit key.
 const QUIT_GRACE: Duration = Duration::from_secs(3);
 
-/// A raw input of the driver, before it is turned into an event.
+/// An input that the driver turns into an event.
 #[derive(Debug)]
-pub(super) enum Wake {
+pub(super) enum WrapperInput {
     /// The program has produced output.
-    Drawn,
+    Output,
     /// A person has typed.
-    Hand,
+    PersonTyped,
     /// All text queued before this has been typed.
-    Put,
-    Changed(Topic),
+    TextTyped,
     Signal(Signal),
     /// The program has exited with this code.
     Ended(i32),
 }
 
 /// A job of the typing thread.
-enum Job {
+enum TypingJob {
     Keys(Vec<u8>),
     /// Type one character at a time with this pause.
     Slowly(Vec<u8>, Duration),
-    /// Send the wake once the jobs before it are done.
-    Tell(Wake),
+    /// Report [`WrapperInput::TextTyped`] once the jobs before it are done.
+    Report,
 }
 
 /// The program's screen and unparsed output.
@@ -66,9 +65,9 @@ struct Drawn {
     /// Output that is not yet parsed into the screen.
     backlog: Vec<u8>,
     /// Set if the driver has been notified since its last look.
-    told: bool,
+    notified: bool,
     /// Types the answers to terminal queries, if no terminal emulator does.
-    answers: Option<Sender<Job>>,
+    answers: Option<Sender<TypingJob>>,
     /// Measures the time since the last output.
     last: Deadline,
 }
@@ -86,7 +85,7 @@ impl Drawn {
         self.backlog.clear();
         let owed = self.screen.take_answers();
         if let Some(typist) = self.answers.as_ref().filter(|_| !owed.is_empty()) {
-            let _ = typist.send(Job::Keys(owed));
+            let _ = typist.send(TypingJob::Keys(owed));
         }
     }
 }
@@ -104,12 +103,12 @@ pub(super) struct PtyRelay {
     process: Process,
     drawn: Arc<Mutex<Drawn>>,
     keyboard: Arc<Mutex<Keyboard>>,
-    typist: Sender<Job>,
+    typist: Sender<TypingJob>,
     /// Set when the program is to end; stops blocked output to our terminal.
     ending: Arc<AtomicBool>,
     /// Closing it stops the keyboard thread, which restores our terminal.
     stop: Option<PipeWriter>,
-    hearing: Option<JoinHandle<()>>,
+    input_thread: Option<JoinHandle<()>>,
 }
 
 impl PtyRelay {
@@ -123,15 +122,21 @@ impl PtyRelay {
     pub(super) fn open(
         program: &Program,
         answers: bool,
-        wakes: &Sender<Wake>,
+        inputs: &Inputs<WrapperInput>,
     ) -> Result<PtyRelay, String> {
         let raw = RawTerminal::enter().map_err(|e| format!("no terminal: {e}"))?;
         let display = Display::open().map_err(|e| format!("cannot write to the terminal: {e}"))?;
         let (rows, cols) = own_size().unwrap_or(SIZE);
         let started = child::spawn_on_pty(program, rows, cols);
         let (process, master) = started.map_err(|e| chain(&e))?;
-        let joined =
-            PtyRelay::join(process, Arc::new(master), (raw, display), (rows, cols), answers, wakes);
+        let joined = PtyRelay::join(
+            process,
+            Arc::new(master),
+            (raw, display),
+            (rows, cols),
+            answers,
+            inputs,
+        );
         joined.map_err(|e| {
             proc::end_tree(process, true, Duration::ZERO);
             child::wait(process);
@@ -145,13 +150,13 @@ impl PtyRelay {
         (raw, display): (RawTerminal, Display),
         (rows, cols): (u16, u16),
         answers: bool,
-        wakes: &Sender<Wake>,
+        inputs: &Inputs<WrapperInput>,
     ) -> io::Result<PtyRelay> {
         let (typist, jobs) = channel();
         let drawn = Arc::new(Mutex::new(Drawn {
             screen: Screen::new(rows, cols),
             backlog: Vec::new(),
-            told: false,
+            notified: false,
             answers: answers.then(|| typist.clone()),
             last: Deadline::after(Duration::MAX),
         }));
@@ -161,39 +166,39 @@ impl PtyRelay {
         let (over, printed) = channel();
         let reader = master.reader()?;
 
-        let typing = (Arc::clone(&master), wakes.clone());
+        let typing = (Arc::clone(&master), inputs.clone());
         start("typist", move || type_all(&jobs, &typing.0, &typing.1))?;
         let show = OutputThread {
             display,
             drawn: Arc::clone(&drawn),
             ending: Arc::clone(&ending),
-            wakes: wakes.clone(),
+            inputs: inputs.clone(),
         };
         start("output", move || {
             show.all(reader);
-            // Fails if `see_end` no longer waits.
+            // Fails if `wait_for_end` no longer waits.
             let _ = over.send(());
         })?;
-        let tell = wakes.clone();
-        start("program", move || drop(tell.send(Wake::Ended(see_end(process, &printed)))))?;
-        let ear = InputThread {
+        let end = inputs.clone();
+        start("program", move || end.send(WrapperInput::Ended(wait_for_end(process, &printed))))?;
+        let keyboard_thread = InputThread {
             raw,
             stopped,
             master,
             drawn: Arc::clone(&drawn),
             keyboard: Arc::clone(&keyboard),
             typist: typist.clone(),
-            wakes: wakes.clone(),
+            inputs: inputs.clone(),
         };
-        let hearing = Some(start("keyboard", move || ear.hear())?);
-        Ok(PtyRelay { process, drawn, keyboard, typist, ending, stop: Some(stop), hearing })
+        let input_thread = Some(start("keyboard", move || keyboard_thread.read_input())?);
+        Ok(PtyRelay { process, drawn, keyboard, typist, ending, stop: Some(stop), input_thread })
     }
 
     /// Returns the current screen, and how long there has been no output.
-    pub(super) fn look(&self) -> Look {
+    pub(super) fn snapshot(&self) -> Look {
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
-        drawn.told = false;
+        drawn.notified = false;
         drawn.screen.look(ms(drawn.last.elapsed()))
     }
 
@@ -224,24 +229,27 @@ impl PtyRelay {
     /// Queues keys for typing. Does not wait for the program to read them.
     pub(super) fn type_in(&self, keys: Vec<u8>) {
         // Fails only if the terminal is gone, which is reported elsewhere.
-        let _ = self.typist.send(Job::Keys(keys));
+        let _ = self.typist.send(TypingJob::Keys(keys));
     }
 
-    /// Queues text with a pause between characters. Sends [`Wake::Put`] when it is typed.
+    /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is typed.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
-        let _ =
-            self.typist.send(if gap.is_zero() { Job::Keys(text) } else { Job::Slowly(text, gap) });
-        let _ = self.typist.send(Job::Tell(Wake::Put));
+        let _ = self.typist.send(if gap.is_zero() {
+            TypingJob::Keys(text)
+        } else {
+            TypingJob::Slowly(text, gap)
+        });
+        let _ = self.typist.send(TypingJob::Report);
     }
 
-    /// Ends the program with the given keys, then with signals. [`Wake::Ended`] reports its exit.
+    /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its exit.
     pub(super) fn end(&self, keys: Vec<String>) {
         self.ending.store(true, Ordering::SeqCst);
         let (process, typist) = (self.process, self.typist.clone());
         let end = move || {
             let asked = !keys.is_empty();
             for key in keys {
-                let _ = typist.send(Job::Keys(key.into_bytes()));
+                let _ = typist.send(TypingJob::Keys(key.into_bytes()));
                 proc::wait_exit(process, QUIT_GAP);
             }
             if !asked || !proc::wait_exit(process, QUIT_GRACE) {
@@ -257,9 +265,9 @@ impl Drop for PtyRelay {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::SeqCst);
         self.stop = None;
-        if let Some(hearing) = self.hearing.take() {
+        if let Some(input_thread) = self.input_thread.take() {
             // A keyboard thread that panicked has restored the terminal as well.
-            let _ = hearing.join();
+            let _ = input_thread.join();
         }
     }
 }
@@ -269,7 +277,7 @@ struct OutputThread {
     display: Display,
     drawn: Arc<Mutex<Drawn>>,
     ending: Arc<AtomicBool>,
-    wakes: Sender<Wake>,
+    inputs: Inputs<WrapperInput>,
 }
 
 impl OutputThread {
@@ -304,8 +312,8 @@ impl OutputThread {
         if asks || drawn.backlog.len() >= BACKLOG {
             drawn.catch_up();
         }
-        if !std::mem::replace(&mut drawn.told, true) {
-            let _ = self.wakes.send(Wake::Drawn);
+        if !std::mem::replace(&mut drawn.notified, true) {
+            self.inputs.send(WrapperInput::Output);
         }
     }
 }
@@ -317,24 +325,22 @@ struct InputThread {
     master: Arc<PtyMaster>,
     drawn: Arc<Mutex<Drawn>>,
     keyboard: Arc<Mutex<Keyboard>>,
-    typist: Sender<Job>,
-    wakes: Sender<Wake>,
+    typist: Sender<TypingJob>,
+    inputs: Inputs<WrapperInput>,
 }
 
 impl InputThread {
-    fn hear(self) {
+    fn read_input(self) {
         loop {
             match self.raw.next(self.stopped.as_fd()) {
-                Ok(Input::Keys(keys)) => self.keys(keys),
-                Ok(Input::Signal(WINCH)) => self.resize(),
-                Ok(Input::Signal(sig)) => {
-                    let signal =
-                        if sig == HUP || sig == QUIT { Signal::Hangup } else { Signal::Terminate };
-                    let _ = self.wakes.send(Wake::Signal(signal));
+                Ok(tty::Input::Keys(keys)) => self.keys(keys),
+                Ok(tty::Input::Signal(WINCH)) => self.resize(),
+                Ok(tty::Input::Signal(number)) => {
+                    self.inputs.send(WrapperInput::Signal(signal_of(number)));
                 }
-                Ok(Input::Other) => return,
-                Ok(Input::Gone) | Err(_) => {
-                    let _ = self.wakes.send(Wake::Signal(Signal::Hangup));
+                Ok(tty::Input::Other) => return,
+                Ok(tty::Input::Gone) | Err(_) => {
+                    self.inputs.send(WrapperInput::Signal(Signal::Hangup));
                     return;
                 }
             }
@@ -342,16 +348,16 @@ impl InputThread {
     }
 
     fn keys(&self, keys: Vec<u8>) {
-        let by_hand = !is_report(&keys);
+        let by_person = !is_report(&keys);
         let mut keyboard = lock(&self.keyboard);
-        if by_hand {
+        if by_person {
             keyboard.last = Some(Deadline::after(Duration::MAX));
-            let _ = self.wakes.send(Wake::Hand);
+            self.inputs.send(WrapperInput::PersonTyped);
         }
         match &mut keyboard.held {
             // Terminal reports are never held back, because the program waits for them.
-            Some(held) if by_hand => held.extend(keys),
-            Some(_) | None => drop(self.typist.send(Job::Keys(keys))),
+            Some(held) if by_person => held.extend(keys),
+            Some(_) | None => drop(self.typist.send(TypingJob::Keys(keys))),
         }
     }
 
@@ -362,7 +368,16 @@ impl InputThread {
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
         drawn.screen.resize(rows, cols);
-        let _ = self.wakes.send(Wake::Drawn);
+        self.inputs.send(WrapperInput::Output);
+    }
+}
+
+/// Returns the signal with this number that asks the wrapper to end.
+fn signal_of(number: i32) -> Signal {
+    match number {
+        HUP => Signal::Hangup,
+        QUIT => Signal::Quit,
+        _ => Signal::Terminate,
     }
 }
 
@@ -379,25 +394,25 @@ fn is_report(bytes: &[u8]) -> bool {
     pieces.next().is_some_and(<[u8]>::is_empty) && bytes.len() > 1 && pieces.all(report)
 }
 
-fn type_all(jobs: &Receiver<Job>, master: &PtyMaster, wakes: &Sender<Wake>) {
+fn type_all(jobs: &Receiver<TypingJob>, master: &PtyMaster, inputs: &Inputs<WrapperInput>) {
     for job in jobs {
         // A write fails only if the program is gone, which is reported elsewhere.
         match job {
-            Job::Keys(keys) => drop(master.write_all(&keys)),
-            Job::Slowly(text, gap) => {
+            TypingJob::Keys(keys) => drop(master.write_all(&keys)),
+            TypingJob::Slowly(text, gap) => {
                 for key in String::from_utf8_lossy(&text).chars() {
                     let _ = master.write_all(key.encode_utf8(&mut [0; 4]).as_bytes());
                     clock::sleep(gap);
                 }
             }
-            Job::Tell(wake) => drop(wakes.send(wake)),
+            TypingJob::Report => inputs.send(WrapperInput::TextTyped),
         }
     }
 }
 
 /// Waits for the program to exit and ends the processes it left behind. Returns the exit code for
 /// this process.
-fn see_end(process: Process, printed: &Receiver<()>) -> i32 {
+fn wait_for_end(process: Process, printed: &Receiver<()>) -> i32 {
     while !proc::wait_exit(process, Duration::MAX) {}
     // End the tree before reaping: while the leader is a zombie, its pid is not reused and its
     // session can still be found.
@@ -433,6 +448,13 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::signal::TERM;
+
+    #[test]
+    fn each_signal_gives_the_exit_code_that_shells_report() {
+        let codes = [HUP, QUIT, TERM].map(|number| signal_of(number).exit_code());
+        assert_eq!(codes, [129, 131, 143]);
+    }
 
     #[test]
     fn msg_11_terminal_reports_do_not_count_as_typing() {

@@ -1,25 +1,25 @@
 //! The wrapper's step: a pure function of its state, an event and the time.
 
-use super::super::effect::OutboundOp;
-use super::super::event::{Failure, Requests};
+use super::super::effect::{MemberEffect, OutboundOp};
+use super::super::event::{MemberEvent, OpFailure, Requests};
 use super::super::react::mail as worker_mail;
-use super::super::state::{Me, Pending};
+use super::super::state::{Leaving, Pending};
 use super::ask;
 use super::deliver;
+use super::dialog::{AnswerStage, FiledDialog};
 use super::effect::Effect;
 use super::event::Event;
 use super::lead;
-use super::part::{self, Put};
+use super::shutdown_prompt;
 use super::state::{
-    Activity, BELIEF_MS, LONG_PAUSE_MS, Leaving, ScreenSnapshot, Seat, State, Step,
+    APPEAR_MS, Activity, AgentRole, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS,
+    OBSERVE_MS, RETRY_MS, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::{
-    IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus,
-};
+use crate::model::protocol::{IdleNotification, Message, ShutdownRequest};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::profile::{Finding, ShutdownPolicy};
@@ -29,67 +29,121 @@ const PAUSE_MS: u64 = 1000;
 /// Time in milliseconds for the program to exit, by its own keys and by signals.
 const LEAVE_MS: u64 = 10_000;
 
+impl State {
+    /// The time of the next `Tick`; none while no deadline is pending.
+    pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
+        times.extend(self.forwarded.iter().map(|put| put.pending.answer_by));
+        times.extend(self.leaving.map(|leaving| leaving.by));
+        times.extend(self.pause_until);
+        times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
+        times.extend(
+            self.typed_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(TYPING_MS)),
+        );
+        let spans = |from: Timestamp, spans: &[u64]| {
+            spans.iter().map(|ms| from.plus_ms(*ms)).collect::<Vec<_>>()
+        };
+        times.extend(
+            self.screen
+                .iter()
+                .flat_map(|screen| spans(screen.since, &[BELIEF_MS, self.paste.settle_ms])),
+        );
+        times.extend(ask::next_times(self));
+        let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
+        times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
+        if let (Some(_), Some(screen)) = (&self.turn, &self.screen) {
+            times.extend(spans(screen.since, &[RETRY_MS, OBSERVE_MS]));
+        }
+        times.into_iter().filter(|at| *at > now).min()
+    }
+}
+
 /// Applies an event to the state and returns the effects to execute.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
+    follow_clock(state, now);
     match event {
-        Event::Seen { finding, shown } => see(state, finding, shown, now),
-        Event::Hand => state.hand_at = Some(now),
-        Event::Mail { mail, requests } => {
+        Event::Judged { finding, shown } => update_screen(state, finding, shown, now),
+        Event::PersonTyped => state.typed_at = Some(now),
+        Event::Member(MemberEvent::Mail { mail, requests }) => {
             state.mail_due = false;
             read(state, mail, &requests, now, &mut effects);
         }
-        Event::NoMail(failure) => {
+        Event::Member(MemberEvent::NoMail(failure)) => {
             complain(state, &failure, now, &mut effects);
             state.mail_due = true;
             state.pause_until =
                 Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
         }
-        Event::NotMarked(failure) => {
+        Event::Member(MemberEvent::NotMarked(failure)) => {
             state.mail_due |= !failure.lasting;
             complain(state, &failure, now, &mut effects);
         }
-        Event::Requests(requests) => {
+        Event::Member(MemberEvent::Requests(requests)) => {
             state.pending.retain(|pending| !pending.is_ended(&requests));
-            part::see(state, &requests);
+            shutdown_prompt::update(state, &requests);
         }
-        Event::Accepted(recorded) => accept(state, recorded),
-        Event::Staged(result) => deliver::see_staged(state, result, now, &mut effects),
-        Event::Answered(keyed) => ask::see_answered(state, keyed, now),
-        Event::Interrupted(keyed) => urgent::see_interrupted(state, keyed, now, &mut effects),
-        Event::Done(result) => see_done(state, result, now, &mut effects),
+        Event::Member(MemberEvent::Accepted(recorded)) => accept(state, recorded),
+        Event::Staged(result) => deliver::handle_staged(state, result, now, &mut effects),
+        Event::Answered(keyed) => ask::handle_answered(state, keyed, now),
+        Event::Interrupted(keyed) => urgent::handle_interrupted(state, keyed, now, &mut effects),
+        Event::Member(MemberEvent::Done(result)) => handle_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
-        Event::Over => match state.seat {
-            Seat::Teammate => leave(state, 0, now, &mut effects),
-            Seat::Lead => lead::let_go(state, &mut effects),
+        Event::Member(MemberEvent::Over(_)) => match state.role {
+            AgentRole::Teammate => leave(state, 0, now, &mut effects),
+            AgentRole::Lead => lead::let_go(state, &mut effects),
         },
         Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         Event::Tick => {}
     }
-    settle(state, now, &mut effects);
+    advance(state, now, &mut effects);
     effects
 }
 
-fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
+/// Shifts the times of this process if the clock was set back; otherwise a delivery would wait until
+/// the clock has caught up.
+fn follow_clock(state: &mut State, now: Timestamp) {
+    let by = std::mem::replace(&mut state.now, now).since(now);
+    let answered = match &mut state.dialogs.request {
+        Some(FiledDialog { stage: AnswerStage::Typed(at), .. }) => Some(at),
+        Some(_) | None => None,
+    };
+    let times = [
+        state.screen.as_mut().map(|screen| &mut screen.since),
+        state.typed_at.as_mut(),
+        state.turn.as_mut().map(|turn| &mut turn.at),
+        state.rest_until.as_mut(),
+        state.pause_until.as_mut(),
+        state.leaving.as_mut().map(|leaving| &mut leaving.by),
+        Some(&mut state.dialogs.since),
+        answered,
+    ];
+    for time in times.into_iter().flatten() {
+        time.0 = time.0.saturating_sub(by);
+    }
+}
+
+fn update_screen(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
     // Ignores rule and evidence: a spinner's text changes all the time without a change of state.
     let same = |old: &ScreenSnapshot| {
         old.finding.state == finding.state && old.finding.composer == finding.composer
     };
-    let since = state.sight.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
-    ask::see(state, &finding, now);
-    state.sight = Some(ScreenSnapshot { finding, shown, since });
+    let since = state.screen.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
+    ask::update_dialog(state, &finding, now);
+    state.screen = Some(ScreenSnapshot { finding, shown, since });
 }
 
 /// Adopts the recorded state as the last one reported. The spawner, and the process that handles a
 /// declined shutdown, write the record too.
 fn accept(state: &mut State, recorded: MemberState) {
     let first = !std::mem::replace(&mut state.accepted, true);
-    if !(first || state.outbound.is_empty()) || matches!(state.told, Some(Activity::Blocked(_))) {
+    if !(first || state.outbound.is_empty()) || matches!(state.reported, Some(Activity::Blocked(_)))
+    {
         return;
     }
     match recorded {
-        MemberState::Working => state.told = Some(Activity::Working),
-        MemberState::Idle => state.told = Some(Activity::Idle),
+        MemberState::Working => state.reported = Some(Activity::Working),
+        MemberState::Idle => state.reported = Some(Activity::Idle),
         MemberState::Pending
         | MemberState::Starting
         | MemberState::AwaitingPlan
@@ -104,19 +158,19 @@ fn accept(state: &mut State, recorded: MemberState) {
 
 /// Journals a failure once, and delays the next attempt if a retry can help. The pane belongs to
 /// the program, so nothing is printed.
-fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) {
+fn complain(state: &mut State, failure: &OpFailure, now: Timestamp, effects: &mut Vec<Effect>) {
     if !failure.lasting {
         state.pause_until = Some(now.plus_ms(PAUSE_MS));
     }
     if state.complaint.as_ref() != Some(&failure.text) {
         state.complaint = Some(failure.text.clone());
-        effects.push(Effect::Warn(failure.text.clone()));
+        effects.push(Effect::Member(MemberEffect::Warn(failure.text.clone())));
     }
 }
 
-fn see_done(
+fn handle_done(
     state: &mut State,
-    result: Result<(), Failure>,
+    result: Result<(), OpFailure>,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
@@ -151,7 +205,7 @@ fn read(
         if known || state.unseen.contains(&envelope.msg_id) {
             continue;
         }
-        if state.seat == Seat::Lead && !state.handled.contains(&envelope.msg_id) {
+        if state.role == AgentRole::Lead && !state.handled.contains(&envelope.msg_id) {
             // The lead's loop marks all other messages as read.
             state.waiting.extend(lead::is_for_program(&envelope).then(|| lead::in_words(envelope)));
         } else if state.handled.contains(&envelope.msg_id)
@@ -160,11 +214,11 @@ fn read(
             state.handled.insert(envelope.msg_id.clone());
             done.push(envelope.msg_id);
         } else {
-            state.waiting.push(part::in_words(envelope));
+            state.waiting.push(shutdown_prompt::in_words(envelope));
         }
     }
     if !done.is_empty() {
-        effects.push(Effect::Acknowledge(done));
+        effects.push(Effect::Member(MemberEffect::Acknowledge(done)));
     }
 }
 
@@ -187,11 +241,11 @@ fn is_for_program(
         | Message::SandboxPermissionResponse(_) => return true,
         // Only the lead may answer (SEC-04).
         Message::PermissionResponse(answer) if envelope.from == LEAD => {
-            return !ask::hear(state, &answer.request_id, &answer.verdict);
+            return !ask::handle_answer(state, &answer.request_id, &answer.verdict);
         }
         Message::PermissionResponse(_) => return true,
         Message::ShutdownRequest(asked) => {
-            return hear(state, envelope, asked, requests, now, effects);
+            return handle_shutdown_request(state, envelope, asked, requests, now, effects);
         }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -202,17 +256,17 @@ fn is_for_program(
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_) => {
             let from = text::short(&envelope.from, 60);
-            effects.push(Effect::Warn(format!(
+            effects.push(Effect::Member(MemberEffect::Warn(format!(
                 "ignored a {} from {from}: wrapped programs do not handle it",
                 message.kind()
-            )));
+            ))));
         }
     }
     false
 }
 
 /// Accepts a valid shutdown request. Returns whether the program is to be asked.
-fn hear(
+fn handle_shutdown_request(
     state: &mut State,
     envelope: &Envelope,
     asked: &ShutdownRequest,
@@ -227,14 +281,18 @@ fn hear(
             match state.shutdown {
                 ShutdownPolicy::Auto => state.pending.push(pending),
                 ShutdownPolicy::Ask => {
-                    state.put.push(Put { pending, msg_id: envelope.msg_id.clone() });
+                    state
+                        .forwarded
+                        .push(ForwardedRequest { pending, msg_id: envelope.msg_id.clone() });
                     return true;
                 }
             }
         }
         Err(problem) => {
             let id = text::short(&asked.request_id, 120);
-            effects.push(Effect::Warn(format!("ignored shutdown request `{id}`: {problem}")));
+            effects.push(Effect::Member(MemberEffect::Warn(format!(
+                "ignored shutdown request `{id}`: {problem}"
+            ))));
         }
     }
     false
@@ -248,7 +306,7 @@ fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>
 }
 
 /// Derives the next effects from the current state.
-fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(leaving) = state.leaving {
         if leaving.by <= now {
             state.end.get_or_insert(leaving.code);
@@ -260,40 +318,39 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
     unlock_for_a_person(state, now, effects);
     deliver::deliver(state, now, effects);
-    if state.seat == Seat::Teammate {
-        ask::attend(state, now, effects);
-        urgent::attend(state, now, effects);
-        tell(state, now);
+    if state.role == AgentRole::Teammate {
+        ask::advance(state, now, effects);
+        urgent::advance(state, now, effects);
+        report_activity(state, now);
         answer_requests(state, now);
-        part::attend(state, now, effects);
+        shutdown_prompt::advance(state, now, effects);
     }
-    let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
-    if state.asked || state.pause_until.is_some_and(pauses) {
+    if state.asked || state.pause_until.is_some_and(|until| now < until) {
         return;
     }
     state.pause_until = None;
     if let Some(op) = state.outbound.front() {
         state.asked = true;
-        effects.push(Effect::Do(op.clone()));
+        effects.push(Effect::Member(MemberEffect::Do(op.clone())));
     } else if state.agreed {
         state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
         // Anywhere else the keys would answer whatever is on the screen (PM-01).
-        let keys = state.sight.as_ref().is_some_and(ScreenSnapshot::is_free);
+        let keys = state.screen.as_ref().is_some_and(ScreenSnapshot::is_free);
         effects.push(Effect::End { keys });
     } else if state.mail_due {
         state.mail_due = false;
-        effects.push(Effect::LookAtMail);
+        effects.push(Effect::Member(MemberEffect::ReadMail));
     }
 }
 
 /// Releases the keyboard when a dialog opens over a typed text, since a person has to answer it.
 fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let blocked = state
-        .sight
+        .screen
         .as_ref()
-        .and_then(ScreenSnapshot::life)
-        .filter(|life| matches!(life, Activity::Blocked(_)));
-    let typed = |step| matches!(step, Step::Staged | Step::Submitted(_));
+        .and_then(ScreenSnapshot::activity)
+        .filter(|activity| matches!(activity, Activity::Blocked(_)));
+    let typed = |step| matches!(step, DeliveryStep::Staged | DeliveryStep::Submitted(_));
     if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
         deliver::stick(state, "a dialog opened", now, effects);
     }
@@ -301,26 +358,27 @@ fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effe
 
 /// Queues reports of a screen state that has lasted long enough. The lead is notified of
 /// transitions to idle only (MSG-12).
-fn tell(state: &mut State, now: Timestamp) {
-    let Some(sight) = &state.sight else { return };
-    if now.since(sight.since) < BELIEF_MS {
+fn report_activity(state: &mut State, now: Timestamp) {
+    let Some(screen) = &state.screen else { return };
+    if now.since(screen.since) < BELIEF_MS {
         return;
     }
     let stuck = state
         .undelivered
         .as_ref()
         .map(|why| Activity::Blocked(format!("blocked: undelivered: {why}")));
-    let life =
-        sight.life().map(|life| if life == Activity::Idle { stuck.unwrap_or(life) } else { life });
-    let Some(life) = life else { return };
-    let is_new = match (&state.told, &life) {
+    let activity = screen.activity().map(|activity| {
+        if activity == Activity::Idle { stuck.unwrap_or(activity) } else { activity }
+    });
+    let Some(activity) = activity else { return };
+    let is_new = match (&state.reported, &activity) {
         // The evidence beside a dialog may change while it is open.
         (Some(Activity::Blocked(before)), Activity::Blocked(now)) => head(before) != head(now),
         (before, now) => before.as_ref() != Some(now),
     };
     if is_new && (state.accepted || !state.up) {
-        speak(state, &life, now);
-        state.told = Some(life);
+        queue_report(state, &activity, now);
+        state.reported = Some(activity);
     }
     if !std::mem::replace(&mut state.up, true) {
         state.outbound.push_back(OutboundOp::Hello);
@@ -332,12 +390,12 @@ fn head(reason: &str) -> &str {
     reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
 }
 
-fn speak(state: &mut State, life: &Activity, now: Timestamp) {
-    let was = state.told.clone();
-    if matches!(was, Some(Activity::Blocked(_))) && !matches!(life, Activity::Blocked(_)) {
+fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
+    let was = state.reported.clone();
+    if matches!(was, Some(Activity::Blocked(_))) && !matches!(activity, Activity::Blocked(_)) {
         state.outbound.push_back(OutboundOp::Remark(None));
     }
-    match life {
+    match activity {
         Activity::Blocked(reason) => {
             state.outbound.push_back(OutboundOp::Remark(Some(reason.clone())))
         }
@@ -364,49 +422,22 @@ fn speak(state: &mut State, life: &Activity, now: Timestamp) {
 /// Answers shutdown requests. An idle program agrees; a busy one waits until shortly before the
 /// deadline, since its turn may end in time, and then declines.
 fn answer_requests(state: &mut State, now: Timestamp) {
-    let Some(sight) = state.sight.as_ref().filter(|_| !state.pending.is_empty()) else { return };
-    let still = now.since(sight.since) >= BELIEF_MS;
-    let idle =
-        sight.is_free() && still && state.turn.as_ref().is_none_or(|turn| turn.step == Step::Stuck);
-    let excuse = excuse(sight);
+    let Some(screen) = state.screen.as_ref().filter(|_| !state.pending.is_empty()) else { return };
+    let still = now.since(screen.since) >= BELIEF_MS;
+    let idle = screen.is_free()
+        && still
+        && state.turn.as_ref().is_none_or(|turn| turn.step == DeliveryStep::Stuck);
+    let excuse = screen.excuse();
     let (due, open): (Vec<Pending>, Vec<Pending>) =
         std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);
     state.pending = open;
     for pending in due {
         let answer = if idle {
             state.agreed = true;
-            Message::ShutdownApproved(ShutdownApproved {
-                request_id: pending.request.id.to_string(),
-                from: Some(state.me.name.to_string()),
-                timestamp: Some(now.iso()),
-                pane_id: state.me.pane.clone(),
-                backend_type: Some(state.me.backend.to_owned()),
-                status: Some(ShutdownStatus::Clean),
-                pending_work: Vec::new(),
-                artifacts_committed: None,
-            })
+            pending.approval(&state.me, now)
         } else {
-            rejection(&state.me, &pending, excuse.clone(), now)
+            pending.rejection(&state.me, excuse.clone(), now)
         };
         state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
     }
-}
-
-/// Returns the reason for declining a shutdown.
-pub(super) fn excuse(sight: &ScreenSnapshot) -> String {
-    match sight.life() {
-        Some(Activity::Blocked(reason)) => reason,
-        Some(Activity::Working) => format!("working: {}", sight.finding.evidence),
-        Some(Activity::Idle) => "its composer contains text".to_owned(),
-        None => "its screen does not show what it is doing".to_owned(),
-    }
-}
-
-pub(super) fn rejection(me: &Me, pending: &Pending, reason: String, now: Timestamp) -> Message {
-    Message::ShutdownRejected(ShutdownRejected {
-        request_id: pending.request.id.to_string(),
-        from: Some(me.name.to_string()),
-        reason: Some(reason),
-        timestamp: Some(now.iso()),
-    })
 }

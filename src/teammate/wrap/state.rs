@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::effect::OutboundOp;
-use super::super::state::{Me, Pending};
-use super::ask::{self, Dialogs};
-use super::part::Put;
+use super::super::state::{Leaving, Me, Pending};
+use super::dialog::Dialogs;
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
 use crate::profile::{Answer, Composer, Finding, Paste, Profile, ScreenState, ShutdownPolicy};
 
 /// Milliseconds without a keystroke after which a person counts as not typing (MSG-11).
-pub(super) const HAND_MS: u64 = 2000;
+pub(super) const TYPING_MS: u64 = 2000;
 /// Milliseconds a screen state must last to be reported; a shorter one counts as flicker.
 pub(super) const BELIEF_MS: u64 = 300;
 /// Milliseconds a typed text may take to appear in the composer.
@@ -28,7 +27,7 @@ pub(super) const LONG_PAUSE_MS: u64 = 60_000;
 
 /// The stage of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum DeliveryStep {
     /// The driver is typing the text.
     Typing,
     /// The text is typed but not submitted.
@@ -44,10 +43,10 @@ pub(super) enum Step {
 
 /// A delivery in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct PendingDelivery {
     /// Ids of the messages.
     pub(super) ids: Vec<String>,
-    pub(super) step: Step,
+    pub(super) step: DeliveryStep,
     /// Time when this step began.
     pub(super) at: Timestamp,
     /// Set once the text was seen in the composer.
@@ -93,7 +92,7 @@ impl ScreenSnapshot {
     }
 
     /// Returns the activity; none if the screen is not recognised.
-    pub(super) fn life(&self) -> Option<Activity> {
+    pub(super) fn activity(&self) -> Option<Activity> {
         let Finding { state, rule, evidence, .. } = &self.finding;
         match state {
             ScreenState::Ready | ScreenState::Idle => Some(Activity::Idle),
@@ -106,30 +105,41 @@ impl ScreenSnapshot {
             ScreenState::Unknown => None,
         }
     }
-}
 
-/// The wrapper was told to exit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leaving {
-    /// Exit code of the wrapper.
-    pub(super) code: i32,
-    /// Time limit for the program to exit.
-    pub(super) by: Timestamp,
+    /// Returns the reason for declining a shutdown.
+    pub(super) fn excuse(&self) -> String {
+        match self.activity() {
+            Some(Activity::Blocked(reason)) => reason,
+            Some(Activity::Working) => format!("working: {}", self.finding.evidence),
+            Some(Activity::Idle) => "its composer contains text".to_owned(),
+            None => "its screen does not show what it is doing".to_owned(),
+        }
+    }
 }
 
 /// The role of the wrapped program in the team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seat {
+pub(crate) enum AgentRole {
     Teammate,
     /// An agent lead; the lead's own loop handles everything except mail for the agent.
     Lead,
+}
+
+/// A shutdown request that the agent is to answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ForwardedRequest {
+    pub(super) pending: Pending,
+    /// Id of the message with the request.
+    pub(super) msg_id: String,
 }
 
 /// The complete state of a wrapper.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) me: Me,
-    pub(super) seat: Seat,
+    /// Time of the last event.
+    pub(super) now: Timestamp,
+    pub(super) role: AgentRole,
     /// Set if the team is gone but the agent lead continues.
     pub(super) teamless: bool,
     /// Paste settings of the profile.
@@ -138,12 +148,12 @@ pub(crate) struct State {
     pub(super) answers: BTreeMap<String, Answer>,
     /// Shutdown policy of the profile.
     pub(super) shutdown: ShutdownPolicy,
-    pub(super) sight: Option<ScreenSnapshot>,
+    pub(super) screen: Option<ScreenSnapshot>,
     pub(super) dialogs: Dialogs,
     /// Time when a person last typed.
-    pub(super) hand_at: Option<Timestamp>,
+    pub(super) typed_at: Option<Timestamp>,
     /// The activity last reported to the record.
-    pub(super) told: Option<Activity>,
+    pub(super) reported: Option<Activity>,
     /// Set once [`OutboundOp::Hello`] has been queued.
     pub(super) up: bool,
     /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
@@ -152,7 +162,7 @@ pub(crate) struct State {
     /// Mail for the program, oldest first.
     pub(super) waiting: Vec<Envelope>,
     /// The delivery in progress.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<PendingDelivery>,
     /// Set while the driver types the interrupt key.
     pub(super) interrupting: bool,
     /// Urgent messages for which a turn has been interrupted.
@@ -179,7 +189,7 @@ pub(crate) struct State {
     /// Shutdown requests that the wrapper answers itself.
     pub(super) pending: Vec<Pending>,
     /// Shutdown requests that the agent answers.
-    pub(super) put: Vec<Put>,
+    pub(super) forwarded: Vec<ForwardedRequest>,
     /// Requests accepted in this run; each is accepted only once.
     pub(super) honoured: BTreeSet<RequestId>,
     /// Shutdown was agreed to; the program is ended once all messages are sent.
@@ -194,15 +204,16 @@ impl State {
     pub(crate) fn new(me: Me, paste: Paste) -> State {
         State {
             me,
-            seat: Seat::Teammate,
+            now: Timestamp::default(),
+            role: AgentRole::Teammate,
             teamless: false,
             paste,
             answers: BTreeMap::new(),
             shutdown: ShutdownPolicy::Auto,
-            sight: None,
+            screen: None,
             dialogs: Dialogs::default(),
-            hand_at: None,
-            told: None,
+            typed_at: None,
+            reported: None,
             up: false,
             accepted: false,
             waiting: Vec::new(),
@@ -219,7 +230,7 @@ impl State {
             complaint: None,
             handled: BTreeSet::new(),
             pending: Vec::new(),
-            put: Vec::new(),
+            forwarded: Vec::new(),
             honoured: BTreeSet::new(),
             agreed: false,
             leaving: None,
@@ -233,8 +244,8 @@ impl State {
     }
 
     /// Sets the role. An agent lead needs no spawner to accept it.
-    pub(crate) fn on(self, seat: Seat) -> State {
-        State { accepted: self.accepted || seat == Seat::Lead, seat, ..self }
+    pub(crate) fn on(self, role: AgentRole) -> State {
+        State { accepted: self.accepted || role == AgentRole::Lead, role, ..self }
     }
 
     /// The exit code, once the wrapper is done.
@@ -242,35 +253,11 @@ impl State {
         self.end
     }
 
-    /// The time of the next `Tick`; none while no deadline is pending.
-    pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
-        let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.put.iter().map(|put| put.pending.answer_by));
-        times.extend(self.leaving.map(|leaving| leaving.by));
-        times.extend(self.pause_until);
-        times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
-        times.extend(
-            self.hand_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(HAND_MS)),
-        );
-        let spans = |from: Timestamp, spans: &[u64]| {
-            spans.iter().map(|ms| from.plus_ms(*ms)).collect::<Vec<_>>()
-        };
-        times.extend(
-            self.sight
-                .iter()
-                .flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
-        );
-        times.extend(ask::next_times(self));
-        let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
-        times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
-        if let (Some(_), Some(sight)) = (&self.turn, &self.sight) {
-            times.extend(spans(sight.since, &[RETRY_MS, OBSERVE_MS]));
-        }
-        times.into_iter().filter(|at| *at > now).min()
-    }
-
     /// Ids of the requests that await an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
-        self.pending.iter().chain(self.put.iter().map(|put| &put.pending)).map(|p| &p.request.id)
+        self.pending
+            .iter()
+            .chain(self.forwarded.iter().map(|put| &put.pending))
+            .map(|p| &p.request.id)
     }
 }

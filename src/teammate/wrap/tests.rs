@@ -3,7 +3,7 @@
 use super::super::effect::OutboundOp;
 use super::super::state::Me;
 use super::effect::Effect;
-use super::event::{Event, Refusal};
+use super::event::{Event, StageRefusal};
 use super::react::react;
 use super::state::State;
 use crate::model::envelope::Envelope;
@@ -12,6 +12,8 @@ use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, Finding, Paste, ScreenState};
+use crate::teammate::effect::MemberEffect;
+use crate::teammate::event::{MemberEvent, OpFailure};
 
 /// A wrapper with its own clock.
 struct Stand {
@@ -31,12 +33,15 @@ impl Stand {
         };
         let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
         let mut stand = Stand { state: State::new(me, paste), now: Timestamp(1_000_000) };
-        assert_eq!(stand.at(0, Event::Tick), [Effect::LookAtMail]);
+        assert_eq!(stand.at(0, Event::Tick), [Effect::Member(MemberEffect::ReadMail)]);
         assert_eq!(stand.at(0, mail(&[])), []);
         assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
-        assert_eq!(stand.at(300, Event::Tick), [Effect::Do(OutboundOp::Hello)]);
-        assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
-        assert_eq!(stand.at(0, Event::Accepted(MemberState::Idle)), []);
+        assert_eq!(
+            stand.at(300, Event::Tick),
+            [Effect::Member(MemberEffect::Do(OutboundOp::Hello))]
+        );
+        assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
+        assert_eq!(stand.at(0, Event::Member(MemberEvent::Accepted(MemberState::Idle))), []);
         stand
     }
 
@@ -70,7 +75,7 @@ impl Stand {
 fn seen(state: ScreenState, composer: Composer, shown: bool) -> Event {
     let finding =
         Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer, asked: None };
-    Event::Seen { finding, shown }
+    Event::Judged { finding, shown }
 }
 
 fn holds() -> Composer {
@@ -82,15 +87,18 @@ fn envelope(text: &str) -> Envelope {
 }
 
 fn mail(texts: &[&str]) -> Event {
-    Event::Mail { mail: texts.iter().map(|text| envelope(text)).collect(), requests: [].into() }
+    Event::Member(MemberEvent::Mail {
+        mail: texts.iter().map(|text| envelope(text)).collect(),
+        requests: [].into(),
+    })
 }
 
 fn note(kind: EventKind, reason: Option<&str>) -> Effect {
-    Effect::Note { kind, ids: vec!["hi".to_owned()], reason: reason.map(str::to_owned) }
+    Effect::Journal { kind, ids: vec!["hi".to_owned()], reason: reason.map(str::to_owned) }
 }
 
 fn delivered() -> [Effect; 2] {
-    [Effect::Release, Effect::Acknowledge(vec!["hi".to_owned()])]
+    [Effect::Release, Effect::Member(MemberEffect::Acknowledge(vec!["hi".to_owned()]))]
 }
 
 #[test]
@@ -119,9 +127,11 @@ fn msg_08_the_submit_key_is_typed_at_most_three_times() {
     let why = "the submit key had no effect";
     let given_up = stand.at(1500, Event::Tick);
     assert_eq!(given_up[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
-    let told = Effect::Do(OutboundOp::Remark(Some(format!("blocked: undelivered: {why}"))));
+    let told = Effect::Member(MemberEffect::Do(OutboundOp::Remark(Some(format!(
+        "blocked: undelivered: {why}"
+    )))));
     assert_eq!(given_up[2..], [told]);
-    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
     assert_eq!(stand.at(600_000, Event::Tick), [], "it is a person's now");
     assert_eq!(stand.at(0, seen(ScreenState::Working, Composer::Empty, true))[..2], delivered());
 }
@@ -137,9 +147,11 @@ fn msg_03_a_text_that_vanishes_is_reported_and_not_retyped() {
         stand.see(10, ScreenState::Idle, Composer::Empty);
         let told = stand.at(10_000, Event::Tick);
         assert_eq!(told[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
-        let remark = Effect::Do(OutboundOp::Remark(Some(format!("blocked: undelivered: {why}"))));
+        let remark = Effect::Member(MemberEffect::Do(OutboundOp::Remark(Some(format!(
+            "blocked: undelivered: {why}"
+        )))));
         assert_eq!(told[2..], [remark]);
-        assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+        assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
         assert_eq!(stand.at(3_600_000, Event::Tick), [], "{why}");
         assert_eq!(
             stand.at(0, mail(&["hi", "ho"])),
@@ -157,11 +169,11 @@ fn msg_03_a_turn_that_starts_late_counts_as_delivery() {
     stand.see(10, ScreenState::Idle, Composer::Empty);
     stand.at(10_000, Event::Tick);
     assert_eq!(stand.see(50_000, ScreenState::Working, Composer::Unknown)[..2], delivered());
-    let mut by_hand = Stand::submitted();
-    by_hand.see(10, ScreenState::Idle, Composer::Empty);
-    by_hand.at(10_000, Event::Tick);
-    by_hand.at(10, Event::Hand);
-    let effects = by_hand.see(50_000, ScreenState::Working, Composer::Unknown);
+    let mut by_person = Stand::submitted();
+    by_person.see(10, ScreenState::Idle, Composer::Empty);
+    by_person.at(10_000, Event::Tick);
+    by_person.at(10, Event::PersonTyped);
+    let effects = by_person.see(50_000, ScreenState::Working, Composer::Unknown);
     assert!(!effects.contains(&delivered()[1]), "that turn may be a person's: {effects:?}");
 }
 
@@ -173,17 +185,17 @@ fn msg_08_a_staged_text_is_submitted_after_the_program_has_worked() {
     let mut stand = Stand::staged();
     stand.see(10, ScreenState::Working, holds());
     stand.at(300, Event::Tick);
-    stand.at(0, Event::Done(Ok(())));
+    stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
     assert_eq!(stand.at(10_000, Event::Tick), [Effect::Release]);
     assert_eq!(stand.at(60_000, Event::Tick), []);
-    let mut by_hand = Stand { state: stand.state.clone(), now: stand.now };
+    let mut by_person = Stand { state: stand.state.clone(), now: stand.now };
     assert_eq!(stand.see(0, ScreenState::Idle, holds()), []);
     let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
     assert_eq!(stand.at(100, Event::Tick), submit);
     assert_eq!(stand.at(10, seen(ScreenState::Working, Composer::Empty, false)), delivered());
     let why = "it was typed as the program started working, and then a person typed";
     let told = [note(EventKind::MessageUndelivered, Some(why)), Effect::Release];
-    assert_eq!(by_hand.at(0, Event::Hand), told);
+    assert_eq!(by_person.at(0, Event::PersonTyped), told);
 }
 
 /// MSG-03: a text visible on the screen may be in a composer that is misread as empty. It does not
@@ -193,7 +205,7 @@ fn msg_03_a_text_in_a_misread_composer_waits_for_a_person() {
     let mut stand = Stand::staged();
     stand.at(10, seen(ScreenState::Idle, Composer::Empty, true));
     stand.at(10_000, Event::Tick);
-    stand.at(0, Event::Done(Ok(())));
+    stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
     assert_eq!(stand.at(60_000, mail(&["hi", "ho"])), []);
     assert_eq!(stand.at(60_000, Event::Tick), []);
     assert_eq!(stand.at(0, mail(&["ho"]))[0], Effect::Stage(vec![envelope("ho")]));
@@ -202,13 +214,13 @@ fn msg_03_a_text_in_a_misread_composer_waits_for_a_person() {
 #[test]
 fn msg_11_nothing_is_typed_while_a_person_types_or_left_a_draft() {
     let mut stand = Stand::idle();
-    assert_eq!(stand.at(0, Event::Hand), []);
+    assert_eq!(stand.at(0, Event::PersonTyped), []);
     assert_eq!(stand.at(0, mail(&["hi"])), []);
     assert_eq!(stand.see(1000, ScreenState::Idle, holds()), []);
     assert_eq!(stand.at(60_000, Event::Tick), [], "a draft waits for its writer");
     assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
     assert_eq!(stand.at(100, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
-    assert_eq!(stand.at(0, Event::Staged(Err(Refusal::Hand))), [], "it was quicker");
+    assert_eq!(stand.at(0, Event::Staged(Err(StageRefusal::PersonTyping))), [], "it was quicker");
     assert_eq!(stand.at(1999, Event::Tick), []);
     assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
 }
@@ -223,8 +235,8 @@ fn pm_01_a_dialog_over_a_staged_text_gets_no_key() {
         [note(EventKind::MessageUndelivered, Some("a dialog opened")), Effect::Release]
     );
     let told = OutboundOp::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
-    assert_eq!(stand.at(300, Event::Tick), [Effect::Do(told)]);
-    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(stand.at(300, Event::Tick), [Effect::Member(MemberEffect::Do(told))]);
+    assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
     assert_eq!(stand.at(60_000, Event::Tick), []);
 }
 
@@ -250,14 +262,20 @@ fn msg_12_each_transition_is_reported_once() {
     let mut stand = Stand::idle();
     assert_eq!(stand.see(0, ScreenState::Working, Composer::Empty), []);
     assert_eq!(stand.at(299, Event::Tick), [], "a flicker is not believed");
-    assert_eq!(stand.at(1, Event::Tick), [Effect::Do(OutboundOp::MoveOn(Cause::Work, None))]);
-    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(
+        stand.at(1, Event::Tick),
+        [Effect::Member(MemberEffect::Do(OutboundOp::MoveOn(Cause::Work, None)))]
+    );
+    assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
     assert_eq!(stand.at(9000, Event::Tick), []);
     assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
-    assert_eq!(stand.at(300, Event::Tick), [Effect::Do(OutboundOp::MoveOn(Cause::Rest, None))]);
-    let said = stand.at(0, Event::Done(Ok(())));
-    assert!(matches!(said[..], [Effect::Do(OutboundOp::Say(_))]), "{said:?}");
-    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(
+        stand.at(300, Event::Tick),
+        [Effect::Member(MemberEffect::Do(OutboundOp::MoveOn(Cause::Rest, None)))]
+    );
+    let said = stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
+    assert!(matches!(said[..], [Effect::Member(MemberEffect::Do(OutboundOp::Say(_)))]), "{said:?}");
+    assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
     assert_eq!(stand.state.next_tick(stand.now), None, "rest costs nothing");
 }
 
@@ -266,5 +284,28 @@ fn msg_03_a_repeated_message_is_not_typed_again() {
     let mut stand = Stand::submitted();
     assert_eq!(stand.at(1, mail(&["hi"])), []);
     assert_eq!(stand.at(10, seen(ScreenState::Idle, Composer::Empty, true)), delivered());
-    assert_eq!(stand.at(500, mail(&["hi"])), [Effect::Acknowledge(vec!["hi".to_owned()])]);
+    assert_eq!(
+        stand.at(500, mail(&["hi"])),
+        [Effect::Member(MemberEffect::Acknowledge(vec!["hi".to_owned()]))]
+    );
+}
+
+#[test]
+fn msg_11_delivery_does_not_wait_for_a_clock_that_was_set_back() {
+    let mut stand = Stand::idle();
+    assert_eq!(stand.at(0, Event::PersonTyped), []);
+    assert_eq!(stand.at(0, mail(&["hi"])), []);
+    stand.now = Timestamp(500_000);
+    assert_eq!(stand.at(0, Event::Tick), []);
+    assert_eq!(stand.state.next_tick(stand.now), Some(stand.now.plus_ms(2000)));
+    assert_eq!(stand.at(1999, Event::Tick), []);
+    let staged = Effect::Stage(vec![envelope("hi")]);
+    assert_eq!(stand.at(1, Event::Tick), [staged.clone()]);
+    // After a failure there is a longer pause.
+    let failure = OpFailure { text: "no space".to_owned(), lasting: false };
+    stand.at(0, Event::Staged(Err(StageRefusal::Failed(failure))));
+    stand.now = Timestamp(100_000);
+    assert!(!stand.at(0, Event::Tick).contains(&staged));
+    assert!(!stand.at(59_999, Event::Tick).contains(&staged));
+    assert!(stand.at(1, Event::Tick).contains(&staged));
 }

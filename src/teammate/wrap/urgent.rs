@@ -3,7 +3,7 @@
 
 use super::effect::Effect;
 use super::event::Keyed;
-use super::state::{BELIEF_MS, HAND_MS, State};
+use super::state::{BELIEF_MS, State, TYPING_MS};
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
@@ -14,19 +14,21 @@ fn fresh(state: &State) -> impl Iterator<Item = &Envelope> {
 }
 
 /// Interrupts the turn if an urgent message waits and no person is typing.
-pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let working =
-        |sight: &super::state::ScreenSnapshot| sight.works() && now.since(sight.since) >= BELIEF_MS;
-    let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
+pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let working = |screen: &super::state::ScreenSnapshot| {
+        screen.works() && now.since(screen.since) >= BELIEF_MS
+    };
+    let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
     let free = state.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
-    if alone && free && state.sight.as_ref().is_some_and(working) && fresh(state).next().is_some() {
+    if alone && free && state.screen.as_ref().is_some_and(working) && fresh(state).next().is_some()
+    {
         state.interrupting = true;
         effects.push(Effect::Interrupt);
     }
 }
 
 /// Handles the result of typing the interrupt key.
-pub(super) fn see_interrupted(
+pub(super) fn handle_interrupted(
     state: &mut State,
     keyed: Keyed,
     now: Timestamp,
@@ -37,16 +39,17 @@ pub(super) fn see_interrupted(
         Keyed::Typed => {
             let ids: Vec<String> = fresh(state).map(|mail| mail.msg_id.clone()).collect();
             state.interrupted.extend(ids.iter().cloned());
-            effects.push(Effect::Note { kind: EventKind::TurnInterrupted, ids, reason: None });
+            effects.push(Effect::Journal { kind: EventKind::TurnInterrupted, ids, reason: None });
         }
-        Keyed::Hand => state.hand_at = Some(now),
+        Keyed::PersonTyping => state.typed_at = Some(now),
         // The screen has changed; the next judgement shows to what.
-        Keyed::Gone => state.sight = None,
+        Keyed::Gone => state.screen = None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::event::MemberEvent;
     use super::super::super::state::Me;
     use super::super::event::Event;
     use super::super::react::react;
@@ -60,7 +63,7 @@ mod tests {
     fn seen(state: ScreenState) -> Event {
         let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
         let (rule, evidence) = ("r".to_owned(), "e".to_owned());
-        Event::Seen {
+        Event::Judged {
             finding: Finding { state, rule, evidence, composer, asked: None },
             shown: false,
         }
@@ -77,10 +80,14 @@ mod tests {
         };
         let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
         let mut state = State::new(me, paste);
-        react(&mut state, Event::Accepted(MemberState::Idle), START);
+        react(&mut state, Event::Member(MemberEvent::Accepted(MemberState::Idle)), START);
         react(&mut state, seen(shows), START);
         let message = Envelope { urgent, ..Envelope::new("bob", "stop", "m".to_owned(), START) };
-        react(&mut state, Event::Mail { mail: vec![message], requests: [].into() }, START);
+        react(
+            &mut state,
+            Event::Member(MemberEvent::Mail { mail: vec![message], requests: [].into() }),
+            START,
+        );
         state
     }
 
@@ -98,7 +105,7 @@ mod tests {
         assert!(interrupts(&mut state, Event::Tick, START.plus_ms(300)));
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(301)), "under way");
         let noted = react(&mut state, Event::Interrupted(Keyed::Typed), START.plus_ms(310));
-        let note = Effect::Note {
+        let note = Effect::Journal {
             kind: EventKind::TurnInterrupted,
             ids: vec!["m".to_owned()],
             reason: None,
@@ -130,7 +137,7 @@ mod tests {
             "not urgent"
         );
         let mut state = stand(ScreenState::Working, true);
-        react(&mut state, Event::Hand, START.plus_ms(1));
+        react(&mut state, Event::PersonTyped, START.plus_ms(1));
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(2000)));
         assert!(interrupts(&mut state, Event::Tick, START.plus_ms(2001)));
         // After a dialog in between, the interrupt is retried once the program works again.

@@ -1,7 +1,7 @@
 //! Reminders, on a simulated clock.
 
 use super::*;
-use crate::lead::event::Spoken;
+use crate::lead::event::SignOfLife;
 use crate::model::followup::{Escalation, Reminded, ReminderPolicy, Step, Told};
 use crate::model::question::{Question, QuestionKind};
 
@@ -82,7 +82,7 @@ fn tick(state: &mut State, now: Timestamp) -> String {
 }
 
 fn heard(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::Heard { .. }))
+    effects.iter().any(|effect| matches!(effect, Effect::ResetReminders { .. }))
 }
 
 /// PM-03: a request is announced at once, and once; its reminders are finite.
@@ -170,8 +170,9 @@ fn owner_of_a_silent_task_is_reminded_then_the_task_escalated() {
 /// Each row is an event right before the second reminder is due, and whether it restarts the count.
 #[test]
 fn signs_of_life_restart_the_reminders() {
-    let spoken =
-        |from: &str| Event::Spoken(vec![Spoken { member: who(from), at: Timestamp(at(2).0 - 1) }]);
+    let spoken = |from: &str| {
+        Event::SignsOfLife(vec![SignOfLife { member: who(from), at: Timestamp(at(2).0 - 1) }])
+    };
     let wrote = |from: &str, message: &Message| {
         let at = Timestamp(at(2).0 - 1);
         Event::Mail(vec![Envelope::new(from, &message.to_text(), "m".to_owned(), at)])

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::settings::OnHang;
-use crate::ops::health::Silence;
+use crate::ops::effects::health::Silence;
 
 const AFTER_S: u64 = 40;
 const CHECK_MS: u64 = 10_000;

@@ -1,7 +1,7 @@
 //! Members that wait for an answer.
 
 use super::*;
-use crate::lead::event::Answer;
+use crate::lead::event::AnswerSent;
 use crate::model::question::{Question, QuestionKind};
 
 fn plan(id: &str) -> Message {
@@ -47,7 +47,7 @@ fn filed(id: &str, from: &str, n: u8) -> Question {
 }
 
 fn answer(from: &str, member: &str, id: &str) -> Event {
-    Event::Answers(vec![Answer {
+    Event::Answers(vec![AnswerSent {
         member: who(member),
         from: from.to_owned(),
         request_id: id.to_owned(),
@@ -192,7 +192,7 @@ fn pm_07_waiting_member_can_be_stopped_and_waits_on_after_a_rejection() {
         );
         react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
         react(&mut state, terminated("ann", 1, Ok(())), NOW);
-        assert_eq!(state.end(), Some(End::Stopped), "{question:?}");
+        assert_eq!(state.end(), Some(LeadEnd::Stopped), "{question:?}");
         assert!(state.questions.is_empty());
     }
 }
@@ -216,14 +216,14 @@ fn answers_are_parsed_from_the_journal() {
         }
     };
     for kind in ["plan_approval_response", "permission_response", "sandbox_permission_response"] {
-        let told = Answer::told_by(&said(kind, Some("q"))).expect("an answer");
+        let told = AnswerSent::from_journal(&said(kind, Some("q"))).expect("an answer");
         assert_eq!(
             (told.member, told.from.as_str(), told.request_id.as_str()),
             (who("ann"), "team-lead", "q")
         );
-        assert_eq!(Answer::told_by(&said(kind, None)), None);
+        assert_eq!(AnswerSent::from_journal(&said(kind, None)), None);
     }
     for kind in ["message", "shutdown_request", "plan_approval_request"] {
-        assert_eq!(Answer::told_by(&said(kind, Some("q"))), None, "{kind}");
+        assert_eq!(AnswerSent::from_journal(&said(kind, Some("q"))), None, "{kind}");
     }
 }

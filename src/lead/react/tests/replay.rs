@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lead::event::Answer;
-use crate::lead::state::{MemberView, Pool};
+use crate::lead::event::AnswerSent;
+use crate::lead::state::{Pool, TrackedMember};
 use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::question::{Question, QuestionKind};
 
@@ -225,7 +225,7 @@ impl World {
             0 => Event::Stop { force: a.is_multiple_of(2) },
             1 if a.is_multiple_of(8) => Event::Leave,
             2 if a.is_multiple_of(8) => Event::TeamGone,
-            3..6 => Event::Answers(vec![Answer {
+            3..6 => Event::Answers(vec![AnswerSent {
                 member,
                 from: "team-lead".to_owned(),
                 request_id: format!("p{a}"),
@@ -300,18 +300,18 @@ impl World {
             }
             Effect::Label { .. }
             | Effect::ReleaseAbsent(_)
-            | Effect::NoteRestart { .. }
+            | Effect::JournalRestart { .. }
             | Effect::CheckActivity { .. }
             | Effect::Resume(_)
             | Effect::Health { .. }
-            | Effect::Look { .. }
+            | Effect::CheckIdle { .. }
             | Effect::PutBack { .. }
             | Effect::Announce { .. }
             | Effect::Remind { .. }
-            | Effect::Heard { .. }
+            | Effect::ResetReminders { .. }
             | Effect::Hook(_)
-            | Effect::Tell(_)
-            | Effect::TellFreed(_)
+            | Effect::JournalChange(_)
+            | Effect::NotifyReleased(_)
             | Effect::Warn { .. } => {}
         }
     }
@@ -383,12 +383,12 @@ pub(super) fn compare_derived(state: &State) {
     assert_eq!(state.seen.as_ref().map(|seen| seen.can_move), board.map(Board::can_move));
 }
 
-fn run((name, view): (&MemberName, &MemberView)) -> Run {
+fn run((name, view): (&MemberName, &TrackedMember)) -> Run {
     (name.clone(), view.incarnation.clone())
 }
 
 /// Returns whether the member was given a task that it could start now.
-fn owes(board: &Board, name: &MemberName, view: &MemberView) -> bool {
+fn owes(board: &Board, name: &MemberName, view: &TrackedMember) -> bool {
     let mine = |task: &&Task| task.owner.as_deref() == Some(name.as_str());
     let busy = board.tasks.values().filter(mine).any(|task| task.state == TaskState::InProgress);
     let given = board.tasks.values().filter(mine).any(|task| task.state == TaskState::Pending);

@@ -44,7 +44,7 @@ fn asked(effects: &[Effect]) -> Vec<String> {
 /// in ms.
 fn breakers(effects: &[Effect]) -> Vec<(u32, Option<u64>)> {
     let states = effects.iter().filter_map(|effect| match effect {
-        Effect::NoteRestart { failures, delay_ms, .. } => Some((*failures, *delay_ms)),
+        Effect::JournalRestart { failures, delay_ms, .. } => Some((*failures, *delay_ms)),
         _ => None,
     });
     states.collect()
@@ -224,7 +224,7 @@ fn team_does_not_end_while_a_member_is_starting() {
     react(&mut state, Event::Stop { force: false }, NOW);
     assert_eq!(state.end(), None, "who comes up now still has to be ended");
     react(&mut state, came_up(&["qa"], &[("qa", "interrupted")]), NOW);
-    assert_eq!(state.end(), Some(End::Stopped));
+    assert_eq!(state.end(), Some(LeadEnd::Stopped));
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn run_whose_task_is_over_ends_by_itself() {
     assert_eq!((asked(&over), state.end()), (Vec::new(), None));
     run.state = MemberState::Completed;
     react(&mut state, Event::Members(vec![run]), NOW);
-    assert_eq!(state.end(), Some(End::TasksOver));
+    assert_eq!(state.end(), Some(LeadEnd::TasksOver));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn failed_starts_end_the_team_and_a_finished_run_resets_the_count() {
             "{round}"
         );
     }
-    assert_eq!(state.end(), Some(End::TasksOver), "nobody is left to do it");
+    assert_eq!(state.end(), Some(LeadEnd::TasksOver), "nobody is left to do it");
     let (mut state, _) = per_task(Finish::Manual, 3);
     react(&mut state, came_up(&["dev-1", "dev-2"], &[("dev-1", "no")]), NOW);
     let mut run = record("dev-2", 1, "claude");

@@ -13,22 +13,30 @@ fn a_refused_completion_fails_the_task() {
         tail: tail.to_owned(),
         elapsed_ms: 3200,
     };
-    let done = Effect::EndTask {
+    let done = WorkerEffect::EndTask {
         task: TaskId(3),
         ending: Ending::Completed,
         outcome: outcome(Some(0), "t"),
     };
     assert_eq!(react(&mut state, ended(0), NOW)[1..], [done]);
     // While the hooks run, mail is handled, but nothing is done twice and no task is claimed.
-    assert_eq!(react(&mut state, Event::Held, NOW), []);
+    assert_eq!(react(&mut state, WorkerEvent::Held, NOW), []);
     assert_eq!(react(&mut state, mail(&[("1", "bob", "hi")]), NOW).len(), 2);
-    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    assert_eq!(react(&mut state, WorkerEvent::Board, NOW), []);
     let said = "task 3 is not completed, a hook refuses it: no tests";
-    let effects = react(&mut state, Event::Refused(said.to_owned()), NOW);
-    let failed =
-        Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome: outcome(None, said) };
-    assert_eq!(effects, [Effect::Print(said.to_owned()), failed]);
-    let effects = react(&mut state, Event::TaskEnded(Ok(())), NOW);
-    assert!(!effects.iter().any(|e| matches!(e, Effect::Do(OutboundOp::Say(_)))), "{effects:?}");
+    let effects = react(&mut state, WorkerEvent::Refused(said.to_owned()), NOW);
+    let failed = WorkerEffect::EndTask {
+        task: TaskId(3),
+        ending: Ending::Failed,
+        outcome: outcome(None, said),
+    };
+    assert_eq!(effects, [WorkerEffect::Print(said.to_owned()), failed]);
+    let effects = react(&mut state, WorkerEvent::TaskEnded(Ok(())), NOW);
+    assert!(
+        !effects
+            .iter()
+            .any(|e| matches!(e, WorkerEffect::Member(MemberEffect::Do(OutboundOp::Say(_))))),
+        "{effects:?}"
+    );
     assert_eq!(state.last.as_ref().and_then(|last| last.failure.as_deref()), Some(said));
 }

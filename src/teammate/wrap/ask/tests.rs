@@ -16,6 +16,8 @@ use crate::model::protocol::{AnsweredBy, Message, PermissionResponse, Permission
 use crate::model::question::Typed;
 use crate::model::time::Timestamp;
 use crate::profile::{Answer, Asked, Composer, Finding, Paste, ScreenState};
+use crate::teammate::effect::MemberEffect;
+use crate::teammate::event::MemberEvent;
 
 /// A wrapper with its own clock, whose outbound operations succeed at once.
 struct Stand {
@@ -37,7 +39,7 @@ impl Stand {
         let answers = BTreeMap::from([("run".to_owned(), keys)]);
         let state = State { answers, ..State::new(me, paste) };
         let mut stand = Stand { state, now: Timestamp(1_000_000) };
-        stand.at(0, Event::Accepted(MemberState::Idle));
+        stand.at(0, Event::Member(MemberEvent::Accepted(MemberState::Idle)));
         stand
     }
 
@@ -69,8 +71,8 @@ impl Stand {
         while let Some(event) = events.pop() {
             for effect in react(&mut self.state, event, self.now) {
                 match effect {
-                    Effect::Do(op) => {
-                        events.push(Event::Done(Ok(())));
+                    Effect::Member(MemberEffect::Do(op)) => {
+                        events.push(Event::Member(MemberEvent::Done(Ok(()))));
                         said.push(op);
                     }
                     Effect::Answer { .. } => typed.push(effect),
@@ -103,7 +105,7 @@ fn seen(state: ScreenState, rule: &str, asked: Option<Asked>) -> Event {
     let composer = Composer::Unknown;
     let finding =
         Finding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
-    Event::Seen { finding, shown: false }
+    Event::Judged { finding, shown: false }
 }
 
 fn answer(from: &str, id: &RequestId, allowed: bool) -> Event {
@@ -115,7 +117,7 @@ fn answer(from: &str, id: &RequestId, allowed: bool) -> Event {
         Message::PermissionResponse(PermissionResponse { request_id: id.to_string(), verdict });
     let envelope =
         Envelope::new(from, &message.to_text(), format!("{from}-{allowed}"), Timestamp(1));
-    Event::Mail { mail: vec![envelope], requests: [].into() }
+    Event::Member(MemberEvent::Mail { mail: vec![envelope], requests: [].into() })
 }
 
 #[test]
@@ -177,12 +179,12 @@ fn pm_04_a_dialog_that_disappears_is_withdrawn() {
 #[test]
 fn msg_11_keys_wait_while_a_person_types() {
     let (mut stand, id) = Stand::asking();
-    stand.at(0, Event::Hand);
+    stand.at(0, Event::PersonTyped);
     assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, []);
     assert_eq!(stand.at(1999, Event::Tick).1, []);
     assert_eq!(stand.state.next_tick(stand.now), Some(stand.now.plus_ms(1)));
     assert_eq!(stand.at(1, Event::Tick).1, [keys("y")]);
-    assert_eq!(stand.at(0, Event::Answered(Keyed::Hand)).1, [], "it was quicker");
+    assert_eq!(stand.at(0, Event::Answered(Keyed::PersonTyping)).1, [], "it was quicker");
     assert_eq!(stand.at(2000, Event::Tick).1, [keys("y")]);
 }
 

@@ -3,10 +3,13 @@
 use super::super::super::state::Me;
 use super::super::event::Event;
 use super::super::react::react;
+use super::super::state::AgentRole;
 use super::*;
-use crate::model::id::{Incarnation, TeamName};
+use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, Finding, Paste, ScreenState};
+use crate::teammate::effect::MemberEffect;
+use crate::teammate::event::MemberEvent;
 
 const START: Timestamp = Timestamp(1_000_000);
 
@@ -24,7 +27,7 @@ fn at_rest() -> State {
         backend: "",
     };
     let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
-    let mut state = State::new(me, paste).on(Seat::Lead);
+    let mut state = State::new(me, paste).on(AgentRole::Lead);
     let (rule, evidence) = ("r".to_owned(), "e".to_owned());
     let finding = Finding {
         state: ScreenState::Idle,
@@ -33,13 +36,13 @@ fn at_rest() -> State {
         composer: Composer::Empty,
         asked: None,
     };
-    assert_eq!(react(&mut state, Event::Tick, START), [Effect::LookAtMail]);
-    assert_eq!(react(&mut state, Event::Seen { finding, shown: false }, START), []);
+    assert_eq!(react(&mut state, Event::Tick, START), [Effect::Member(MemberEffect::ReadMail)]);
+    assert_eq!(react(&mut state, Event::Judged { finding, shown: false }, START), []);
     state
 }
 
 fn mail(mail: Vec<Envelope>) -> Event {
-    Event::Mail { mail, requests: [].into() }
+    Event::Member(MemberEvent::Mail { mail, requests: [].into() })
 }
 
 /// Each kind has exactly one reader: either the lead's loop marks it as read, or it is typed.
@@ -98,7 +101,7 @@ fn msg_03_a_delivered_message_is_marked_and_not_typed_again() {
     let mut state = at_rest();
     state.handled.insert("hi".to_owned());
     let effects = react(&mut state, mail(vec![envelope("ada", "hi")]), START.plus_ms(500));
-    assert_eq!(effects, [Effect::Acknowledge(vec!["hi".to_owned()])]);
+    assert_eq!(effects, [Effect::Member(MemberEffect::Acknowledge(vec!["hi".to_owned()]))]);
 }
 
 #[test]
@@ -106,7 +109,10 @@ fn the_program_outlives_its_team() {
     let mut state = at_rest();
     let effects = react(&mut state, mail(vec![envelope("ada", "hi")]), START.plus_ms(500));
     assert!(matches!(effects.as_slice(), [Effect::Stage(_)]));
-    assert_eq!(react(&mut state, Event::Over, START.plus_ms(501)), [Effect::Release]);
+    assert_eq!(
+        react(&mut state, Event::Member(MemberEvent::Over(String::new())), START.plus_ms(501)),
+        [Effect::Release]
+    );
     assert_eq!(react(&mut state, Event::Staged(Ok(())), START.plus_ms(502)), []);
     assert_eq!(react(&mut state, Event::Tick, START.plus_ms(60_000)), []);
     assert_eq!(state.end(), None);

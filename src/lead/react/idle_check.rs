@@ -3,7 +3,7 @@
 //! have reported.
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{MemberView, State};
+use crate::lead::state::{State, TrackedMember};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
 
@@ -12,28 +12,30 @@ const FIRST_MS: u64 = 15_000;
 /// Time between two checks, in ms.
 const AGAIN_MS: u64 = 20_000;
 
-pub(super) fn look(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn check_idle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
     }
     for (name, view) in &mut state.members {
         if due(view).is_some_and(|at| at <= now) {
-            view.looked_at = Some(now);
-            effects
-                .push(Effect::Look { name: name.clone(), incarnation: view.incarnation.clone() });
+            view.idle_checked_at = Some(now);
+            effects.push(Effect::CheckIdle {
+                name: name.clone(),
+                incarnation: view.incarnation.clone(),
+            });
         }
     }
 }
 
-fn due(view: &MemberView) -> Option<Timestamp> {
+fn due(view: &TrackedMember) -> Option<Timestamp> {
     let works =
         view.native && view.watched && view.ending.is_none() && view.state == MemberState::Working;
-    works.then(|| match view.looked_at {
+    works.then(|| match view.idle_checked_at {
         None => view.state_since.plus_ms(FIRST_MS),
         Some(at) => at.plus_ms(AGAIN_MS),
     })
 }
 
-pub(in crate::lead) fn next_look(state: &State) -> Option<Timestamp> {
+pub(super) fn next_idle_check(state: &State) -> Option<Timestamp> {
     state.members.values().filter(|_| state.leads()).filter_map(due).min()
 }

@@ -2,9 +2,6 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::context::Context;
-use super::error::OpsError;
-use super::{output, send};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
@@ -12,6 +9,7 @@ use crate::model::settings::OnHang;
 use crate::model::task::Task;
 use crate::model::text;
 use crate::model::time;
+use crate::ops::{Context, OpsError, output, send};
 use crate::store::TeamStore;
 use crate::sys::rand;
 
@@ -42,7 +40,7 @@ impl Silence {
 ///
 /// # Errors
 /// A record, journal or mailbox that cannot be written.
-pub(crate) fn note(
+pub(crate) fn record_silence(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -72,7 +70,7 @@ pub(crate) fn note(
     })?;
     if let (Some(reason), Some(silence)) = (reason, silence) {
         let system = MemberName::existing("system")?;
-        let message = Message::Text(words(name, silence, &reason));
+        let message = Message::Text(compose_message(name, silence, &reason));
         send::say(team, &system, &MemberName::lead(), &message, Some(event))?;
     }
     Ok(())
@@ -92,7 +90,7 @@ fn describe(silence: Silence, screen: &str) -> String {
     }
 }
 
-fn words(name: &MemberName, silence: Silence, reason: &str) -> String {
+fn compose_message(name: &MemberName, silence: Silence, reason: &str) -> String {
     let task = silence.task();
     let follows = match silence {
         Silence::Hang { on_hang: OnHang::Restart, .. } => {

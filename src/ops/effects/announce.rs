@@ -7,10 +7,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use super::backends;
-use super::context::{Context, now};
-use super::error::OpsError;
-use super::send;
 use crate::backend::tmux;
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Step, Told};
@@ -19,6 +15,7 @@ use crate::model::placement::Placement;
 use crate::model::protocol::Message;
 use crate::model::question::Question;
 use crate::model::text;
+use crate::ops::{Context, OpsError, backends, now, send};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::exec::{self, Command};
 
@@ -35,22 +32,22 @@ pub(crate) fn announce(
     id: &RequestId,
     step: Step,
 ) -> Result<(), OpsError> {
-    let Some(question) = note(team, id, step)? else { return Ok(()) };
-    team.record(news(&question, step))?;
+    let Some(question) = persist(team, id, step)? else { return Ok(()) };
+    team.record(journal_entry(&question, step))?;
     if let Step::Escalation { .. } = step {
         let system = MemberName::existing("system")?;
-        let message = Message::Text(words(&question));
+        let message = Message::Text(compose_message(&question));
         send::say(team, &system, &MemberName::lead(), &message, Some(question.event.clone()))?;
     }
     // Concurrently: tmux or the command may hang, and must not delay the other.
     thread::scope(|scope| {
-        scope.spawn(|| call_in_tmux(ctx, team, &question, step));
+        scope.spawn(|| show_in_tmux(ctx, team, &question, step));
         run_notify(team, &question, step)
     })
 }
 
 /// Persists `step` as announced. Returns the question, or `None` if there is nothing to announce.
-fn note(team: &TeamStore, id: &RequestId, step: Step) -> Result<Option<Question>, OpsError> {
+fn persist(team: &TeamStore, id: &RequestId, step: Step) -> Result<Option<Question>, OpsError> {
     let told = Told { times: step.times(), at: now() };
     let noted = team.change_question(id, |question| {
         if !question.is_open() || question.told.is_some_and(|earlier| earlier.times >= told.times) {
@@ -65,7 +62,7 @@ fn note(team: &TeamStore, id: &RequestId, step: Step) -> Result<Option<Question>
     }
 }
 
-fn news(question: &Question, step: Step) -> Note {
+fn journal_entry(question: &Question, step: Step) -> Note {
     let kind = match step {
         Step::First => EventKind::RequestAnnounced,
         Step::Reminder { .. } => EventKind::Reminded,
@@ -85,7 +82,7 @@ pub(super) fn counted(note: Note, step: Step) -> Note {
     }
 }
 
-fn words(question: &Question) -> String {
+fn compose_message(question: &Question) -> String {
     let (from, kind, id) = (&question.from, question.kind.as_str(), &question.id);
     format!(
         "{from} is still waiting for an answer to its {kind} request `{id}`; earlier reminders were not answered: {}. Answer it \
@@ -97,16 +94,16 @@ fn words(question: &Question) -> String {
 /// The panes of one tmux server whose viewers are notified: those of members, by their marks, and
 /// the caller's own.
 #[derive(Default)]
-struct Seen {
+struct Viewers {
     tokens: Vec<String>,
     pane: Option<String>,
 }
 
 /// Shows the announcement on the tmux clients that display the team. Errors are ignored: the
 /// request is announced in other ways, too.
-fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step) {
+fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step) {
     let Ok(program) = backends::tmux_program(ctx) else { return };
-    let mut servers: BTreeMap<PathBuf, Seen> = BTreeMap::new();
+    let mut servers: BTreeMap<PathBuf, Viewers> = BTreeMap::new();
     for record in team.member_records().unwrap_or_default() {
         if let Some(Placement::Tmux(pane)) = &record.placement {
             servers

@@ -2,12 +2,10 @@
 //! commands for the answer. A request that cannot reach it before the deadline is declined on its
 //! behalf.
 
-use super::super::effect::OutboundOp;
+use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::Requests;
-use super::super::state::Pending;
 use super::effect::Effect;
-use super::react::{excuse, rejection};
-use super::state::State;
+use super::state::{ForwardedRequest, ScreenSnapshot, State};
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::protocol::{
@@ -18,14 +16,6 @@ use crate::model::time::Timestamp;
 
 /// Maximum length of a reason, in characters.
 const REASON: usize = 500;
-
-/// A shutdown request that the agent is to answer.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Put {
-    pub(super) pending: Pending,
-    /// Id of the message with the request.
-    pub(super) msg_id: String,
-}
 
 /// Rewrites shutdown requests and the lead's answers as plain text; other messages are unchanged.
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
@@ -85,30 +75,33 @@ fn shutdown_words(asked: ShutdownRequest) -> String {
 }
 
 /// Updates the requests: notes the agent's agreement and drops requests that have ended.
-pub(super) fn see(state: &mut State, requests: &Requests) {
-    let found = |put: &Put| requests.get(put.pending.request.id.as_str())?.as_ref().ok();
+pub(super) fn update(state: &mut State, requests: &Requests) {
+    let found =
+        |put: &ForwardedRequest| requests.get(put.pending.request.id.as_str())?.as_ref().ok();
     // A working program is ended by the lead; an idle one can quit by its own keys.
-    let at_rest = state.sight.as_ref().is_some_and(super::state::ScreenSnapshot::is_free);
-    state.agreed |=
-        at_rest && state.put.iter().filter_map(found).any(|r| r.is_open() && r.agreed_at.is_some());
-    state.put.retain(|put| found(put).is_none_or(|request| request.is_open()));
+    let at_rest = state.screen.as_ref().is_some_and(ScreenSnapshot::is_free);
+    state.agreed |= at_rest
+        && state.forwarded.iter().filter_map(found).any(|r| r.is_open() && r.agreed_at.is_some());
+    state.forwarded.retain(|put| found(put).is_none_or(|request| request.is_open()));
 }
 
 /// Declines a request whose deadline is near and which has not reached the program.
-pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let in_hand = |put: &Put| {
+pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let in_hand = |put: &ForwardedRequest| {
         let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&put.msg_id));
         turn || state.handled.contains(&put.msg_id) || state.unseen.contains(&put.msg_id)
     };
-    let late = |put: &Put| put.pending.answer_by <= now && !in_hand(put);
-    let Some(at) = state.put.iter().position(late) else { return };
-    let put = state.put.remove(at);
-    let why = state.sight.as_ref().map_or("its screen has not been read yet".to_owned(), excuse);
-    let answer = rejection(&state.me, &put.pending, format!("it could not be queried: {why}"), now);
+    let late = |put: &ForwardedRequest| put.pending.answer_by <= now && !in_hand(put);
+    let Some(at) = state.forwarded.iter().position(late) else { return };
+    let put = state.forwarded.remove(at);
+    let why = state.screen.as_ref();
+    let why = why.map_or("its screen has not been read yet".to_owned(), ScreenSnapshot::excuse);
+    let why = format!("it could not be queried: {why}");
+    let answer = put.pending.rejection(&state.me, why, now);
     state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
     state.waiting.retain(|envelope| envelope.msg_id != put.msg_id);
     state.handled.insert(put.msg_id.clone());
-    effects.push(Effect::Acknowledge(vec![put.msg_id]));
+    effects.push(Effect::Member(MemberEffect::Acknowledge(vec![put.msg_id])));
 }
 
 #[cfg(test)]

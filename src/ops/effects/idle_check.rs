@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use super::context::Context;
-use super::error::OpsError;
-use super::{output, presence, profiles};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
+use crate::ops::{Context, OpsError, output, presence, profiles};
 use crate::profile::{Look, Profile, ScreenState, judge, last_words};
 use crate::store::TeamStore;
 use crate::sys::clock::sleep;
@@ -24,7 +22,7 @@ const LINES: usize = 200;
 ///
 /// # Errors
 /// A profile that no longer exists; a screen that cannot be read.
-pub(crate) fn look(
+pub(crate) fn check_idle(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -36,12 +34,12 @@ pub(crate) fn look(
     };
     let Some(before) = at_work()? else { return Ok(()) };
     let profile = profiles::find(ctx, &before.wish.profile)?;
-    let words = || -> Result<Option<Vec<String>>, OpsError> {
-        Ok(words_at_rest(&profile, &output::peek(ctx, team, name, LINES)?))
+    let read_text = || -> Result<Option<Vec<String>>, OpsError> {
+        Ok(text_if_idle(&profile, &output::peek(ctx, team, name, LINES)?))
     };
-    let Some(first) = words()? else { return Ok(()) };
+    let Some(first) = read_text()? else { return Ok(()) };
     sleep(STILL);
-    if words()? == Some(first)
+    if read_text()? == Some(first)
         && at_work()?.is_some_and(|now| now.state_since == before.state_since)
     {
         presence::move_on(
@@ -57,7 +55,7 @@ pub(crate) fn look(
 
 /// Returns the text above the composer, if the screen shows that the program is idle. Hints below
 /// the composer may change while it is.
-fn words_at_rest(profile: &Profile, screen: &str) -> Option<Vec<String>> {
+fn text_if_idle(profile: &Profile, screen: &str) -> Option<Vec<String>> {
     let look = Look::of_text(screen);
     (judge(profile, &look).state == ScreenState::Idle).then(|| last_words(profile, &look, LINES))
 }

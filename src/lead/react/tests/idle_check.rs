@@ -7,7 +7,7 @@ fn working(name: &str, profile: &str) -> MemberRecord {
 }
 
 fn looks(effects: &[Effect]) -> usize {
-    effects.iter().filter(|effect| matches!(effect, Effect::Look { .. })).count()
+    effects.iter().filter(|effect| matches!(effect, Effect::CheckIdle { .. })).count()
 }
 
 fn lead(members: Vec<MemberRecord>) -> State {
@@ -23,7 +23,7 @@ fn msg_13_screen_of_a_native_member_is_checked_until_it_reports_idle() {
     let first = NOW.plus_ms(15_000);
     assert_eq!(state.next_tick(), Some(first), "the driver wakes for it");
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(14_999)), []);
-    let look = [Effect::Look { name: who("ann"), incarnation: run(1) }];
+    let look = [Effect::CheckIdle { name: who("ann"), incarnation: run(1) }];
     assert_eq!(react(&mut state, Event::Tick, first), look);
     assert_eq!(react(&mut state, Event::Tick, first.plus_ms(19_999)), []);
     assert_eq!(react(&mut state, Event::Tick, first.plus_ms(20_000)), look);

@@ -25,7 +25,7 @@ const SUMMARY: usize = 500;
 
 /// A program that is to lead the team.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct AgentLead {
     pub(crate) profile: Profile,
     /// The given command line, with the arguments that pass the briefing if its profile has such.
     pub(crate) argv: Vec<String>,
@@ -36,10 +36,10 @@ pub(crate) struct Seat {
     first: Option<String>,
 }
 
-impl Seat {
+impl AgentLead {
     /// Returns true if mail can be typed into the program. Otherwise its profile does not describe
     /// its screen, and the program has to run `phalanx inbox`.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn takes_mail(&self) -> bool {
         self.profile.composer.is_some() && !self.profile.rules.is_empty()
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn take(
     team: &TeamStore,
     profile: Option<&str>,
     command: &[String],
-) -> Result<(Lease, Seat), OpsError> {
+) -> Result<(Lease, AgentLead), OpsError> {
     depth::must_allow(ctx)?;
     let profile = profiles::find(ctx, &profile_name(ctx, profile, command)?)?;
     let incarnation = Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one");
@@ -66,9 +66,9 @@ pub(crate) fn take(
         team.change_roster(|roster| Ok(roster.set(&MemberName::lead(), "model", model.as_str())))?;
     }
     let text = brief::brief(ctx, Some(team), Some(&MemberName::lead()))?;
-    let (argv, first) = told(&profile, command, text);
+    let (argv, first) = command_line(&profile, command, text);
     let env = environment(ctx, team, incarnation.as_str(), &token);
-    Ok((lease, Seat { profile, argv, env, incarnation, first }))
+    Ok((lease, AgentLead { profile, argv, env, incarnation, first }))
 }
 
 /// Returns the named profile, else the one named like the program, else that of a plain command.
@@ -88,7 +88,11 @@ fn profile_name(
 
 /// Returns the command line and the first turn. A program that reads its mailbox itself briefs its
 /// teammates, but not a lead, so phalanx sends that briefing.
-fn told(profile: &Profile, command: &[String], brief: String) -> (Vec<String>, Option<String>) {
+fn command_line(
+    profile: &Profile,
+    command: &[String],
+    brief: String,
+) -> (Vec<String>, Option<String>) {
     let argv = command.to_vec();
     match profile.launch.brief {
         Brief::Argv => {
@@ -128,8 +132,8 @@ fn environment(
 
 /// Sends the briefing to the lead's mailbox. Unread briefings of an earlier program are
 /// acknowledged, because they are not meant for this one.
-pub(crate) fn brief_program(team: &TeamStore, seat: &Seat) -> Result<(), OpsError> {
-    let Some(text) = &seat.first else { return Ok(()) };
+pub(crate) fn brief_program(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsError> {
+    let Some(text) = &agent.first else { return Ok(()) };
     let lead = MemberName::lead();
     let mailbox = team.mailbox(&lead);
     let stale = mailbox.unread()?.into_iter().map(|envelope| envelope.msg_id);
@@ -137,19 +141,19 @@ pub(crate) fn brief_program(team: &TeamStore, seat: &Seat) -> Result<(), OpsErro
     if !stale.is_empty() {
         inbox::acknowledge(team, &lead, &stale)?;
     }
-    say(team, format!("{BRIEF}{}", seat.incarnation), "your team", text)
+    send(team, format!("{BRIEF}{}", agent.incarnation), "your team", text)
 }
 
 /// Sends an open question to the agent lead, once, also if another process takes over the lead.
-pub(crate) fn tell(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
+pub(crate) fn send_question(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
     let id = format!("asked-{}", question.msg_id);
     if team.mailbox(&MemberName::lead()).find(&id)?.is_some() {
         return Ok(());
     }
-    say(team, id, "a question", &words(question))
+    send(team, id, "a question", &describe(question))
 }
 
-fn say(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), OpsError> {
+fn send(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), OpsError> {
     let envelope = Envelope::new("system", text, id, now()).with(Some(summary), None);
     team.mailbox(&MemberName::lead()).append(&envelope)?;
     Ok(())
@@ -157,7 +161,7 @@ fn say(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), Op
 
 /// Describes a question and how to answer it. On one line except for a plan, since not every
 /// program accepts several.
-fn words(question: &Question) -> String {
+fn describe(question: &Question) -> String {
     let (from, id) = (&question.from, &question.id);
     let answer = format!(
         "`phalanx answer {id} --approve` or `phalanx answer {id} --reject --reason \"why\"`"
@@ -184,8 +188,8 @@ mod tests {
     use super::*;
 
     /// Returns the command line and the first turn of a program with this profile.
-    fn told_by(profile: &Profile) -> (Vec<String>, Option<String>) {
-        told(profile, &["agent".to_owned(), "-x".to_owned()], "BRIEF".to_owned())
+    fn command_line_of(profile: &Profile) -> (Vec<String>, Option<String>) {
+        command_line(profile, &["agent".to_owned(), "-x".to_owned()], "BRIEF".to_owned())
     }
 
     fn builtin(name: &str) -> Profile {
@@ -198,21 +202,21 @@ mod tests {
         let sheet = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--system\", \"{brief}\"], [\"{mode}\"]]\n\
                      prompt = \"mailbox\"\nbrief = \"argv\"\n[ready]\nwhen = \"settled\"\n";
         let flag = Profile::parse("flag", sheet).expect("a profile");
-        let (argv, first) = told_by(&flag);
+        let (argv, first) = command_line_of(&flag);
         assert_eq!(
             (argv.as_slice(), first),
             (["agent", "-x", "--system", "BRIEF"].map(str::to_owned).as_slice(), None)
         );
         // Claude Code briefs its teammates itself, but not a lead.
         for name in ["codex", "gemini", "claude"] {
-            let (argv, first) = told_by(&builtin(name));
+            let (argv, first) = command_line_of(&builtin(name));
             assert_eq!(
                 (argv.as_slice(), first.as_deref()),
                 (as_given.map(str::to_owned).as_slice(), Some("BRIEF")),
                 "{name}"
             );
         }
-        let (argv, first) = told_by(&builtin(profile::SHELL));
+        let (argv, first) = command_line_of(&builtin(profile::SHELL));
         assert_eq!(
             (argv.as_slice(), first),
             (as_given.map(str::to_owned).as_slice(), None),

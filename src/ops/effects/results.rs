@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::context::now;
-use super::error::OpsError;
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::results;
+use crate::ops::{OpsError, events, now};
 use crate::store::TeamStore;
 
 /// Kind of this message in the journal.
@@ -18,7 +17,7 @@ const KIND: &str = "results";
 /// Returns the tasks that earlier leads reported and that were not retried since.
 pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
     let mut reported = BTreeSet::new();
-    for event in super::events::from(team, 0)?.0 {
+    for event in events::from(team, 0)?.0 {
         if event.event == EventKind::MessageSent
             && event.detail.get("kind").is_some_and(|kind| kind == KIND)
         {

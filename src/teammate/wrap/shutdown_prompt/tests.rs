@@ -18,6 +18,8 @@ use crate::model::protocol::{Message, ShutdownRequest};
 use crate::model::request::{self, Parting};
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, Finding, Paste, ScreenState, ShutdownPolicy};
+use crate::teammate::effect::MemberEffect;
+use crate::teammate::event::MemberEvent;
 
 const START: Timestamp = Timestamp(1_000_000);
 
@@ -35,18 +37,24 @@ fn me() -> Me {
 fn asked(now: ScreenState) -> (State, Vec<Effect>) {
     let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
     let mut state = State { shutdown: ShutdownPolicy::Ask, ..State::new(me(), paste) };
-    react(&mut state, Event::Accepted(MemberState::Idle), START);
+    react(&mut state, Event::Member(MemberEvent::Accepted(MemberState::Idle)), START);
     react(&mut state, seen(now), START);
     let mail = vec![Envelope::new("team-lead", &wire(), "m-1".to_owned(), START)];
-    let effects =
-        react(&mut state, Event::Mail { mail, requests: on_file(|_| {}) }, START.plus_ms(500));
+    let effects = react(
+        &mut state,
+        Event::Member(MemberEvent::Mail { mail, requests: on_file(|_| {}) }),
+        START.plus_ms(500),
+    );
     (state, effects)
 }
 
 fn seen(state: ScreenState) -> Event {
     let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
     let (rule, evidence) = ("r".to_owned(), "building".to_owned());
-    Event::Seen { finding: Finding { state, rule, evidence, composer, asked: None }, shown: false }
+    Event::Judged {
+        finding: Finding { state, rule, evidence, composer, asked: None },
+        shown: false,
+    }
 }
 
 fn id() -> RequestId {
@@ -112,12 +120,15 @@ fn sd_02_an_idle_agent_is_prompted_and_not_answered_for() {
     }
     assert!(!mail[0].text.contains('\n'), "one line: {}", mail[0].text);
     react(&mut state, Event::Staged(Ok(())), START.plus_ms(500));
-    let Event::Seen { finding, shown } = seen(ScreenState::Idle) else { panic!("a screen") };
+    let Event::Judged { finding, shown } = seen(ScreenState::Idle) else { panic!("a screen") };
     let finding = Finding { composer: Composer::Holds("You are asked".to_owned()), ..finding };
-    react(&mut state, Event::Seen { finding, shown }, START.plus_ms(510));
+    react(&mut state, Event::Judged { finding, shown }, START.plus_ms(510));
     react(&mut state, Event::Tick, START.plus_ms(700));
     let taken = react(&mut state, seen(ScreenState::Working), START.plus_ms(710));
-    assert!(taken.contains(&Effect::Acknowledge(vec!["m-1".to_owned()])), "{taken:?}");
+    assert!(
+        taken.contains(&Effect::Member(MemberEffect::Acknowledge(vec!["m-1".to_owned()]))),
+        "{taken:?}"
+    );
     react(&mut state, Event::Tick, START.plus_ms(29_999));
     assert_eq!(rejections(&state), [""; 0]);
 }
@@ -126,11 +137,14 @@ fn sd_02_an_idle_agent_is_prompted_and_not_answered_for() {
 fn sd_02_an_unreachable_agent_is_answered_for_before_the_deadline() {
     let (mut state, effects) = asked(ScreenState::Working);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Stage(_))), "{effects:?}");
-    let due = state.put[0].pending.answer_by;
+    let due = state.forwarded[0].pending.answer_by;
     assert!(due < START.plus_ms(30_500) && due > START.plus_ms(20_000), "{due:?}");
     assert_eq!(rejections(&state), [""; 0]);
     let effects = react(&mut state, Event::Tick, due);
-    assert!(effects.contains(&Effect::Acknowledge(vec!["m-1".to_owned()])), "{effects:?}");
+    assert!(
+        effects.contains(&Effect::Member(MemberEffect::Acknowledge(vec!["m-1".to_owned()]))),
+        "{effects:?}"
+    );
     assert_eq!(rejections(&state), ["it could not be queried: working: building"]);
     react(&mut state, seen(ScreenState::Idle), due);
     let later = react(&mut state, Event::Tick, due.plus_ms(1000));
@@ -144,10 +158,18 @@ fn sd_02_an_unreachable_agent_is_answered_for_before_the_deadline() {
 fn sd_02_an_agent_that_agreed_quits_by_its_keys_only_when_idle() {
     let (mut state, _) = asked(ScreenState::Idle);
     state.turn = None;
-    react(&mut state, Event::Requests(on_file(|r| r.agreed_at = Some(START))), START.plus_ms(900));
+    react(
+        &mut state,
+        Event::Member(MemberEvent::Requests(on_file(|r| r.agreed_at = Some(START)))),
+        START.plus_ms(900),
+    );
     assert!(state.agreed);
     let (mut state, _) = asked(ScreenState::Working);
-    react(&mut state, Event::Requests(on_file(|r| r.agreed_at = Some(START))), START.plus_ms(900));
+    react(
+        &mut state,
+        Event::Member(MemberEvent::Requests(on_file(|r| r.agreed_at = Some(START)))),
+        START.plus_ms(900),
+    );
     assert!(!state.agreed, "it may have last words");
 }
 

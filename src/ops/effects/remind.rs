@@ -3,14 +3,13 @@
 //! reminder, and no lead sends one twice.
 
 use super::announce::counted;
-use super::error::OpsError;
-use super::{send, task};
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Escalation, Reminded, Step};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
+use crate::ops::{OpsError, send, task};
 use crate::store::{Ending, TeamStore};
 use crate::sys::rand;
 
@@ -43,7 +42,7 @@ pub(crate) fn remind(
         return Ok(());
     }
     let event = rand::uuid();
-    for (to, text) in words(name, &task, step) {
+    for (to, text) in compose_messages(name, &task, step) {
         let system = MemberName::existing("system")?;
         send::say(team, &system, &to, &Message::Text(text), Some(event.clone()))?;
     }
@@ -57,7 +56,7 @@ pub(crate) fn remind(
 }
 
 /// Resets the reminders after an update.
-pub(crate) fn heard(
+pub(crate) fn reset_reminders(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -67,7 +66,7 @@ pub(crate) fn heard(
 }
 
 /// Returns the recipients of a step and their messages.
-fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)> {
+fn compose_messages(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)> {
     let id = task.id;
     let called = format!("task #{id} ({})", text::short(&task.subject, SUBJECT));
     match step {

@@ -1,0 +1,7 @@
+//! Operations that only the loops carry out, as effects of their decisions. No command calls them.
+
+pub(crate) mod announce;
+pub(crate) mod health;
+pub(crate) mod idle_check;
+pub(crate) mod remind;
+pub(crate) mod results;

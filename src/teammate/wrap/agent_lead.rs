@@ -1,0 +1,48 @@
+//! The agent lead: a wrapped program that leads the team. The lead's own loop runs beside it.
+
+use super::super::member_io::MemberRun;
+use super::driver::{WrapperDriver, WrapperOptions, open};
+use super::state::AgentRole;
+use crate::model::id::MemberName;
+use crate::ops::agent_lead::AgentLead;
+use crate::ops::{Context, OpsError, Team};
+
+/// A running agent lead.
+pub(crate) struct RunningAgentLead<'a>(WrapperDriver<'a>);
+
+/// Starts the program on a pty inside our terminal. Must be called on the main thread before other
+/// threads exist.
+///
+/// # Errors
+///
+/// There is no terminal, or the program cannot run.
+pub(crate) fn start_agent_lead<'a>(
+    ctx: &'a Context,
+    team: &'a Team,
+    agent: &AgentLead,
+) -> Result<RunningAgentLead<'a>, OpsError> {
+    let start = WrapperOptions {
+        me: MemberRun { name: MemberName::lead(), incarnation: agent.incarnation.clone() },
+        profile: agent.profile.clone(),
+        argv: agent.argv.clone(),
+        env: agent.env.clone(),
+        role: AgentRole::Lead,
+        answers: false,
+        pane: None,
+        backend: "",
+    };
+    Ok(RunningAgentLead(open(ctx, team, start)?))
+}
+
+impl RunningAgentLead<'_> {
+    /// Serves the program until it exits. Returns its exit code, or that of the signal that ended
+    /// the wrapper.
+    pub(crate) fn serve(self) -> i32 {
+        self.0.serve()
+    }
+
+    /// Returns a function that ends the program from another thread.
+    pub(crate) fn ender(&self) -> impl FnOnce() + Send + 'static {
+        self.0.ender()
+    }
+}
