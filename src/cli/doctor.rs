@@ -1,12 +1,23 @@
 //! `doctor`: reports problems; `--fix` repairs those that are safe to repair.
 
-use super::fail::{Class, Exit};
+use clap::Args;
+
+use super::fail::{Class, Done, Exit};
 use super::setup::Setup;
-use super::{Done, args};
 use crate::ops::doctor::Finding;
 use crate::{ops, ui};
 
-pub(super) fn doctor(setup: &Setup, args: &args::Doctor) -> Done {
+/// Find problems with tmux, directories and the remains of dead processes.
+#[derive(Debug, Args)]
+#[command(after_help = "Without --fix nothing is changed.\n\
+    Exits with 1 if a problem is left that needs a person.")]
+pub(super) struct DoctorArgs {
+    /// Repair what is safe to repair.
+    #[arg(long)]
+    pub(super) fix: bool,
+}
+
+pub(super) fn doctor(setup: &Setup, args: &DoctorArgs) -> Done {
     if args.fix {
         ops::authority::enter_repair(&setup.ctx)?;
     }

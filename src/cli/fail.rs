@@ -88,6 +88,9 @@ pub(super) struct Told {
     pub(super) hint: Option<String>,
 }
 
+/// The result of a verb: its exit code, or a failure to report.
+pub(super) type Done = Result<Exit, Failure>;
+
 /// The reason why a verb has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {

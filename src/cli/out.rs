@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
+use clap::ValueEnum;
 use crossterm::terminal;
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ use crate::ui::Paint;
 const WIDTH: usize = 80;
 
 /// The policy for colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum Color {
     #[default]
     Auto,

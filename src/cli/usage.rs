@@ -72,8 +72,8 @@ fn from_text(text: &str) -> Failure {
 mod tests {
     use clap::Parser;
 
-    use super::super::args::Cli;
     use super::super::fail::Told;
+    use super::super::verbs::Cli;
     use super::*;
 
     fn told(line: &[&str]) -> Told {

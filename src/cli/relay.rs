@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::Done;
-use super::fail::{Class, Exit, Failure, plain_words};
+use super::fail::{Class, Done, Exit, Failure, plain_words};
 use super::out::Out;
 use crate::model::id::MemberName;
 use crate::ops::attach::{End, Tell, Viewer};
@@ -47,7 +46,7 @@ enum Parting {
 }
 
 /// Shows the terminal behind `socket` until it ends or a person detaches.
-pub(super) fn view(out: &Out, member: &MemberName, socket: &Path) -> Done {
+pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> Done {
     let lost = |e: &io::Error| {
         let hint = format!(
             "see whether it runs with `phalanx status`, and what it printed with `phalanx logs {member}`"
