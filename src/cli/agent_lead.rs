@@ -5,13 +5,13 @@ use std::thread;
 use tokio::sync::oneshot;
 
 use super::conclusion;
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::interrupt;
 use super::lead_session::{Conclusion, LeadSession, OnExit};
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::seat::Seat;
-use crate::ops::{self, Lease, Team};
+use crate::ops::{self, Kind, Lease, Team};
 use crate::sys::signal::Signals;
 use crate::sys::tty;
 use crate::teammate;
@@ -48,7 +48,7 @@ pub(super) fn lead(
     })?;
     let conclusion = concluded?;
     let exit = conclusion::told(setup, &team, &conclusion)?;
-    let of_program = Exit(u8::try_from(code).unwrap_or(Class::Failed.code()));
+    let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.code()));
     Ok(if conclusion.left.is_some() { exit } else { of_program })
 }
 

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args};
 use serde_json::{Map, Value, json};
 
 use super::args::{mode, object, request_id};
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::setup::Setup;
 use crate::model::id::RequestId;
 use crate::model::mode::Mode;
@@ -15,10 +15,10 @@ use crate::model::protocol::ShutdownStatus;
 use crate::model::question::Typed;
 use crate::model::request::Parting;
 use crate::model::text;
-use crate::ops;
 use crate::ops::answer::Answer;
 use crate::ops::authority::Action;
 use crate::ops::decide::Answered;
+use crate::ops::{self, Kind};
 
 /// Answer a request: a member's plan or permission as the lead, a shutdown as a member.
 #[derive(Debug, Args)]
@@ -129,8 +129,8 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> Done {
     })?;
     Ok(match typed {
         None | Some(Typed::Taken) => Exit::DONE,
-        Some(Typed::Gone) => Exit::of(Class::Refused),
-        Some(Typed::Stays) => Exit::of(Class::Failed),
+        Some(Typed::Gone) => Exit::of(Kind::Refused),
+        Some(Typed::Stays) => Exit::of(Kind::Failed),
     })
 }
 

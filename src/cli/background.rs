@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::fail::{Class, Failure};
+use super::fail::Failure;
 use super::notice::Notice;
 use super::setup::Setup;
 use crate::model::text;
-use crate::ops::{self, Team};
+use crate::ops::{self, Kind, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::exec::spawn_detached;
 use crate::sys::fs;
@@ -51,7 +51,7 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
                 team.name()
             );
             return Err(Failure::new(
-                Class::Failed,
+                Kind::Failed,
                 format!("the lead in the background has ended\n{said}"),
                 Some(hint),
             ));
@@ -63,7 +63,7 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
                 team.name()
             );
             return Err(Failure::new(
-                Class::Deadline,
+                Kind::Deadline,
                 what,
                 Some(format!("look into {}", log.display())),
             ));

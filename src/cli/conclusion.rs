@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::lead_session::Conclusion;
 use super::out::Out;
 use super::setup::Setup;
 use crate::lead::End;
 use crate::model::report::Report;
 use crate::model::task::TaskState;
-use crate::ops::Team;
+use crate::ops::{Kind, Team};
 use crate::sys::env;
 use crate::ui;
 
@@ -58,10 +58,10 @@ pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Optio
         ));
     }
     Ok(match (conclusion.interrupted, &conclusion.left) {
-        (true, _) => Exit::of(Class::Interrupted),
+        (true, _) => Exit::of(Kind::Interrupted),
         (false, Some(left)) => left.exit(),
         (false, None) if success => Exit::DONE,
-        (false, None) => Exit::of(Class::Failed),
+        (false, None) => Exit::of(Kind::Failed),
     })
 }
 

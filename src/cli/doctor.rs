@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-use super::fail::{Class, Done, Exit};
+use super::fail::{Done, Exit};
 use super::setup::Setup;
 use crate::ops::doctor::Finding;
-use crate::{ops, ui};
+use crate::ops::{self, Kind};
+use crate::ui;
 
 /// Find problems with tmux, directories and the remains of dead processes.
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(super) fn doctor(setup: &Setup, args: &DoctorArgs) -> Done {
     let checked = ops::doctor::doctor(&setup.ctx, args.fix)?;
     setup.out.give(&checked, || ui::doctor(&checked, setup.out.verbose, setup.out.paint))?;
     Ok(if checked.findings.iter().any(Finding::is_open) {
-        Exit::of(Class::Failed)
+        Exit::of(Kind::Failed)
     } else {
         Exit::DONE
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
@@ -17,7 +17,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::inbox::{Afterwards, look, settle};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, Team};
 use crate::sys::env;
 use crate::ui;
 
@@ -144,7 +144,7 @@ fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
         return Ok(());
     }
     let text = format!("{owner} reads its mailbox itself; only {owner} may empty it");
-    Err(Failure::new(Class::Refused, text, Some(format!("speak as its owner: `--as {owner}`"))))
+    Err(Failure::new(Kind::Refused, text, Some(format!("speak as its owner: `--as {owner}`"))))
 }
 
 impl Reader {

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::fail::{Class, Done, Exit, Failure, chain};
+use super::fail::{Done, Exit, Failure, chain};
 use super::out::Out;
 use crate::model::id::allowed_name;
+use crate::ops::Kind;
 use crate::sys::{env, fs};
 
 /// Write a commented manifest that runs as it is.
@@ -35,10 +36,10 @@ pub(super) fn init(out: &Out, args: &InitArgs) -> Done {
     let quoted = shlex::try_join(words).unwrap_or_else(|_| shown.clone());
     let next = format!("phalanx up {quoted}");
     let made = fs::create_new(&cwd.join(&args.file), manifest(&team, &next).as_bytes())
-        .map_err(|e| Failure::new(Class::Failed, chain(&e), None))?;
+        .map_err(|e| Failure::new(Kind::Failed, chain(&e), None))?;
     if !made {
         let hint = format!("run it with `{next}`, or choose another name: `phalanx init FILE`");
-        return Err(Failure::new(Class::Refused, format!("{shown} exists already"), Some(hint)));
+        return Err(Failure::new(Kind::Refused, format!("{shown} exists already"), Some(hint)));
     }
     let document = json!({ "file": shown, "team_name": team, "next": next });
     out.confirm(&document, || format!("created {shown}; run it with `{next}`"))?;

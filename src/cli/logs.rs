@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
@@ -14,7 +14,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::logs::{Line, Reader};
-use crate::ops::{Context, Team, status};
+use crate::ops::{Context, Kind, Team, status};
 use crate::sys::clock;
 use crate::ui;
 
@@ -109,7 +109,7 @@ impl Stream {
         }
         if self.readers.is_empty() && self.since.is_some() && !self.left_out.is_empty() {
             let hint = Some("leave out `--since`".to_owned());
-            return Err(Failure::new(Class::Refused, "no member's output has times", hint));
+            return Err(Failure::new(Kind::Refused, "no member's output has times", hint));
         }
         Ok(Exit::DONE)
     }
@@ -137,7 +137,7 @@ impl Stream {
                 );
                 if !self.names.is_empty() {
                     let hint = Some("leave out `--since`".to_owned());
-                    return Err(Failure::new(Class::Refused, problem, hint));
+                    return Err(Failure::new(Kind::Refused, problem, hint));
                 }
                 self.leave_out(name, &problem);
                 continue;

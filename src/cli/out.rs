@@ -7,7 +7,8 @@ use clap::ValueEnum;
 use crossterm::terminal;
 use serde::Serialize;
 
-use super::fail::{Class, Failure, Told};
+use super::fail::{Failure, Told};
+use crate::ops::Kind;
 use crate::sys::env;
 use crate::ui::Paint;
 
@@ -71,7 +72,7 @@ impl Out {
     /// Writes one JSON document to stdout, on one line.
     pub(super) fn document(&self, item: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(item).map_err(|e| {
-            Failure::new(Class::Internal, format!("cannot be written as JSON: {e}"), None)
+            Failure::new(Kind::Internal, format!("cannot be written as JSON: {e}"), None)
         })?;
         self.data(&text)
     }

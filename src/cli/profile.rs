@@ -7,9 +7,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::args::seconds;
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::setup::Setup;
 use crate::model::text;
+use crate::ops::Kind;
 use crate::ops::profiles::{self, Listed, Source, Trial};
 use crate::profile::{Composer, Finding, Profile, Screen, judge};
 use crate::sys::fs;
@@ -124,9 +125,9 @@ fn test(setup: &Setup, args: TestArgs) -> Done {
 
 fn recording(file: &Path) -> Result<Vec<u8>, Failure> {
     let bytes =
-        fs::read(file, LARGEST).map_err(|e| Failure::new(Class::Usage, e.to_string(), None))?;
+        fs::read(file, LARGEST).map_err(|e| Failure::new(Kind::Usage, e.to_string(), None))?;
     bytes.ok_or_else(|| {
-        Failure::new(Class::Usage, format!("there is no file {}", file.display()), None)
+        Failure::new(Kind::Usage, format!("there is no file {}", file.display()), None)
     })
 }
 

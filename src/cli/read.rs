@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::fail::{Class, Failure, plain_words};
+use super::fail::{Failure, plain_words};
+use crate::ops::Kind;
 use crate::sys::{env, fs};
 
 /// Maximum size of a text from a file or stdin, in bytes.
@@ -18,7 +19,7 @@ pub(super) fn text_from(what: &str, file: &Path) -> Result<String, Failure> {
         return stdin();
     }
     read_text(file, MAX_TEXT).map_err(|problem| {
-        Failure::new(Class::Usage, format!("{what} file {}: {problem}", file.display()), None)
+        Failure::new(Kind::Usage, format!("{what} file {}: {problem}", file.display()), None)
     })
 }
 

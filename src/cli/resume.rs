@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::args::seconds;
-use super::fail::{Class, Done, Exit, Failure, Told, chain};
+use super::fail::{Done, Exit, Failure, Told, chain};
 use super::interrupt;
 use super::setup::Setup;
 use super::start::start;
@@ -17,7 +17,7 @@ use crate::ops::authority::Action;
 use crate::ops::resume::Again;
 use crate::ops::shutdown::{Ended, ShutdownOptions};
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, Team};
 
 /// Start members again that failed or vanished.
 #[derive(Debug, Args)]
@@ -99,7 +99,7 @@ fn stop(
             format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
         let hint =
             Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
-        setup.out.complain(&Told { class: Class::Refused, message, hint });
+        setup.out.complain(&Told { class: Kind::Refused, message, hint });
     }
     let names = stopped.into_iter().map(|one| one.name).collect();
     Ok((names, (!runs.is_empty()).then(|| exit(&runs))))
@@ -139,7 +139,7 @@ fn start_again(
             }
             (Ok(one), None) => format!("{name} runs again (process {})", one.pid),
             (Err(e), _) => {
-                worst.get_or_insert(Class::from(e.kind()));
+                worst.get_or_insert(e.kind());
                 format!("{name}: {}", chain(e))
             }
         });
@@ -148,7 +148,7 @@ fn start_again(
         );
     }
     setup.out.outcome(&rows, worst.is_none(), || lines.join("\n"))?;
-    let interrupted = interrupted.then_some(Class::Interrupted);
+    let interrupted = interrupted.then_some(Kind::Interrupted);
     Ok(interrupted.or(worst).map_or(Exit::DONE, Exit::of))
 }
 

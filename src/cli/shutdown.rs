@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::broken;
 use super::deletion::delete_team;
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::notice::Notice;
 use super::setup::Setup;
 use super::stop::{end, everybody, exit, is_stuck};
@@ -16,7 +16,7 @@ use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
 use crate::ops::shutdown::{Ended, ShutdownOptions};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 use crate::ui;
@@ -132,7 +132,7 @@ pub(super) fn down(setup: &Setup, args: &DownArgs) -> Done {
     let stays =
         !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
     let exit = match exit(&ended) {
-        Exit::DONE if !strangers.is_empty() => Exit::of(Class::Refused),
+        Exit::DONE if !strangers.is_empty() => Exit::of(Kind::Refused),
         exit => exit,
     };
     if !stays {

@@ -224,7 +224,7 @@ fn report(
                 first.get_or_insert(one);
             }
             Err(e) => {
-                let told = Told { class: e.kind().into(), message: chain(&e), hint: e.hint() };
+                let told = Told { class: e.kind(), message: chain(&e), hint: e.hint() };
                 let mut row = told.document();
                 row["name"] = json!(name);
                 rows.push(row);

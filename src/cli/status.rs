@@ -5,13 +5,13 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::interrupt;
 use super::out::Out;
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::status::Status;
-use crate::ops::{self, Team};
+use crate::ops::{self, Kind, Team};
 use crate::sys::watch::Changes;
 use crate::sys::{clock, env};
 use crate::ui;
@@ -98,7 +98,7 @@ fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
 /// Returns the status without the fields that only grow with time, to compare snapshots.
 fn without_time(status: &Status) -> Result<Value, Failure> {
     let mut value = serde_json::to_value(status)
-        .map_err(|e| Failure::new(Class::Internal, e.to_string(), None))?;
+        .map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))?;
     for (list, field) in [("members", "idle_ms"), ("left", "age_ms"), ("task_list", "elapsed_ms")] {
         for one in value[list].as_array_mut().into_iter().flatten() {
             one[field].take();

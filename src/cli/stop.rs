@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::fail::{Class, Exit, Failure};
+use super::fail::{Exit, Failure};
 use super::interrupt;
 use super::notice::Notice;
 use super::setup::Setup;
@@ -14,7 +14,7 @@ use crate::lead::{End, Goal, Lead, lead};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
 use crate::ops::shutdown::{Awaited, Ended, ShutdownOptions};
-use crate::ops::{self, Context, Lease, OpsError, Team};
+use crate::ops::{self, Context, Kind, Lease, OpsError, Team};
 use crate::sys::signal::Signals;
 
 pub(super) fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
@@ -157,9 +157,9 @@ pub(super) fn is_stuck(one: &Ended) -> bool {
 pub(super) fn exit(ended: &[Ended]) -> Exit {
     let any = |outcome: &str| ended.iter().any(|one| one.outcome == outcome);
     match () {
-        () if ended.iter().any(is_stuck) => Exit::of(Class::Failed),
-        () if any("rejected") => Exit::of(Class::Refused),
-        () if any("timed_out") => Exit::of(Class::Deadline),
+        () if ended.iter().any(is_stuck) => Exit::of(Kind::Failed),
+        () if any("rejected") => Exit::of(Kind::Refused),
+        () if any("timed_out") => Exit::of(Kind::Deadline),
         () => Exit::DONE,
     }
 }

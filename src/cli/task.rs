@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use super::args::{task_id, variable};
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::interrupt;
 use super::setup::Setup;
 use crate::model::id::{MemberName, TaskId};
@@ -16,7 +16,9 @@ use crate::model::wire::{self, Object};
 use crate::ops::authority::Action;
 use crate::ops::hooks::Hooks;
 use crate::ops::task::Completed;
-use crate::ops::{self, Context, NewTask, OpsError, TaskChanges, TaskOwner, TaskStatus, Team};
+use crate::ops::{
+    self, Context, Kind, NewTask, OpsError, TaskChanges, TaskOwner, TaskStatus, Team,
+};
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
@@ -232,7 +234,7 @@ fn guarded(
     let (ctx, team, asked) = (setup.ctx.clone(), team.clone(), hooks.clone());
     let stopped = Failure::interrupted("interrupted while hooks were asked", None);
     let done = interrupt::breakable(stopped, move || Ok(verb(&ctx, &team, &asked)?));
-    if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Class::Interrupted)) {
+    if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Kind::Interrupted)) {
         hooks.end_all();
     }
     done

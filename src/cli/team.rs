@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
 use super::stop::end_all_by_force;
@@ -16,7 +16,7 @@ use crate::model::settings::{MAX_MEMBERS, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
 use crate::ops::settings::Change;
-use crate::ops::{self, OpsError};
+use crate::ops::{self, Kind, OpsError};
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
@@ -140,7 +140,7 @@ fn from_file(
 ) -> Result<(Settings, Option<String>), Failure> {
     let shown = file.display();
     let refused =
-        |problem: String, hint| Failure::new(Class::Usage, format!("{shown}: {problem}"), hint);
+        |problem: String, hint| Failure::new(Kind::Usage, format!("{shown}: {problem}"), hint);
     let text =
         read_text(&setup.ctx.caller.cwd.join(file), MAX_MANIFEST).map_err(|e| refused(e, None))?;
     let manifest = Manifest::parse_settings(&text).map_err(|fault| {
@@ -152,7 +152,7 @@ fn from_file(
             }
         };
         let message = format!("{shown}:{}:{}: {}", fault.line, fault.column, fault.message);
-        Failure::new(Class::Usage, message, Some(hint))
+        Failure::new(Kind::Usage, message, Some(hint))
     })?;
     let (tasks_only, said) = ops::manifest::mode(&setup.ctx, &manifest, &manifest.team.backend);
     let settings =

@@ -10,7 +10,7 @@ use super::args::backend;
 use super::background::background;
 use super::conclusion;
 use super::deletion::delete_team;
-use super::fail::{Class, Done, Exit, Failure, chain};
+use super::fail::{Done, Exit, Failure, chain};
 use super::lead_session::{LeadSession, OnExit};
 use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
@@ -23,7 +23,7 @@ use crate::model::placement::BackendKind;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::text;
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, Lease, NewTask, Team};
+use crate::ops::{self, Kind, Lease, NewTask, Team};
 use crate::sys::signal::Signals;
 
 /// Run a team from a manifest: create it, lead it until its tasks are done, delete it.
@@ -78,16 +78,16 @@ pub(super) fn up(setup: &Setup, args: &UpArgs) -> Done {
 fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
     let shown = args.manifest.display();
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
-        Failure::new(Class::Usage, format!("manifest {shown}: {problem}"), None)
+        Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), None)
     })?;
     let manifest = Manifest::parse(&text).map_err(|e| {
         let message = format!("{shown}:{}:{}: {}", e.line, e.column, e.message);
-        Failure::new(Class::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
+        Failure::new(Kind::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
     })?;
     let read = |file: &str| {
         let path = setup.ctx.caller.cwd.join(file);
         let problem =
-            |problem| Failure::new(Class::Usage, format!("prompt file {file}: {problem}"), None);
+            |problem| Failure::new(Kind::Usage, format!("prompt file {file}: {problem}"), None);
         read_text(&path, MAX_MANIFEST).map_err(problem)
     };
     let here = &setup.ctx.caller.cwd;
@@ -110,8 +110,7 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
     let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
     let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
     let checked = fits.and(checked);
-    checked
-        .map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
+    checked.map_err(|e| Failure::new(e.kind(), format!("{shown}: {}", chain(&e)), e.hint()))?;
     Ok(plan)
 }
 
@@ -208,10 +207,10 @@ async fn start(
         announce(session, team, &spawned, &batch.chosen.why);
         return Ok(spawned);
     }
-    let backend = failed.iter().any(|e| e.kind() == ops::Kind::Backend);
+    let backend = failed.iter().any(|e| e.kind() == Kind::Backend);
     let message = failed.iter().map(|e| chain(e)).collect::<Vec<_>>().join("\n");
     let hint = failed.iter().find_map(ops::OpsError::hint);
-    let class = if backend { Class::Backend } else { Class::Failed };
+    let class = if backend { Kind::Backend } else { Kind::Failed };
     Err((spawned, Failure::new(class, message, hint)))
 }
 

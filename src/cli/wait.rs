@@ -5,14 +5,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::args::{seconds, task_id};
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::interrupt;
 use super::notice::Notice;
 use super::setup::Setup;
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
 use crate::ops::wait::{Came, Until};
-use crate::ops::{self, Context, Team};
+use crate::ops::{self, Context, Kind, Team};
 
 /// Wait until members or a task reach a state.
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub(super) fn wait(setup: &Setup, args: WaitArgs) -> Done {
         || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
     let good = came.iter().all(|c| ops::wait::is_good(c, &until));
     setup.out.outcome(&came, good, words)?;
-    Ok(if good { Exit::DONE } else { Exit::of(Class::Failed) })
+    Ok(if good { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
 /// Returns the members to wait for: the named ones, or all.

@@ -5,15 +5,15 @@
 use clap::Args;
 
 use super::args::Global;
-use super::fail::{Class, Done, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::interrupt;
 use super::out::Out;
 use super::read::stdin;
 use super::setup::{Setup, identity_var};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::said::TurnEnd;
-use crate::ops;
 use crate::ops::authority::Action;
+use crate::ops::{self, Kind};
 use crate::teammate::{self, Identity};
 
 /// Receive the end of a turn from a program's hook; not for people.
@@ -68,5 +68,5 @@ fn identity(setup: &Setup) -> Result<Identity, Failure> {
 }
 
 fn exit(code: i32) -> Exit {
-    Exit(u8::try_from(code).unwrap_or(Class::Failed.code()))
+    Exit(u8::try_from(code).unwrap_or(Kind::Failed.code()))
 }

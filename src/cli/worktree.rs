@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::args::MemberArg;
 use super::deletion::line;
-use super::fail::{Class, Done, Exit};
+use super::fail::{Done, Exit};
 use super::setup::Setup;
 use crate::model::text;
-use crate::ops;
 use crate::ops::authority::Action;
 use crate::ops::worktree::{Preview, Standing};
+use crate::ops::{self, Kind};
 use crate::ui::{self, WorktreeRow};
 
 #[derive(Debug, Subcommand)]
@@ -101,7 +101,7 @@ fn preview(setup: &Setup, name: &str) -> Done {
     let document = json!({ "name": name, "into": into, "commits": commits, "conflicts": conflicts,
                            "uncommitted": uncommitted });
     setup.out.give(&document, || preview_lines(&found))?;
-    Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Class::Failed) })
+    Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
 fn preview_lines(found: &Preview) -> String {
@@ -122,5 +122,5 @@ fn remove(setup: &Setup, name: &str) -> Done {
     let (team, name) = setup.member(name, Action::RemoveWorktree)?;
     let removal = ops::worktree::remove(&setup.ctx, &team, &name)?;
     setup.out.outcome(&removal, removal.removed, || line(&removal))?;
-    Ok(if removal.removed { Exit::DONE } else { Exit::of(Class::Refused) })
+    Ok(if removal.removed { Exit::DONE } else { Exit::of(Kind::Refused) })
 }

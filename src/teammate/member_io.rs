@@ -67,7 +67,7 @@ pub(super) fn requests(team: &Team, ids: impl IntoIterator<Item = String>) -> Re
 pub(super) fn failure(e: &OpsError) -> Failure {
     let lasting = match e.kind() {
         Kind::NotFound | Kind::Refused | Kind::Usage => true,
-        Kind::Failed | Kind::Deadline | Kind::Backend => false,
+        Kind::Failed | Kind::Deadline | Kind::Backend | Kind::Internal | Kind::Interrupted => false,
     };
     Failure { text: e.to_string(), lasting }
 }
