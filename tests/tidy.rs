@@ -4,12 +4,18 @@
 
 #[path = "tidy/catches.rs"]
 mod catches;
+#[path = "tidy/code.rs"]
+mod code;
+#[path = "tidy/cycles.rs"]
+mod cycles;
 #[path = "tidy/references.rs"]
 mod references;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/scan.rs"]
 mod scan;
+#[path = "tidy/type_names.rs"]
+mod type_names;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,26 +2,83 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args};
+use serde_json::{Map, Value, json};
 
-use super::Done;
-use super::args_answer;
-use super::fail::{Class, Exit, Failure};
-use super::requests::request_id;
+use super::args::{mode, object, request_id};
+use super::fail::{Done, Exit, Failure};
 use super::setup::Setup;
 use crate::model::id::RequestId;
+use crate::model::mode::Mode;
+use crate::model::protocol::ShutdownStatus;
 use crate::model::question::Typed;
 use crate::model::request::Parting;
 use crate::model::text;
-use crate::ops;
 use crate::ops::answer::Answer;
 use crate::ops::authority::Action;
 use crate::ops::decide::Answered;
+use crate::ops::{self, Kind};
+
+/// Answer a request: a member's plan or permission as the lead, a shutdown as a member.
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("verdict").required(true).args(["approve", "reject"])),
+    after_help = "Examples:\n  phalanx answer perm-1795214628804-k2j --approve\n  \
+    phalanx answer perm-1795214628804-k2j --approve --always\n  \
+    phalanx answer perm-1795214628804-k2j --approve --input '{\"command\": \"make test\"}'\n  \
+    phalanx answer plan_approval-1795214628804@ada@demo --reject --reason \"leave the schema alone\"\n  \
+    phalanx answer shutdown-1771364400000@ada --approve --committed\n  \
+    phalanx answer shutdown-1771364400000@ada --approve --status in_progress --pending \"the tests\"\n  \
+    phalanx answer shutdown-1771364400000@ada --reject --reason \"in the middle of #3\"\n\n\
+    The lead lists open requests with `phalanx requests` and prints one with `phalanx requests show ID`; a member finds the id in the message that asks. \
+    Outside the member's own program add --as NAME."
+)]
+pub(super) struct AnswerArgs {
+    /// Id of the request.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Approve it.
+    #[arg(long)]
+    pub(super) approve: bool,
+    /// Reject it.
+    #[arg(long)]
+    pub(super) reject: bool,
+    /// Reason, or what to change; required to reject a shutdown.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+    /// Permission mode after an approved plan [default: that of the lead].
+    #[arg(long, value_parser = mode(), value_name = "MODE", conflicts_with = "reject")]
+    pub(super) mode: Option<Mode>,
+    /// Approve a permission with this edited tool input, a JSON object.
+    #[arg(long, value_parser = object, value_name = "JSON", conflicts_with = "reject")]
+    pub(super) input: Option<Map<String, Value>>,
+    /// Approve, and add a team rule that allows the same from now on.
+    #[arg(long, conflicts_with = "reject")]
+    pub(super) always: bool,
+    /// State of the work at a shutdown.
+    #[arg(long, value_parser = status(), value_name = "STATUS", conflicts_with = "reject")]
+    pub(super) status: Option<ShutdownStatus>,
+    /// Work that is left to do; repeatable.
+    #[arg(long, value_name = "TEXT", conflicts_with = "reject")]
+    pub(super) pending: Vec<String>,
+    /// All work is committed; git is used to check it.
+    #[arg(long, conflicts_with_all = ["reject", "uncommitted"])]
+    pub(super) committed: bool,
+    /// Some work is not committed.
+    #[arg(long, conflicts_with = "reject")]
+    pub(super) uncommitted: bool,
+}
+
+fn status() -> impl TypedValueParser<Value = ShutdownStatus> {
+    PossibleValuesParser::new(ShutdownStatus::ALL.map(ShutdownStatus::as_str))
+        .map(|word| ShutdownStatus::parse(&word).unwrap_or(ShutdownStatus::Clean))
+}
 
 /// Time limit for typing an answer into a program and seeing its dialog close.
 const TYPING: Duration = Duration::from_secs(20);
 
-pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
+pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> Done {
     let id = request_id(&args.id)?;
     match id.is_shutdown() {
         true => part(setup, &id, args),
@@ -30,7 +87,7 @@ pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
 }
 
 /// A member's reply to a request for its own shutdown.
-fn part(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
+fn part(setup: &Setup, id: &RequestId, args: AnswerArgs) -> Done {
     if args.input.is_some() || args.always {
         let hint = "`--input` and `--always` answer a permission";
         return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
@@ -42,7 +99,7 @@ fn part(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
 }
 
 /// The lead's decision on a plan or permission.
-fn decide(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
+fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> Done {
     let team = setup.team(Action::Decide)?;
     let answer = ops::decide::Answer {
         approve: args.approve,
@@ -72,12 +129,12 @@ fn decide(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
     })?;
     Ok(match typed {
         None | Some(Typed::Taken) => Exit::DONE,
-        Some(Typed::Gone) => Exit::of(Class::Refused),
-        Some(Typed::Stays) => Exit::of(Class::Failed),
+        Some(Typed::Gone) => Exit::of(Kind::Refused),
+        Some(Typed::Stays) => Exit::of(Kind::Failed),
     })
 }
 
-fn verdict(args: args_answer::Answer) -> Result<Answer, Failure> {
+fn verdict(args: AnswerArgs) -> Result<Answer, Failure> {
     if args.approve {
         let artifacts_committed = (args.committed || args.uncommitted).then_some(args.committed);
         return Ok(Answer::Approve(Parting {

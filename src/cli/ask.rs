@@ -1,16 +1,62 @@
 //! `plan submit` and `ask permission`: questions of a member to the lead.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::Done;
-use super::args_ask::{AskVerb, Permission, PlanVerb};
-use super::fail::{Exit, Failure};
+use super::args::object;
+use super::fail::{Done, Exit, Failure};
+use super::read::text_from;
 use super::setup::Setup;
-use super::spawn::text_from;
 use crate::ops::ask::{Sent, ToolUse, ask_permission, submit_plan};
 use crate::ops::authority::Action;
+
+/// The subcommands about the caller's plan.
+#[derive(Debug, Subcommand)]
+pub(super) enum PlanVerb {
+    /// Submit a plan to the lead; its answer arrives as a message.
+    #[command(
+        after_help = "Examples:\n  phalanx plan submit plan.md\n  phalanx plan submit - < plan.md\n\n\
+        Change nothing until the plan is approved. A rejected plan can be revised and submitted again. \
+        Outside the member's own program add --as NAME."
+    )]
+    Submit {
+        /// The plan, as Markdown; - reads stdin.
+        file: PathBuf,
+    },
+}
+
+/// The subcommands for questions to the lead.
+#[derive(Debug, Subcommand)]
+pub(super) enum AskVerb {
+    Permission(PermissionArgs),
+}
+
+/// Ask the lead for permission to run a command, or to use another tool.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx ask permission \"make deploy\" --reason \"the release is tested\"\n  \
+    phalanx ask permission --tool Edit --input '{\"file_path\": \"/etc/hosts\"}'\n  \
+    phalanx ask permission \"make deploy\" && make deploy\n\n\
+    The rules of the team decide first, then a person or the agent that leads. A member that reads mail gets the answer \
+    as a message. For a plain command this waits: exit 0 if allowed, 4 if denied, 5 if nobody answered in time. \
+    Outside the member's own program add --as NAME."
+)]
+pub(super) struct PermissionArgs {
+    /// The shell command to run.
+    #[arg(required_unless_present = "input", conflicts_with = "input")]
+    pub(super) command: Option<String>,
+    /// Name of another tool.
+    #[arg(long, requires = "input")]
+    pub(super) tool: Option<String>,
+    /// Input of that tool, a JSON object.
+    #[arg(long, value_parser = object, value_name = "JSON", requires = "tool")]
+    pub(super) input: Option<Map<String, Value>>,
+    /// Reason, for the person or agent who decides.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+}
 
 /// The tool that runs a command line.
 const SHELL_TOOL: &str = "Bash";
@@ -37,7 +83,7 @@ pub(super) fn ask(setup: &Setup, verb: AskVerb) -> Done {
     show(setup, &sent)
 }
 
-fn tool_use(args: Permission) -> ToolUse {
+fn tool_use(args: PermissionArgs) -> ToolUse {
     let command =
         args.command.map(|command| Map::from_iter([("command".to_owned(), json!(command))]));
     let input = command.or(args.input).unwrap_or_default();

@@ -1,10 +1,11 @@
 //! `attach` and `peek`: show the screens of members.
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use super::fail::{Exit, Failure};
+use super::fail::{Done, Exit, Failure};
+use super::relay;
 use super::setup::Setup;
-use super::{Done, args, view};
 use crate::model::id::MemberName;
 use crate::model::text;
 use crate::ops;
@@ -13,7 +14,27 @@ use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::sys::exec::become_program;
 
-pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
+/// Attach this terminal to a member, or to the team's tmux window.
+///
+/// Detach from tmux with the prefix key and d, from a member on a PTY with Ctrl-].
+#[derive(Debug, Args)]
+pub(super) struct AttachArgs {
+    /// Member [default: the team's tmux window, else its first member on a PTY].
+    pub(super) name: Option<String>,
+}
+
+/// Print the last lines of members' screens.
+#[derive(Debug, Args)]
+pub(super) struct PeekArgs {
+    /// Names of the members.
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Number of lines.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub(super) lines: usize,
+}
+
+pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> Done {
     let (team, names) = setup.members(args.name.as_slice(), Action::Attach)?;
     if !env::stdin_is_tty() || !env::stdout_is_tty() {
         return Err(Failure::usage(
@@ -23,11 +44,11 @@ pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
     }
     match ops::attach::attach(&setup.ctx, &team, names.first())? {
         Attach::Tmux { program, args } => Err(become_program(program.as_os_str(), &args).into()),
-        Attach::Own { name, socket } => view::view(&setup.out, &name, &socket),
+        Attach::Own { name, socket } => relay::relay_terminal(&setup.out, &name, &socket),
     }
 }
 
-pub(super) fn peek(setup: &Setup, args: &args::Peek) -> Done {
+pub(super) fn peek(setup: &Setup, args: &PeekArgs) -> Done {
     let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
     let mut screens = Vec::new();
     for name in names {

@@ -3,20 +3,19 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Done;
-use super::fail::Exit;
+use super::fail::{Done, Exit};
 use super::setup::Setup;
 use crate::ops;
 use crate::ops::authority::Action;
 
 /// Print the description of the team for the prompt of an agent.
 #[derive(Debug, Args)]
-pub(super) struct Brief {
+pub(super) struct BriefArgs {
     /// Member to print it for [default: the caller].
     name: Option<String>,
 }
 
-pub(super) fn brief(setup: &Setup, args: &Brief) -> Done {
+pub(super) fn brief(setup: &Setup, args: &BriefArgs) -> Done {
     // Without any team the brief says so instead of failing.
     let nowhere = setup.named_team(None)?.is_none() && setup.ctx.store.teams()?.is_empty();
     let text = if nowhere && args.name.is_none() {

@@ -10,12 +10,11 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use serde_json::json;
 
-use super::Done;
 use super::args::Global;
-use super::fail::{Exit, Failure};
-use super::manual::visible;
+use super::fail::{Done, Exit, Failure};
 use super::out::{Color, Out};
 use super::setup::Setup;
+use super::verbs::visible;
 use crate::model::manifest::settings::KEYS;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;

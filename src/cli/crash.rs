@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
 use std::sync::{Mutex, PoisonError};
 
-use super::fail::{Class, Told, exhausted};
+use super::fail::{Told, exhausted};
 use crate::model::text;
+use crate::ops::Kind;
 
 static LAST: Mutex<String> = Mutex::new(String::new());
 
@@ -26,10 +27,10 @@ pub(super) fn last() -> Told {
 fn told(said: &str) -> Told {
     if let Some(limit) = exhausted(said) {
         let hint = Some("raise the limit, or end other programs".to_owned());
-        return Told { class: Class::Failed, message: limit.to_owned(), hint };
+        return Told { class: Kind::Failed, message: limit.to_owned(), hint };
     }
     let hint = Some("this is a bug in phalanx; please report it with this line".to_owned());
-    Told { class: Class::Internal, message: format!("internal error: {said}"), hint }
+    Told { class: Kind::Internal, message: format!("internal error: {said}"), hint }
 }
 
 fn said(info: &PanicHookInfo) -> String {
@@ -62,7 +63,7 @@ mod tests {
         let file = "failed to create UnixStream: Os { code: 24, message: \"Too many open files\" } at x.rs:1";
         for (said, limit) in [(thread, "no more processes"), (file, "no more open files")] {
             let told = told(said);
-            assert!(told.message.starts_with(limit) && told.class == Class::Failed, "{told:?}");
+            assert!(told.message.starts_with(limit) && told.class == Kind::Failed, "{told:?}");
         }
     }
 }

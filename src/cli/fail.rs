@@ -12,56 +12,31 @@ use crate::store::StoreError;
 use crate::sys::exec::ExecError;
 use crate::sys::fs::FsError;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    Failed,
-    Usage,
-    NotFound,
-    Refused,
-    Deadline,
-    Backend,
-    Internal,
-    Interrupted,
-}
-
-impl Class {
+impl Kind {
     /// Returns the `error.kind` in JSON output.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Class::Failed => "failed",
-            Class::Usage => "usage",
-            Class::NotFound => "not_found",
-            Class::Refused => "refused",
-            Class::Deadline => "deadline",
-            Class::Backend => "backend",
-            Class::Internal => "internal",
-            Class::Interrupted => "interrupted",
+            Kind::Failed => "failed",
+            Kind::Usage => "usage",
+            Kind::NotFound => "not_found",
+            Kind::Refused => "refused",
+            Kind::Deadline => "deadline",
+            Kind::Backend => "backend",
+            Kind::Internal => "internal",
+            Kind::Interrupted => "interrupted",
         }
     }
 
     pub(super) fn code(self) -> u8 {
         match self {
-            Class::Failed => 1,
-            Class::Usage => 2,
-            Class::NotFound => 3,
-            Class::Refused => 4,
-            Class::Deadline => 5,
-            Class::Backend => 6,
-            Class::Internal => 70,
-            Class::Interrupted => 130,
-        }
-    }
-}
-
-impl From<Kind> for Class {
-    fn from(kind: Kind) -> Class {
-        match kind {
-            Kind::Failed => Class::Failed,
-            Kind::Usage => Class::Usage,
-            Kind::NotFound => Class::NotFound,
-            Kind::Refused => Class::Refused,
-            Kind::Deadline => Class::Deadline,
-            Kind::Backend => Class::Backend,
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+            Kind::NotFound => 3,
+            Kind::Refused => 4,
+            Kind::Deadline => 5,
+            Kind::Backend => 6,
+            Kind::Internal => 70,
+            Kind::Interrupted => 130,
         }
     }
 }
@@ -74,7 +49,7 @@ impl Exit {
     pub(super) const DONE: Exit = Exit(0);
 
     /// Returns the exit code of a class, for a verb whose output already describes the failure.
-    pub(super) fn of(class: Class) -> Exit {
+    pub(super) fn of(class: Kind) -> Exit {
         Exit(class.code())
     }
 }
@@ -82,11 +57,14 @@ impl Exit {
 /// A failure with a message for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
-    pub(super) class: Class,
+    pub(super) class: Kind,
     /// Starts in lower case and has no full stop; further lines are a screen or a list.
     pub(super) message: String,
     pub(super) hint: Option<String>,
 }
+
+/// The result of a verb: its exit code, or a failure to report.
+pub(super) type Done = Result<Exit, Failure>;
 
 /// The reason why a verb has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,22 +77,22 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn new(class: Class, message: impl Into<String>, hint: Option<String>) -> Failure {
+    pub(super) fn new(class: Kind, message: impl Into<String>, hint: Option<String>) -> Failure {
         Failure::Told(Told { class, message: message.into(), hint })
     }
 
     pub(super) fn usage(message: impl Into<String>, hint: &str) -> Failure {
-        Failure::new(Class::Usage, message, Some(hint.to_owned()))
+        Failure::new(Kind::Usage, message, Some(hint.to_owned()))
     }
 
     pub(super) fn interrupted(message: &str, hint: Option<String>) -> Failure {
-        Failure::new(Class::Interrupted, message, hint)
+        Failure::new(Kind::Interrupted, message, hint)
     }
 
     pub(super) fn exit(&self) -> Exit {
         match self {
             Failure::Told(told) => Exit::of(told.class),
-            Failure::StreamEnded => Exit::of(Class::Interrupted),
+            Failure::StreamEnded => Exit::of(Kind::Interrupted),
             Failure::OutputClosed => Exit::DONE,
         }
     }
@@ -141,7 +119,7 @@ impl Told {
 
 impl From<OpsError> for Failure {
     fn from(e: OpsError) -> Failure {
-        Failure::new(e.kind().into(), chain(&e), e.hint())
+        Failure::new(e.kind(), chain(&e), e.hint())
     }
 }
 
@@ -165,7 +143,7 @@ impl From<IdError> for Failure {
 
 impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Failure {
-        Failure::new(Class::Failed, chain(&e), None)
+        Failure::new(Kind::Failed, chain(&e), None)
     }
 }
 
@@ -173,7 +151,7 @@ impl From<io::Error> for Failure {
     fn from(e: io::Error) -> Failure {
         match e.kind() {
             io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            _ => Failure::new(Class::Failed, plain_words(&e.to_string()), None),
+            _ => Failure::new(Kind::Failed, plain_words(&e.to_string()), None),
         }
     }
 }
@@ -227,14 +205,14 @@ mod tests {
     #[test]
     fn every_class_has_its_exit_code_and_kind() {
         let table = [
-            (Class::Failed, 1, "failed"),
-            (Class::Usage, 2, "usage"),
-            (Class::NotFound, 3, "not_found"),
-            (Class::Refused, 4, "refused"),
-            (Class::Deadline, 5, "deadline"),
-            (Class::Backend, 6, "backend"),
-            (Class::Internal, 70, "internal"),
-            (Class::Interrupted, 130, "interrupted"),
+            (Kind::Failed, 1, "failed"),
+            (Kind::Usage, 2, "usage"),
+            (Kind::NotFound, 3, "not_found"),
+            (Kind::Refused, 4, "refused"),
+            (Kind::Deadline, 5, "deadline"),
+            (Kind::Backend, 6, "backend"),
+            (Kind::Internal, 70, "internal"),
+            (Kind::Interrupted, 130, "interrupted"),
         ];
         for (class, code, word) in table {
             assert_eq!((class.code(), class.word()), (code, word));
@@ -280,7 +258,7 @@ mod tests {
     #[test]
     fn failure_is_formatted_for_stderr_and_json() {
         let told = Told {
-            class: Class::Refused,
+            class: Kind::Refused,
             message: "it is so\nlast \u{1b}[1mline".to_owned(),
             hint: Some("run that".to_owned()),
         };

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::Done;
-use super::fail::Exit;
+use super::fail::{Done, Exit};
 use super::out::Out;
 use super::setup::Setup;
 use crate::ops::team::{Overview, TeamGlance};

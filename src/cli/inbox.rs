@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::args::{self, Format};
-use super::fail::{Class, Exit, Failure};
+use clap::{Args, ValueEnum};
+
+use super::fail::{Done, Exit, Failure};
+use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
-use super::{Done, interrupt};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::render_for_agent;
@@ -16,9 +17,47 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::inbox::{Afterwards, look, settle};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, Team};
 use crate::sys::env;
 use crate::ui;
+
+/// Show unread messages and mark them as read.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx inbox --follow")]
+pub(super) struct InboxArgs {
+    /// Member whose mailbox is shown [default: the caller]; messages of other members are not
+    /// marked.
+    pub(super) name: Option<String>,
+    /// Include messages that were read before.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Show all messages since then, including read and handled ones: 90s, 10m, 2h, 1d, or a time.
+    #[arg(long, value_name = "TIME", conflicts_with = "all")]
+    pub(super) since: Option<String>,
+    /// Do not mark them as read.
+    #[arg(long, group = "afterwards")]
+    pub(super) peek: bool,
+    /// Remove them after they were shown.
+    #[arg(long, group = "afterwards")]
+    pub(super) consume: bool,
+    /// Remove all messages without showing them.
+    #[arg(long, group = "afterwards", conflicts_with_all = ["follow", "all", "since"])]
+    pub(super) clear: bool,
+    /// Keep printing new messages.
+    #[arg(short, long)]
+    pub(super) follow: bool,
+    /// Output format; xml is for the prompt of an agent.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) format: Option<MessageFormat>,
+}
+
+/// The formats of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum MessageFormat {
+    Text,
+    Json,
+    Xml,
+}
 
 /// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -28,7 +67,7 @@ struct Reader {
     team: Team,
     owner: MemberName,
     out: Out,
-    format: Format,
+    format: MessageFormat,
     follow: bool,
     /// The messages to include that were read before.
     past: Past,
@@ -43,8 +82,8 @@ enum Past {
     Since(Timestamp),
 }
 
-pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
-    if setup.out.json && args.format.is_some_and(|format| format != Format::Json) {
+pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> Done {
+    if setup.out.json && args.format.is_some_and(|format| format != MessageFormat::Json) {
         return Err(Failure::usage(
             "`--json` and `--format` name different forms",
             "leave one of them out",
@@ -60,7 +99,11 @@ pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
         team,
         owner,
         out: setup.out.clone(),
-        format: args.format.unwrap_or(if setup.out.json { Format::Json } else { Format::Text }),
+        format: args.format.unwrap_or(if setup.out.json {
+            MessageFormat::Json
+        } else {
+            MessageFormat::Text
+        }),
         follow: args.follow,
         past: past(args)?,
         afterwards,
@@ -72,7 +115,7 @@ pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
     }
 }
 
-fn past(args: &args::Inbox) -> Result<Past, Failure> {
+fn past(args: &InboxArgs) -> Result<Past, Failure> {
     match &args.since {
         Some(given) => Ok(Past::Since(since(given)?)),
         None if args.all => Ok(Past::All),
@@ -82,7 +125,7 @@ fn past(args: &args::Inbox) -> Result<Past, Failure> {
 
 /// Returns what happens to messages after they were shown. Another member's mailbox is left alone
 /// unless removal is requested.
-fn afterwards(args: &args::Inbox, own: bool) -> Afterwards {
+fn afterwards(args: &InboxArgs, own: bool) -> Afterwards {
     match (args.peek, args.consume) {
         (true, _) => Afterwards::Leave,
         (false, true) => Afterwards::Remove,
@@ -101,7 +144,7 @@ fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
         return Ok(());
     }
     let text = format!("{owner} reads its mailbox itself; only {owner} may empty it");
-    Err(Failure::new(Class::Refused, text, Some(format!("speak as its owner: `--as {owner}`"))))
+    Err(Failure::new(Kind::Refused, text, Some(format!("speak as its owner: `--as {owner}`"))))
 }
 
 impl Reader {
@@ -169,18 +212,18 @@ impl Reader {
 
     fn show(&self, messages: &[Envelope]) -> Result<(), Failure> {
         match self.format {
-            Format::Json if self.follow => {
+            MessageFormat::Json if self.follow => {
                 messages.iter().try_for_each(|message| self.out.document(&message.to_entry()))
             }
-            Format::Json => {
+            MessageFormat::Json => {
                 let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
                 self.out.document(&entries)
             }
-            Format::Text => {
+            MessageFormat::Text => {
                 let now = (!self.out.verbose).then(ops::now);
                 self.blocks(messages.iter().map(|m| ui::letter(m, now, self.out.paint)).collect())
             }
-            Format::Xml => self.blocks(messages.iter().map(as_xml).collect()),
+            MessageFormat::Xml => self.blocks(messages.iter().map(as_xml).collect()),
         }
     }
 
@@ -212,7 +255,7 @@ impl Reader {
     }
 }
 
-/// Formats a message for an agent's prompt. A pipe gets it verbatim, a terminal without control
+/// MessageFormats a message for an agent's prompt. A pipe gets it verbatim, a terminal without control
 /// characters.
 fn as_xml(message: &Envelope) -> String {
     let (color, summary) = (message.color.as_deref(), message.summary.as_deref());

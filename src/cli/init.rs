@@ -1,18 +1,32 @@
 //! `init`: writes a commented manifest that runs as it is.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use serde_json::json;
 
-use super::Done;
-use super::args_short::Init;
-use super::fail::{Class, Exit, Failure, chain};
+use super::fail::{Done, Exit, Failure, chain};
 use super::out::Out;
 use crate::model::id::allowed_name;
+use crate::ops::Kind;
 use crate::sys::{env, fs};
+
+/// Write a commented manifest that runs as it is.
+///
+/// Its team is named after the current directory. An existing file is never overwritten: exit
+/// code 4.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx init && phalanx up team.toml")]
+pub(super) struct InitArgs {
+    /// File to create.
+    #[arg(default_value = "team.toml")]
+    pub(super) file: PathBuf,
+}
 
 /// The team name to use if the directory's name is not valid.
 const FALLBACK: &str = "my-team";
 
-pub(super) fn init(out: &Out, args: &Init) -> Done {
+pub(super) fn init(out: &Out, args: &InitArgs) -> Done {
     let cwd = env::current_dir()?;
     let directory =
         cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -22,10 +36,10 @@ pub(super) fn init(out: &Out, args: &Init) -> Done {
     let quoted = shlex::try_join(words).unwrap_or_else(|_| shown.clone());
     let next = format!("phalanx up {quoted}");
     let made = fs::create_new(&cwd.join(&args.file), manifest(&team, &next).as_bytes())
-        .map_err(|e| Failure::new(Class::Failed, chain(&e), None))?;
+        .map_err(|e| Failure::new(Kind::Failed, chain(&e), None))?;
     if !made {
         let hint = format!("run it with `{next}`, or choose another name: `phalanx init FILE`");
-        return Err(Failure::new(Class::Refused, format!("{shown} exists already"), Some(hint)));
+        return Err(Failure::new(Kind::Refused, format!("{shown} exists already"), Some(hint)));
     }
     let document = json!({ "file": shown, "team_name": team, "next": next });
     out.confirm(&document, || format!("created {shown}; run it with `{next}`"))?;

@@ -1,16 +1,47 @@
 //! `type` and `keys`: send input to a member's terminal.
 
+use clap::Args;
 use serde_json::json;
 
-use super::Done;
-use super::args_input::{Keys, Type};
-use super::fail::{Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::setup::Setup;
-use crate::model::input::Text;
+use crate::model::input::{Key, Text};
 use crate::ops;
 use crate::ops::authority::Action;
 
-pub(super) fn type_text(setup: &Setup, args: &Type) -> Done {
+/// Type a text into a member's terminal, whatever runs there.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx type server \"reload all\" --enter\n  phalanx type ada -- --help\n\n\
+    The text arrives byte for byte. A line break is Enter; a program that asked for bracketed paste gets a text of \
+    several lines as one paste. To write to an agent that reads mail, use `phalanx send`."
+)]
+pub(super) struct TypeArgs {
+    /// The member's name.
+    pub(super) name: String,
+    /// The text, without control characters: `phalanx keys` has those.
+    pub(super) text: String,
+    /// Press Enter afterwards.
+    #[arg(long)]
+    pub(super) enter: bool,
+}
+
+/// Press keys in a member's terminal.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx keys server C-c\n  phalanx keys ada Escape Up Up Enter\n\n\
+    Keys are named as in tmux: a character, Enter, Escape, Space, Tab, BTab, BSpace, Up, Down, Left, Right, Home, End, \
+    PageUp, PageDown, Insert, Delete, F1 to F12; C- is Control, M- is Alt, S- is Shift."
+)]
+pub(super) struct KeysArgs {
+    /// The member's name.
+    pub(super) name: String,
+    /// The keys, in order.
+    #[arg(required = true, value_name = "KEY")]
+    pub(super) keys: Vec<Key>,
+}
+
+pub(super) fn type_text(setup: &Setup, args: &TypeArgs) -> Done {
     let (team, name) = setup.member(&args.name, Action::Type)?;
     let text = Text::parse(&args.text).map_err(|problem| {
         let hint = format!("press keys with `phalanx keys {name} KEY…`: Enter, Tab, Escape, C-c");
@@ -25,7 +56,7 @@ pub(super) fn type_text(setup: &Setup, args: &Type) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn keys(setup: &Setup, args: &Keys) -> Done {
+pub(super) fn keys(setup: &Setup, args: &KeysArgs) -> Done {
     let (team, name) = setup.member(&args.name, Action::Type)?;
     let count = args.keys.len();
     ops::input::press(&setup.ctx, &team, &name, args.keys.clone())?;

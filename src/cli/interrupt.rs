@@ -6,7 +6,8 @@ use std::thread;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-use super::fail::{Class, Failure};
+use super::fail::Failure;
+use crate::ops::Kind;
 use crate::sys::signal::Signals;
 
 /// Creates a single-threaded runtime for one verb.
@@ -50,6 +51,6 @@ pub(super) async fn aside<T: Send + 'static>(
     match result.await {
         Ok(Ok(done)) => done,
         Ok(Err(panic)) => resume_unwind(panic),
-        Err(e) => Err(Failure::new(Class::Internal, e.to_string(), None)),
+        Err(e) => Err(Failure::new(Kind::Internal, e.to_string(), None)),
     }
 }

@@ -1,58 +1,80 @@
 //! `lead` and `adopt`: lead an existing team, in the foreground or in the background.
 
-use std::ffi::OsString;
-use std::time::Duration;
-
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::args_lead::{Leading, OnExit};
-use super::conduct::{Conclusion, LeadSession};
-use super::fail::{Class, Exit, Failure};
-use super::notice::Notice;
-use super::out::Out;
+use super::background::background;
+use super::conclusion;
+use super::fail::{Done, Exit};
+use super::lead_session::{LeadSession, OnExit};
 use super::setup::Setup;
-use super::{Done, args_lead, interrupt, seat};
-use crate::lead::LeadEnd;
-use crate::model::report::Report;
-use crate::model::task::TaskState;
-use crate::model::text;
+use super::{agent_lead, interrupt};
 use crate::ops::authority::Action;
 use crate::ops::{self, OpsError, Team};
-use crate::sys::clock::Deadline;
-use crate::sys::env;
-use crate::sys::exec::spawn_detached;
-use crate::sys::fs;
-use crate::sys::proc::Process;
 use crate::sys::signal::Signals;
-use crate::ui;
+
+/// Options of leading.
+#[derive(Debug, Args)]
+pub(super) struct LeadingArgs {
+    /// Lead in the background.
+    #[arg(long)]
+    pub(super) detach: bool,
+    /// Effect of a signal or a closed terminal on the members.
+    #[arg(long, value_enum, default_value = "stop", value_name = "POLICY")]
+    pub(super) on_exit: OnExit,
+}
+
+/// Lead an existing team, in this terminal or in the background.
+///
+/// The lead carries out shutdowns, detects members that die and releases their tasks.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx lead\n  phalanx lead -- claude\n  phalanx lead --profile codex -- npx @openai/codex\n\n\
+    Exits with 0 when the team is deleted. With CMD that program leads in this terminal: \
+    mail for the lead is typed into it, and --on-exit applies when it ends."
+)]
+pub(super) struct LeadArgs {
+    #[command(flatten)]
+    pub(super) how: LeadingArgs,
+    /// Profile of CMD [default: the profile of its file name].
+    #[arg(long, value_name = "NAME", requires = "command")]
+    pub(super) profile: Option<String>,
+    /// Agent program that leads in this terminal.
+    #[arg(last = true, value_name = "CMD", conflicts_with = "detach")]
+    pub(super) command: Vec<String>,
+}
+
+/// Take over a team whose lead has died, then lead it.
+#[derive(Debug, Args)]
+#[command(after_help = "A lead that is on record and alive is never replaced: exit code 4.")]
+pub(super) struct AdoptArgs {
+    #[command(flatten)]
+    pub(super) how: LeadingArgs,
+    /// Take over without evidence that the lead has ended: it cannot be seen from here, or is not
+    /// on record.
+    #[arg(long)]
+    pub(super) force: bool,
+}
 
 /// Checks for a lead of another program. Returns a warning about what it could not check.
 type CheckLead<'a> = &'a dyn Fn(&Team) -> Result<Option<&'static str>, OpsError>;
 
-/// Time limit for a background lead to acquire the lease.
-const TAKEN_OVER: Duration = Duration::from_secs(5);
-/// Interval of checks for its exit, which need not change any file.
-const GLANCE: Duration = Duration::from_millis(50);
-/// Number of bytes of its log that are searched for its last lines.
-const LOG_TAIL: u64 = 4096;
-
-pub(super) fn lead(setup: &Setup, args: &args_lead::Lead) -> Done {
-    if !args.command.is_empty() {
-        return seat::lead(setup, args);
-    }
+pub(super) fn lead(setup: &Setup, args: &LeadArgs) -> Done {
     let how = &args.how;
+    if !args.command.is_empty() {
+        return agent_lead::lead(setup, args.profile.as_deref(), &args.command, how.on_exit);
+    }
     let team = setup.team(Action::Lead)?;
     go(setup, &team, &|team| ops::lease::may_lead(&setup.ctx, team).map(|()| None), &["lead"], how)
 }
 
-pub(super) fn adopt(setup: &Setup, args: &args_lead::Adopt) -> Done {
+pub(super) fn adopt(setup: &Setup, args: &AdoptArgs) -> Done {
     let team = setup.team(Action::Adopt)?;
     let verb: &[&str] = if args.force { &["adopt", "--force"] } else { &["adopt"] };
     go(setup, &team, &|team| ops::lease::may_adopt(&setup.ctx, team, args.force), verb, &args.how)
 }
 
-fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Leading) -> Done {
+fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &LeadingArgs) -> Done {
     if how.detach {
         // These errors must reach the caller and not only the background lead's log.
         let unseen = check(team)?;
@@ -80,33 +102,7 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
         session.lead(&mut signals, wishes, lease).await
     });
     runtime.shutdown_background();
-    told(setup, team, &conclusion?)
-}
-
-/// Reports the end of the lead and returns the exit code.
-pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done {
-    match conclusion.end {
-        LeadEnd::TeamGone => {
-            setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
-            if setup.out.json {
-                setup
-                    .out
-                    .document(&json!({ "team_name": team.name().as_str(), "lead_pid": null }))?;
-            }
-            Ok(Exit::DONE)
-        }
-        LeadEnd::Left => {
-            let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
-            let again = format!("lead it again with `phalanx adopt -t {}`", team.name());
-            setup.out.confirm(&document, || {
-                format!("team {} runs on without a lead; {again}", team.name())
-            })?;
-            Ok(Exit::DONE)
-        }
-        LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried => {
-            tell(&setup.out, team, conclusion, None)
-        }
-    }
+    conclusion::told(setup, team, &conclusion?)
 }
 
 fn meaning(policy: OnExit) -> &'static str {
@@ -114,101 +110,5 @@ fn meaning(policy: OnExit) -> &'static str {
         OnExit::Stop => "ends it",
         OnExit::Detach => "leaves it",
         OnExit::Refuse => "ends it once no member lives",
-    }
-}
-
-/// Prints the final report of a team and returns the exit code. `rerun` is the command that runs
-/// the same team again.
-pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Option<&str>) -> Done {
-    let success = conclusion.report.as_ref().is_some_and(|report| report.success);
-    if let Some(report) = &conclusion.report {
-        let more = more(team, report, rerun);
-        let width = env::stdout_is_tty().then(|| usize::from(ui::size().0));
-        out.outcome(report, success, || {
-            ui::report(report, &ui::Page { paint: out.paint, width, more })
-        })?;
-    }
-    if let Some(Failure::Told(told)) = &conclusion.left {
-        out.complain(told);
-    }
-    if team.exists() && conclusion.left.is_none() {
-        out.say(&format!(
-            "team {0} stays on disk; remove it with `phalanx team delete -t {0}`",
-            team.name()
-        ));
-    }
-    Ok(match (conclusion.interrupted, &conclusion.left) {
-        (true, _) => Exit::of(Class::Interrupted),
-        (false, Some(left)) => left.exit(),
-        (false, None) if success => Exit::DONE,
-        (false, None) => Exit::of(Class::Failed),
-    })
-}
-
-/// Returns the command that shows more than the report: one for the board if the team stays, else a
-/// run that keeps the team.
-fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
-    let failed = report.tasks.iter().find(|task| task.state == TaskState::Failed);
-    match (failed, rerun) {
-        (Some(task), _) if team.exists() => {
-            Some(format!("see more: phalanx task get {} -t {}", task.id, team.name()))
-        }
-        (None, _) if team.exists() && !report.tasks.is_empty() => {
-            Some(format!("see more: phalanx task list --all -t {}", team.name()))
-        }
-        (Some(_), Some(rerun)) => Some(format!("to keep the team and its output: {rerun} --keep")),
-        (_, _) => None,
-    }
-}
-
-/// Starts a lead in the background, waits until it holds the lease, and returns its process id.
-///
-/// # Errors
-/// Returns [`OpsError::LedByAnother`] if another process acquired the lease first, a failure with
-/// the log's last lines if the lead exits, and a timeout after [`TAKEN_OVER`].
-pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i32, Failure> {
-    let ctx = &setup.ctx;
-    let log = team.lead_log();
-    let words: [OsString; 4] =
-        ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];
-    let args: Vec<OsString> = words.into_iter().chain(verb.iter().map(OsString::from)).collect();
-    let changes = team.changes()?;
-    let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
-    let deadline = Deadline::after(TAKEN_OVER);
-    let limit = TAKEN_OVER.as_secs();
-    let _notice =
-        Notice::of(&setup.out, format!("waiting for process {pid} to take over, up to {limit} s"));
-    loop {
-        // A short run can be over before the lease was seen.
-        if !team.exists() || ops::lease::holder(team)? == Some(pid) {
-            return Ok(pid);
-        }
-        if Process::of(pid).is_none() && team.exists() {
-            ops::lease::must_be_unheld(team)?;
-            let said = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
-            let said = text::last_lines(&String::from_utf8_lossy(&said), 10);
-            let hint = format!(
-                "lead it here with `phalanx lead -t {0}`, or end it with `phalanx down -t {0}`",
-                team.name()
-            );
-            return Err(Failure::new(
-                Class::Failed,
-                format!("the lead in the background has ended\n{said}"),
-                Some(hint),
-            ));
-        }
-        if deadline.expired() {
-            let seconds = TAKEN_OVER.as_secs();
-            let what = format!(
-                "process {pid} did not take over the lead of team {} within {seconds} s",
-                team.name()
-            );
-            return Err(Failure::new(
-                Class::Deadline,
-                what,
-                Some(format!("look into {}", log.display())),
-            ));
-        }
-        changes.wait(GLANCE.min(deadline.remaining()));
     }
 }

@@ -2,20 +2,43 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use serde_json::json;
 
-use super::fail::{Class, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
+use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
-use super::{Done, args, interrupt};
 use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::logs::{Line, Reader};
-use crate::ops::{Context, Team, status};
+use crate::ops::{Context, Kind, Team, status};
 use crate::sys::clock;
 use crate::ui;
+
+/// Print the output of members, with the member's name before each line.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx logs -f\n  phalanx logs ann ben --since 5m\n  phalanx logs ann -n 100\n\n\
+    The output of a member on phalanx's own PTY is kept until the team is deleted, up to its last 8 to 16 MiB. \
+    For a member in a tmux pane this is the text that its pane still holds, without times."
+)]
+pub(super) struct LogsArgs {
+    /// Names of the members [default: all]; a single member's lines have no name before them.
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Keep printing new output until these members have exited.
+    #[arg(short, long)]
+    pub(super) follow: bool,
+    /// Show lines printed since then: 90s, 10m, 2h, 1d, or a time.
+    #[arg(long, value_name = "TIME")]
+    pub(super) since: Option<String>,
+    /// Of what was printed before, show only the last N lines of each member.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(super) lines: Option<usize>,
+}
 
 /// Interval of reads while following, because changes of logs are not notified.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -25,7 +48,7 @@ const SCREEN_ROUNDS: u64 = 4;
 /// than its time.
 const ACCURACY_MS: u64 = 1000;
 
-pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
+pub(super) fn logs(setup: &Setup, args: LogsArgs) -> Done {
     let since = args.since.as_deref().map(since).transpose()?;
     let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
     let mut stream = Stream {
@@ -86,7 +109,7 @@ impl Stream {
         }
         if self.readers.is_empty() && self.since.is_some() && !self.left_out.is_empty() {
             let hint = Some("leave out `--since`".to_owned());
-            return Err(Failure::new(Class::Refused, "no member's output has times", hint));
+            return Err(Failure::new(Kind::Refused, "no member's output has times", hint));
         }
         Ok(Exit::DONE)
     }
@@ -114,7 +137,7 @@ impl Stream {
                 );
                 if !self.names.is_empty() {
                     let hint = Some("leave out `--since`".to_owned());
-                    return Err(Failure::new(Class::Refused, problem, hint));
+                    return Err(Failure::new(Kind::Refused, problem, hint));
                 }
                 self.leave_out(name, &problem);
                 continue;

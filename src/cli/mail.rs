@@ -1,13 +1,43 @@
 //! `send` and `broadcast`.
 
-use super::fail::{Exit, Failure};
+use clap::Args;
+
+use super::fail::{Done, Exit, Failure};
+use super::read::stdin;
 use super::setup::Setup;
-use super::spawn::stdin;
-use super::{Done, args, args_send};
 use crate::ops;
 use crate::ops::authority::Action;
 
-pub(super) fn send(setup: &Setup, args: &args_send::Send) -> Done {
+/// Send a message to a member.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx send ada \"please look at #3\"\n  git diff | phalanx send ada --summary \"my changes\"\n  \
+    phalanx send ada --urgent \"stop: the branch is wrong\""
+)]
+pub(super) struct SendArgs {
+    /// Recipient.
+    pub(super) to: String,
+    /// The message; read from stdin if it is - or missing.
+    pub(super) text: Option<String>,
+    /// Short summary.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) summary: Option<String>,
+    /// Interrupt its program so that it reads this at once; wrapped programs only.
+    #[arg(long)]
+    pub(super) urgent: bool,
+}
+
+/// Send a message to all other members.
+#[derive(Debug, Args)]
+pub(super) struct BroadcastArgs {
+    /// The message; read from stdin if it is - or missing.
+    pub(super) text: Option<String>,
+    /// Short summary.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) summary: Option<String>,
+}
+
+pub(super) fn send(setup: &Setup, args: &SendArgs) -> Done {
     let (team, to) = setup.member(&args.to, Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let sent =
@@ -16,7 +46,7 @@ pub(super) fn send(setup: &Setup, args: &args_send::Send) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn broadcast(setup: &Setup, args: &args::Broadcast) -> Done {
+pub(super) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> Done {
     let team = setup.team(Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;

@@ -1,12 +1,10 @@
 //! `man` and `version`: output generated from the command-line definition.
 
-use clap::{Command, CommandFactory};
 use serde_json::json;
 
-use super::Done;
-use super::args::Cli;
-use super::fail::{Exit, Failure};
+use super::fail::{Done, Exit, Failure};
 use super::out::Out;
+use super::verbs::visible;
 
 /// Prints the manual page of the verb that `words` name, or of phalanx if there are none.
 pub(super) fn man(out: &Out, words: &[String]) -> Done {
@@ -24,18 +22,6 @@ pub(super) fn man(out: &Out, words: &[String]) -> Done {
     let name = found.get_display_name().unwrap_or(found.get_name());
     out.give(&json!({ "name": name, "page": text }), || text.to_string())?;
     Ok(Exit::DONE)
-}
-
-/// Returns the definition without hidden verbs.
-pub(super) fn visible() -> Command {
-    let full = Cli::command();
-    let verbs = full.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
-    Command::new("phalanx")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about(full.get_about().cloned().unwrap_or_default())
-        .after_help(full.get_after_help().cloned().unwrap_or_default())
-        .args(full.get_arguments().cloned())
-        .subcommands(verbs)
 }
 
 pub(super) fn version(out: &Out) -> Done {

@@ -1,36 +1,30 @@
 //! The command line: parses arguments, builds the context, calls an operation and reports its
 //! result. Only this module reads environment variables and options.
 
+mod agent_lead;
 mod answer;
 mod args;
-mod args_answer;
-mod args_ask;
-mod args_input;
-mod args_lead;
-mod args_profile;
-mod args_request;
-mod args_send;
-mod args_short;
-mod args_task;
-mod args_worktree;
 mod ask;
 mod attach;
+mod background;
 mod brief;
 mod broken;
 mod complete;
-mod conduct;
+mod conclusion;
 mod crash;
+mod deletion;
 mod doctor;
+mod events;
 mod explain;
 mod fail;
 mod focus;
 mod home;
-mod hook;
 mod inbox;
 mod init;
 mod input;
 mod interrupt;
 mod lead;
+mod lead_session;
 mod logs;
 mod mail;
 mod manual;
@@ -38,21 +32,24 @@ mod notice;
 mod out;
 mod profile;
 mod ps;
+mod read;
+mod relay;
 mod requests;
 mod resume;
-mod seat;
 mod setup;
 mod shutdown;
 mod spawn;
+mod start;
 mod status;
+mod stop;
 mod task;
 mod team;
 #[cfg(test)]
 mod tests;
 mod up;
 mod usage;
-mod view;
-mod watch;
+mod verbs;
+mod wait;
 mod worker;
 mod worktree;
 
@@ -62,16 +59,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, TeamVerb, Verb};
-use args_task::TaskVerb;
-use fail::{Exit, Failure};
+use fail::{Done, Exit};
 use out::Out;
 use setup::Setup;
+use task::TaskVerb;
+use team::TeamVerb;
+use verbs::{Cli, Verb};
 
 use crate::ops;
 use crate::sys::{env, lock};
-
-type Done = Result<Exit, Failure>;
 
 /// Runs the program and returns its exit code.
 pub(crate) fn run() -> ExitCode {
@@ -125,7 +121,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     let setup = || Setup::new(global, out.clone());
     let done = match cli.verb {
         None => home::home(setup().ok().as_ref(), &out),
-        Some(Verb::Hook(args)) => return hook::hook(global, args),
+        Some(Verb::Hook(args)) => return worker::hook(global, args),
         Some(Verb::Init(args)) => init::init(&out, &args),
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
@@ -157,22 +153,8 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Lead(args) => lead::lead(setup, &args),
         Verb::Adopt(args) => lead::adopt(setup, &args),
         Verb::Resume(args) => resume::resume(setup, &args),
-        Verb::Team(TeamVerb::Create {
-            name,
-            description,
-            agent_type,
-            tmux_socket,
-            settings,
-            unique,
-        }) => {
-            let (tmux_socket, settings) = (tmux_socket.as_deref(), settings.as_deref());
-            let of = team::New { name, description, agent_type, unique };
-            team::create(setup, &of, tmux_socket, settings)
-        }
-        Verb::Team(TeamVerb::List) | Verb::Ls => team::list(setup),
-        Verb::Team(TeamVerb::Show) => team::show(setup),
-        Verb::Team(TeamVerb::Set(args)) => team::set(setup, &args),
-        Verb::Team(TeamVerb::Delete { force }) => team::delete(setup, None, force),
+        Verb::Team(verb) => team::team(setup, verb),
+        Verb::Ls => team::team(setup, TeamVerb::List),
         Verb::Rm(args) => team::delete(setup, Some(&args.team), args.force),
         Verb::Profile(verb) => profile::profile(setup, verb),
         Verb::Spawn(args) => spawn::spawn(setup, args),
@@ -193,8 +175,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Plan(verb) => ask::plan(setup, verb),
         Verb::Ask(verb) => ask::ask(setup, verb),
-        Verb::Status(args::Status { watch: true, all }) => watch::watch(setup, all),
-        Verb::Status(args::Status { watch: false, all }) => status::status(setup, all),
+        Verb::Status(args) => status::status(setup, &args),
         Verb::Ps => ps::ps(setup),
         Verb::Doctor(args) => doctor::doctor(setup, &args),
         Verb::Explain(args) => explain::explain(setup, &args),
@@ -208,8 +189,8 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         | Verb::Completions { .. }
         | Verb::Man { .. }
         | Verb::Version => Ok(Exit::DONE),
-        Verb::Wait(args) => status::wait(setup, args),
-        Verb::Events(args) => status::events(setup, &args),
+        Verb::Wait(args) => wait::wait(setup, args),
+        Verb::Events(args) => events::events(setup, &args),
         Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),

@@ -3,10 +3,12 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
+use clap::ValueEnum;
 use crossterm::terminal;
 use serde::Serialize;
 
-use super::fail::{Class, Failure, Told};
+use super::fail::{Failure, Told};
+use crate::ops::Kind;
 use crate::sys::env;
 use crate::ui::Paint;
 
@@ -14,7 +16,7 @@ use crate::ui::Paint;
 const WIDTH: usize = 80;
 
 /// The policy for colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum Color {
     #[default]
     Auto,
@@ -70,7 +72,7 @@ impl Out {
     /// Writes one JSON document to stdout, on one line.
     pub(super) fn document(&self, item: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(item).map_err(|e| {
-            Failure::new(Class::Internal, format!("cannot be written as JSON: {e}"), None)
+            Failure::new(Kind::Internal, format!("cannot be written as JSON: {e}"), None)
         })?;
         self.data(&text)
     }

@@ -1,18 +1,58 @@
 //! The `profile` subcommands: list, show and test profiles.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::Done;
-use super::args_profile::{ProfileVerb, Test};
-use super::fail::{Class, Exit, Failure};
+use super::args::seconds;
+use super::fail::{Done, Exit, Failure};
 use super::setup::Setup;
 use crate::model::text;
+use crate::ops::Kind;
 use crate::ops::profiles::{self, Listed, Source, Trial};
 use crate::profile::{Composer, Finding, Profile, Screen, judge};
 use crate::sys::fs;
 use crate::ui;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ProfileVerb {
+    /// List all profiles.
+    List,
+    /// Print the TOML of a profile, as a template for your own.
+    Show {
+        /// Name of the profile.
+        name: String,
+    },
+    Test(TestArgs),
+}
+
+/// Test the rules of a profile on a recording or on the program itself.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx profile test codex\n  \
+    phalanx profile test codex --screen fixtures/screens/codex/ready.ansi\n\n\
+    Without a recording the program runs on a terminal of its own in an empty directory; \
+    nothing is typed into it.")]
+pub(super) struct TestArgs {
+    /// Name of the profile.
+    pub(super) name: String,
+    /// Recorded output of the program; its last screen is judged.
+    #[arg(long, value_name = "FILE")]
+    pub(super) screen: Option<PathBuf>,
+    /// Rows of the terminal.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(2..=500))]
+    pub(super) rows: u16,
+    /// Columns of the terminal.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(2..=500))]
+    pub(super) cols: u16,
+    /// Seconds to watch the program.
+    #[arg(long = "for", value_parser = seconds, value_name = "S", default_value = "10", conflicts_with = "screen")]
+    pub(super) length: Duration,
+    /// Command line, for a profile that needs one.
+    #[arg(last = true, value_name = "CMD", conflicts_with = "screen")]
+    pub(super) command: Vec<String>,
+}
 
 /// Maximum size of a recording, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
@@ -69,7 +109,7 @@ fn show(setup: &Setup, name: &str) -> Done {
     Ok(Exit::DONE)
 }
 
-fn test(setup: &Setup, args: Test) -> Done {
+fn test(setup: &Setup, args: TestArgs) -> Done {
     let profile = profiles::find(&setup.ctx, &args.name)?;
     match &args.screen {
         Some(file) => {
@@ -85,13 +125,13 @@ fn test(setup: &Setup, args: Test) -> Done {
 
 fn recording(file: &Path) -> Result<Vec<u8>, Failure> {
     let bytes =
-        fs::read(file, LARGEST).map_err(|e| Failure::new(Class::Usage, e.to_string(), None))?;
+        fs::read(file, LARGEST).map_err(|e| Failure::new(Kind::Usage, e.to_string(), None))?;
     bytes.ok_or_else(|| {
-        Failure::new(Class::Usage, format!("there is no file {}", file.display()), None)
+        Failure::new(Kind::Usage, format!("there is no file {}", file.display()), None)
     })
 }
 
-fn watch(setup: &Setup, profile: Profile, args: Test) -> Result<(), Failure> {
+fn watch(setup: &Setup, profile: Profile, args: TestArgs) -> Result<(), Failure> {
     let trial =
         Trial { profile, command: args.command, length: args.length, size: (args.rows, args.cols) };
     // A closed reader does not stop the trial; the program is still ended after its time.

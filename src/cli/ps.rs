@@ -1,7 +1,6 @@
 //! `ps`: lists every team on this machine.
 
-use super::Done;
-use super::fail::Exit;
+use super::fail::{Done, Exit};
 use super::setup::Setup;
 use crate::{ops, ui};
 

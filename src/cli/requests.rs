@@ -1,11 +1,11 @@
 //! `requests`, `mode` and `rules`.
 
-use super::Done;
-use super::args_request::{Requests, RequestsVerb, Rules, SetMode};
-use super::fail::{Exit, Failure};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 
+use super::args::{self, request_id};
+use super::fail::{Done, Exit, Failure};
 use super::setup::Setup;
-use crate::model::id::RequestId;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::authority::Action;
@@ -13,7 +13,70 @@ use crate::ops::modes::ModeChange;
 use crate::ops::{self, Team, decide};
 use crate::ui;
 
-pub(super) fn requests(setup: &Setup, args: &Requests) -> Done {
+/// List open requests: plans, permissions, hosts and shutdowns.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx requests --all\n  phalanx requests show perm-1795214628804-k2j",
+    args_conflicts_with_subcommands = true
+)]
+pub(super) struct RequestsArgs {
+    /// Include requests that were answered.
+    #[arg(long)]
+    pub(super) all: bool,
+    #[command(subcommand)]
+    pub(super) verb: Option<RequestsVerb>,
+}
+
+/// The subcommands about one request.
+#[derive(Debug, Subcommand)]
+pub(super) enum RequestsVerb {
+    /// Show one request in full: the plan, the command, the edit as a diff, the question.
+    Show {
+        /// The request's id.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// Change the permission mode of members.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx mode ada acceptEdits\n  phalanx mode --all plan")]
+pub(super) struct ModeArgs {
+    /// Member to change.
+    #[arg(required_unless_present = "all", value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Change all members that read mail.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// The new mode.
+    #[arg(value_parser = args::mode(), required_unless_present = "all", value_name = "MODE")]
+    pub(super) mode: Option<Mode>,
+}
+
+/// Show, add or remove rules for what members may do.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx rules\n  phalanx rules deny \"Bash(git push:*)\"\n  phalanx rules deny --remove \"Bash(git push:*)\"\n\n\
+    A change applies at once. A program that already has its own copy of a removed rule keeps it until it restarts."
+)]
+pub(super) struct RulesArgs {
+    /// List to change.
+    #[arg(value_parser = list(), value_name = "deny|ask|allow", requires = "patterns")]
+    pub(super) list: Option<List>,
+    /// Patterns such as `Bash(git:*)` or `Edit(src/**)`, separated by commas.
+    #[arg(value_parser = Rule::parse_list, value_name = "PATTERN")]
+    pub(super) patterns: Vec<Vec<Rule>>,
+    /// Remove the patterns from the list.
+    #[arg(long, requires = "list")]
+    pub(super) remove: bool,
+}
+
+fn list() -> impl TypedValueParser<Value = List> {
+    PossibleValuesParser::new(List::ALL.map(List::as_str))
+        .map(|word| List::ALL.into_iter().find(|list| list.as_str() == word).unwrap_or(List::Ask))
+}
+
+pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> Done {
     if let Some(RequestsVerb::Show { id }) = &args.verb {
         let shown = decide::request(&setup.ctx, &setup.team(Action::Look)?, &request_id(id)?)?;
         setup.out.give(&shown, || ui::request_page(&shown, setup.out.paint))?;
@@ -24,14 +87,7 @@ pub(super) fn requests(setup: &Setup, args: &Requests) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn request_id(given: &str) -> Result<RequestId, Failure> {
-    RequestId::parse(given).map_err(|_| {
-        let hint = "see what waits with `phalanx requests`";
-        Failure::usage(format!("{given:?} is not the id of a request"), hint)
-    })
-}
-
-pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
+pub(super) fn mode(setup: &Setup, args: &ModeArgs) -> Done {
     // With `--all` the only positional argument is the mode.
     let (given, word) = match (args.all, &args.name, args.mode) {
         (true, Some(word), None) => (None, Mode::parse(word).ok_or(word.clone())),
@@ -61,7 +117,7 @@ fn change_line(change: &ModeChange) -> String {
     }
 }
 
-pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
+pub(super) fn rules(setup: &Setup, args: &RulesArgs) -> Done {
     let team = setup.team(if args.list.is_some() { Action::SetRules } else { Action::Look })?;
     let Some(list) = args.list else {
         let rules = ops::rules::list(&team)?;

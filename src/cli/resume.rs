@@ -2,24 +2,63 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use serde_json::json;
 
-use super::args_lead::Resume;
-use super::args_short::Restart;
-use super::fail::{Class, Exit, Failure, chain};
+use super::args::seconds;
+use super::fail::{Done, Exit, Failure, Told, chain};
+use super::interrupt;
 use super::setup::Setup;
-use super::{Done, interrupt, shutdown, spawn};
+use super::start::start;
+use super::stop::{end, exit, is_stuck};
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::ops::authority::Action;
 use crate::ops::resume::Again;
+use crate::ops::shutdown::{Ended, ShutdownOptions};
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, Team};
+
+/// Start members again that failed or vanished.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx resume\n  phalanx resume ada --session 0b9c…\n\n\
+    A program continues its last session where that is known. Otherwise it gets its first message again, \
+    with the events of its last run.")]
+pub(super) struct ResumeArgs {
+    /// Members to start [default: all that failed or vanished].
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Session of its program to continue; for one member.
+    #[arg(long, value_name = "ID", requires = "names")]
+    pub(super) session: Option<String>,
+    /// Seconds to wait for each to start.
+    #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
+    pub(super) deadline: Duration,
+}
+
+/// Stop members and start them again as they were.
+///
+/// Role, model, directory and command line stay. A running member is asked to stop first, as by
+/// `shutdown`; a stopped one is started as by `resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx restart ada\n  phalanx restart ada ben --force\n\n\
+    Exits with 4 if a member refuses to stop; it keeps running.")]
+pub(super) struct RestartArgs {
+    /// Members to restart.
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Seconds to wait for a member to stop.
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub(super) deadline: u64,
+    /// Kill them without asking.
+    #[arg(long)]
+    pub(super) force: bool,
+}
 
 /// Time limit for a restarted member to prove that it runs.
 const START: Duration = Duration::from_secs(30);
 
-pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
+pub(super) fn resume(setup: &Setup, args: &ResumeArgs) -> Done {
     let (team, names) = setup.members(&args.names, Action::Resume)?;
     if names.len() > 1 && args.session.is_some() {
         return Err(Failure::usage(
@@ -31,15 +70,39 @@ pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
 }
 
 /// Stops running members, then starts all of them again.
-pub(super) fn restart(setup: &Setup, args: &Restart) -> Done {
+pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> Done {
     let (team, names) = setup.members(&args.names, Action::Restart)?;
-    let (stopped, refused) = shutdown::stop(setup, &team, args, &names)?;
+    let (stopped, refused) = stop(setup, &team, args, &names)?;
     if stopped.is_empty() {
         setup.out.confirm(&json!([]), String::new)?;
         return Ok(refused.unwrap_or(Exit::DONE));
     }
     let started = start_again(setup, &team, &stopped, None, START)?;
     Ok(refused.unwrap_or(started))
+}
+
+/// Stops members before a restart. Returns the stopped ones, and an exit code if others refused or
+/// could not be terminated; those are reported on stderr.
+fn stop(
+    setup: &Setup,
+    team: &Team,
+    args: &RestartArgs,
+    names: &[MemberName],
+) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
+    let reason = Some("the member is restarted".to_owned());
+    let wish = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let ended = end(setup, team, names, &wish, true)?;
+    let (runs, stopped): (Vec<Ended>, Vec<Ended>) =
+        ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
+    for one in &runs {
+        let message =
+            format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
+        let hint =
+            Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
+        setup.out.complain(&Told { class: Kind::Refused, message, hint });
+    }
+    let names = stopped.into_iter().map(|one| one.name).collect();
+    Ok((names, (!runs.is_empty()).then(|| exit(&runs))))
 }
 
 fn start_again(
@@ -76,7 +139,7 @@ fn start_again(
             }
             (Ok(one), None) => format!("{name} runs again (process {})", one.pid),
             (Err(e), _) => {
-                worst.get_or_insert(Class::from(e.kind()));
+                worst.get_or_insert(e.kind());
                 format!("{name}: {}", chain(e))
             }
         });
@@ -85,7 +148,7 @@ fn start_again(
         );
     }
     setup.out.outcome(&rows, worst.is_none(), || lines.join("\n"))?;
-    let interrupted = interrupted.then_some(Class::Interrupted);
+    let interrupted = interrupted.then_some(Kind::Interrupted);
     Ok(interrupted.or(worst).map_or(Exit::DONE, Exit::of))
 }
 
@@ -108,7 +171,7 @@ async fn begin(
     terms: &SpawnOptions,
 ) -> Result<(Vec<Start>, bool), Failure> {
     let orders: Vec<Order> = all.iter().map(|again| again.order.clone()).collect();
-    let (batch, mut interrupted) = spawn::start(setup, team, orders, terms.clone()).await?;
+    let (batch, mut interrupted) = start(setup, team, orders, terms.clone()).await?;
     let mut starts = Vec::new();
     for (again, result) in all.into_iter().zip(batch.results) {
         let name = again.order.name.clone();
@@ -119,7 +182,7 @@ async fn begin(
                 continue;
             }
         };
-        let (mut second, broken_off) = spawn::start(setup, team, vec![anew], terms.clone()).await?;
+        let (mut second, broken_off) = start(setup, team, vec![anew], terms.clone()).await?;
         interrupted |= broken_off;
         let result = second.results.pop().unwrap_or(result);
         starts.push(Start { name, session: None, lost: Some(why), result });

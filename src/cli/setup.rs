@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::args::Global;
-use super::fail::{Class, Exit, Failure, Told, chain};
+use super::fail::{Exit, Failure, Told, chain};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
 use crate::model::time::{Timestamp, parse_since};
 use crate::ops::authority::Action;
-use crate::ops::{self, Caller, Context, Store, Team};
+use crate::ops::{self, Caller, Context, Kind, Store, Team};
 use crate::store::StoreError;
 use crate::sys::{env, fs};
 
@@ -41,12 +41,12 @@ impl Setup {
     /// Replaces the failure of a verb if its cause is that another process has deleted the team.
     pub(super) fn unless_gone(&self, failure: Failure) -> Failure {
         let Some(team) = self.opened.get().filter(|team| !team.exists()) else { return failure };
-        let follows = [Class::Failed, Class::NotFound, Class::Deadline, Class::Backend];
+        let follows = [Kind::Failed, Kind::NotFound, Kind::Deadline, Kind::Backend];
         if !follows.iter().any(|class| failure.exit() == Exit::of(*class)) {
             return failure;
         }
         let hint = Some("it was deleted while this command ran; see `phalanx ls`".to_owned());
-        Failure::new(Class::NotFound, format!("team {} is gone", team.name()), hint)
+        Failure::new(Kind::NotFound, format!("team {} is gone", team.name()), hint)
     }
 
     /// Opens the team that the options name, for an action on the team as a whole.
@@ -121,11 +121,9 @@ impl Setup {
         let teams = self.ctx.store.teams()?;
         match teams.as_slice() {
             [only] => Ok(self.ctx.store.team(only)?),
-            [] => Err(Failure::new(
-                Class::NotFound,
-                "there is no team",
-                Some(ops::NO_TEAM.to_owned()),
-            )),
+            [] => {
+                Err(Failure::new(Kind::NotFound, "there is no team", Some(ops::NO_TEAM.to_owned())))
+            }
             some => {
                 let names = some.iter().map(TeamName::to_string).collect::<Vec<_>>().join(", ");
                 Err(Failure::usage(
@@ -238,7 +236,7 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
         }
         Some(home) => {
             let problem = format!("the home directory {} does not exist", home.display());
-            Err(Failure::new(Class::Backend, problem, Some(hint.to_owned())))
+            Err(Failure::new(Kind::Backend, problem, Some(hint.to_owned())))
         }
         None => Err(Failure::usage("there is no home directory to keep teams in", hint)),
     }
@@ -253,7 +251,7 @@ fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     let refused = |problem: String| {
         let problem = format!("the link {} cannot be used: {problem}", root.display());
         Failure::new(
-            Class::Backend,
+            Kind::Backend,
             problem,
             Some("choose a directory with `--config-dir DIR`".to_owned()),
         )
@@ -304,7 +302,7 @@ pub(super) fn identity_var(ctx: &Context, name: &str) -> Result<String, Failure>
     let value = ctx.caller.var(name).and_then(OsStr::to_str).map(str::to_owned);
     value.ok_or_else(|| {
         let hint = Some("this verb is started by `phalanx spawn`, not by hand".to_owned());
-        Failure::new(Class::Usage, format!("${name} is not set"), hint)
+        Failure::new(Kind::Usage, format!("${name} is not set"), hint)
     })
 }
 
@@ -331,7 +329,7 @@ mod tests {
         assert_eq!(get(None, &[]), dir.path().join(".claude").to_string_lossy());
         let missing =
             root(None, &caller(&[]), Some(dir.path().join("missing"))).expect_err("no home");
-        assert_eq!(missing.exit(), Exit::of(Class::Backend));
+        assert_eq!(missing.exit(), Exit::of(Kind::Backend));
         assert!(root(None, &caller(&[]), None).is_err());
     }
 

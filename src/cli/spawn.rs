@@ -1,33 +1,129 @@
 //! `spawn`: starts one or several members as one batch.
 
-use std::io::Read;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use super::fail::{Class, Exit, Failure, Told, chain};
-use super::notice::Notice;
+use super::args::{backend, mode, seconds, variable};
+use super::fail::{Done, Exit, Failure, Told, chain};
+use super::read::text_from;
 use super::setup::Setup;
-use super::up::{how_to_watch, read_text};
-use super::{Done, args, interrupt, shutdown};
+use super::start::{how_to_watch, start};
+use super::{interrupt, stop};
 use crate::backend::choose::Chosen;
 use crate::model::id::MemberName;
+use crate::model::mode::Mode;
 use crate::model::order::Order;
-use crate::model::placement::BackendKind;
+use crate::model::placement::{BackendKind, Layout};
 use crate::model::role::Tools;
+use crate::model::rules::Rule;
+use crate::model::settings::BackendChoice;
 use crate::model::text;
-use crate::model::worktree::WorktreeRequest;
+use crate::model::worktree::{WorktreeRequest, check_branch};
 use crate::ops::authority::Action;
-use crate::ops::spawn::{Batch, Plan, SpawnOptions, Spawned};
+use crate::ops::spawn::{Plan, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, OpsError, Team};
-use crate::sys::env;
-use crate::sys::signal::Signals;
 
-/// Maximum size of a text from a file or stdin, in bytes.
-const MAX_TEXT: u64 = 16 * 1024 * 1024;
+/// Start members.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn ann ben cleo --profile claude --until running\n  \
+    phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
+    Without a command line a member is a worker: it claims tasks that have a command, and runs them. \
+    Several names are started as one batch with the same options. If one of them does not start, the others stay; \
+    the exit code is that of the first failure."
+)]
+pub(super) struct SpawnArgs {
+    /// Names of the members.
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Profile of its program; see `phalanx profile list`.
+    #[arg(long, value_name = "PROFILE")]
+    pub(super) profile: Option<String>,
+    /// Role: an agent file, or a role of the manifest.
+    #[arg(long, value_name = "ROLE")]
+    pub(super) role: Option<String>,
+    /// Model for its program.
+    #[arg(long, value_name = "MODEL")]
+    pub(super) model: Option<String>,
+    /// Permission mode.
+    #[arg(long, value_parser = mode(), value_name = "MODE")]
+    pub(super) mode: Option<Mode>,
+    /// Tools that it may use, and no others: names or patterns with commas between them;
+    /// repeatable.
+    #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    pub(super) allowed_tools: Vec<Vec<Rule>>,
+    /// Tools that it may not use; repeatable.
+    #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    pub(super) disallowed_tools: Vec<Vec<Rule>>,
+    /// Require an approved plan before it works.
+    #[arg(long)]
+    pub(super) plan: bool,
+    /// First message.
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
+    pub(super) prompt: Option<String>,
+    /// File with the first message; - reads stdin.
+    #[arg(long, value_name = "FILE")]
+    pub(super) prompt_file: Option<PathBuf>,
+    /// Working directory [default: the current one].
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<String>,
+    /// Create a git worktree for it, on a new branch or on BRANCH.
+    #[arg(long, value_parser = wish, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    pub(super) worktree: Option<WorktreeRequest>,
+    /// Backend [default: that of the team's first members].
+    #[arg(long, value_parser = backend, value_name = "BACKEND")]
+    pub(super) backend: Option<BackendChoice>,
+    /// Placement: panes of a window, a window each, or beside the lead.
+    #[arg(long, value_parser = layout(), value_name = "LAYOUT")]
+    pub(super) layout: Option<Layout>,
+    /// Environment variable; repeatable.
+    #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
+    pub(super) env: Vec<(String, String)>,
+    /// Return when its process runs, or when its program is ready as its profile defines it.
+    #[arg(long, value_parser = started_when(), value_name = "WHEN", default_value = "ready")]
+    pub(super) until: StartedWhen,
+    /// Seconds to wait for it to start.
+    #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
+    pub(super) deadline: Duration,
+    /// Append -2, -3 … if the name is taken.
+    #[arg(long)]
+    pub(super) unique: bool,
+    /// Print what would be started, and start nothing.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Command line to run.
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+}
 
-pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
+fn layout() -> impl TypedValueParser<Value = Layout> {
+    PossibleValuesParser::new(Layout::ALL.map(|(word, _)| word)).map(|word| {
+        let found = Layout::ALL.into_iter().find(|(known, _)| *known == word);
+        found.map(|(_, layout)| layout).unwrap_or_default()
+    })
+}
+
+fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
+    PossibleValuesParser::new(StartedWhen::ALL.map(|(word, _)| word)).map(|word| {
+        let found = StartedWhen::ALL.into_iter().find(|(known, _)| *known == word);
+        found.map_or(StartedWhen::Ready, |(_, when)| when)
+    })
+}
+
+/// Parses a branch; an empty value means a new branch.
+fn wish(given: &str) -> Result<WorktreeRequest, String> {
+    match given {
+        "" => Ok(WorktreeRequest::Own),
+        branch => check_branch(branch).map(|()| WorktreeRequest::Branch(branch.to_owned())),
+    }
+}
+
+pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> Done {
     let (team, names) = setup
         .addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
     args.names = names.into_iter().map(str::to_owned).collect();
@@ -66,7 +162,7 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
 }
 
 /// Rejects a name that is given twice, and one branch for several worktrees.
-fn check_names(args: &args::Spawn) -> Result<(), Failure> {
+fn check_names(args: &SpawnArgs) -> Result<(), Failure> {
     let twice = |nth: usize| {
         args.names[..nth].iter().any(|name| name.eq_ignore_ascii_case(&args.names[nth]))
     };
@@ -128,7 +224,7 @@ fn report(
                 first.get_or_insert(one);
             }
             Err(e) => {
-                let told = Told { class: e.kind().into(), message: chain(&e), hint: e.hint() };
+                let told = Told { class: e.kind(), message: chain(&e), hint: e.hint() };
                 let mut row = told.document();
                 row["name"] = json!(name);
                 rows.push(row);
@@ -173,7 +269,7 @@ fn plan_lines(plan: &Plan) -> String {
 }
 
 /// Returns one order for each name; all other fields are equal.
-fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
+fn orders(args: SpawnArgs) -> Result<Vec<Order>, Failure> {
     let prompt = match args.prompt_file {
         Some(file) => Some(text_from("prompt", &file)?),
         None => args.prompt,
@@ -201,62 +297,6 @@ fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
     Ok(args.names.into_iter().map(|name| Order { name, ..common.clone() }).collect())
 }
 
-/// Reads a text from a file, or from stdin for `-`; `what` names it in errors.
-pub(super) fn text_from(what: &str, file: &Path) -> Result<String, Failure> {
-    if file == Path::new("-") {
-        return stdin();
-    }
-    read_text(file, MAX_TEXT).map_err(|problem| {
-        Failure::new(Class::Usage, format!("{what} file {}: {problem}", file.display()), None)
-    })
-}
-
-/// Reads all of stdin. Fails on a terminal instead of waiting for a person to type.
-pub(super) fn stdin() -> Result<String, Failure> {
-    if env::stdin_is_tty() {
-        return Err(Failure::usage("there is no text", "give it as an argument, or pipe it in"));
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().take(MAX_TEXT).read_to_end(&mut bytes)?;
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
-}
-
-/// Starts members. A start cannot be interrupted in the middle, so signals are deferred; the flag
-/// returned tells whether there was one.
-pub(super) async fn start(
-    setup: &Setup,
-    team: &Team,
-    orders: Vec<Order>,
-    terms: SpawnOptions,
-) -> Result<(Batch, bool), Failure> {
-    let mut signals = Signals::new()?;
-    let _notice = proof_notice(setup, &orders, terms.deadline);
-    let (ctx, store) = (setup.ctx.clone(), team.clone());
-    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
-    tokio::pin!(work);
-    let mut interrupted = false;
-    loop {
-        tokio::select! {
-            batch = &mut work => return Ok((batch?, interrupted)),
-            _signal = signals.recv() => {
-                interrupted = true;
-                setup.out.say("stopping as soon as the start has come to its end");
-            }
-        }
-    }
-}
-
-/// Starts a notice about the members that are starting.
-pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> Notice {
-    let seconds = limit.as_secs();
-    let words = match orders {
-        [one] => format!("waiting for {} to start, up to {seconds} s", text::line(&one.name)),
-        several => format!("waiting for {} members to start, up to {seconds} s", several.len()),
-    };
-    Notice::of(&setup.out, words)
-}
-
 /// Kills the members of an interrupted start.
 fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
@@ -271,7 +311,7 @@ fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let ended = members
         .map_err(Failure::from)
         .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &wish)?))
-        .and_then(|asked| shutdown::settle(setup, team, asked, Duration::from_secs(30)));
+        .and_then(|asked| stop::settle(setup, team, asked, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {
         Ok(_) => {

@@ -1,116 +1,117 @@
-//! `status`, `wait` and `events`: read-only commands about a team.
+//! `status`: shows a team once, or with `--watch` again whenever it changes.
 
 use std::time::Duration;
 
-use super::fail::{Class, Exit, Failure};
-use super::notice::Notice;
+use clap::Args;
+use serde_json::Value;
+
+use super::fail::{Done, Exit, Failure};
+use super::interrupt;
 use super::out::Out;
 use super::setup::Setup;
-use super::{Done, args, interrupt};
-use crate::model::event::{Event, EventKind};
-use crate::model::id::MemberName;
 use crate::ops::authority::Action;
-use crate::ops::wait::{Came, Until};
-use crate::ops::{self, Context, OpsError, Team};
-use crate::sys::env;
+use crate::ops::status::Status;
+use crate::ops::{self, Kind, Team};
+use crate::sys::watch::Changes;
+use crate::sys::{clock, env};
 use crate::ui;
 
-/// Interval of the full re-read while following: a file notification can be lost.
-const SWEEP: Duration = Duration::from_secs(60);
+/// Show a team: its lead, members, former members, tasks and why they wait.
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Include completed tasks, and all former members.
+    #[arg(short, long)]
+    pub(super) all: bool,
+    /// Keep it up to date until the team is deleted.
+    #[arg(short, long)]
+    pub(super) watch: bool,
+}
 
-pub(super) fn status(setup: &Setup, all: bool) -> Done {
-    let status = ops::status::status(&setup.team(Action::Look)?)?;
+/// Maximum interval between two reads: a process can exit without writing a file, and idle times
+/// grow.
+const SWEEP: Duration = Duration::from_secs(1);
+
+pub(super) fn status(setup: &Setup, args: &StatusArgs) -> Done {
+    let (team, all) = (setup.team(Action::Look)?, args.all);
+    if args.watch {
+        let out = setup.out.clone();
+        return interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out, all));
+    }
+    let status = ops::status::status(&team)?;
     setup.out.give(&status, || ui::status(&status, frame(&setup.out, all)))?;
     Ok(Exit::DONE)
 }
 
 /// Returns the size and style of a page on stdout.
-pub(super) fn frame(out: &Out, all: bool) -> ui::Frame {
+fn frame(out: &Out, all: bool) -> ui::Frame {
     ui::Frame { width: out.width(), all, paint: out.paint }
 }
 
-pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
-    let (team, named) = setup.members(&args.names, Action::Look)?;
-    let names = names(&team, &args, named)?;
-    let until = args.until.clone();
-    let interrupted = Failure::interrupted("interrupted while waiting", None);
-    let _notice = Notice::of(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
-    let ctx = setup.ctx.clone();
-    let came = interrupt::breakable(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
-    let words =
-        || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
-    let good = came.iter().all(|c| ops::wait::is_good(c, &until));
-    setup.out.outcome(&came, good, words)?;
-    Ok(if good { Exit::DONE } else { Exit::of(Class::Failed) })
-}
-
-/// Returns the members to wait for: the named ones, or all.
-fn names(
-    team: &Team,
-    args: &args::Wait,
-    named: Vec<MemberName>,
-) -> Result<Vec<MemberName>, Failure> {
-    match args.until {
-        Until::Task(_) if !args.names.is_empty() => Err(Failure::usage(
-            "`--until task=ID` takes no names of members",
-            "leave out the names",
-        )),
-        Until::Ready | Until::Idle | Until::Gone if args.names.is_empty() => {
-            Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())
-        }
-        Until::Ready | Until::Idle | Until::Gone | Until::Task(_) => Ok(named),
-    }
-}
-
-fn wait_for(
-    ctx: &Context,
-    team: &Team,
-    names: &[MemberName],
-    args: &args::Wait,
-) -> Result<Vec<Came>, Failure> {
-    match ops::wait::wait(ctx, team, names, args.any, &args.until, args.timeout) {
-        Ok(came) => Ok(came),
-        // A team is only deleted after its members have ended.
-        Err(_) if args.until == Until::Gone && !team.exists() => Ok(names
-            .iter()
-            .map(|name| Came { name: name.to_string(), state: "gone".to_owned() })
-            .collect()),
-        Err(e) => Err(e.into()),
-    }
-}
-
-pub(super) fn events(setup: &Setup, args: &args::Events) -> Done {
-    let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
-    if !args.follow {
-        let (events, _) = ops::events::from(&team, 0)?;
-        show(&out, &events)?;
-        return Ok(Exit::DONE);
-    }
-    interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out))
-}
-
-fn follow(team: &Team, out: &Out) -> Done {
-    let changes = team.changes().map_err(OpsError::from)?;
-    if changes.is_polling() {
+fn follow(team: &Team, out: &Out, all: bool) -> Done {
+    // Subscribed before the first read, so that no change is missed. In a team that another program
+    // made some directories may be missing; then only the interval applies.
+    let changes = team.changes().ok();
+    if changes.as_ref().is_some_and(Changes::is_polling) {
         out.say(ops::events::POLLING);
     }
-    let mut at = 0;
+    let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);
+    let mut before = Value::Null;
     loop {
-        let (events, next) = ops::events::from(team, at)?;
-        at = next;
-        show(out, &events)?;
-        if events.iter().any(|e| e.event == EventKind::TeamDeleted) || !team.exists() {
-            return Ok(Exit::DONE);
+        let status = match ops::status::status(team) {
+            Ok(status) => status,
+            // The team was deleted between two reads.
+            Err(_) if !team.exists() => return gone(team, out, screen.as_mut()),
+            Err(e) => return Err(e.into()),
+        };
+        let now = without_time(&status)?;
+        match &mut screen {
+            Some(screen) => screen.draw(&ui::status(&status, frame(out, all)))?,
+            None if now == before => {}
+            None => show(&status, before.is_null(), out, all)?,
         }
-        changes.wait(SWEEP);
+        before = now;
+        match &changes {
+            Some(changes) => drop(changes.wait(SWEEP)),
+            None => clock::sleep(SWEEP),
+        }
     }
 }
 
-fn show(out: &Out, events: &[Event]) -> Result<(), Failure> {
-    if out.json {
-        return events.iter().try_for_each(|event| out.document(event));
+/// Prints a status. Text pages are separated by an empty line.
+fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failure> {
+    if !first && !out.json {
+        out.data("\n")?;
     }
-    let width = (env::stdout_is_tty() && !out.verbose).then(|| out.width());
-    let frame = ui::EventFrame { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
-    out.data(&ui::event_lines(events, frame))
+    out.give(status, || ui::status(status, frame(out, all)))
+}
+
+/// Replaces the screen at the end, because a deleted team has no members and no lead (LY-12).
+fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
+    let words = format!("team {} is deleted", team.name());
+    match screen {
+        Some(screen) => screen.draw(&words)?,
+        None => out.say(&words),
+    }
+    Ok(Exit::DONE)
+}
+
+/// Returns the status without the fields that only grow with time, to compare snapshots.
+fn without_time(status: &Status) -> Result<Value, Failure> {
+    let mut value = serde_json::to_value(status)
+        .map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))?;
+    for (list, field) in [("members", "idle_ms"), ("left", "age_ms"), ("task_list", "elapsed_ms")] {
+        for one in value[list].as_array_mut().into_iter().flatten() {
+            one[field].take();
+        }
+    }
+    // The text of a wait reason can include a duration; its kind cannot.
+    for task in value["task_list"].as_array_mut().into_iter().flatten() {
+        if let Some(text) = task.pointer_mut("/waits_for/text") {
+            text.take();
+        }
+    }
+    if let Some(age) = value.pointer_mut("/lead/age_ms") {
+        age.take();
+    }
+    Ok(value)
 }

@@ -1,47 +1,126 @@
 //! The `team` subcommands.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::args::SetTeam;
-use super::fail::{Class, Exit, Failure};
+use super::fail::{Done, Exit, Failure};
+use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
-use super::up::{MAX_MANIFEST, read_text};
-use super::{Done, broken, shutdown, worktree};
+use super::stop::end_all_by_force;
+use super::{broken, deletion};
 use crate::model::id::TeamName;
 use crate::model::manifest::Manifest;
 use crate::model::settings::{MAX_MEMBERS, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
 use crate::ops::settings::Change;
-use crate::ops::{self, OpsError};
+use crate::ops::{self, Kind, OpsError};
 use crate::ui;
 
-pub(super) struct New {
+#[derive(Debug, Subcommand)]
+pub(super) enum TeamVerb {
+    /// Create a team without members.
+    #[command(
+        after_help = "Examples:\n  phalanx team create demo --description \"try things out\"\n  \
+        phalanx team create demo --settings team.toml"
+    )]
+    Create(CreateTeamArgs),
+    /// List all teams.
+    List,
+    /// Show one team, its members and its settings.
+    Show,
+    Set(SetTeamArgs),
+    /// Delete a team whose members have stopped.
+    Delete {
+        /// Kill its members first, without asking.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateTeamArgs {
+    /// Name of the team.
     pub(super) name: String,
+    /// Purpose of the team.
+    #[arg(long, value_name = "TEXT")]
     pub(super) description: Option<String>,
+    /// Agent type of the lead in the team file.
+    #[arg(long, value_name = "TYPE")]
     pub(super) agent_type: Option<String>,
+    /// Socket of the tmux server to use.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tmux_socket: Option<PathBuf>,
+    /// Settings file in TOML: a manifest without a name and without tasks.
+    #[arg(long, value_name = "FILE")]
+    pub(super) settings: Option<PathBuf>,
+    /// Append -2, -3 … if the name is taken.
+    #[arg(long)]
     pub(super) unique: bool,
 }
 
-pub(super) fn create(
-    setup: &Setup,
-    new: &New,
-    tmux_socket: Option<&Path>,
-    file: Option<&Path>,
-) -> Done {
-    let tmux_socket = tmux_socket.map(|path| setup.absolute(path)).transpose()?;
+/// Change settings of a team, or list them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx team set\n  phalanx team set max_members 12 finish tasks-done\n  \
+    phalanx team set notify '[\"notify-send\", \"phalanx\"]' env.deny '[\"AWS_*\"]'\n  \
+    phalanx team set role.scout.model haiku member.dev.scale '{ max = 3 }'\n  \
+    phalanx team set --unset notify\n\n\
+    A key is a key of [team] in a manifest, or a dotted path into another section. A value is TOML; \
+    quotes around a string are optional. Several changes are applied together or not at all. A running lead applies them at once."
+)]
+pub(super) struct SetTeamArgs {
+    /// Keys, each followed by its value.
+    #[arg(value_names = ["KEY", "VALUE"], num_args = 0..)]
+    pub(super) pairs: Vec<String>,
+    /// Reset a key to its default; repeatable.
+    #[arg(long, value_name = "KEY")]
+    pub(super) unset: Vec<String>,
+}
+
+/// Delete a team, as `team delete` does.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx rm demo\n  phalanx rm demo --force\n\n\
+    A team with live members is refused; `phalanx down` asks them to stop first.")]
+pub(super) struct RmArgs {
+    /// Team to delete.
+    #[arg(value_name = "TEAM")]
+    pub(super) team: String,
+    /// Kill its members first, without asking.
+    #[arg(long)]
+    pub(super) force: bool,
+}
+
+pub(super) fn team(setup: &Setup, verb: TeamVerb) -> Done {
+    match verb {
+        TeamVerb::Create(args) => create(setup, &args),
+        TeamVerb::List => list(setup),
+        TeamVerb::Show => show(setup),
+        TeamVerb::Set(args) => set(setup, &args),
+        TeamVerb::Delete { force } => delete(setup, None, force),
+    }
+}
+
+fn create(setup: &Setup, args: &CreateTeamArgs) -> Done {
+    let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     // A lead that is started later must not delete the team, which belongs to its creator.
     let base = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
-    let (settings, described) = match file {
+    let (settings, described) = match &args.settings {
         Some(file) => from_file(setup, &base, file)?,
         None => (base, None),
     };
-    let description = new.description.clone().or(described).unwrap_or_default();
-    let agent_type = new.agent_type.as_deref();
-    let team =
-        ops::team::create(&setup.ctx, &new.name, &description, agent_type, &settings, new.unique)?;
+    let description = args.description.clone().or(described).unwrap_or_default();
+    let agent_type = args.agent_type.as_deref();
+    let team = ops::team::create(
+        &setup.ctx,
+        &args.name,
+        &description,
+        agent_type,
+        &settings,
+        args.unique,
+    )?;
     let document = json!({
         "team_name": team.name().as_str(),
         "team_file_path": team.team_file().to_string_lossy(),
@@ -61,7 +140,7 @@ fn from_file(
 ) -> Result<(Settings, Option<String>), Failure> {
     let shown = file.display();
     let refused =
-        |problem: String, hint| Failure::new(Class::Usage, format!("{shown}: {problem}"), hint);
+        |problem: String, hint| Failure::new(Kind::Usage, format!("{shown}: {problem}"), hint);
     let text =
         read_text(&setup.ctx.caller.cwd.join(file), MAX_MANIFEST).map_err(|e| refused(e, None))?;
     let manifest = Manifest::parse_settings(&text).map_err(|fault| {
@@ -73,7 +152,7 @@ fn from_file(
             }
         };
         let message = format!("{shown}:{}:{}: {}", fault.line, fault.column, fault.message);
-        Failure::new(Class::Usage, message, Some(hint))
+        Failure::new(Kind::Usage, message, Some(hint))
     })?;
     let (tasks_only, said) = ops::manifest::mode(&setup.ctx, &manifest, &manifest.team.backend);
     let settings =
@@ -96,7 +175,7 @@ fn prompt_reader(setup: &Setup) -> impl FnMut(&str) -> Result<String, OpsError> 
     }
 }
 
-pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
+fn set(setup: &Setup, args: &SetTeamArgs) -> Done {
     let is_look = args.pairs.is_empty() && args.unset.is_empty();
     let team = setup.team(if is_look { Action::Look } else { Action::SetTeam })?;
     if is_look {
@@ -132,7 +211,7 @@ fn changes(team: &TeamName, change: &Change) -> String {
     lines.join("\n")
 }
 
-pub(super) fn list(setup: &Setup) -> Done {
+fn list(setup: &Setup) -> Done {
     let teams = ops::team::list(&setup.ctx)?;
     if teams.is_empty() && !setup.out.json {
         setup.out.say("no teams");
@@ -142,7 +221,7 @@ pub(super) fn list(setup: &Setup) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn show(setup: &Setup) -> Done {
+fn show(setup: &Setup) -> Done {
     let team = setup.team(Action::Look)?;
     let found = team.team()?;
     let members: Vec<_> = found.members.iter().map(crate::model::team::Member::to_entry).collect();
@@ -182,7 +261,7 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
     }
     let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
-        shutdown::end_all_by_force(setup, &team)?;
+        end_all_by_force(setup, &team)?;
     } else if !strangers.is_empty() {
         let mut members = ops::status::live_members(&team)?;
         members.extend(strangers);
@@ -190,7 +269,7 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
     }
     match ops::team::delete(&setup.ctx, &team) {
         Err(e) if !force || team.exists() => return Err(Failure::from(e)),
-        Ok(kept) => worktree::tell_kept(&kept, |words| setup.out.say(words)),
+        Ok(kept) => deletion::tell_kept(&kept, |words| setup.out.say(words)),
         Err(_) => {}
     }
     deleted(setup, team.name())

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use super::args::{Cli, Format, TeamVerb, Verb};
-use super::args_lead::OnExit;
-use super::args_task::TaskVerb;
+use super::inbox::MessageFormat;
+use super::lead_session::OnExit;
 use super::out::Color;
+use super::task::TaskVerb;
+use super::team::TeamVerb;
+use super::verbs::{Cli, Verb};
 use super::wants_json;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
@@ -91,19 +93,13 @@ fn up_down_lead_and_adopt_are_parsed() {
 #[test]
 fn team_verbs_are_parsed() {
     let line = "team create demo --description d --agent-type lead --unique";
-    let Verb::Team(TeamVerb::Create {
-        name,
-        description,
-        agent_type,
-        tmux_socket: None,
-        settings: None,
-        unique,
-    }) = verb(line)
-    else {
-        panic!("another verb")
-    };
-    assert_eq!((name.as_str(), unique), ("demo", true));
-    assert_eq!((description.as_deref(), agent_type.as_deref()), (Some("d"), Some("lead")));
+    let Verb::Team(TeamVerb::Create(create)) = verb(line) else { panic!("another verb") };
+    assert_eq!((create.name.as_str(), create.unique), ("demo", true));
+    assert_eq!(
+        (create.description.as_deref(), create.agent_type.as_deref()),
+        (Some("d"), Some("lead"))
+    );
+    assert_eq!((create.tmux_socket, create.settings), (None, None));
     assert!(matches!(verb("team list"), Verb::Team(TeamVerb::List)));
     assert!(matches!(verb("team show -t x"), Verb::Team(TeamVerb::Show)));
     assert!(matches!(verb("team delete --force"), Verb::Team(TeamVerb::Delete { force: true })));
@@ -166,7 +162,7 @@ fn mail_verbs_are_parsed() {
     let Verb::Inbox(inbox) = verb("inbox bob --all --peek --follow --format xml") else {
         panic!("another verb")
     };
-    assert_eq!((inbox.name.as_deref(), inbox.format), (Some("bob"), Some(Format::Xml)));
+    assert_eq!((inbox.name.as_deref(), inbox.format), (Some("bob"), Some(MessageFormat::Xml)));
     assert!(inbox.all && inbox.peek && inbox.follow && !inbox.consume && !inbox.clear);
     for line in [
         "send",

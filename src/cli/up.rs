@@ -1,28 +1,53 @@
 //! `up`: runs a team from a manifest, from its creation to its end.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use serde_json::json;
 
-use super::args_lead::OnExit;
-use super::conduct::{self, LeadSession};
-use super::fail::{Class, Exit, Failure, chain, plain_words};
+use super::args::backend;
+use super::background::background;
+use super::conclusion;
+use super::deletion::delete_team;
+use super::fail::{Done, Exit, Failure, chain};
+use super::lead_session::{LeadSession, OnExit};
+use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
-use super::{Done, args, interrupt, lead, shutdown, spawn};
+use super::start::{how_to_watch, proof_notice};
+use super::{interrupt, stop};
 use crate::lead::LeadEnd;
 use crate::model::manifest::Manifest;
 use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
-use crate::model::settings::Settings;
+use crate::model::settings::{BackendChoice, Settings};
 use crate::model::text;
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, Lease, NewTask, Team};
-use crate::sys::fs;
+use crate::ops::{self, Kind, Lease, NewTask, Team};
 use crate::sys::signal::Signals;
 
-/// Maximum size of a manifest, in bytes.
-pub(super) const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
+/// Run a team from a manifest: create it, lead it until its tasks are done, delete it.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx up fixtures/teams/checks.toml\n\n\
+    The first Ctrl-C asks all members to stop, the second kills them. \
+    Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
+pub(super) struct UpArgs {
+    /// TOML file that describes the team, its members and its tasks.
+    pub(super) manifest: PathBuf,
+    /// Lead the team in the background.
+    #[arg(long)]
+    pub(super) detach: bool,
+    /// Keep the team's files at the end.
+    #[arg(long)]
+    pub(super) keep: bool,
+    /// Backend for the members; overrides the manifest.
+    #[arg(long, value_parser = backend, value_name = "BACKEND")]
+    pub(super) backend: Option<BackendChoice>,
+    /// Socket of the tmux server to use.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tmux_socket: Option<PathBuf>,
+}
+
 /// Time limit for members to prove that they run.
 const START: std::time::Duration = std::time::Duration::from_secs(30);
 /// Shutdown deadline in seconds for members of a team whose start failed.
@@ -41,7 +66,7 @@ struct Plan {
     tasks: Vec<NewTask>,
 }
 
-pub(super) fn up(setup: &Setup, args: &args::Up) -> Done {
+pub(super) fn up(setup: &Setup, args: &UpArgs) -> Done {
     let plan = plan(setup, args)?;
     let runtime = interrupt::runtime()?;
     let done = runtime.block_on(run(setup, args, plan));
@@ -50,19 +75,19 @@ pub(super) fn up(setup: &Setup, args: &args::Up) -> Done {
 }
 
 /// Reads the manifest and checks everything that can be checked before anything is created.
-fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
+fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
     let shown = args.manifest.display();
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
-        Failure::new(Class::Usage, format!("manifest {shown}: {problem}"), None)
+        Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), None)
     })?;
     let manifest = Manifest::parse(&text).map_err(|e| {
         let message = format!("{shown}:{}:{}: {}", e.line, e.column, e.message);
-        Failure::new(Class::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
+        Failure::new(Kind::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
     })?;
     let read = |file: &str| {
         let path = setup.ctx.caller.cwd.join(file);
         let problem =
-            |problem| Failure::new(Class::Usage, format!("prompt file {file}: {problem}"), None);
+            |problem| Failure::new(Kind::Usage, format!("prompt file {file}: {problem}"), None);
         read_text(&path, MAX_MANIFEST).map_err(problem)
     };
     let here = &setup.ctx.caller.cwd;
@@ -85,28 +110,11 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
     let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
     let checked = fits.and(checked);
-    checked
-        .map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
+    checked.map_err(|e| Failure::new(e.kind(), format!("{shown}: {}", chain(&e)), e.hint()))?;
     Ok(plan)
 }
 
-/// Reads a text file; follows a symbolic link.
-///
-/// # Errors
-/// Returns the problem without the path, which callers add.
-pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
-    let bytes = fs::canonical(path).and_then(|path| fs::read(&path, limit));
-    let bytes = bytes.map_err(|e| match &e {
-        // Callers name the path.
-        fs::FsError::Io { source, .. } => plain_words(&source.to_string()),
-        fs::FsError::Refused { reason, .. } => reason.clone(),
-        fs::FsError::TooLarge { .. } => e.to_string(),
-    })?;
-    let bytes = bytes.ok_or("it is not there")?;
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
-}
-
-async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
+async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> Done {
     // From here on signals are handled, so that everything that was started is ended in order.
     let mut signals = Signals::new()?;
     let ctx = &setup.ctx;
@@ -114,7 +122,7 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
     let lease = match ops::lease::take(&team) {
         Ok(lease) => lease,
         Err(e) => {
-            return Err(conduct::remove(&setup.ctx, &team, |words| setup.out.say(words))
+            return Err(delete_team(&setup.ctx, &team, |words| setup.out.say(words))
                 .err()
                 .unwrap_or(e.into()));
         }
@@ -146,7 +154,7 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
         setup.out.say(&format!("team {} was deleted while it was led here", team.name()));
     }
     let rerun = format!("phalanx up {}", text::line(&args.manifest.to_string_lossy()));
-    lead::tell(&setup.out, &team, &conclusion, Some(&rerun))
+    conclusion::tell(&setup.out, &team, &conclusion, Some(&rerun))
 }
 
 fn stopped() -> Failure {
@@ -165,7 +173,7 @@ async fn start(
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     plan.said.iter().for_each(|line| session.say(line));
     // The frame shows the members as they start.
-    let _notice = (!session.is_live()).then(|| spawn::proof_notice(setup, &plan.orders, START));
+    let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.orders, START));
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;
@@ -199,10 +207,10 @@ async fn start(
         announce(session, team, &spawned, &batch.chosen.why);
         return Ok(spawned);
     }
-    let backend = failed.iter().any(|e| e.kind() == ops::Kind::Backend);
+    let backend = failed.iter().any(|e| e.kind() == Kind::Backend);
     let message = failed.iter().map(|e| chain(e)).collect::<Vec<_>>().join("\n");
     let hint = failed.iter().find_map(ops::OpsError::hint);
-    let class = if backend { Class::Backend } else { Class::Failed };
+    let class = if backend { Kind::Backend } else { Kind::Failed };
     Err((spawned, Failure::new(class, message, hint)))
 }
 
@@ -220,22 +228,11 @@ fn announce(session: &LeadSession<'_>, team: &Team, spawned: &[Spawned], why: &s
     session.say(&format!("backend {}: {why}", first.backend.as_str()));
 }
 
-/// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx
-/// command.
-pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
-    match one.backend {
-        BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
-        BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
-        BackendKind::Pty => format!("phalanx attach {} -t {}", one.name, team.name()),
-        BackendKind::Iterm2 | BackendKind::Exec => one.watch.clone(),
-    }
-}
-
 /// Kills the members of a team that did not start completely, and removes the team.
 async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
     if let Err(Failure::Told(told)) =
-        ended.and_then(|()| conduct::remove(&setup.ctx, team, |words| setup.out.say(words)))
+        ended.and_then(|()| delete_team(&setup.ctx, team, |words| setup.out.say(words)))
     {
         setup.out.complain(&told);
         setup.out.say(&format!(
@@ -260,14 +257,14 @@ async fn end_started(
         force: true,
     };
     let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &wish)?;
-    let _notice = shutdown::notice_of(setup, team, &asked);
+    let _notice = stop::notice_of(setup, team, &asked);
     let ids: BTreeSet<_> = asked.into_iter().map(|r| r.id).collect();
-    conduct::carry(&setup.ctx, team, lease, ids).await?;
+    stop::carry(&setup.ctx, team, lease, ids).await?;
     Ok(())
 }
 
 fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
-    let pid = lead::background(setup, team, &["lead"])?;
+    let pid = background(setup, team, &["lead"])?;
     let document =
         json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
     setup.out.confirm(&document, || {

@@ -2,8 +2,9 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::fail::{Class, Failure};
+use super::fail::Failure;
 use crate::model::text;
+use crate::ops::Kind;
 
 /// Returns whether help or the version was requested.
 pub(super) fn is_wish(error: &clap::Error) -> bool {
@@ -35,7 +36,7 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
         true => "see all verbs with `phalanx --help`".to_owned(),
         false => format!("did you mean {}?", quoted.join(" or ")),
     };
-    Failure::new(Class::Usage, format!("unknown command `{}`", text::line(word)), Some(hint))
+    Failure::new(Kind::Usage, format!("unknown command `{}`", text::line(word)), Some(hint))
 }
 
 /// Reports a verb that needs a subcommand, such as `phalanx team`; clap renders its help text
@@ -45,7 +46,7 @@ fn incomplete(help: &str) -> Failure {
         help.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or_default();
     let verb = usage.split(" [").next().unwrap_or_default().trim_end_matches(" <COMMAND>");
     let hint = format!("see `{verb} --help`");
-    Failure::new(Class::Usage, format!("`{verb}` needs a command after it"), Some(hint))
+    Failure::new(Kind::Usage, format!("`{verb}` needs a command after it"), Some(hint))
 }
 
 fn from_text(text: &str) -> Failure {
@@ -62,7 +63,7 @@ fn from_text(text: &str) -> Failure {
     let message =
         if list.is_empty() { head.to_owned() } else { format!("{head} {}", list.join(", ")) };
     Failure::new(
-        Class::Usage,
+        Kind::Usage,
         message,
         Some(hint.unwrap_or_else(|| "see `phalanx --help`".to_owned())),
     )
@@ -72,8 +73,8 @@ fn from_text(text: &str) -> Failure {
 mod tests {
     use clap::Parser;
 
-    use super::super::args::Cli;
     use super::super::fail::Told;
+    use super::super::verbs::Cli;
     use super::*;
 
     fn told(line: &[&str]) -> Told {
@@ -135,7 +136,7 @@ mod tests {
             let told = told(&["phalanx", word]);
             assert_eq!(
                 (told.message, told.class),
-                (format!("unknown command `{word}`"), Class::Usage)
+                (format!("unknown command `{word}`"), Kind::Usage)
             );
             assert_eq!(told.hint.as_deref(), Some(hint));
         }

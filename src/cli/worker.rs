@@ -1,12 +1,31 @@
-//! The hidden `worker` and `wrap` commands: the built-in teammate, and the wrapper of a program
-//! that is not native. Both read their identity from the environment.
+//! The verbs that read a member's identity from the environment: the built-in teammate (`worker`),
+//! the wrapper of a program that is not native (`wrap`), and the receiver of a program's own hook
+//! (`hook`).
 
-use super::fail::{Class, Exit, Failure};
+use clap::Args;
+
+use super::args::Global;
+use super::fail::{Done, Exit, Failure};
+use super::interrupt;
+use super::out::Out;
+use super::read::stdin;
 use super::setup::{Setup, identity_var};
-use super::{Done, interrupt};
 use crate::model::id::{Incarnation, MemberName};
+use crate::model::said::TurnEnd;
 use crate::ops::authority::Action;
+use crate::ops::{self, Kind};
 use crate::teammate::{self, MemberRun};
+
+/// Receive the end of a turn from a program's hook; not for people.
+///
+/// Reads the JSON that codex passes to `notify` and Claude Code to its `Stop` hook, and ignores
+/// anything else. Prints nothing and always exits with 0.
+#[derive(Debug, Args)]
+pub(super) struct HookArgs {
+    /// The JSON [default: read from stdin].
+    #[arg(value_name = "JSON")]
+    told: Option<String>,
+}
 
 pub(super) fn worker(setup: &Setup) -> Done {
     let (me, team) = (identity(setup)?, setup.team(Action::Serve)?);
@@ -21,13 +40,33 @@ pub(super) fn wrap(setup: &Setup) -> Done {
     Ok(exit(teammate::wrap(&setup.ctx, &team, &me)?))
 }
 
+/// Never disturbs the program: prints nothing and exits with 0 whatever its input.
+pub(super) fn hook(global: &Global, args: HookArgs) -> Exit {
+    // A failing hook would be shown to the program's user, or keep the agent from ending its turn.
+    let _ = report(global, args);
+    Exit::DONE
+}
+
+fn report(global: &Global, args: HookArgs) -> Done {
+    let told = match args.told {
+        Some(told) => told,
+        None => stdin()?,
+    };
+    if let Some(end) = TurnEnd::parse(&told) {
+        let setup = Setup::new(global, Out::new(false, true, false, global.color))?;
+        let (me, team) = (identity(&setup)?, setup.team(Action::Serve)?);
+        ops::turn::ended(&team, &me.name, &me.incarnation, &end)?;
+    }
+    Ok(Exit::DONE)
+}
+
 /// Returns the identity of this process from its environment.
-pub(super) fn identity(setup: &Setup) -> Result<MemberRun, Failure> {
+fn identity(setup: &Setup) -> Result<MemberRun, Failure> {
     let name = MemberName::existing(&identity_var(&setup.ctx, "PHALANX_AGENT_NAME")?)?;
     let incarnation = Incarnation::parse(&identity_var(&setup.ctx, "PHALANX_INCARNATION")?)?;
     Ok(MemberRun { name, incarnation })
 }
 
 fn exit(code: i32) -> Exit {
-    Exit(u8::try_from(code).unwrap_or(Class::Failed.code()))
+    Exit(u8::try_from(code).unwrap_or(Kind::Failed.code()))
 }

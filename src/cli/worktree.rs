@@ -1,16 +1,45 @@
 //! The `worktree` subcommands.
 
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::Done;
-use super::args_worktree::WorktreeVerb;
-use super::fail::{Class, Exit};
+use super::args::MemberArg;
+use super::deletion::line;
+use super::fail::{Done, Exit};
 use super::setup::Setup;
 use crate::model::text;
-use crate::ops;
 use crate::ops::authority::Action;
-use crate::ops::worktree::{Preview, Removal, Standing};
+use crate::ops::worktree::{Preview, Standing};
+use crate::ops::{self, Kind};
 use crate::ui::{self, WorktreeRow};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum WorktreeVerb {
+    /// List the worktrees and whether they can be removed without loss.
+    List,
+    /// Show the changes of a member, committed or not.
+    Diff(MemberArg),
+    Merge(MergeArgs),
+    /// Remove the worktree of a stopped member if nothing is lost.
+    #[command(
+        after_help = "A worktree that is locked, or has uncommitted work or commits on no other branch, \
+        is kept: exit code 4."
+    )]
+    Remove(MemberArg),
+}
+
+/// Check whether a member's commits would merge without conflicts.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing is merged; to merge, run `git merge BRANCH`. Exits with 1 if there would be conflicts."
+)]
+pub(super) struct MergeArgs {
+    /// Name of the member.
+    pub(super) name: String,
+    /// Only check; required.
+    #[arg(long, required = true)]
+    pub(super) dry_run: bool,
+}
 
 pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> Done {
     match verb {
@@ -72,7 +101,7 @@ fn preview(setup: &Setup, name: &str) -> Done {
     let document = json!({ "name": name, "into": into, "commits": commits, "conflicts": conflicts,
                            "uncommitted": uncommitted });
     setup.out.give(&document, || preview_lines(&found))?;
-    Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Class::Failed) })
+    Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
 fn preview_lines(found: &Preview) -> String {
@@ -93,20 +122,5 @@ fn remove(setup: &Setup, name: &str) -> Done {
     let (team, name) = setup.member(name, Action::RemoveWorktree)?;
     let removal = ops::worktree::remove(&setup.ctx, &team, &name)?;
     setup.out.outcome(&removal, removal.removed, || line(&removal))?;
-    Ok(if removal.removed { Exit::DONE } else { Exit::of(Class::Refused) })
-}
-
-fn line(one: &Removal) -> String {
-    let path = text::line(&one.path);
-    match (&one.why, &one.branch_left) {
-        (Some(why), _) => format!("worktree {path} of `{}` stays: {}", one.name, text::line(why)),
-        (None, Some(branch)) => {
-            format!("worktree {path} is removed; its branch {} stays", text::line(branch))
-        }
-        (None, None) => format!("worktree {path} is removed"),
-    }
-}
-
-pub(super) fn tell_kept(kept: &[Removal], mut say: impl FnMut(&str)) {
-    kept.iter().for_each(|one| say(&line(one)));
+    Ok(if removal.removed { Exit::DONE } else { Exit::of(Kind::Refused) })
 }

@@ -26,6 +26,10 @@ pub(crate) enum Kind {
     Refused,
     Deadline,
     Backend,
+    /// A bug in phalanx; only the command line reports it.
+    Internal,
+    /// A signal ended the command; only the command line reports it.
+    Interrupted,
 }
 
 /// An error of a verb.

@@ -3,38 +3,12 @@
 
 use serde::Serialize;
 
-use super::rule::{Area, Pattern, Progress, Rule, ScreenState};
-use super::{ComposerRule, Profile};
+use super::definition::{ComposerRule, Profile};
+use super::rule::{Pattern, Rule, ScreenState};
+use super::snapshot::Look;
 
 /// Maximum length of the evidence in characters.
 const EVIDENCE: usize = 200;
-
-/// Snapshot of a screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// Plain text of each row, without trailing blanks.
-    pub(crate) rows: Vec<String>,
-    /// For each row, true if the terminal wrapped the row above into it, so that both are one line
-    /// of the program. A missing entry counts as false.
-    pub(crate) goes_on: Vec<bool>,
-    /// Row and column, counted from 0.
-    pub(crate) cursor: (u16, u16),
-    /// True if the terminal shows its cursor, or the program draws one of its own. Some programs
-    /// draw no cursor without the focus.
-    pub(crate) cursor_shown: bool,
-    /// For each row, the column from which all drawn text is faint, apart from a cursor. A missing
-    /// entry counts as `None`: the row does not end in faint text.
-    pub(crate) faint_from: Vec<Option<u16>>,
-    /// Title of the window.
-    pub(crate) title: String,
-    pub(crate) progress: Progress,
-    /// True if the program uses the alternate screen.
-    pub(crate) alternate: bool,
-    /// True if the program requests bracketed paste.
-    pub(crate) bracketed_paste: bool,
-    /// Time since the last output, in milliseconds.
-    pub(crate) quiet_ms: u64,
-}
 
 /// State of a program as derived from its screen, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -122,49 +96,6 @@ fn short(evidence: &str) -> String {
         }
     }
     kept.into_iter().take(EVIDENCE).collect()
-}
-
-impl Look {
-    /// Creates a snapshot from text only; everything else has its default.
-    pub(crate) fn of_text(text: &str) -> Look {
-        let rows: Vec<String> = text.lines().map(|row| row.trim_end().to_owned()).collect();
-        Look {
-            goes_on: Vec::new(),
-            cursor: (0, 0),
-            cursor_shown: true,
-            faint_from: Vec::new(),
-            title: String::new(),
-            progress: Progress::None,
-            alternate: false,
-            bracketed_paste: false,
-            quiet_ms: 0,
-            rows,
-        }
-    }
-
-    /// Returns the text of an area. Empty rows at the end of the screen do not count.
-    pub(super) fn area(&self, area: Area) -> String {
-        let end =
-            self.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
-        match area {
-            Area::Whole => self.rows[..end].join("\n"),
-            Area::Last(rows) => self.rows[end.saturating_sub(rows)..end].join("\n"),
-            Area::CursorRow => {
-                self.rows.get(usize::from(self.cursor.0)).cloned().unwrap_or_default()
-            }
-            Area::Title => self.title.clone(),
-        }
-    }
-
-    /// Returns true if all text drawn in the row from this column on is faint.
-    fn is_faint(&self, row: usize, column: usize) -> bool {
-        let from = self.faint_from.get(row).copied().flatten();
-        from.is_some_and(|from| usize::from(from) <= column)
-    }
-
-    fn goes_on(&self, row: usize) -> bool {
-        self.goes_on.get(row).is_some_and(|goes_on| *goes_on)
-    }
 }
 
 /// Returns the last rows above the composer that contain more than frames, at most `most`. Without

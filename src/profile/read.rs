@@ -6,12 +6,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::rule::{Area, Pattern, Progress, Rule, ScreenState};
-use super::words::Group;
-use super::{
-    Answer, Brief, ComposerRule, Hook, Keys, Launch, Names, Paste, Profile, Prompt, Ready, Runs,
+use super::definition::{
+    Answer, Brief, ComposerRule, Hook, Keys, Launch, Paste, Profile, Prompt, Ready, Runs,
     ShutdownPolicy,
 };
+use super::rule::{Area, Pattern, Rule, ScreenState};
+use super::snapshot::Progress;
+use super::words::{Group, Names};
 use crate::model::mode::Mode;
 use crate::model::sheet::{At, Faults, Section, SheetError, check_name, check_pattern};
 
@@ -58,13 +59,19 @@ const PASTE_MOST: u64 = 4096;
 /// Maximum of every time in a profile, in milliseconds.
 const LONGEST_MS: u64 = 60_000;
 
-/// Parses a profile; see [`Profile::parse`].
-pub(super) fn read(name: &str, text: &str) -> Result<Profile, SheetError> {
-    let table = DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
-    let mut faults = Faults::default();
-    let profile = profile(name, table.get_ref(), &mut faults);
-    faults.into_result(text)?;
-    Ok(profile)
+impl Profile {
+    /// Parses a profile.
+    ///
+    /// # Errors
+    /// The first error in the text, with line and column, if the TOML is invalid, or a key is
+    /// unknown, missing or has an invalid value.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, SheetError> {
+        let table = DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
+        let mut faults = Faults::default();
+        let profile = profile(name, table.get_ref(), &mut faults);
+        faults.into_result(text)?;
+        Ok(profile)
+    }
 }
 
 fn profile(name: &str, table: &DeTable, faults: &mut Faults) -> Profile {

@@ -5,7 +5,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::{Serialize, Serializer};
 
-use super::judge::Look;
+use super::snapshot::{Look, Progress};
 
 /// Maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
@@ -148,26 +148,6 @@ fn is_word(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// Progress that a program reports (OSC 9;4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Progress {
-    None,
-    Busy,
-    Error,
-    Paused,
-}
-
-impl Progress {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Progress); 4] = [
-        ("none", Progress::None),
-        ("busy", Progress::Busy),
-        ("error", Progress::Error),
-        ("paused", Progress::Paused),
-    ];
-}
-
 /// The part of the screen to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -192,6 +172,20 @@ impl Area {
             (_, Some(number)) => Area::Last(number.parse().ok().filter(|n| (1..=500).contains(n))?),
             (_, None) => return None,
         })
+    }
+
+    /// Returns the text of the area. Empty rows at the end of the screen do not count.
+    fn text(self, look: &Look) -> String {
+        let end =
+            look.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
+        match self {
+            Area::Whole => look.rows[..end].join("\n"),
+            Area::Last(rows) => look.rows[end.saturating_sub(rows)..end].join("\n"),
+            Area::CursorRow => {
+                look.rows.get(usize::from(look.cursor.0)).cloned().unwrap_or_default()
+            }
+            Area::Title => look.title.clone(),
+        }
     }
 }
 
@@ -224,7 +218,7 @@ impl Rule {
 
     /// Returns the match of a group in the first pattern that has one.
     pub(super) fn group(&self, name: &str, look: &Look) -> Option<String> {
-        let text = look.area(self.area);
+        let text = self.area.text(look);
         self.patterns.iter().find_map(|pattern| pattern.group(name, &text)).map(str::to_owned)
     }
 
@@ -244,7 +238,7 @@ impl Rule {
             .as_ref()
             .map(|pattern| pattern.find(&look.title))
             .map_or(Some(None), |t| t.map(Some))?;
-        let text = look.area(self.area);
+        let text = self.area.text(look);
         if self.absent.iter().any(|pattern| pattern.find(&text).is_some()) {
             return None;
         }

@@ -4,8 +4,7 @@
 use memchr::memchr_iter;
 use vt100::{Callbacks, Parser};
 
-use super::judge::Look;
-use super::rule::Progress;
+use super::snapshot::{Look, Progress};
 
 /// Maximum length of a stored title in characters.
 const TITLE: usize = 256;

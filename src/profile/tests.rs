@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::judge::Look;
-use super::rule::{Progress, ScreenState};
+use super::rule::ScreenState;
+use super::snapshot::{Look, Progress};
 use super::*;
 
 const LAUNCH: &str = "about = \"x\"\n[launch]\nargv = [[\"x\"]]\n";

@@ -161,7 +161,7 @@ pub(super) fn failed<E: From<MemberEvent>>(
 pub(super) fn failure(e: &OpsError) -> OpFailure {
     let lasting = match e.kind() {
         Kind::NotFound | Kind::Refused | Kind::Usage => true,
-        Kind::Failed | Kind::Deadline | Kind::Backend => false,
+        Kind::Failed | Kind::Deadline | Kind::Backend | Kind::Internal | Kind::Interrupted => false,
     };
     OpFailure { text: e.to_string(), lasting }
 }

@@ -1,8 +1,10 @@
-//! Formats journal events as sentences: `2m ago  ada  completed #1 Check the format (2.1s)`.
+//! Formats journal events, one line each: `2m ago  ada  completed #1 Check the format (2.1s)` for
+//! the journal, `12.3s  ada  completed #1 Check the format (2.1s)` while a team is watched.
 
+use super::event_words;
 use super::life::{member_word, span};
 use super::paint::{Paint, Tint};
-use super::plain;
+use super::progress::Progress;
 use crate::model::event::{Event, EventKind};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::{self, Timestamp};
@@ -35,7 +37,7 @@ pub(crate) fn event_lines(events: &[Event], frame: EventFrame) -> String {
         let paint = frame.paint;
         let (when, who) = (paint.put(Tint::Dim, &when), paint.put(Tint::Bold, &who));
         let gap = if widest == 0 { "" } else { "  " };
-        format!("{when}  {who}{pad}{gap}{}", paint.put(plain::tint(event), &words))
+        format!("{when}  {who}{pad}{gap}{}", paint.put(event_words::tint(event), &words))
     };
     events.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -44,17 +46,40 @@ fn when(at: Timestamp, frame: EventFrame) -> String {
     if frame.absolute { at.iso() } else { format!("{:>WHEN$}", time::ago(frame.now.since(at))) }
 }
 
+/// Returns the progress line of an event, or `None` for an event that is not shown while a team is
+/// watched.
+pub(super) fn progress_line(
+    event: &Event,
+    begun: Timestamp,
+    known: &Progress,
+    all: bool,
+    paint: Paint,
+) -> Option<String> {
+    let words = match event_words::words(event) {
+        Some(words) => words,
+        None if all => sentence(event),
+        None => return None,
+    };
+    let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
+    let pad = " ".repeat(known.name_width().saturating_sub(who.chars().count()));
+    let who = event.member.as_ref().map_or(who.clone(), |n| paint.put(known.tint(n), &who));
+    let took = event.task.filter(|_| event_words::is_end(event)).and_then(|id| known.elapsed(id));
+    let took = took.map(|ms| format!(" ({})", span(ms))).unwrap_or_default();
+    let clock = paint.put(Tint::Dim, &format!("{:>7}", span(event.at.since(begun))));
+    Some(format!("{clock}  {who}{pad}  {}{took}", paint.put(event_words::tint(event), &words)))
+}
+
 /// Returns the predicate of a sentence whose subject is the event's member.
-pub(super) fn sentence(event: &Event) -> String {
-    let words = plain::words(event).unwrap_or_else(|| quiet_words(event));
-    let took = wire::number(&event.detail, "elapsed_ms").filter(|_| plain::is_end(event));
+fn sentence(event: &Event) -> String {
+    let words = event_words::words(event).unwrap_or_else(|| quiet_words(event));
+    let took = wire::number(&event.detail, "elapsed_ms").filter(|_| event_words::is_end(event));
     words + &took.map(|ms| format!(" ({})", span(ms))).unwrap_or_default()
 }
 
 /// Returns the text of events that are not shown while a team is watched.
 fn quiet_words(event: &Event) -> String {
     use EventKind as Kind;
-    let part = |key| plain::detail(event, key).filter(|words| !words.is_empty());
+    let part = |key| event_words::detail(event, key).filter(|words| !words.is_empty());
     let some =
         |key, words: &str| part(key).map(|part| format!("{words}{part}")).unwrap_or_default();
     match event.event {
@@ -78,11 +103,11 @@ fn quiet_words(event: &Event) -> String {
         Kind::MessageStaged => format!("{} typed into its program", messages(event)),
         Kind::MessageSubmitted => format!("{} submitted to its program", messages(event)),
         Kind::TurnEnded => "ended a turn".to_owned(),
-        Kind::TaskCreated => plain::with_task(event, "created"),
+        Kind::TaskCreated => event_words::with_task(event, "created"),
         Kind::TaskUpdated => {
-            let fields = Some(plain::fields(event)).filter(|fields| !fields.is_empty());
+            let fields = Some(event_words::fields(event)).filter(|fields| !fields.is_empty());
             let fields = fields.map(|fields| format!(" ({fields})")).unwrap_or_default();
-            format!("{}{fields}{}", plain::with_task(event, "updated"), some("by", " by "))
+            format!("{}{fields}{}", event_words::with_task(event, "updated"), some("by", " by "))
         }
         Kind::ShutdownEnded => match part("outcome").as_deref() {
             Some("closed") => "agreed to end".to_owned(),
@@ -119,7 +144,7 @@ fn quiet_words(event: &Event) -> String {
                 (part("hook").unwrap_or_default(), some("outcome", ": ").replace('_', " "));
             format!("hook {hook}{outcome}")
         }
-        // `plain::words` always has a text for these.
+        // `event_words::words` always has a text for these.
         Kind::MemberReady
         | Kind::MemberStartFailed
         | Kind::MemberFallback
@@ -161,11 +186,11 @@ fn state_words(event: &Event) -> String {
         Ok(state) => return format!("is {}", member_word(state)),
         Err(_) => "is in another state",
     };
-    plain::with_reason(event, words)
+    event_words::with_reason(event, words)
 }
 
 fn kind_of(event: &Event) -> String {
-    plain::detail(event, "kind").unwrap_or_else(|| "decision".to_owned()).replace('_', " ")
+    event_words::detail(event, "kind").unwrap_or_else(|| "decision".to_owned()).replace('_', " ")
 }
 
 fn messages(event: &Event) -> String {
@@ -271,5 +296,57 @@ mod tests {
         for (note, expected) in table {
             assert_eq!(sentence(&event(0, note)), expected);
         }
+    }
+
+    fn lines(events: &[Event], all: bool) -> Vec<String> {
+        let mut known = Progress::default();
+        let line = |known: &mut Progress, e: &Event| {
+            known.take(e);
+            progress_line(e, Timestamp(1_000_000), known, all, Paint { on: false })
+        };
+        events.iter().filter_map(|e| line(&mut known, e)).collect()
+    }
+
+    #[test]
+    fn run_is_formatted_as_plain_lines() {
+        assert_eq!(
+            lines(&run(), false),
+            [
+                "   0.4s  ada  began #1 Check the format",
+                "   2.5s  ada  completed #1 Check the format (2.1s)",
+                "   2.6s  ada  began #2 Run the \u{241b}[31mtests",
+                "   4.0s  ada  failed #2 Run the \u{241b}[31mtests, exit code 7 (1.4s)",
+            ]
+        );
+        assert_eq!(lines(&run(), true).len(), run().len());
+    }
+
+    #[test]
+    fn ends_and_warnings_include_their_reason() {
+        let ada = || name("ada");
+        let told = [
+            event(1, Note::of(EventKind::MemberAsked).member(&ada())),
+            event(
+                100,
+                Note::of(EventKind::MemberLeft).member(&ada()).with("reason", "exit code 3"),
+            ),
+            event(200, Note::of(EventKind::Warning).with("text", "odd")),
+            event(
+                300,
+                Note::of(EventKind::ShutdownEnded)
+                    .member(&ada())
+                    .with("outcome", "rejected")
+                    .with("answer", "busy"),
+            ),
+            event(300, Note::of(EventKind::ShutdownEnded).member(&ada()).with("outcome", "closed")),
+        ];
+        assert_eq!(
+            lines(&told, false),
+            [
+                "   0.1s  ada  left: exit code 3",
+                "   0.2s       warning: odd",
+                "   0.3s  ada  refused to end: busy"
+            ]
+        );
     }
 }

@@ -2,6 +2,7 @@
 //! calls no other programs.
 
 mod doctor;
+mod event_words;
 mod events;
 mod explain;
 mod home;
@@ -10,7 +11,6 @@ mod live;
 mod logs;
 mod mail;
 mod paint;
-mod plain;
 mod profiles;
 mod progress;
 mod ps;

@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
+use super::events::progress_line;
 use super::live::Live;
 use super::paint::Paint;
-use super::plain::progress_line;
 use super::progress::{Frame, Progress};
 use super::redraw;
 use crate::model::event::{Event, EventKind};

@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
-use super::git::{self, Git};
-use super::{Repository, WorktreeError};
+use super::error::WorktreeError;
+use super::git;
+use super::list::{Listed, listed};
+use super::repository::Repository;
 use crate::model::worktree::{Checkout, Condition};
 use crate::sys::fs;
 
@@ -14,47 +16,6 @@ pub(crate) enum Removed {
     Gone { branch_left: Option<String> },
     /// The worktree was left unchanged; `why` is the reason.
     Kept { why: String },
-}
-
-/// One worktree, as `git worktree list --porcelain` reports it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub(super) path: String,
-    head: Option<String>,
-    /// The branch without `refs/heads/`; `None` if HEAD is detached.
-    branch: Option<String>,
-    /// The reason of the lock, which may be empty.
-    locked: Option<String>,
-    pub(super) bare: bool,
-}
-
-/// Lists all worktrees of a repository, the main one first.
-pub(super) fn listed(git: &Git) -> Result<Vec<Listed>, WorktreeError> {
-    let text = git.get("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
-    Ok(parse(&text))
-}
-
-/// Parses `key value` fields that end with NUL; an empty field ends a worktree.
-fn parse(text: &str) -> Vec<Listed> {
-    let mut all: Vec<Listed> = Vec::new();
-    for field in text.split('\0') {
-        let (key, value) = field.split_once(' ').unwrap_or((field, ""));
-        if key == "worktree" {
-            all.push(Listed { path: value.to_owned(), ..Listed::default() });
-            continue;
-        }
-        let Some(last) = all.last_mut() else { continue };
-        match key {
-            "HEAD" => last.head = Some(value.to_owned()),
-            "branch" => {
-                last.branch = Some(value.strip_prefix("refs/heads/").unwrap_or(value).to_owned())
-            }
-            "locked" => last.locked = Some(value.to_owned()),
-            "bare" => last.bare = true,
-            _ => {}
-        }
-    }
-    all
 }
 
 impl Repository {

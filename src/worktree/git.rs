@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::WorktreeError;
+use super::error::WorktreeError;
 use crate::sys::exec::{self, Command, Output};
 
 /// Checking out a large repository on a slow disk can take minutes.

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Repository, WorktreeError};
+use super::error::WorktreeError;
+use super::repository::Repository;
 use crate::model::text;
 use crate::model::worktree::{Checkout, Rules, WorktreeRequest};
 use crate::sys::exec::{self, Command};

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::error::WorktreeError;
 use super::git;
-use super::{Repository, WorktreeError};
+use super::repository::Repository;
 use crate::model::worktree::Checkout;
 
 /// The expected result of a merge.

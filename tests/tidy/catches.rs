@@ -1,6 +1,8 @@
 //! Tests of the rules: snippets that must be reported, and look-alikes that must not.
 
+use crate::code::Source;
 use crate::rules::{self, File, Problem};
+use crate::{cycles, type_names};
 
 type Rule = fn(&File) -> Vec<Problem>;
 
@@ -266,4 +268,74 @@ fn violation_names_line_rule_and_remedy() {
         )
     );
     assert!(message.contains("\n    do: "), "{message}");
+}
+
+fn sources(files: &[(&str, &str)]) -> Vec<Source> {
+    files.iter().map(|(name, text)| Source::new(name, text)).collect()
+}
+
+#[test]
+fn import_cycle_is_caught_in_every_spelling() {
+    for (one, other) in [
+        ("use super::b::f;", "use super::a::g;"),
+        ("use crate::x::b::{self, f as h};", "use super::{a::g, c};"),
+        ("use super::b; fn g() { b::f() }", "fn f() { super::a::g() }"),
+        ("use super::T;", "use super::U;"),
+        ("use crate::x::{T};", "use crate::x; fn f() -> x::U { loop {} }"),
+        ("use super::home;", "use super::a::g;"),
+    ] {
+        let parent = "mod a; mod b; mod home; pub(crate) use a::U; pub(crate) use b::{T, home};";
+        let files = [("src/x/mod.rs", parent), ("src/x/a.rs", one), ("src/x/b.rs", other)];
+        let files = sources(&[&files[..], &[("src/x/home.rs", "")]].concat());
+        let found = cycles::problems(&files, &[]);
+        assert_eq!(
+            found,
+            ["import cycle: src/x/a.rs -> src/x/b.rs -> src/x/a.rs"],
+            "{one} {other}"
+        );
+        assert_eq!(cycles::problems(&files, &["x"]), Vec::<String>::new());
+    }
+    let parent = "mod a; use a::f; pub(crate) struct T; fn g() { f() }";
+    let defining = sources(&[("src/x/mod.rs", parent), ("src/x/a.rs", "use super::T;")]);
+    assert_eq!(cycles::problems(&defining, &[]).len(), 1);
+}
+
+#[test]
+fn lookalike_of_an_import_cycle_passes() {
+    for (one, other) in [
+        ("use super::b::f;", "// use super::a::g;\nconst A: &str = \"super::a::g\";"),
+        ("use super::b::f;", "#[cfg(test)] mod tests { use super::super::a::g; }"),
+        ("use super::b::f;", "use super::a;"),
+        ("use super::b::f;", "fn f(a: u8) -> other::a::T { a }"),
+        ("use super::U;", "use super::T;"),
+    ] {
+        let parent = "mod a; mod b; pub(crate) use a::U; pub(crate) use b::T;";
+        let files = [("src/x/mod.rs", parent), ("src/x/a.rs", one), ("src/x/b.rs", other)];
+        let files = sources(&files);
+        assert_eq!(cycles::problems(&files, &[]), Vec::<String>::new(), "{one} {other}");
+        assert_eq!(cycles::problems(&files, &["x"]).len(), 1, "the list names a folder in vain");
+    }
+}
+
+#[test]
+fn second_type_of_a_name_is_caught() {
+    let found = |one: &str, other: &str| {
+        let files = sources(&[("src/ui/a.rs", one), ("src/lead/b.rs", other)]);
+        type_names::problems(&files, &[]).len()
+    };
+    for text in ["struct T;", "pub(crate) enum T { A }", "trait T {}", "type T<X> = Vec<X>;"] {
+        assert_eq!(found("fn f() { struct T; }", text), 1, "{text}");
+    }
+    for text in [
+        "impl X for Y { type T = u8; }",
+        "trait X { type T; }",
+        "fn f() -> impl Iterator<Item = T> { g() }",
+        "#[cfg(test)] mod tests { struct T; }",
+        "// struct T;",
+        "struct State;",
+    ] {
+        assert_eq!(found("struct T; struct State;", text), 0, "{text}");
+    }
+    let unique = sources(&[("src/ui/a.rs", "struct T;")]);
+    assert_eq!(type_names::problems(&unique, &["T"]), ["`T` is unique; take it off the list"]);
 }

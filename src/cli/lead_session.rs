@@ -1,23 +1,21 @@
-//! Leads a team in this process while a person watches and may stop it; shared by `up`, `lead` and
-//! the commands that shut members down.
+//! Leads a team in this process while a person watches and may stop it; shared by `up` and `lead`.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::args_lead::OnExit;
+use super::deletion::delete_team;
 use super::fail::Failure;
+use super::notice;
 use super::out::Out;
 use super::setup::Setup;
-use super::{notice, worktree};
 use crate::lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
 use crate::model::event::{Event, EventKind};
-use crate::model::id::RequestId;
 use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
@@ -26,6 +24,18 @@ use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::sys::{env, lock};
 use crate::ui::{Notice, Style, View};
+
+/// The effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the
+/// members (SD-12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum OnExit {
+    /// Ask them to stop; the second signal kills them.
+    Stop,
+    /// Leave them running without a lead.
+    Detach,
+    /// Keep leading while one of them lives.
+    Refuse,
+}
 
 /// Interval of redraws when nothing happens.
 const REDRAW: Duration = Duration::from_millis(250);
@@ -378,46 +388,13 @@ impl<'a> LeadSession<'a> {
             return Conclusion { end, report: last(), left: None, interrupted };
         }
         let report = self.report().ok().or_else(last);
-        let left =
-            if keep { None } else { remove(self.ctx, self.team, |words| self.say(words)).err() };
+        let left = if keep {
+            None
+        } else {
+            delete_team(self.ctx, self.team, |words| self.say(words)).err()
+        };
         Conclusion { end, report, left, interrupted }
     }
-}
-
-/// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
-/// deleted.
-///
-/// # Errors
-/// Returns an error if the team still exists and cannot be deleted.
-pub(super) fn remove(ctx: &Context, team: &Team, say: impl FnMut(&str)) -> Result<(), Failure> {
-    match ops::team::delete(ctx, team) {
-        Err(e) if team.exists() => Err(e.into()),
-        Ok(kept) => {
-            worktree::tell_kept(&kept, say);
-            Ok(())
-        }
-        Err(_) => Ok(()),
-    }
-}
-
-/// Carries these shutdown requests through in this process.
-pub(super) async fn carry(
-    ctx: &Context,
-    team: &Team,
-    lease: Lease,
-    ids: BTreeSet<RequestId>,
-) -> Result<LeadEnd, OpsError> {
-    let (_stops, mut wishes) = unbounded_channel();
-    let (_, journal_from) = ops::events::from(team, 0)?;
-    let order = LeadOptions {
-        ctx,
-        team,
-        lease,
-        goal: Goal::Carry(ids),
-        beside_program: false,
-        journal_from,
-    };
-    lead(order, &mut wishes, &mut |_| {}).await
 }
 
 /// Returns the kind of desktop notification that this terminal supports.

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::Done;
-use super::fail::{Class, Exit, Failure, plain_words};
+use super::fail::{Done, Exit, Failure, plain_words};
 use super::out::Out;
 use crate::model::id::MemberName;
+use crate::ops::Kind;
 use crate::ops::attach::{End, Tell, Viewer};
 use crate::sys::child::own_size;
 use crate::sys::clock::Deadline;
@@ -47,13 +47,13 @@ enum Parting {
 }
 
 /// Shows the terminal behind `socket` until it ends or a person detaches.
-pub(super) fn view(out: &Out, member: &MemberName, socket: &Path) -> Done {
+pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> Done {
     let lost = |e: &io::Error| {
         let hint = format!(
             "see whether it runs with `phalanx status`, and what it printed with `phalanx logs {member}`"
         );
         let problem = format!("cannot attach to `{member}`: {}", plain_words(&e.to_string()));
-        Failure::new(Class::Failed, problem, Some(hint))
+        Failure::new(Kind::Failed, problem, Some(hint))
     };
     let viewer = Viewer::attach(socket, own_size().unwrap_or(SIZE)).map_err(|e| lost(&e))?;
     out.say(&format!("attached to {member}; detach with Ctrl-]"));

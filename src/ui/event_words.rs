@@ -1,42 +1,15 @@
-//! Formats one line for a journal event, for logs and pipes: `12.3s  ada  completed #1 Check the
-//! format (2.1s)`.
+//! The texts and colours of journal events.
 
-use super::events;
 use super::life::span;
-use super::paint::{Paint, Tint};
-use super::progress::Progress;
+use super::paint::Tint;
 use crate::model::event::{Event, EventKind};
 use crate::model::question::Typed;
 use crate::model::record;
 use crate::model::text;
-use crate::model::time::Timestamp;
 use crate::model::wire;
 
 /// Maximum length of texts from events, in characters.
 const LONGEST: usize = 200;
-
-/// Returns the progress line of an event, or `None` for an event that is not shown while a team is
-/// watched.
-pub(super) fn progress_line(
-    event: &Event,
-    begun: Timestamp,
-    known: &Progress,
-    all: bool,
-    paint: Paint,
-) -> Option<String> {
-    let words = match words(event) {
-        Some(words) => words,
-        None if all => events::sentence(event),
-        None => return None,
-    };
-    let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
-    let pad = " ".repeat(known.name_width().saturating_sub(who.chars().count()));
-    let who = event.member.as_ref().map_or(who.clone(), |n| paint.put(known.tint(n), &who));
-    let took = event.task.filter(|_| is_end(event)).and_then(|id| known.elapsed(id));
-    let took = took.map(|ms| format!(" ({})", span(ms))).unwrap_or_default();
-    let clock = paint.put(Tint::Dim, &format!("{:>7}", span(event.at.since(begun))));
-    Some(format!("{clock}  {who}{pad}  {}{took}", paint.put(tint(event), &words)))
-}
 
 pub(super) fn is_end(event: &Event) -> bool {
     matches!(event.event, EventKind::TaskCompleted | EventKind::TaskFailed)
@@ -264,64 +237,5 @@ fn outcome_words(event: &Event) -> Option<String> {
         Some("timed_out") => Some(with_reason(event, "was ended, it had not answered")),
         Some("forced") => Some("was ended by force".to_owned()),
         Some(_) | None => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::progress::tests::{event, name, run};
-    use super::*;
-    use crate::model::event::Note;
-
-    fn lines(events: &[Event], all: bool) -> Vec<String> {
-        let mut known = Progress::default();
-        let line = |known: &mut Progress, e: &Event| {
-            known.take(e);
-            progress_line(e, Timestamp(1_000_000), known, all, Paint { on: false })
-        };
-        events.iter().filter_map(|e| line(&mut known, e)).collect()
-    }
-
-    #[test]
-    fn run_is_formatted_as_plain_lines() {
-        assert_eq!(
-            lines(&run(), false),
-            [
-                "   0.4s  ada  began #1 Check the format",
-                "   2.5s  ada  completed #1 Check the format (2.1s)",
-                "   2.6s  ada  began #2 Run the \u{241b}[31mtests",
-                "   4.0s  ada  failed #2 Run the \u{241b}[31mtests, exit code 7 (1.4s)",
-            ]
-        );
-        assert_eq!(lines(&run(), true).len(), run().len());
-    }
-
-    #[test]
-    fn ends_and_warnings_include_their_reason() {
-        let ada = || name("ada");
-        let told = [
-            event(1, Note::of(EventKind::MemberAsked).member(&ada())),
-            event(
-                100,
-                Note::of(EventKind::MemberLeft).member(&ada()).with("reason", "exit code 3"),
-            ),
-            event(200, Note::of(EventKind::Warning).with("text", "odd")),
-            event(
-                300,
-                Note::of(EventKind::ShutdownEnded)
-                    .member(&ada())
-                    .with("outcome", "rejected")
-                    .with("answer", "busy"),
-            ),
-            event(300, Note::of(EventKind::ShutdownEnded).member(&ada()).with("outcome", "closed")),
-        ];
-        assert_eq!(
-            lines(&told, false),
-            [
-                "   0.1s  ada  left: exit code 3",
-                "   0.2s       warning: odd",
-                "   0.3s  ada  refused to end: busy"
-            ]
-        );
     }
 }

@@ -4,29 +4,33 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use super::args_lead::{Lead, OnExit};
-use super::conduct::{Conclusion, LeadSession};
-use super::fail::{Class, Exit, Failure};
+use super::conclusion;
+use super::fail::{Done, Exit, Failure};
+use super::interrupt;
+use super::lead_session::{Conclusion, LeadSession, OnExit};
 use super::setup::Setup;
-use super::{Done, interrupt, lead};
 use crate::ops::agent_lead::AgentLead;
 use crate::ops::authority::Action;
-use crate::ops::{self, Lease, Team};
+use crate::ops::{self, Kind, Lease, Team};
 use crate::sys::signal::Signals;
 use crate::sys::tty;
 use crate::teammate;
 
-pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
+pub(super) fn lead(
+    setup: &Setup,
+    profile: Option<&str>,
+    command: &[String],
+    on_exit: OnExit,
+) -> Done {
     let team = setup.team(Action::Lead)?;
-    let (lease, agent) =
-        ops::agent_lead::take(&setup.ctx, &team, args.profile.as_deref(), &args.command)?;
+    let (lease, agent) = ops::agent_lead::take(&setup.ctx, &team, profile, command)?;
     // The program takes over the terminal from this thread, so no other thread may exist yet.
     let program = teammate::start_agent_lead(&setup.ctx, &team, &agent)?;
     let (over, end) = oneshot::channel();
     let (code, concluded) = thread::scope(|scope| {
-        let (end_program, policy, team, agent) = (program.ender(), args.how.on_exit, &team, &agent);
+        let (end_program, team, agent) = (program.ender(), &team, &agent);
         let loop_of_lead = move || {
-            let concluded = lead_behind(setup, team, agent, policy, lease, end);
+            let concluded = lead_behind(setup, team, agent, on_exit, lease, end);
             // Without a loop there is no lead, so the agent lead must not continue unaware of it.
             if concluded.is_err() {
                 end_program();
@@ -43,8 +47,8 @@ pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
         Ok::<_, Failure>((code, concluded))
     })?;
     let conclusion = concluded?;
-    let exit = lead::told(setup, &team, &conclusion)?;
-    let of_program = Exit(u8::try_from(code).unwrap_or(Class::Failed.code()));
+    let exit = conclusion::told(setup, &team, &conclusion)?;
+    let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.code()));
     Ok(if conclusion.left.is_some() { exit } else { of_program })
 }
 
@@ -54,7 +58,7 @@ fn lead_behind(
     setup: &Setup,
     team: &Team,
     agent: &AgentLead,
-    policy: OnExit,
+    on_exit: OnExit,
     lease: Lease,
     end: oneshot::Receiver<()>,
 ) -> Result<Conclusion, Failure> {
@@ -64,7 +68,7 @@ fn lead_behind(
         // While the agent lead has the terminal, its process gets the signals; afterwards this one
         // does.
         let mut signals = Signals::new()?;
-        let (session, wishes) = LeadSession::new(setup, team, policy)?;
+        let (session, wishes) = LeadSession::new(setup, team, on_exit)?;
         let session = session.behind(agent.takes_mail());
         session.catch_up()?;
         let follow = async {

@@ -1,0 +1,73 @@
+//! Starts a lead in the background.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use super::fail::Failure;
+use super::notice::Notice;
+use super::setup::Setup;
+use crate::model::text;
+use crate::ops::{self, Kind, Team};
+use crate::sys::clock::Deadline;
+use crate::sys::exec::spawn_detached;
+use crate::sys::fs;
+use crate::sys::proc::Process;
+
+/// Time limit for a background lead to acquire the lease.
+const TAKEN_OVER: Duration = Duration::from_secs(5);
+/// Interval of checks for its exit, which need not change any file.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Number of bytes of its log that are searched for its last lines.
+const LOG_TAIL: u64 = 4096;
+
+/// Starts a lead in the background, waits until it holds the lease, and returns its process id.
+///
+/// # Errors
+/// Returns [`OpsError::LedByAnother`] if another process acquired the lease first, a failure with
+/// the log's last lines if the lead exits, and a timeout after [`TAKEN_OVER`].
+pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i32, Failure> {
+    let ctx = &setup.ctx;
+    let log = team.lead_log();
+    let words: [OsString; 4] =
+        ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];
+    let args: Vec<OsString> = words.into_iter().chain(verb.iter().map(OsString::from)).collect();
+    let changes = team.changes()?;
+    let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
+    let deadline = Deadline::after(TAKEN_OVER);
+    let limit = TAKEN_OVER.as_secs();
+    let _notice =
+        Notice::of(&setup.out, format!("waiting for process {pid} to take over, up to {limit} s"));
+    loop {
+        // A short run can be over before the lease was seen.
+        if !team.exists() || ops::lease::holder(team)? == Some(pid) {
+            return Ok(pid);
+        }
+        if Process::of(pid).is_none() && team.exists() {
+            ops::lease::must_be_unheld(team)?;
+            let said = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
+            let said = text::last_lines(&String::from_utf8_lossy(&said), 10);
+            let hint = format!(
+                "lead it here with `phalanx lead -t {0}`, or end it with `phalanx down -t {0}`",
+                team.name()
+            );
+            return Err(Failure::new(
+                Kind::Failed,
+                format!("the lead in the background has ended\n{said}"),
+                Some(hint),
+            ));
+        }
+        if deadline.expired() {
+            let seconds = TAKEN_OVER.as_secs();
+            let what = format!(
+                "process {pid} did not take over the lead of team {} within {seconds} s",
+                team.name()
+            );
+            return Err(Failure::new(
+                Kind::Deadline,
+                what,
+                Some(format!("look into {}", log.display())),
+            ));
+        }
+        changes.wait(GLANCE.min(deadline.remaining()));
+    }
+}

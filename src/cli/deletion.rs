@@ -1,0 +1,42 @@
+//! Deletes a team and reports the worktrees that stay.
+
+use super::fail::Failure;
+use crate::model::text;
+use crate::ops;
+use crate::ops::worktree::Removal;
+use crate::ops::{Context, Team};
+
+/// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
+/// deleted.
+///
+/// # Errors
+/// Returns an error if the team still exists and cannot be deleted.
+pub(super) fn delete_team(
+    ctx: &Context,
+    team: &Team,
+    say: impl FnMut(&str),
+) -> Result<(), Failure> {
+    match ops::team::delete(ctx, team) {
+        Err(e) if team.exists() => Err(e.into()),
+        Ok(kept) => {
+            tell_kept(&kept, say);
+            Ok(())
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+pub(super) fn tell_kept(kept: &[Removal], mut say: impl FnMut(&str)) {
+    kept.iter().for_each(|one| say(&line(one)));
+}
+
+pub(super) fn line(one: &Removal) -> String {
+    let path = text::line(&one.path);
+    match (&one.why, &one.branch_left) {
+        (Some(why), _) => format!("worktree {path} of `{}` stays: {}", one.name, text::line(why)),
+        (None, Some(branch)) => {
+            format!("worktree {path} is removed; its branch {} stays", text::line(branch))
+        }
+        (None, None) => format!("worktree {path} is removed"),
+    }
+}

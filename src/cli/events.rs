@@ -1,0 +1,62 @@
+//! `events`: prints the journal of a team.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::fail::{Done, Exit, Failure};
+use super::interrupt;
+use super::out::Out;
+use super::setup::Setup;
+use crate::model::event::{Event, EventKind};
+use crate::ops::authority::Action;
+use crate::ops::{self, OpsError, Team};
+use crate::sys::env;
+use crate::ui;
+
+/// Show the events of a team.
+#[derive(Debug, Args)]
+pub(super) struct EventsArgs {
+    /// Keep printing new events until the team is deleted.
+    #[arg(short, long)]
+    pub(super) follow: bool,
+}
+
+/// Interval of the full re-read while following: a file notification can be lost.
+const SWEEP: Duration = Duration::from_secs(60);
+
+pub(super) fn events(setup: &Setup, args: &EventsArgs) -> Done {
+    let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
+    if !args.follow {
+        let (events, _) = ops::events::from(&team, 0)?;
+        show(&out, &events)?;
+        return Ok(Exit::DONE);
+    }
+    interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out))
+}
+
+fn follow(team: &Team, out: &Out) -> Done {
+    let changes = team.changes().map_err(OpsError::from)?;
+    if changes.is_polling() {
+        out.say(ops::events::POLLING);
+    }
+    let mut at = 0;
+    loop {
+        let (events, next) = ops::events::from(team, at)?;
+        at = next;
+        show(out, &events)?;
+        if events.iter().any(|e| e.event == EventKind::TeamDeleted) || !team.exists() {
+            return Ok(Exit::DONE);
+        }
+        changes.wait(SWEEP);
+    }
+}
+
+fn show(out: &Out, events: &[Event]) -> Result<(), Failure> {
+    if out.json {
+        return events.iter().try_for_each(|event| out.document(event));
+    }
+    let width = (env::stdout_is_tty() && !out.verbose).then(|| out.width());
+    let frame = ui::EventFrame { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
+    out.data(&ui::event_lines(events, frame))
+}

@@ -1,0 +1,51 @@
+//! Reads texts from files and from stdin.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::fail::{Failure, plain_words};
+use crate::ops::Kind;
+use crate::sys::{env, fs};
+
+/// Maximum size of a text from a file or stdin, in bytes.
+const MAX_TEXT: u64 = 16 * 1024 * 1024;
+
+/// Maximum size of a manifest, in bytes.
+pub(super) const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
+
+/// Reads a text from a file, or from stdin for `-`; `what` names it in errors.
+pub(super) fn text_from(what: &str, file: &Path) -> Result<String, Failure> {
+    if file == Path::new("-") {
+        return stdin();
+    }
+    read_text(file, MAX_TEXT).map_err(|problem| {
+        Failure::new(Kind::Usage, format!("{what} file {}: {problem}", file.display()), None)
+    })
+}
+
+/// Reads all of stdin. Fails on a terminal instead of waiting for a person to type.
+pub(super) fn stdin() -> Result<String, Failure> {
+    if env::stdin_is_tty() {
+        return Err(Failure::usage("there is no text", "give it as an argument, or pipe it in"));
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(MAX_TEXT).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
+}
+
+/// Reads a text file; follows a symbolic link.
+///
+/// # Errors
+/// Returns the problem without the path, which callers add.
+pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+    let bytes = fs::canonical(path).and_then(|path| fs::read(&path, limit));
+    let bytes = bytes.map_err(|e| match &e {
+        // Callers name the path.
+        fs::FsError::Io { source, .. } => plain_words(&source.to_string()),
+        fs::FsError::Refused { reason, .. } => reason.clone(),
+        fs::FsError::TooLarge { .. } => e.to_string(),
+    })?;
+    let bytes = bytes.ok_or("it is not there")?;
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+}

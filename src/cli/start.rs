@@ -1,0 +1,60 @@
+//! Starts members; shared by `spawn`, `up`, `resume` and `restart`.
+
+use std::time::Duration;
+
+use super::fail::Failure;
+use super::interrupt;
+use super::notice::Notice;
+use super::setup::Setup;
+use crate::model::order::Order;
+use crate::model::placement::BackendKind;
+use crate::model::text;
+use crate::ops::spawn::{Batch, SpawnOptions, Spawned};
+use crate::ops::{self, Team};
+use crate::sys::signal::Signals;
+
+/// Starts members. A start cannot be interrupted in the middle, so signals are deferred; the flag
+/// returned tells whether there was one.
+pub(super) async fn start(
+    setup: &Setup,
+    team: &Team,
+    orders: Vec<Order>,
+    terms: SpawnOptions,
+) -> Result<(Batch, bool), Failure> {
+    let mut signals = Signals::new()?;
+    let _notice = proof_notice(setup, &orders, terms.deadline);
+    let (ctx, store) = (setup.ctx.clone(), team.clone());
+    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
+    tokio::pin!(work);
+    let mut interrupted = false;
+    loop {
+        tokio::select! {
+            batch = &mut work => return Ok((batch?, interrupted)),
+            _signal = signals.recv() => {
+                interrupted = true;
+                setup.out.say("stopping as soon as the start has come to its end");
+            }
+        }
+    }
+}
+
+/// Starts a notice about the members that are starting.
+pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> Notice {
+    let seconds = limit.as_secs();
+    let words = match orders {
+        [one] => format!("waiting for {} to start, up to {seconds} s", text::line(&one.name)),
+        several => format!("waiting for {} members to start, up to {seconds} s", several.len()),
+    };
+    Notice::of(&setup.out, words)
+}
+
+/// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx
+/// command.
+pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
+    match one.backend {
+        BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
+        BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
+        BackendKind::Pty => format!("phalanx attach {} -t {}", one.name, team.name()),
+        BackendKind::Iterm2 | BackendKind::Exec => one.watch.clone(),
+    }
+}

@@ -1,0 +1,202 @@
+//! Stops members and waits until they have ended. The team's lead carries the requests through;
+//! without a lead this process does.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::fail::{Exit, Failure};
+use super::interrupt;
+use super::notice::Notice;
+use super::setup::Setup;
+use crate::lead::{Goal, LeadEnd, LeadOptions, lead};
+use crate::model::id::{MemberName, RequestId};
+use crate::model::request::ShutdownRequest;
+use crate::ops::shutdown::{Awaited, Ended, ShutdownOptions};
+use crate::ops::{self, Context, Kind, Lease, OpsError, Team};
+use crate::sys::signal::Signals;
+
+pub(super) fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
+    let (ours, others) = ops::shutdown::everybody(team)?;
+    if !others.is_empty() {
+        let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
+        setup.out.say(&format!("not started by phalanx, and not asked: {names}"));
+    }
+    Ok(ours)
+}
+
+/// Kills all members of a team that is to be deleted.
+pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure> {
+    let names = everybody(setup, team)?;
+    let wish = ShutdownOptions {
+        reason: Some("the team is deleted".to_owned()),
+        deadline_s: 30,
+        force: true,
+    };
+    end(setup, team, &names, &wish, true)?;
+    Ok(())
+}
+
+pub(super) fn end(
+    setup: &Setup,
+    team: &Team,
+    names: &[MemberName],
+    wish: &ShutdownOptions,
+    waits: bool,
+) -> Result<Vec<Ended>, Failure> {
+    if wish.force {
+        ops::force::release_locks(team)?;
+    }
+    let mut requests = ops::shutdown::ask(team, &setup.ctx.speaker, names, wish)?;
+    if waits && requests.iter().any(ShutdownRequest::is_open) {
+        requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s))?;
+        ops::verify::verify(&setup.ctx, team, &mut requests)?;
+    }
+    Ok(ops::shutdown::outcomes(team, &requests)?)
+}
+
+/// Waits for the requests to be resolved by the team's lead, or carries them through as a temporary
+/// lead. Returns the requests as last read.
+///
+/// # Errors
+/// Returns `Interrupted` on a signal, and any failure to acquire the lease or to wait while the
+/// team exists.
+pub(super) fn settle(
+    setup: &Setup,
+    team: &Team,
+    requests: Vec<ShutdownRequest>,
+    limit: Duration,
+) -> Result<Vec<ShutdownRequest>, Failure> {
+    let _notice = notice_of(setup, team, &requests);
+    let runtime = interrupt::runtime()?;
+    let settled = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        tokio::select! {
+            done = see_through(setup, team, requests, limit) => done,
+            _signal = signals.recv() => {
+                let hint = Some("the members were asked; type the same again to wait for them".to_owned());
+                Err(Failure::interrupted("interrupted while members were ending", hint))
+            }
+        }
+    });
+    runtime.shutdown_background();
+    settled
+}
+
+/// Starts a notice that names the members that have not ended, and what each waits for.
+pub(super) fn notice_of(setup: &Setup, team: &Team, requests: &[ShutdownRequest]) -> Notice {
+    let ids: BTreeSet<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
+    let team = team.clone();
+    Notice::begin(&setup.out, move || ops::shutdown::awaited(&team, &ids).ok().flatten())
+}
+
+async fn see_through(
+    setup: &Setup,
+    team: &Team,
+    mut requests: Vec<ShutdownRequest>,
+    limit: Duration,
+) -> Result<Vec<ShutdownRequest>, Failure> {
+    loop {
+        // `is_led` comes first: `take` would wait for the holder, which may only be inspecting the
+        // lease.
+        let taken = match ops::lease::is_led(team) {
+            Ok(true) => Ok(None),
+            Ok(false) => ops::lease::take(team).map(Some),
+            Err(e) => Err(e),
+        };
+        match taken {
+            Ok(Some(lease)) => {
+                let ids = requests.iter().map(|r| r.id.clone()).collect();
+                return match carry(&setup.ctx, team, lease, ids).await {
+                    Err(e) if team.exists() => Err(e.into()),
+                    Ok(_) | Err(_) => Ok(requests),
+                };
+            }
+            Ok(None) | Err(OpsError::LedByAnother { .. }) => {}
+            Err(_) if !team.exists() => return Ok(requests),
+            Err(e) => return Err(e.into()),
+        }
+        let (led, mut seen) = (team.clone(), requests);
+        let wait = move || Ok((ops::shutdown::await_end(&led, &mut seen, limit)?, seen));
+        let (awaited, seen) = interrupt::aside(wait).await?;
+        requests = seen;
+        match awaited {
+            Awaited::Ended | Awaited::TeamGone => return Ok(requests),
+            Awaited::LeadStopped => {
+                setup.out.say("the team's lead is stopped; ending the members without it");
+                let (ctx, team) = (setup.ctx.clone(), team.clone());
+                let work = move || Ok(ops::force::end_members(&ctx, &team, requests)?);
+                return interrupt::aside(work).await;
+            }
+            Awaited::LeadGone => setup.out.say("the team's lead is gone; taking over"),
+        }
+    }
+}
+
+/// Carries these shutdown requests through in this process.
+pub(super) async fn carry(
+    ctx: &Context,
+    team: &Team,
+    lease: Lease,
+    ids: BTreeSet<RequestId>,
+) -> Result<LeadEnd, OpsError> {
+    let (_stops, mut wishes) = unbounded_channel();
+    let (_, journal_from) = ops::events::from(team, 0)?;
+    let order =
+        LeadOptions { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal_from };
+    lead(order, &mut wishes, &mut |_| {}).await
+}
+
+/// Returns whether a member could not be terminated after its deadline; only then is there a
+/// reason.
+pub(super) fn is_stuck(one: &Ended) -> bool {
+    one.outcome == "timed_out" && one.reason.is_some()
+}
+
+pub(super) fn exit(ended: &[Ended]) -> Exit {
+    let any = |outcome: &str| ended.iter().any(|one| one.outcome == outcome);
+    match () {
+        () if ended.iter().any(is_stuck) => Exit::of(Kind::Failed),
+        () if any("rejected") => Exit::of(Kind::Refused),
+        () if any("timed_out") => Exit::of(Kind::Deadline),
+        () => Exit::DONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::request::Parting;
+
+    #[test]
+    fn worst_outcome_decides_the_exit_code() {
+        let one = |outcome: &'static str, reason: Option<&str>| Ended {
+            name: MemberName::new("ada").expect("name"),
+            outcome,
+            request_id: RequestId::parse("shutdown-1@ada").expect("id"),
+            reason: reason.map(str::to_owned),
+            elapsed_ms: Some(1),
+            parting: Parting::default(),
+            deviations: Vec::new(),
+        };
+        let table = [
+            (
+                vec![
+                    one("closed", None),
+                    one("forced", None),
+                    one("gone", None),
+                    one("requested", None),
+                ],
+                0,
+            ),
+            (vec![one("closed", None), one("timed_out", None)], 5),
+            (vec![one("timed_out", None), one("rejected", Some("busy"))], 4),
+            (vec![one("rejected", None), one("timed_out", Some("could not be ended"))], 1),
+            (vec![], 0),
+        ];
+        for (ended, code) in table {
+            assert_eq!(exit(&ended), Exit(code), "{ended:?}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The definition of the command line: every verb with its arguments.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Command, CommandFactory, Parser, Subcommand};
+use clap_complete::env::Shells;
+
+use super::answer::AnswerArgs;
+use super::args::{Global, MemberArg, task_id};
+use super::ask::{AskVerb, PlanVerb};
+use super::attach::{AttachArgs, PeekArgs};
+use super::brief::BriefArgs;
+use super::doctor::DoctorArgs;
+use super::events::EventsArgs;
+use super::inbox::InboxArgs;
+use super::init::InitArgs;
+use super::input::{KeysArgs, TypeArgs};
+use super::lead::{AdoptArgs, LeadArgs};
+use super::logs::LogsArgs;
+use super::mail::{BroadcastArgs, SendArgs};
+use super::profile::ProfileVerb;
+use super::requests::{ModeArgs, RequestsArgs, RulesArgs};
+use super::resume::{RestartArgs, ResumeArgs};
+use super::shutdown::{DownArgs, KillArgs, ShutdownArgs};
+use super::spawn::SpawnArgs;
+use super::status::StatusArgs;
+use super::task::TaskVerb;
+use super::team::{RmArgs, TeamVerb};
+use super::up::UpArgs;
+use super::wait::WaitArgs;
+use super::worker::HookArgs;
+use super::worktree::WorktreeVerb;
+use crate::model::id::TaskId;
+
+const EXAMPLES: &str = "\
+Examples:
+  phalanx init                               write a manifest that runs
+  phalanx up team.toml                       run a team from a manifest, to the end
+  phalanx team create demo                   or build a team by hand:
+  phalanx spawn ada -t demo                    add a worker
+  phalanx spawn log -t demo -- tail -f x.log   add any command line
+  phalanx task create \"Run the tests\" -t demo -- cargo test
+  phalanx status -t demo
+  phalanx down -t demo
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 timed out,
+6 no backend or no place for files, 70 internal error, 130 interrupted.";
+
+/// Leads teams of command-line agents in tmux panes or its own terminals.
+#[derive(Debug, Parser)]
+#[command(name = "phalanx", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    /// Absent for plain `phalanx`, which prints an overview.
+    #[command(subcommand)]
+    pub(super) verb: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    Init(InitArgs),
+    #[command(visible_alias = "run")]
+    Up(UpArgs),
+    Down(DownArgs),
+    Lead(LeadArgs),
+    Adopt(AdoptArgs),
+    Resume(ResumeArgs),
+    /// Create, list, show and delete teams.
+    #[command(subcommand)]
+    Team(TeamVerb),
+    /// List all teams, as `team list` does.
+    Ls,
+    Rm(RmArgs),
+    Spawn(SpawnArgs),
+    /// List, show and test the profiles of programs.
+    #[command(subcommand)]
+    Profile(ProfileVerb),
+    Send(SendArgs),
+    Broadcast(BroadcastArgs),
+    Type(TypeArgs),
+    Keys(KeysArgs),
+    Inbox(InboxArgs),
+    /// Create, list, claim and complete tasks.
+    #[command(subcommand)]
+    Task(TaskVerb),
+    Requests(RequestsArgs),
+    Mode(ModeArgs),
+    Rules(RulesArgs),
+    #[command(visible_alias = "stop")]
+    Shutdown(ShutdownArgs),
+    Kill(KillArgs),
+    Restart(RestartArgs),
+    /// Make a failed task pending again, as `task retry` does.
+    Retry {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+    },
+    /// List, compare and remove the git worktrees of members.
+    #[command(subcommand)]
+    Worktree(WorktreeVerb),
+    Answer(AnswerArgs),
+    /// Submit a plan to the lead.
+    #[command(subcommand)]
+    Plan(PlanVerb),
+    /// Ask the lead for permission.
+    #[command(subcommand)]
+    Ask(AskVerb),
+    Status(StatusArgs),
+    /// List every team on this machine.
+    ///
+    /// Includes teams of other config roots if one of their members runs as this user.
+    Ps,
+    Doctor(DoctorArgs),
+    /// Explain a member's state: the known facts and their sources.
+    Explain(MemberArg),
+    /// Bring a member's pane to the front.
+    Focus(MemberArg),
+    /// Hide a member's pane; the member keeps running.
+    Hide(MemberArg),
+    /// Show a hidden pane again.
+    Show(MemberArg),
+    Brief(BriefArgs),
+    Hook(HookArgs),
+    Wait(WaitArgs),
+    Events(EventsArgs),
+    Attach(AttachArgs),
+    Peek(PeekArgs),
+    Logs(LogsArgs),
+    /// Print the completion script of a shell.
+    #[command(
+        after_help = "Examples:\n  source <(phalanx completions bash)        in ~/.bashrc\n  \
+        source <(phalanx completions zsh)         in ~/.zshrc, after compinit\n  \
+        phalanx completions fish | source         in ~/.config/fish/config.fish"
+    )]
+    Completions {
+        /// Shell that the script is for.
+        #[arg(value_parser = PossibleValuesParser::new(Shells::builtins().names()))]
+        shell: String,
+    },
+    /// Print the manual page of phalanx or of one verb.
+    #[command(after_help = "Examples:\n  phalanx man >~/.local/share/man/man1/phalanx.1\n  \
+        phalanx man team create >~/.local/share/man/man1/phalanx-team-create.1")]
+    Man {
+        /// Verb, such as `team create` [default: phalanx itself].
+        #[arg(value_name = "VERB")]
+        words: Vec<String>,
+    },
+    /// Print the version.
+    Version,
+    /// The launcher in every pane.
+    #[command(hide = true)]
+    Exec {
+        spec: PathBuf,
+    },
+    /// The built-in teammate.
+    #[command(hide = true)]
+    Worker,
+    /// The wrapper around a program that is not a native member.
+    #[command(hide = true)]
+    Wrap,
+}
+
+/// Returns the definition without hidden verbs.
+pub(super) fn visible() -> Command {
+    let full = Cli::command();
+    let verbs = full.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    Command::new("phalanx")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(full.get_about().cloned().unwrap_or_default())
+        .after_help(full.get_after_help().cloned().unwrap_or_default())
+        .args(full.get_arguments().cloned())
+        .subcommands(verbs)
+}

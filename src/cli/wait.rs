@@ -1,0 +1,91 @@
+//! `wait`: waits until members or a task reach a state.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::args::{seconds, task_id};
+use super::fail::{Done, Exit, Failure};
+use super::interrupt;
+use super::notice::Notice;
+use super::setup::Setup;
+use crate::model::id::MemberName;
+use crate::ops::authority::Action;
+use crate::ops::wait::{Came, Until};
+use crate::ops::{self, Context, Kind, Team};
+
+/// Wait until members or a task reach a state.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx wait ada --until idle --timeout 60\n  phalanx wait --until task=3"
+)]
+pub(super) struct WaitArgs {
+    /// Members to wait for [default: all].
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Return as soon as one of them is there.
+    #[arg(long)]
+    pub(super) any: bool,
+    /// State to wait for: ready, idle, gone, or task=ID.
+    #[arg(long, value_parser = until, value_name = "STATE")]
+    pub(super) until: Until,
+    /// Seconds to wait, then exit with 5 [default: no limit].
+    #[arg(long, value_parser = seconds, value_name = "S")]
+    pub(super) timeout: Option<Duration>,
+}
+
+fn until(given: &str) -> Result<Until, String> {
+    match (given, given.strip_prefix("task=")) {
+        ("ready", _) => Ok(Until::Ready),
+        ("idle", _) => Ok(Until::Idle),
+        ("gone", _) => Ok(Until::Gone),
+        (_, Some(id)) => task_id(id).map(Until::Task),
+        (_, None) => Err("possible: ready, idle, gone, task=ID".to_owned()),
+    }
+}
+
+pub(super) fn wait(setup: &Setup, args: WaitArgs) -> Done {
+    let (team, named) = setup.members(&args.names, Action::Look)?;
+    let names = names(&team, &args, named)?;
+    let until = args.until.clone();
+    let interrupted = Failure::interrupted("interrupted while waiting", None);
+    let _notice = Notice::of(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
+    let ctx = setup.ctx.clone();
+    let came = interrupt::breakable(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
+    let words =
+        || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
+    let good = came.iter().all(|c| ops::wait::is_good(c, &until));
+    setup.out.outcome(&came, good, words)?;
+    Ok(if good { Exit::DONE } else { Exit::of(Kind::Failed) })
+}
+
+/// Returns the members to wait for: the named ones, or all.
+fn names(team: &Team, args: &WaitArgs, named: Vec<MemberName>) -> Result<Vec<MemberName>, Failure> {
+    match args.until {
+        Until::Task(_) if !args.names.is_empty() => Err(Failure::usage(
+            "`--until task=ID` takes no names of members",
+            "leave out the names",
+        )),
+        Until::Ready | Until::Idle | Until::Gone if args.names.is_empty() => {
+            Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())
+        }
+        Until::Ready | Until::Idle | Until::Gone | Until::Task(_) => Ok(named),
+    }
+}
+
+fn wait_for(
+    ctx: &Context,
+    team: &Team,
+    names: &[MemberName],
+    args: &WaitArgs,
+) -> Result<Vec<Came>, Failure> {
+    match ops::wait::wait(ctx, team, names, args.any, &args.until, args.timeout) {
+        Ok(came) => Ok(came),
+        // A team is only deleted after its members have ended.
+        Err(_) if args.until == Until::Gone && !team.exists() => Ok(names
+            .iter()
+            .map(|name| Came { name: name.to_string(), state: "gone".to_owned() })
+            .collect()),
+        Err(e) => Err(e.into()),
+    }
+}

@@ -1,0 +1,29 @@
+//! The built-in profiles.
+
+use super::definition::Profile;
+use crate::model::order::{SHELL, WORKER};
+
+/// Names and TOML texts of the built-in profiles.
+const BUILTIN: [(&str, &str); 7] = [
+    ("claude", include_str!("builtin/claude.toml")),
+    ("codex", include_str!("builtin/codex.toml")),
+    ("gemini", include_str!("builtin/gemini.toml")),
+    ("opencode", include_str!("builtin/opencode.toml")),
+    ("aider", include_str!("builtin/aider.toml")),
+    (SHELL, include_str!("builtin/shell.toml")),
+    (WORKER, include_str!("builtin/worker.toml")),
+];
+
+pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// Returns the TOML text of a built-in profile.
+pub(crate) fn builtin_sheet(name: &str) -> Option<&'static str> {
+    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, sheet)| *sheet)
+}
+
+pub(crate) fn builtin(name: &str) -> Option<Profile> {
+    let sheet = builtin_sheet(name)?;
+    Some(Profile::parse(name, sheet).expect("every built-in sheet is read by a test"))
+}

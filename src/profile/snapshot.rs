@@ -1,0 +1,79 @@
+//! Snapshot of a screen, as the rules of a profile see it.
+
+use serde::Serialize;
+
+/// Snapshot of a screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Plain text of each row, without trailing blanks.
+    pub(crate) rows: Vec<String>,
+    /// For each row, true if the terminal wrapped the row above into it, so that both are one line
+    /// of the program. A missing entry counts as false.
+    pub(crate) goes_on: Vec<bool>,
+    /// Row and column, counted from 0.
+    pub(crate) cursor: (u16, u16),
+    /// True if the terminal shows its cursor, or the program draws one of its own. Some programs
+    /// draw no cursor without the focus.
+    pub(crate) cursor_shown: bool,
+    /// For each row, the column from which all drawn text is faint, apart from a cursor. A missing
+    /// entry counts as `None`: the row does not end in faint text.
+    pub(crate) faint_from: Vec<Option<u16>>,
+    /// Title of the window.
+    pub(crate) title: String,
+    pub(crate) progress: Progress,
+    /// True if the program uses the alternate screen.
+    pub(crate) alternate: bool,
+    /// True if the program requests bracketed paste.
+    pub(crate) bracketed_paste: bool,
+    /// Time since the last output, in milliseconds.
+    pub(crate) quiet_ms: u64,
+}
+
+impl Look {
+    /// Creates a snapshot from text only; everything else has its default.
+    pub(crate) fn of_text(text: &str) -> Look {
+        let rows: Vec<String> = text.lines().map(|row| row.trim_end().to_owned()).collect();
+        Look {
+            goes_on: Vec::new(),
+            cursor: (0, 0),
+            cursor_shown: true,
+            faint_from: Vec::new(),
+            title: String::new(),
+            progress: Progress::None,
+            alternate: false,
+            bracketed_paste: false,
+            quiet_ms: 0,
+            rows,
+        }
+    }
+
+    /// Returns true if all text drawn in the row from this column on is faint.
+    pub(super) fn is_faint(&self, row: usize, column: usize) -> bool {
+        let from = self.faint_from.get(row).copied().flatten();
+        from.is_some_and(|from| usize::from(from) <= column)
+    }
+
+    pub(super) fn goes_on(&self, row: usize) -> bool {
+        self.goes_on.get(row).is_some_and(|goes_on| *goes_on)
+    }
+}
+
+/// Progress that a program reports (OSC 9;4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Progress {
+    None,
+    Busy,
+    Error,
+    Paused,
+}
+
+impl Progress {
+    /// All variants with their spelling in a profile.
+    pub(crate) const ALL: [(&'static str, Progress); 4] = [
+        ("none", Progress::None),
+        ("busy", Progress::Busy),
+        ("error", Progress::Error),
+        ("paused", Progress::Paused),
+    ];
+}

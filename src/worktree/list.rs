@@ -1,0 +1,45 @@
+//! Lists the worktrees of a repository.
+
+use super::error::WorktreeError;
+use super::git::Git;
+
+/// One worktree, as `git worktree list --porcelain` reports it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) path: String,
+    pub(super) head: Option<String>,
+    /// The branch without `refs/heads/`; `None` if HEAD is detached.
+    pub(super) branch: Option<String>,
+    /// The reason of the lock, which may be empty.
+    pub(super) locked: Option<String>,
+    pub(super) bare: bool,
+}
+
+/// Lists all worktrees of a repository, the main one first.
+pub(super) fn listed(git: &Git) -> Result<Vec<Listed>, WorktreeError> {
+    let text = git.get("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
+    Ok(parse(&text))
+}
+
+/// Parses `key value` fields that end with NUL; an empty field ends a worktree.
+fn parse(text: &str) -> Vec<Listed> {
+    let mut all: Vec<Listed> = Vec::new();
+    for field in text.split('\0') {
+        let (key, value) = field.split_once(' ').unwrap_or((field, ""));
+        if key == "worktree" {
+            all.push(Listed { path: value.to_owned(), ..Listed::default() });
+            continue;
+        }
+        let Some(last) = all.last_mut() else { continue };
+        match key {
+            "HEAD" => last.head = Some(value.to_owned()),
+            "branch" => {
+                last.branch = Some(value.strip_prefix("refs/heads/").unwrap_or(value).to_owned())
+            }
+            "locked" => last.locked = Some(value.to_owned()),
+            "bare" => last.bare = true,
+            _ => {}
+        }
+    }
+    all
+}

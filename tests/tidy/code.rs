@@ -1,0 +1,110 @@
+//! Source files as lists of words and marks, without comments, literals and test code.
+
+use std::fs;
+use std::path::Path;
+
+use crate::scan::{self, Kind, Token};
+use crate::{entries, root};
+
+/// A source file that is part of the program.
+pub(crate) struct Source {
+    /// Path relative to the root of the repository, with forward slashes.
+    pub(crate) name: String,
+    /// Words, `::`, and every other character as one entry.
+    pub(crate) words: Vec<String>,
+}
+
+impl Source {
+    pub(crate) fn new(name: &str, text: &str) -> Source {
+        Source { name: name.to_owned(), words: without_tests(&words(text)) }
+    }
+
+    /// Returns the module path: `src/store/mailbox.rs` is `store::mailbox`, `src/store/mod.rs` is
+    /// `store`, and the root is empty.
+    pub(crate) fn module(&self) -> Vec<String> {
+        let inner = self.name.trim_start_matches("src/").trim_end_matches(".rs");
+        let inner = inner.trim_end_matches("/mod");
+        if matches!(inner, "lib" | "main") {
+            return Vec::new();
+        }
+        inner.split('/').map(str::to_owned).collect()
+    }
+
+    /// Returns whether the file is the module of a test.
+    fn is_test(&self) -> bool {
+        self.name.ends_with("/tests.rs") || self.name.contains("/tests/")
+    }
+
+    /// Returns the folder below `src`, or the file's own name.
+    pub(crate) fn folder(&self) -> &str {
+        self.name.trim_start_matches("src/").split('/').next().unwrap_or_default()
+    }
+}
+
+/// Reads every file below `src`, except files of tests.
+pub(crate) fn sources() -> Vec<Source> {
+    let mut found = Vec::new();
+    read(&root().join("src"), &mut found);
+    assert!(found.len() > 100, "only {} files are below src", found.len());
+    found
+}
+
+fn read(folder: &Path, found: &mut Vec<Source>) {
+    for path in entries(folder) {
+        if path.is_dir() {
+            read(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(&path)
+                .unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
+            let name = path.strip_prefix(root()).unwrap_or(&path).to_string_lossy().into_owned();
+            let source = Source::new(&name.replace('\\', "/"), &text);
+            if !source.is_test() {
+                found.push(source);
+            }
+        }
+    }
+}
+
+/// Splits source text into words, `::` and single characters.
+fn words(text: &str) -> Vec<String> {
+    let word = |token: Token| match token.kind {
+        Kind::Word(word) => Some(word),
+        Kind::Text(_) => None,
+        Kind::Step => Some("::".to_owned()),
+        Kind::Mark(mark) => Some(mark.to_string()),
+    };
+    scan::tokens(text).into_iter().filter_map(word).collect()
+}
+
+/// Removes items under `#[cfg(test)]`.
+fn without_tests(words: &[String]) -> Vec<String> {
+    const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        if words[at..].iter().take(TEST.len()).eq(TEST) {
+            at = item_end(words, at + TEST.len());
+        } else {
+            kept.push(words[at].clone());
+            at += 1;
+        }
+    }
+    kept
+}
+
+/// Returns the index after the item at `at`: after its `;`, or after its closing brace.
+fn item_end(words: &[String], at: usize) -> usize {
+    let mut depth = 0;
+    for (at, word) in words.iter().enumerate().skip(at) {
+        match word.as_str() {
+            "{" | "(" | "[" => depth += 1,
+            "}" | ")" | "]" => depth -= 1,
+            ";" if depth == 0 => return at + 1,
+            _ => {}
+        }
+        if depth == 0 && word == "}" {
+            return at + 1;
+        }
+    }
+    words.len()
+}
