@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::env::Shells;
+use strum::VariantNames;
 
 use super::args_answer::Answer;
 use super::args_ask::{AskVerb, PlanVerb};
@@ -569,7 +570,7 @@ fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
 }
 
 pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
-    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
+    PossibleValuesParser::new(Mode::VARIANTS)
         .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }
 

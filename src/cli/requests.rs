@@ -1,5 +1,7 @@
 //! `requests`, `mode` and `rules`.
 
+use strum::VariantNames;
+
 use super::Done;
 use super::args_request::{Requests, RequestsVerb, Rules, SetMode};
 use super::fail::{Exit, Failure};
@@ -39,7 +41,7 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
         (_, given, _) => (None, Err(given.clone().unwrap_or_default())),
     };
     let mode = word.map_err(|word| {
-        let known = Mode::ALL.map(Mode::as_str).join(", ");
+        let known = Mode::VARIANTS.join(", ");
         let hint =
             format!("write `phalanx mode NAME MODE` or `phalanx mode --all MODE`; modes: {known}");
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)
