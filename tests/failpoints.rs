@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use phalanx::drive::Team;
+use phalanx::testing::Team;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

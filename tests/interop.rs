@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
-use phalanx::drive::Team;
+use phalanx::testing::Team;
 use process::{Peer, age, below, helper, helping, lock_of, say, told, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -11,7 +11,7 @@ mod round_trip;
 
 use std::path::PathBuf;
 
-use phalanx::drive::Team;
+use phalanx::testing::Team;
 use proptest::test_runner::Config;
 
 /// A team of ann, bob and cid in its own root.

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use death::Ghost;
-use phalanx::drive::Team;
+use phalanx::testing::Team;
 use process::{Peer, below, helper, lock_of, say, told, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -320,7 +320,7 @@ fn tk_02_many_claimers() {
         all.len()
     );
     assert_eq!(all, (1..=tasks as u64).collect::<Vec<_>>(), "each task is claimed exactly once");
-    for (id, state, owner) in team.tasks().expect("tasks") {
+    for (id, state, owner, ..) in team.board().expect("tasks").0 {
         let claimer = per.iter().position(|p| p.contains(&id)).map(|n| format!("c{n}"));
         assert_eq!((state, owner), ("completed", claimer), "task {id}");
     }

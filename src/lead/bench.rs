@@ -20,7 +20,7 @@ const NOW: Timestamp = Timestamp(0);
 const REST: &str = r#"{"type":"idle_notification","from":"m1","idleReason":"available"}"#;
 
 /// A lead of 50 standing members with 200 tasks, and the events that it is about to handle.
-pub(crate) struct Rehearsal {
+pub struct Rehearsal {
     state: State,
     events: Vec<Event>,
 }
@@ -28,7 +28,8 @@ pub(crate) struct Rehearsal {
 impl Rehearsal {
     /// Prepares `count` events in the mix that the driver produces when members report idle: each
     /// message comes with a read of all records and requests, and with ticks.
-    pub(crate) fn of(count: usize) -> Rehearsal {
+    #[must_use]
+    pub fn of(count: usize) -> Rehearsal {
         let mut state =
             State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
         let records: Vec<MemberRecord> = (0..MEMBERS).filter_map(record).collect();
@@ -48,7 +49,8 @@ impl Rehearsal {
     }
 
     /// Handles all events and returns the number of effects.
-    pub(crate) fn play(mut self) -> usize {
+    #[must_use]
+    pub fn play(mut self) -> usize {
         self.events.into_iter().map(|event| react(&mut self.state, event, NOW).len()).sum()
     }
 }

@@ -2,6 +2,7 @@
 //! exit or vanish, releases their tasks, and stops a finished team.
 
 mod aside;
+#[cfg(feature = "testing")]
 mod bench;
 mod driver;
 mod effect;
@@ -14,6 +15,7 @@ mod starter;
 mod state;
 mod terminator;
 
-pub(crate) use bench::Rehearsal;
+#[cfg(feature = "testing")]
+pub use bench::Rehearsal;
 pub(crate) use driver::{Lead, STOP_DEADLINE_S, Stop, lead};
 pub(crate) use state::{End, Goal};

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use phalanx::drive::{Rehearsal, Team};
+use phalanx::testing::{Rehearsal, Team};
 
 fn appends(c: &mut Criterion) {
     for filled in [0_usize, 1000] {

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use phalanx::drive::Team;
+use phalanx::testing::Team;
 
 const ROUNDS: usize = 3;
 const BODY: &str = "a message of ordinary length, as agents send them to each other all day";
