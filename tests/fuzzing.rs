@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mutate::Mutator;
-use phalanx::testing::{self, Team};
+use phalanx::testing::{self, TestTeam};
 
 const LONGEST: usize = 1 << 20;
 const SLOW: Duration = Duration::from_secs(1);
@@ -46,14 +46,14 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
 
 struct Place {
     dir: tempfile::TempDir,
-    team: Team,
+    team: TestTeam,
 }
 
 impl Place {
     /// Creates a team with a member that has mail, and two tasks.
     fn new() -> Place {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let team = Team::create(&dir.path().join("root"), "fuzz").expect("a new team");
+        let team = TestTeam::create(&dir.path().join("root"), "fuzz").expect("a new team");
         team.join("bob").expect("a new member");
         team.append("bob", "ann", "{\"type\":\"mode_set_request\",\"mode\":\"plan\"}", "id-1")
             .expect("a member");

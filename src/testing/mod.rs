@@ -8,4 +8,4 @@ mod team;
 pub use crate::lead::Rehearsal;
 pub use decide::{backend, fallback, judge_screen, may_use_tool, next_task};
 pub use parse::{parse_mailbox, parse_manifest, parse_protocol, parse_task, parse_team};
-pub use team::{Entry, Follower, Row, Team};
+pub use team::{Entry, Follower, TaskRow, TestTeam};

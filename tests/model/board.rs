@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use phalanx::testing::Row;
+use phalanx::testing::TaskRow;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -224,7 +224,7 @@ impl Run {
     fn check(&self) {
         let (rows, can_move) = self.place.team.board().expect("readable");
         assert_eq!(can_move, self.model.can_move(), "{rows:?}");
-        let short = |row: &Row| (row.0, row.1, row.2.clone(), row.4.clone());
+        let short = |row: &TaskRow| (row.0, row.1, row.2.clone(), row.4.clone());
         let known = |(id, task): (&u64, &Known)| {
             (*id, task.state, task.owner.map(str::to_owned), task.after.clone())
         };
@@ -235,8 +235,8 @@ impl Run {
     }
 
     /// Asserts that both ends record a dependency, as far as they exist.
-    fn check_edges(&self, rows: &[Row]) {
-        let rows: BTreeMap<u64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
+    fn check_edges(&self, rows: &[TaskRow]) {
+        let rows: BTreeMap<u64, &TaskRow> = rows.iter().map(|row| (row.0, row)).collect();
         for (id, row) in &rows {
             let forth =
                 row.3.iter().filter_map(|other| rows.get(other)).all(|other| other.4.contains(id));
