@@ -1,9 +1,8 @@
 //! phalanx leads teams of command-line agents. This library is the body of the program; it exports
-//! only what `main.rs` and the benches need, so that the compiler reports dead code.
+//! only what `main.rs`, tests and benches need, so that the compiler reports dead code.
 
 pub(crate) mod backend;
 mod cli;
-pub mod drive;
 pub(crate) mod event_loop;
 pub(crate) mod hooks;
 pub(crate) mod lead;
@@ -13,6 +12,8 @@ pub(crate) mod profile;
 pub(crate) mod store;
 pub(crate) mod sys;
 pub(crate) mod teammate;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod ui;
 pub(crate) mod worktree;
 

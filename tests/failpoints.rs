@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use phalanx::drive::Team;
+use phalanx::testing::TestTeam;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ const PASSES: u32 = 64;
 const MANY: usize = 70;
 
 /// An operation of the process that dies, repeated by the next one.
-type Operation = (&'static str, fn(&Team) -> Result<(), String>);
+type Operation = (&'static str, fn(&TestTeam) -> Result<(), String>);
 
 const OPERATIONS: [Operation; 12] = [
     ("append", |team| {
@@ -77,7 +77,7 @@ fn said(id: &str) {
     println!("said {id}");
 }
 
-fn acknowledge(team: &Team, of: &str, count: usize) -> Result<(), String> {
+fn acknowledge(team: &TestTeam, of: &str, count: usize) -> Result<(), String> {
     let ids: Vec<String> = team.unread(of)?.into_iter().take(count).collect();
     team.acknowledge(of, &ids)?;
     ids.iter().for_each(|id| said(id));
@@ -91,7 +91,7 @@ fn helper_operates() {
     let root = PathBuf::from(std::env::var_os("ROOT").expect("set by the test"));
     let (_, operate) =
         OPERATIONS.iter().find(|(known, _)| *known == name).expect("a known operation");
-    operate(&Team::open(&root, "demo").expect("a team")).expect("it is done");
+    operate(&TestTeam::open(&root, "demo").expect("a team")).expect("it is done");
 }
 
 /// A team on disk, in memory if possible: the tests are about processes, not about power loss.
@@ -104,7 +104,7 @@ impl Stage {
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let stage = Stage { dir: dir.expect("a temporary directory") };
-        let team = Team::create(stage.root(), "demo").expect("a team");
+        let team = TestTeam::create(stage.root(), "demo").expect("a team");
         for name in ["bob", "ned"] {
             team.join(name).expect("joined");
             let entry = |n| json!({"from": "x", "text": "t", "timestamp": "1", "read": false, "msg_id": format!("old-{n}")});
@@ -216,7 +216,7 @@ impl Stage {
     }
 
     /// Asserts that each message exists once and that no `settled` one is unread.
-    fn assert_mail(&self, team: &Team, operation: &str, settled: &[String], about: &str) {
+    fn assert_mail(&self, team: &TestTeam, operation: &str, settled: &[String], about: &str) {
         for owner in ["bob", "ned"] {
             let unread = team.unread(owner).expect("unread");
             let mut counts = BTreeMap::new();
@@ -258,9 +258,9 @@ fn kill_at_each_pass((operation, again): Operation, point: &str) -> u32 {
         let Some(settled) = stage.die(operation, point, nth) else { return nth - 1 };
         stage.assert_whole(&about);
         stage.age_what_was_left();
-        let team = Team::open(stage.root(), "demo").expect("a team");
+        let team = TestTeam::open(stage.root(), "demo").expect("a team");
         stage.assert_mail(&team, operation, &settled, &about);
-        let messages = |team: &Team| team.all("bob").expect("all").len();
+        let messages = |team: &TestTeam| team.all("bob").expect("all").len();
         let before = messages(&team);
         again(&team).unwrap_or_else(|e| panic!("{about}: {e}"));
         let (sent, gone) =
@@ -300,7 +300,7 @@ fn a_process_may_die_anywhere() {
 #[test]
 fn restoring_an_old_mailbox_makes_no_read_message_unread() {
     let stage = Stage::new();
-    let team = Team::open(stage.root(), "demo").expect("a team");
+    let team = TestTeam::open(stage.root(), "demo").expect("a team");
     let old = fs::read(stage.inbox("bob")).expect("readable");
     let ids = team.unread("bob").expect("unread");
     team.acknowledge("bob", &ids[..3]).expect("acknowledged");

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mutate::Mutator;
-use phalanx::drive::{self, Team};
+use phalanx::testing::{self, TestTeam};
 
 const LONGEST: usize = 1 << 20;
 const SLOW: Duration = Duration::from_secs(1);
@@ -24,10 +24,10 @@ const SLOW: Duration = Duration::from_secs(1);
 type Door = fn(&[u8]) -> bool;
 
 const JSON_DOORS: [(&str, Door); 4] = [
-    ("mailbox", drive::parse_mailbox),
-    ("team", drive::parse_team),
-    ("task", drive::parse_task),
-    ("protocol", drive::parse_protocol),
+    ("mailbox", testing::parse_mailbox),
+    ("team", testing::parse_team),
+    ("task", testing::parse_task),
+    ("protocol", testing::parse_protocol),
 ];
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -46,18 +46,18 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
 
 struct Place {
     dir: tempfile::TempDir,
-    team: Team,
+    team: TestTeam,
 }
 
 impl Place {
     /// Creates a team with a member that has mail, and two tasks.
     fn new() -> Place {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let team = Team::create(&dir.path().join("root"), "fuzz").expect("a new team");
+        let team = TestTeam::create(&dir.path().join("root"), "fuzz").expect("a new team");
         team.join("bob").expect("a new member");
         team.append("bob", "ann", "{\"type\":\"mode_set_request\",\"mode\":\"plan\"}", "id-1")
             .expect("a member");
-        drive::create_tasks(&team, &[(vec![], vec![]), (vec![], vec![0])]).expect("a board");
+        team.create_tasks(&[(vec![], vec![]), (vec![], vec![0])]).expect("a board");
         team.claim_next("bob").expect("a board");
         Place { dir, team }
     }
@@ -127,7 +127,7 @@ fn hostile_bytes_neither_panic_nor_hang() {
     println!("fuzz: seed {seed}, {time:?} for each target");
     let (json, toml) = (json_seeds(), [files("manifests"), files("teams")].concat());
     let doors = JSON_DOORS.into_iter().map(|(name, door)| (name, door, &json));
-    for (name, door, seeds) in doors.chain([("manifest", drive::parse_manifest as Door, &toml)]) {
+    for (name, door, seeds) in doors.chain([("manifest", testing::parse_manifest as Door, &toml)]) {
         let (fed, right) = feed(name, door, seeds, time, seed);
         println!("fuzz: {name}: {fed} executions, {right} of them read as right");
         assert!(right > 0, "{name}: not even a seed was read");
@@ -139,8 +139,10 @@ fn one_mebibyte_of_a_repeated_fragment_is_parsed_in_time() {
     let toml = ["a={", "[[", "[a.", "a.", "\"", "'''", "a=1\n", "[a]\n", "x=[", "#", "\\u0041"];
     for unit in mutate::BOMBS.iter().chain(&toml).step_by(gear::sized(3, 1)) {
         let bomb = unit.repeat(LONGEST / unit.len());
-        for (number, (name, door)) in
-            JSON_DOORS.into_iter().chain([("manifest", drive::parse_manifest as Door)]).enumerate()
+        for (number, (name, door)) in JSON_DOORS
+            .into_iter()
+            .chain([("manifest", testing::parse_manifest as Door)])
+            .enumerate()
         {
             try_one(name, door, bomb.as_bytes(), 0, number as u64);
         }
@@ -162,7 +164,7 @@ fn msg_07_huge_files_are_refused_and_left_in_place() {
     write_huge(&place.path(INBOX), "[{\"from\":\"a\",\"text\":\"", b'x', "\"}]");
     assert!(place.team.entries("bob").is_err_and(|error| error.contains("larger than")));
     write_huge(&place.path(TASK), "", b'[', "");
-    let (rows, _) = drive::board(&place.team).expect("the other task is readable");
+    let (rows, _) = place.team.board().expect("the other task is readable");
     assert_eq!(rows.len(), 1);
     write_huge(&place.path(TEAM_FILE), "{\"name\": \"", 0, "\"}");
     assert!(place.team.teammates().is_err_and(|error| error.contains("config.json")));

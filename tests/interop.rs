@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
-use phalanx::drive::Team;
+use phalanx::testing::TestTeam;
 use process::{
     Peer, age, below, helper, helper_args, helper_command, lock_of, print_line, wait_for,
 };
@@ -26,7 +26,7 @@ use tempfile::TempDir;
 struct Stage {
     _dir: TempDir,
     root: PathBuf,
-    team: Team,
+    team: TestTeam,
 }
 
 /// Creates a team with one mailbox; `None` if the package is missing.
@@ -39,7 +39,7 @@ fn stage() -> Option<Stage> {
     }
     let dir = tempfile::Builder::new().prefix("phxi").tempdir_in("/tmp").expect("tempdir");
     let root = dir.path().join("root");
-    let team = Team::create(&root, "mixed").expect("team");
+    let team = TestTeam::create(&root, "mixed").expect("team");
     team.join("bob").expect("join");
     Some(Stage { _dir: dir, root, team })
 }
@@ -93,7 +93,7 @@ fn our_holder(root: &Path, name: &str) -> Peer {
 #[ignore = "helper process of the tests that need a holder"]
 fn join_the_roster() {
     let words = helper_args();
-    let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
+    let team = TestTeam::open(Path::new(&words[0]), "mixed").expect("team");
     let joined = team.join(&words[1]);
     print_line(&joined.map_or_else(|e| format!("refused: {e}"), |()| "joined".to_owned()));
 }
@@ -102,7 +102,7 @@ fn join_the_roster() {
 #[ignore = "helper process of mixed_writers_lose_nothing"]
 fn append_mail() {
     let words = helper_args();
-    let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
+    let team = TestTeam::open(Path::new(&words[0]), "mixed").expect("team");
     for n in 0..words[2].parse::<u32>().expect("count") {
         team.append("bob", &words[1], &n.to_string(), &format!("{}-{n}", words[1]))
             .expect("append");
@@ -113,7 +113,7 @@ fn append_mail() {
 #[ignore = "helper process of mixed_writers_lose_nothing"]
 fn compact_mail() {
     let words = helper_args();
-    let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
+    let team = TestTeam::open(Path::new(&words[0]), "mixed").expect("team");
     for n in 0..words[1].parse::<u32>().expect("count") {
         let entries = team.entries("bob").expect("entries");
         if n % 2 == 0 {
@@ -308,7 +308,7 @@ fn stopped_node_holder_loses_its_lock_when_stale() {
 }
 
 /// Appends in a thread and asserts that nothing is written before `free` has been called.
-fn waits_until(team: &Team, id: &str, free: impl FnOnce()) {
+fn waits_until(team: &TestTeam, id: &str, free: impl FnOnce()) {
     let has = |id: &str| team.entries("bob").expect("entries").iter().any(|e| e.0 == id);
     thread::scope(|scope| {
         let append = scope.spawn(|| team.append("bob", "ann", "x", id));
@@ -356,7 +356,7 @@ fn locks_exclude_each_other_through_a_symlinked_root() {
     std::os::unix::fs::symlink(&stage.root, &link).expect("symlink");
     for (n, (ours, theirs)) in [(&stage.root, &link), (&link, &stage.root)].into_iter().enumerate()
     {
-        let team = Team::open(ours, "mixed").expect("team");
+        let team = TestTeam::open(ours, "mixed").expect("team");
         let mut holder = node_holder(&inbox(theirs));
         waits_until(&team, &n.to_string(), || assert!(holder.end()));
         let mut holder = our_holder(ours, &format!("ann{n}"));

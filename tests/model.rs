@@ -11,13 +11,13 @@ mod round_trip;
 
 use std::path::PathBuf;
 
-use phalanx::drive::Team;
+use phalanx::testing::TestTeam;
 use proptest::test_runner::Config;
 
 /// A team of ann, bob and cid in its own root.
 struct Place {
     dir: tempfile::TempDir,
-    team: Team,
+    team: TestTeam,
 }
 
 const MEMBERS: [&str; 3] = ["ann", "bob", "cid"];
@@ -27,7 +27,7 @@ impl Place {
         // In memory if possible: the tests are not about durability.
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let dir = dir.expect("a temporary directory");
-        let team = Team::create(&dir.path().join("root"), "model").expect("a new team");
+        let team = TestTeam::create(&dir.path().join("root"), "model").expect("a new team");
         MEMBERS.iter().for_each(|name| team.join(name).expect("a new member"));
         Place { dir, team }
     }

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use death::Ghost;
-use phalanx::drive::Team;
+use phalanx::testing::TestTeam;
 use process::{Peer, below, helper, helper_args, lock_of, print_line, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -31,15 +31,15 @@ fn scaled(few: u64) -> u64 {
     if is_long() { few * 5 } else { few }
 }
 
-fn fresh() -> (TempDir, PathBuf, Team) {
+fn fresh() -> (TempDir, PathBuf, TestTeam) {
     let dir = tempfile::Builder::new().prefix("phxs").tempdir_in("/tmp").expect("tempdir");
     let root = dir.path().join("root");
-    let team = Team::create(&root, "storm").expect("team");
+    let team = TestTeam::create(&root, "storm").expect("team");
     (dir, root, team)
 }
 
-fn team_of_args(words: &[String]) -> Team {
-    Team::open(Path::new(&words[0]), "storm").expect("team")
+fn team_of_args(words: &[String]) -> TestTeam {
+    TestTeam::open(Path::new(&words[0]), "storm").expect("team")
 }
 
 /// Reads a file about a thousand times a second until `over`. Returns the number of reads, and how
@@ -324,7 +324,7 @@ fn tk_02_many_claimers() {
         all.len()
     );
     assert_eq!(all, (1..=tasks as u64).collect::<Vec<_>>(), "each task is claimed exactly once");
-    for (id, state, owner) in team.tasks().expect("tasks") {
+    for (id, state, owner, ..) in team.board().expect("tasks").0 {
         let claimer = per.iter().position(|p| p.contains(&id)).map(|n| format!("c{n}"));
         assert_eq!((state, owner), ("completed", claimer), "task {id}");
     }
@@ -336,7 +336,7 @@ fn all_under_an_umask() {
     let words = helper_args();
     let bits = u32::from_str_radix(&words[1], 8).expect("octal");
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(bits));
-    let team = Team::create(&Path::new(&words[0]).join("deep/root"), "storm").expect("team");
+    let team = TestTeam::create(&Path::new(&words[0]).join("deep/root"), "storm").expect("team");
     team.join("bob").expect("join");
     team.append("bob", "team-lead", "hi", "1").expect("append");
     team.mark("bob", &["1".to_owned()]).expect("mark");

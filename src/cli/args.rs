@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Map, Value};
+use strum::VariantNames;
 
 use super::fail::Failure;
 use super::out::Color;
@@ -54,7 +55,7 @@ pub(super) fn backend(given: &str) -> Result<BackendChoice, String> {
 }
 
 pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
-    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
+    PossibleValuesParser::new(Mode::VARIANTS)
         .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }
 

@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use strum::VariantNames;
 
 use super::args::{self, request_id};
 use super::fail::{Done, Exit, Failure};
@@ -95,7 +96,7 @@ pub(super) fn mode(setup: &Setup, args: &ModeArgs) -> Done {
         (_, given, _) => (None, Err(given.clone().unwrap_or_default())),
     };
     let mode = word.map_err(|word| {
-        let known = Mode::ALL.map(Mode::as_str).join(", ");
+        let known = Mode::VARIANTS.join(", ");
         let hint =
             format!("write `phalanx mode NAME MODE` or `phalanx mode --all MODE`; modes: {known}");
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)

@@ -143,8 +143,14 @@ pub(super) async fn carry(
 ) -> Result<LeadEnd, OpsError> {
     let (_stops, mut wishes) = unbounded_channel();
     let (_, journal_from) = ops::events::from(team, 0)?;
-    let order =
-        LeadOptions { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal_from };
+    let order = LeadOptions {
+        ctx,
+        team,
+        lease,
+        goal: Goal::Carry(ids),
+        beside_program: false,
+        journal_from,
+    };
     lead(order, &mut wishes, &mut |_| {}).await
 }
 

@@ -20,7 +20,7 @@ const NOW: Timestamp = Timestamp(0);
 const REST: &str = r#"{"type":"idle_notification","from":"m1","idleReason":"available"}"#;
 
 /// A lead of 50 standing members with 200 tasks, and the events that it is about to handle.
-pub(crate) struct StepBench {
+pub struct StepBench {
     state: State,
     events: Vec<Event>,
 }
@@ -28,7 +28,8 @@ pub(crate) struct StepBench {
 impl StepBench {
     /// Prepares `count` events in the mix that the driver produces when members report idle: each
     /// message comes with a read of all records and requests, and with ticks.
-    pub(crate) fn new(count: usize) -> StepBench {
+    #[must_use]
+    pub fn new(count: usize) -> StepBench {
         let mut state =
             State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
         let records: Vec<MemberRecord> = (0..MEMBERS).filter_map(record).collect();
@@ -48,7 +49,8 @@ impl StepBench {
     }
 
     /// Handles all events and returns the number of effects.
-    pub(crate) fn run(mut self) -> usize {
+    #[must_use]
+    pub fn run(mut self) -> usize {
         self.events.into_iter().map(|event| react(&mut self.state, event, NOW).len()).sum()
     }
 }

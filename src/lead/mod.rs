@@ -2,6 +2,7 @@
 //! exit or vanish, releases their tasks, and stops a finished team.
 
 mod background;
+#[cfg(feature = "testing")]
 mod bench;
 mod driver;
 mod effect;
@@ -14,7 +15,8 @@ mod starter;
 mod state;
 mod terminator;
 
-pub(crate) use bench::StepBench;
+#[cfg(feature = "testing")]
+pub use bench::StepBench;
 pub(crate) use driver::{LeadOptions, lead};
 pub(crate) use effect::STOP_DEADLINE_S;
 pub(crate) use event::Stop;

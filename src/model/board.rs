@@ -19,7 +19,8 @@ pub(crate) struct Board {
 }
 
 /// The reason for refusing a claim. Variants are in the order of the checks.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Refusal {
     #[error("task {0} does not exist")]
     TaskNotFound(TaskId),
@@ -38,14 +39,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     /// The refusal's code on the wire.
     pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Refusal::TaskNotFound(_) => "task_not_found",
-            Refusal::AlreadyClaimed { .. } => "already_claimed",
-            Refusal::AlreadyResolved { .. } => "already_resolved",
-            Refusal::Blocked { .. } => "blocked",
-            Refusal::AgentBusy { .. } => "agent_busy",
-            Refusal::FileOverlap { .. } => "file_overlap",
-        }
+        self.into()
     }
 }
 

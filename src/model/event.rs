@@ -8,8 +8,9 @@ use super::time::Timestamp;
 use super::wire::Object;
 
 /// Kinds of events. `docs/events.md` lists them with their details.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum EventKind {
     TeamCreated,
     TeamDeleted,
@@ -70,62 +71,7 @@ pub(crate) enum EventKind {
 impl EventKind {
     /// The name in the journal.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            EventKind::TeamCreated => "team_created",
-            EventKind::TeamDeleted => "team_deleted",
-            EventKind::SettingsChanged => "settings_changed",
-            EventKind::LeadStarted => "lead_started",
-            EventKind::LeadAdopted => "lead_adopted",
-            EventKind::LeadEnded => "lead_ended",
-            EventKind::MemberAsked => "member_asked",
-            EventKind::MemberPlaced => "member_placed",
-            EventKind::MemberReady => "member_ready",
-            EventKind::MemberState => "member_state",
-            EventKind::MemberStartFailed => "member_start_failed",
-            EventKind::MemberFallback => "member_fallback",
-            EventKind::MemberHealth => "member_health",
-            EventKind::RestartDelayed => "restart_delayed",
-            EventKind::MemberExited => "member_exited",
-            EventKind::MemberLeft => "member_left",
-            EventKind::MemberHidden => "member_hidden",
-            EventKind::MemberShown => "member_shown",
-            EventKind::MessageSent => "message_sent",
-            EventKind::MessageHandled => "message_handled",
-            EventKind::TaskCreated => "task_created",
-            EventKind::TaskClaimed => "task_claimed",
-            EventKind::TaskCompleted => "task_completed",
-            EventKind::TaskFailed => "task_failed",
-            EventKind::TaskReleased => "task_released",
-            EventKind::TaskRetried => "task_retried",
-            EventKind::TaskUpdated => "task_updated",
-            EventKind::TaskDeleted => "task_deleted",
-            EventKind::TaskVanished => "task_vanished",
-            EventKind::TaskChanged => "task_changed",
-            EventKind::TaskRewritten => "task_rewritten",
-            EventKind::ShutdownRequested => "shutdown_requested",
-            EventKind::ShutdownEnded => "shutdown_ended",
-            EventKind::ShutdownVerified => "shutdown_verified",
-            EventKind::RequestFiled => "request_filed",
-            EventKind::RequestAnnounced => "request_announced",
-            EventKind::RequestDecided => "request_decided",
-            EventKind::AnswerTyped => "answer_typed",
-            EventKind::Typed => "typed",
-            EventKind::PlacementVerdict => "placement_verdict",
-            EventKind::WorktreeMade => "worktree_made",
-            EventKind::WorktreeRemoved => "worktree_removed",
-            EventKind::FileQuarantined => "file_quarantined",
-            EventKind::Repaired => "repaired",
-            EventKind::Recovered => "recovered",
-            EventKind::Warning => "warning",
-            EventKind::Reminded => "reminded",
-            EventKind::Escalated => "escalated",
-            EventKind::MessageStaged => "message_staged",
-            EventKind::MessageSubmitted => "message_submitted",
-            EventKind::MessageUndelivered => "message_undelivered",
-            EventKind::TurnInterrupted => "turn_interrupted",
-            EventKind::TurnEnded => "turn_ended",
-            EventKind::HookRan => "hook_ran",
-        }
+        self.into()
     }
 }
 

@@ -8,8 +8,19 @@ use MemberState::{
 };
 
 /// The last known state of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum MemberState {
     /// To be started; nothing runs yet.
     Pending,
@@ -152,19 +163,7 @@ impl Cause {
 impl MemberState {
     /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Pending => "pending",
-            Starting => "starting",
-            Working => "working",
-            Idle => "idle",
-            AwaitingPlan => "awaiting_plan",
-            AwaitingPermission => "awaiting_permission",
-            ShutdownRequested => "shutdown_requested",
-            Completed => "completed",
-            Failed => "failed",
-            Killed => "killed",
-            Disappeared => "disappeared",
-        }
+        self.into()
     }
 
     pub(crate) fn is_over(self) -> bool {
@@ -195,21 +194,10 @@ impl MemberState {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
 
-    const ALL: [MemberState; 11] = [
-        Pending,
-        Starting,
-        Working,
-        Idle,
-        AwaitingPlan,
-        AwaitingPermission,
-        ShutdownRequested,
-        Completed,
-        Failed,
-        Killed,
-        Disappeared,
-    ];
     const CAUSES: [Cause; 15] = [
         Cause::Placed,
         Cause::Ready,
@@ -230,7 +218,7 @@ mod tests {
 
     #[test]
     fn terminal_states_have_no_transitions() {
-        for state in ALL.into_iter().filter(|s| s.is_over()) {
+        for state in MemberState::VARIANTS.iter().copied().filter(|s| s.is_over()) {
             assert!(CAUSES.into_iter().all(|cause| state.after(cause).is_none()), "{state:?}");
             assert!(!state.is_up());
         }
@@ -238,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_live_state_can_end_in_each_way() {
-        for state in ALL.into_iter().filter(|s| !s.is_over()) {
+        for state in MemberState::VARIANTS.iter().copied().filter(|s| !s.is_over()) {
             let ends =
                 CAUSES.into_iter().filter_map(|cause| state.after(cause)).filter(|s| s.is_over());
             let ends: Vec<&str> = ends.map(MemberState::as_str).collect();
@@ -251,7 +239,7 @@ mod tests {
     /// No state has two transitions for one cause or a transition to itself.
     #[test]
     fn transition_table_is_unambiguous() {
-        for state in ALL {
+        for state in MemberState::VARIANTS.iter().copied() {
             for cause in CAUSES {
                 let lines =
                     TABLE.iter().filter(|l| l.cause == cause.word() && l.from.contains(&state));

@@ -26,8 +26,19 @@ impl ProcessId {
 }
 
 /// The kind of backend that created a placement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum BackendKind {
     Tmux,
     Iterm2,
@@ -39,12 +50,7 @@ pub(crate) enum BackendKind {
 impl BackendKind {
     /// The name on the command line and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            BackendKind::Tmux => "tmux",
-            BackendKind::Iterm2 => "iterm2",
-            BackendKind::Pty => "pty",
-            BackendKind::Exec => "exec",
-        }
+        self.into()
     }
 
     /// The value of `backendType` in the team file.
@@ -182,8 +188,9 @@ impl fmt::Display for Placement {
 
 /// The result of probing a placement. Only [`Verdict::Owned`] permits closing it; only
 /// [`Verdict::Gone`] and [`Verdict::Foreign`] prove that the member's placement no longer exists.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Verdict {
     /// Every part of the identity matches.
     Owned,

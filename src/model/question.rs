@@ -13,8 +13,9 @@ use super::protocol::{
 };
 use super::time::Timestamp;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum QuestionKind {
     /// Approval of a plan.
     Plan,
@@ -27,11 +28,7 @@ pub(crate) enum QuestionKind {
 impl QuestionKind {
     /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            QuestionKind::Plan => "plan",
-            QuestionKind::Permission => "permission",
-            QuestionKind::Sandbox => "sandbox",
-        }
+        self.into()
     }
 }
 
@@ -87,8 +84,9 @@ impl Ask {
 }
 
 /// The outcome of a request (PM-04).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Outcome {
     Allowed,
     Denied,
@@ -103,19 +101,24 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Allowed => "allowed",
-            Outcome::Denied => "denied",
-            Outcome::TimedOut => "timed_out",
-            Outcome::AnsweredTooLate => "answered_too_late",
-            Outcome::AskerGone => "asker_gone",
-        }
+        self.into()
     }
 }
 
 /// The result of typing an answer into the dialog of a wrapped program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Typed {
     /// The keys were typed and the dialog closed.
     Taken,
@@ -128,16 +131,7 @@ pub(crate) enum Typed {
 impl Typed {
     /// The name in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Typed::Taken => "taken",
-            Typed::Gone => "gone",
-            Typed::Stays => "stays",
-        }
-    }
-
-    /// Parses the name in `--json`.
-    pub(crate) fn parse(word: &str) -> Option<Typed> {
-        [Typed::Taken, Typed::Gone, Typed::Stays].into_iter().find(|typed| typed.as_str() == word)
+        self.into()
     }
 
     /// A description for people.

@@ -10,8 +10,9 @@ use super::text;
 use super::time::Timestamp;
 
 /// The outcome of a shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum ShutdownOutcome {
     /// The member agreed, and its placement is gone.
     Closed,
@@ -28,13 +29,7 @@ pub(crate) enum ShutdownOutcome {
 impl ShutdownOutcome {
     /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            ShutdownOutcome::Closed => "closed",
-            ShutdownOutcome::Rejected => "rejected",
-            ShutdownOutcome::TimedOut => "timed_out",
-            ShutdownOutcome::Forced => "forced",
-            ShutdownOutcome::Gone => "gone",
-        }
+        self.into()
     }
 }
 

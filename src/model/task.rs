@@ -15,8 +15,9 @@ mod quick;
 
 /// The state of a task. The wire distinguishes only three; `metadata.phalanx.state` holds the full
 /// state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum TaskState {
     /// Not started. Blocked tasks are pending too: whether a blocker is open is computed from the
     /// edges, not stored.
@@ -39,13 +40,7 @@ impl TaskState {
 
     /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            TaskState::Pending => "pending",
-            TaskState::InProgress => "in_progress",
-            TaskState::Completed => "completed",
-            TaskState::Failed => "failed",
-            TaskState::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// Returns true if a task in this state no longer blocks its dependants.

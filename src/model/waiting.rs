@@ -31,7 +31,8 @@ pub(crate) struct Candidate {
 }
 
 /// The reason why a pending task does not run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Waiting {
     /// These tasks block it; the flag marks those that failed.
     Blocked(Vec<(TaskId, bool)>),
@@ -63,20 +64,7 @@ pub(crate) enum Waiting {
 impl Waiting {
     /// The name in `--json`.
     pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Waiting::Blocked(_) => "blocked",
-            Waiting::Files(_) => "files",
-            Waiting::OwnerGone => "owner_gone",
-            Waiting::OwnerBusy { .. } => "owner_busy",
-            Waiting::OwnerIdle => "owner_idle",
-            Waiting::NoMembers => "no_members",
-            Waiting::NoRole(_) => "no_role",
-            Waiting::NoCommand => "no_command",
-            Waiting::NoWorker => "no_worker",
-            Waiting::NoneFree(_) => "none_free",
-            Waiting::Start(_) => "start",
-            Waiting::Unclaimed => "unclaimed",
-        }
+        self.into()
     }
 }
 

@@ -43,7 +43,8 @@ pub(crate) struct Checkout {
 }
 
 /// Condition of a worktree, which decides whether it can be removed without losing work (EN-07).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Condition {
     /// No commits beyond `base` and no uncommitted changes.
     Clean,
@@ -67,17 +68,7 @@ pub(crate) enum Condition {
 
 impl Condition {
     pub(crate) fn word(&self) -> &'static str {
-        match self {
-            Condition::Clean => "clean",
-            Condition::Merged => "merged",
-            Condition::Dirty { .. } => "dirty",
-            Condition::Unmerged { .. } => "unmerged",
-            Condition::Locked { .. } => "locked",
-            Condition::Nested { .. } => "nested",
-            Condition::Missing => "missing",
-            Condition::Foreign => "foreign",
-            Condition::Gone => "gone",
-        }
+        self.into()
     }
 
     /// Returns why the worktree must be kept; `None` if it can be removed.

@@ -11,16 +11,19 @@ use crate::model::id::{MemberName, TeamName};
 use crate::model::settings::Privacy;
 use crate::store::TeamStore;
 
-/// An action in a team. docs/security.md lists the commands that perform each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An action in a team, in the order of docs/security.md, which lists the commands that perform
+/// each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub(crate) enum Action {
     Look,
     Talk,
     Task,
     Spawn,
-    Answer,
-    ReadMail,
+    /// A member's own process: worker, wrapper, hook.
+    Serve,
     ReadOutput,
+    ReadMail,
+    Answer,
     Attach,
     MovePane,
     Type,
@@ -37,8 +40,6 @@ pub(crate) enum Action {
     Down,
     Delete,
     Repair,
-    /// A member's own process: worker, wrapper, hook.
-    Serve,
 }
 
 /// The members that may perform an action. The lead may perform all of them.
@@ -53,35 +54,6 @@ enum Grant {
 }
 
 impl Action {
-    /// In the order of the table in docs/security.md.
-    #[cfg(test)]
-    pub(crate) const ALL: [Action; 24] = [
-        Action::Look,
-        Action::Talk,
-        Action::Task,
-        Action::Spawn,
-        Action::Serve,
-        Action::ReadOutput,
-        Action::ReadMail,
-        Action::Answer,
-        Action::Attach,
-        Action::MovePane,
-        Action::Type,
-        Action::RemoveWorktree,
-        Action::Shutdown,
-        Action::Decide,
-        Action::Restart,
-        Action::Resume,
-        Action::SetMode,
-        Action::SetRules,
-        Action::SetTeam,
-        Action::Lead,
-        Action::Adopt,
-        Action::Down,
-        Action::Delete,
-        Action::Repair,
-    ];
-
     /// The commands that perform the action, as docs/security.md lists them.
     #[cfg(test)]
     fn commands(self) -> &'static str {
@@ -239,6 +211,8 @@ pub(crate) fn enter_repair(ctx: &Context) -> Result<(), OpsError> {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
 
     const PAGE: &str = include_str!("../../docs/security.md");
@@ -273,7 +247,7 @@ mod tests {
 
     #[test]
     fn security_page_shows_the_permission_table() {
-        let rows: Vec<String> = Action::ALL.into_iter().map(row).collect();
+        let rows: Vec<String> = Action::VARIANTS.iter().copied().map(row).collect();
         assert!(
             PAGE.contains(&rows.join("\n")),
             "docs/security.md should have:\n{}",

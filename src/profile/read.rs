@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use strum::{IntoEnumIterator, VariantNames};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -33,8 +34,6 @@ const ROOT: [&str; 13] = [
 ];
 const LAUNCH: [&str; 10] =
     ["argv", "prompt", "brief", "modes", "plan", "resume", "once", "env", "allow", "keep_tools"];
-const MODES: [&str; 6] =
-    ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"];
 const READY: [&str; 2] = ["when", "settle_ms"];
 const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
 const PASTE: [&str; 4] = ["bracketed", "gap_ms", "settle_ms", "most_bytes"];
@@ -179,7 +178,7 @@ fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
             faults.add(&value.span(), said);
         }
     }
-    let modes = section.table("modes", "[launch.modes]", &MODES, faults);
+    let modes = section.table("modes", "[launch.modes]", Mode::VARIANTS, faults);
     let words = |mode: Mode, faults: &mut Faults| {
         modes.value(mode.as_str()).map(|_| (mode.as_str(), strings(&modes, mode.as_str(), faults)))
     };
@@ -187,7 +186,7 @@ fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
         argv,
         prompt,
         brief,
-        modes: Mode::ALL.into_iter().filter_map(|mode| words(mode, faults)).collect(),
+        modes: Mode::iter().filter_map(|mode| words(mode, faults)).collect(),
         plan: strings(section, "plan", faults),
         resume: groups(section, "resume", faults),
         once: groups(section, "once", faults),

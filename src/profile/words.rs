@@ -4,9 +4,23 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use strum::VariantNames;
 
-/// A placeholder of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A placeholder of a template, spelled in snake case between braces.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::EnumIter,
+    strum::EnumString,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Names {
     Model,
     Mode,
@@ -42,30 +56,6 @@ pub(crate) enum Names {
 }
 
 impl Names {
-    /// All variants with their spelling between braces.
-    pub(crate) const ALL: [(&'static str, Names); 20] = [
-        ("model", Names::Model),
-        ("mode", Names::Mode),
-        ("plan", Names::Plan),
-        ("prompt", Names::Prompt),
-        ("brief", Names::Brief),
-        ("agent_id", Names::AgentId),
-        ("agent_name", Names::AgentName),
-        ("team", Names::Team),
-        ("color", Names::Color),
-        ("session", Names::Session),
-        ("new_session", Names::NewSession),
-        ("role", Names::Role),
-        ("agents", Names::Agents),
-        ("allowed_tools", Names::AllowedTools),
-        ("disallowed_tools", Names::DisallowedTools),
-        ("resume", Names::Resume),
-        ("config_dir", Names::ConfigDir),
-        ("add_dir", Names::AddDir),
-        ("phalanx", Names::Phalanx),
-        ("command", Names::Command),
-    ];
-
     /// Returns true if the value is any number of words. Such a placeholder must be a word of its
     /// own.
     fn is_list(self) -> bool {
@@ -156,11 +146,7 @@ impl Serialize for Group {
 fn written(piece: &Piece) -> String {
     match piece {
         Piece::Text(text) => text.replace('{', "{{"),
-        Piece::Place(name) => {
-            let word =
-                Names::ALL.iter().find(|(_, known)| known == name).map_or("", |(word, _)| word);
-            format!("{{{word}}}")
-        }
+        Piece::Place(name) => format!("{{{name}}}"),
     }
 }
 
@@ -183,10 +169,10 @@ fn pieces(word: &str) -> Result<Vec<Piece>, String> {
         }
         let (name, after) =
             rest.split_once('}').ok_or("`{` without `}`; a brace is written `{{`")?;
-        let found = Names::ALL.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
-        let known = || Names::ALL.map(|(known, _)| known).join(", ");
-        let found = found
-            .ok_or_else(|| format!("no value `{}`; known: {}", name.escape_debug(), known()))?;
+        let found = name.parse().map_err(|_| {
+            let known = Names::VARIANTS.join(", ");
+            format!("no value `{}`; known: {known}", name.escape_debug())
+        })?;
         if !text.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut text)));
         }

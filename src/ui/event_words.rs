@@ -90,7 +90,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::Reminded => Some(reminded_words(event)),
         Kind::Escalated => Some(escalated_words(event)),
         Kind::AnswerTyped => {
-            let typed = Typed::parse(&detail(event, "typed")?)?;
+            let typed: Typed = detail(event, "typed")?.parse().ok()?;
             Some(format!("answer to {}: {}", detail(event, "request_id")?, typed.describe()))
         }
         Kind::Typed => Some(format!("was typed into by {}", detail(event, "by")?)),

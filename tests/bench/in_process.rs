@@ -5,12 +5,12 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use phalanx::drive::{Rehearsal, Team};
+use phalanx::testing::{StepBench, TestTeam};
 
 fn appends(c: &mut Criterion) {
     for filled in [0_usize, 1000] {
         let dir = tempfile::tempdir().expect("tempdir");
-        let team = Team::create(&dir.path().join("root"), "bench").expect("team");
+        let team = TestTeam::create(&dir.path().join("root"), "bench").expect("team");
         team.join("bob").expect("join");
         for n in 0..filled {
             team.append("bob", "ann", "a message of some length, as they are", &format!("old-{n}"))
@@ -31,7 +31,7 @@ fn appends(c: &mut Criterion) {
 
 fn board(c: &mut Criterion) {
     let dir = tempfile::tempdir().expect("tempdir");
-    let team = Team::create(&dir.path().join("root"), "bench").expect("team");
+    let team = TestTeam::create(&dir.path().join("root"), "bench").expect("team");
     team.add_tasks(1000).expect("tasks");
     c.bench_function("read a board of 1000 tasks", |b| {
         b.iter(|| black_box(team.count_tasks().expect("board")))
@@ -40,7 +40,11 @@ fn board(c: &mut Criterion) {
 
 fn step(c: &mut Criterion) {
     c.bench_function("1000 events of a lead with 50 members", |b| {
-        b.iter_batched(|| Rehearsal::of(1000), |told| black_box(told.play()), BatchSize::LargeInput)
+        b.iter_batched(
+            || StepBench::new(1000),
+            |bench| black_box(bench.run()),
+            BatchSize::LargeInput,
+        )
     });
 }
 

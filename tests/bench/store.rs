@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use phalanx::drive::Team;
+use phalanx::testing::TestTeam;
 
 const ROUNDS: usize = 3;
 const BODY: &str = "a message of ordinary length, as agents send them to each other all day";
@@ -38,7 +38,7 @@ fn barrier() {
 }
 
 fn append(root: &Path, sender: &str, count: usize) {
-    let team = Team::open(root, "bench").expect("team");
+    let team = TestTeam::open(root, "bench").expect("team");
     barrier();
     for n in 0..count {
         team.append("bob", sender, BODY, &format!("{sender}-{n}")).expect("append");
@@ -46,7 +46,7 @@ fn append(root: &Path, sender: &str, count: usize) {
 }
 
 fn claim(root: &Path, who: &str) {
-    let team = Team::open(root, "bench").expect("team");
+    let team = TestTeam::open(root, "bench").expect("team");
     barrier();
     let mut claimed = Vec::new();
     while let Some(id) = team.claim_next(who).expect("claim") {
@@ -59,14 +59,14 @@ fn claim(root: &Path, who: &str) {
 struct Stage {
     _dir: tempfile::TempDir,
     root: PathBuf,
-    team: Team,
+    team: TestTeam,
 }
 
 impl Stage {
     fn new(filled: usize) -> Stage {
         let dir = tempfile::tempdir().expect("tempdir");
         let root = dir.path().join("root");
-        let team = Team::create(&root, "bench").expect("team");
+        let team = TestTeam::create(&root, "bench").expect("team");
         team.join("bob").expect("join");
         for n in 0..filled {
             team.append("bob", "old", BODY, &format!("old-{n}")).expect("append");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use phalanx::drive::{self, Row};
+use phalanx::testing::TaskRow;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -137,18 +137,14 @@ impl Run {
             Act::Create(batch) => self.create(batch),
             Act::CreateDangling => {
                 let missing = self.model.last_id + 50;
-                let refused =
-                    drive::create_tasks(team, &[(vec![], vec![]), (vec![missing], vec![])]);
+                let refused = team.create_tasks(&[(vec![], vec![]), (vec![missing], vec![])]);
                 assert_eq!(refused, Err("task_not_found".to_owned()));
             }
             Act::Claim(at, who) => {
                 let (id, who) = (self.task(*at), name(*who));
                 let expected = self.model.claim(id, who);
-                assert_eq!(
-                    drive::claim(team, id, who),
-                    expected.map_err(str::to_owned),
-                    "{id} by {who}"
-                );
+                let claimed = team.claim(id, who);
+                assert_eq!(claimed, expected.map_err(str::to_owned), "{id} by {who}");
                 if expected.is_ok() {
                     self.model.set(id, "in_progress", Some(who));
                 }
@@ -187,7 +183,7 @@ impl Run {
             .enumerate()
             .map(|(place, wanted)| (on_board(wanted), before(place, wanted)))
             .collect();
-        let ids = drive::create_tasks(&self.place.team, &asked).expect("all blockers are there");
+        let ids = self.place.team.create_tasks(&asked).expect("all blockers are there");
         for (id, (on_board, before)) in ids.iter().zip(&asked) {
             assert!(*id > self.model.last_id, "id {id} was given out before");
             self.model.last_id = *id;
@@ -200,8 +196,7 @@ impl Run {
     fn end(&mut self, at: Index, who: &'static str, ending: &'static str) {
         let (id, team) = (self.task(at), &self.place.team);
         let expected = self.model.may_end(id, who, ending);
-        let ended =
-            if ending == "failed" { drive::fail(team, id, who) } else { team.complete(id, who) };
+        let ended = if ending == "failed" { team.fail(id, who) } else { team.complete(id, who) };
         assert_eq!(ended.is_ok(), expected, "{id} {ending} by {who}: {ended:?}");
         if expected {
             let owner = self.model.tasks[&id].owner;
@@ -215,7 +210,7 @@ impl Run {
         };
         let expected: Vec<u64> =
             self.model.tasks.iter().filter(|(_, task)| held(task)).map(|(id, _)| *id).collect();
-        assert_eq!(drive::release(&self.place.team, who), Ok(expected.clone()));
+        assert_eq!(self.place.team.release(who), Ok(expected.clone()));
         expected.into_iter().for_each(|id| self.model.set(id, "pending", None));
     }
 
@@ -227,9 +222,9 @@ impl Run {
     }
 
     fn check(&self) {
-        let (rows, can_move) = drive::board(&self.place.team).expect("readable");
+        let (rows, can_move) = self.place.team.board().expect("readable");
         assert_eq!(can_move, self.model.can_move(), "{rows:?}");
-        let short = |row: &Row| (row.0, row.1, row.2.clone(), row.4.clone());
+        let short = |row: &TaskRow| (row.0, row.1, row.2.clone(), row.4.clone());
         let known = |(id, task): (&u64, &Known)| {
             (*id, task.state, task.owner.map(str::to_owned), task.after.clone())
         };
@@ -240,8 +235,8 @@ impl Run {
     }
 
     /// Asserts that both ends record a dependency, as far as they exist.
-    fn check_edges(&self, rows: &[Row]) {
-        let rows: BTreeMap<u64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
+    fn check_edges(&self, rows: &[TaskRow]) {
+        let rows: BTreeMap<u64, &TaskRow> = rows.iter().map(|row| (row.0, row)).collect();
         for (id, row) in &rows {
             let forth =
                 row.3.iter().filter_map(|other| rows.get(other)).all(|other| other.4.contains(id));

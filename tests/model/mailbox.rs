@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use phalanx::drive::Entry;
+use phalanx::testing::Entry;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -3,7 +3,6 @@
 
 use std::fs;
 
-use phalanx::drive;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -204,7 +203,7 @@ proptest! {
             written(&Json::Map([team.clone(), vec![members]].concat()))
         };
         fs::write(place.team_file(), file(&bob)).expect("writable");
-        prop_assert_eq!(drive::set_member(&place.team, "bob", "model", "new"), Ok(true));
+        prop_assert_eq!(place.team.set_member("bob", "model", "new"), Ok(true));
         let set = changed(&bob, "model", &Json::Text("new".to_owned()));
         prop_assert_eq!(fs::read_to_string(place.team_file()).expect("readable"), file(&set));
     }
@@ -213,8 +212,8 @@ proptest! {
     fn claiming_and_releasing_change_nothing_else((outer, metadata, ours) in task()) {
         let place = Place::new();
         fs::write(place.task(1), written(&task_file(&outer, &metadata, ours.clone()))).expect("writable");
-        drive::claim(&place.team, 1, "bob").expect("free");
-        prop_assert_eq!(drive::release(&place.team, "bob"), Ok(vec![1]));
+        place.team.claim(1, "bob").expect("free");
+        prop_assert_eq!(place.team.release("bob"), Ok(vec![1]));
         let after = fs::read_to_string(place.task(1)).expect("readable");
         // The seal is a digest of the content, and events have random ids: these three keys differ,
         // and nothing else.

@@ -1,7 +1,9 @@
-//! A minimal scanner of Rust source: words, punctuation, string literals and the paths that they
-//! spell. It handles comments and literals, not the full grammar.
+//! Tokens of Rust source and the paths that they spell, also inside macros, which a syntax tree does
+//! not show.
 
-/// A token and the line that it starts on. Comments, lifetimes and char literals yield no token.
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
+/// A token and the line that it starts on. Comments and lifetimes yield no token.
 #[derive(Debug)]
 pub(crate) struct Token {
     pub(crate) line: usize,
@@ -10,7 +12,7 @@ pub(crate) struct Token {
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// An identifier, keyword or number.
+    /// An identifier, a keyword, or a literal that is no string.
     Word(String),
     /// The content of a string literal of any kind, escapes left as written.
     Text(String),
@@ -41,151 +43,62 @@ pub(crate) struct Path {
 
 /// Splits source text into tokens.
 pub(crate) fn tokens(source: &str) -> Vec<Token> {
-    let mut reader = Reader { text: source.chars().collect(), at: 0, line: 1 };
     let mut found = Vec::new();
-    while let Some(c) = reader.peek(0) {
-        let line = reader.line;
-        if let Some(kind) = reader.token(c) {
-            found.push(Token { line, kind });
-        }
-    }
+    flatten(source.parse().unwrap_or_else(|e| panic!("{e}: {source}")), &mut found);
     found
 }
 
-struct Reader {
-    text: Vec<char>,
-    at: usize,
-    line: usize,
+fn flatten(stream: TokenStream, found: &mut Vec<Token>) {
+    let mut trees = stream.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        let line = tree.span().start().line;
+        let kind = match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Brace => ('{', '}'),
+                    Delimiter::Bracket => ('[', ']'),
+                    Delimiter::Parenthesis | Delimiter::None => ('(', ')'),
+                };
+                found.push(Token { line, kind: Kind::Mark(open) });
+                flatten(group.stream(), found);
+                let line = group.span_close().start().line;
+                found.push(Token { line, kind: Kind::Mark(close) });
+                continue;
+            }
+            TokenTree::Ident(ident) => {
+                Kind::Word(ident.to_string().trim_start_matches("r#").to_owned())
+            }
+            // The name of a lifetime is a token of its own.
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
+                trees.next();
+                continue;
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ':' => {
+                let second = trees.next_if(|next| {
+                    punct.spacing() == Spacing::Joint
+                        && matches!(next, TokenTree::Punct(next) if next.as_char() == ':')
+                });
+                second.map_or(Kind::Mark(':'), |_| Kind::Step)
+            }
+            TokenTree::Punct(punct) => Kind::Mark(punct.as_char()),
+            // A doc comment is an attribute here: `#[doc = "…"]`.
+            TokenTree::Literal(_) if matches!(found.as_slice(), [.., doc, eq] if doc.is("doc") && eq.mark('=')) =>
+            {
+                continue;
+            }
+            TokenTree::Literal(literal) => word_or_text(literal.to_string()),
+        };
+        found.push(Token { line, kind });
+    }
 }
 
-impl Reader {
-    fn peek(&self, ahead: usize) -> Option<char> {
-        self.text.get(self.at + ahead).copied()
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek(0)?;
-        self.at += 1;
-        self.line += usize::from(c == '\n');
-        Some(c)
-    }
-
-    fn skip(&mut self, count: usize) {
-        for _ in 0..count {
-            self.next();
+/// Takes the quotes from a string literal: `"…"`, `r#"…"#`, `b"…"`, `c"…"`.
+fn word_or_text(literal: String) -> Kind {
+    match literal.split_once('"') {
+        Some((prefix, rest)) if prefix.chars().all(|c| "rbc#".contains(c)) => {
+            Kind::Text(rest.rsplit_once('"').map_or(rest, |(text, _)| text).to_owned())
         }
-    }
-
-    fn token(&mut self, c: char) -> Option<Kind> {
-        match (c, self.peek(1)) {
-            ('/', Some('/')) => self.line_comment(),
-            ('/', Some('*')) => self.block_comment(),
-            ('"', _) => return Some(Kind::Text(self.quoted())),
-            ('\'', _) => self.char_or_lifetime(),
-            (':', Some(':')) => {
-                self.skip(2);
-                return Some(Kind::Step);
-            }
-            _ if c.is_alphanumeric() || c == '_' => return Some(self.word_or_prefixed_literal()),
-            _ => {
-                self.next();
-                return (!c.is_whitespace()).then_some(Kind::Mark(c));
-            }
-        }
-        None
-    }
-
-    fn line_comment(&mut self) {
-        while self.peek(0).is_some_and(|c| c != '\n') {
-            self.next();
-        }
-    }
-
-    /// Block comments nest in Rust.
-    fn block_comment(&mut self) {
-        let mut depth = 0;
-        loop {
-            match (self.peek(0), self.peek(1)) {
-                (Some('/'), Some('*')) => depth += 1,
-                (Some('*'), Some('/')) => depth -= 1,
-                (None, _) => return,
-                _ => {
-                    self.next();
-                    continue;
-                }
-            }
-            self.skip(2);
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-
-    /// Reads a string literal; the reader is at the opening quote.
-    fn quoted(&mut self) -> String {
-        self.next();
-        let mut content = String::new();
-        while let Some(c) = self.next() {
-            match c {
-                '"' => break,
-                '\\' => {
-                    content.push(c);
-                    content.extend(self.next());
-                }
-                _ => content.push(c),
-            }
-        }
-        content
-    }
-
-    /// Reads a raw string literal; the reader is at the first `#` or the quote after the `r`.
-    fn raw(&mut self, hashes: usize) -> String {
-        self.skip(hashes + 1);
-        let mut content = String::new();
-        while let Some(c) = self.next() {
-            if c == '"' && (0..hashes).all(|i| self.peek(i) == Some('#')) {
-                self.skip(hashes);
-                break;
-            }
-            content.push(c);
-        }
-        content
-    }
-
-    /// Skips a char literal (`'a'`, `'\n'`) or a lifetime (`'a`).
-    fn char_or_lifetime(&mut self) {
-        self.next();
-        if self.peek(0) == Some('\\') {
-            self.skip(2);
-            while self.next().is_some_and(|c| c != '\'') {}
-        } else if self.peek(1) == Some('\'') {
-            self.skip(2);
-        } else {
-            self.word();
-        }
-    }
-
-    fn word(&mut self) -> String {
-        let mut word = String::new();
-        while let Some(c) = self.peek(0).filter(|c| c.is_alphanumeric() || *c == '_') {
-            word.push(c);
-            self.next();
-        }
-        word
-    }
-
-    fn word_or_prefixed_literal(&mut self) -> Kind {
-        let word = self.word();
-        let hashes = (0..).take_while(|i| self.peek(*i) == Some('#')).count();
-        match (word.as_str(), self.peek(hashes)) {
-            ("r" | "br" | "cr", Some('"')) => Kind::Text(self.raw(hashes)),
-            ("b" | "c", Some('"')) if hashes == 0 => Kind::Text(self.quoted()),
-            ("r", Some(_)) if hashes == 1 => {
-                self.skip(1);
-                Kind::Word(self.word())
-            }
-            _ => Kind::Word(word),
-        }
+        _ => Kind::Word(literal),
     }
 }
 

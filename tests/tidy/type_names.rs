@@ -74,7 +74,6 @@ const DUPLICATES: &[&str] = &[
     "Question",
     "Reader",
     "Refusal",
-    "Rehearsal",
     "Removed",
     "Report",
     "Request",

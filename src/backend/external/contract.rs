@@ -9,7 +9,8 @@ use crate::model::placement::Layout;
 pub(super) const VERSION: u64 = 1;
 
 /// A verb of the contract, passed as the program's only argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Verb {
     Place,
     Verify,
@@ -24,17 +25,7 @@ pub(super) enum Verb {
 
 impl Verb {
     pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Verb::Place => "place",
-            Verb::Verify => "verify",
-            Verb::Close => "close",
-            Verb::Screen => "screen",
-            Verb::Focus => "focus",
-            Verb::Hide => "hide",
-            Verb::Show => "show",
-            Verb::Input => "input",
-            Verb::Label => "label",
-        }
+        self.into()
     }
 }
 

@@ -88,7 +88,8 @@ pub(super) fn of_caller<'r>(
 }
 
 /// The way to open a session from its anchor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Way {
     Right,
     Below,
@@ -97,11 +98,7 @@ pub(super) enum Way {
 
 impl Way {
     pub(super) fn word(self) -> &'static str {
-        match self {
-            Way::Right => "right",
-            Way::Below => "below",
-            Way::Tab => "tab",
-        }
+        self.into()
     }
 }
 
@@ -169,11 +166,8 @@ mod tests {
     #[test]
     fn verdict_requires_matching_id_token_and_terminal() {
         let session = ItermSession { session_id: "A-0000000".to_owned(), tty: "/dev/a".to_owned() };
-        let word = |rows: Option<&[Row]>, token: &str| match verdict(rows, &session, token) {
-            Verdict::Owned => "owned",
-            Verdict::Foreign { .. } => "foreign",
-            Verdict::Gone => "gone",
-            Verdict::Unknown { .. } => "unknown",
+        let word = |rows: Option<&[Row]>, token: &str| -> &'static str {
+            verdict(rows, &session, token).into()
         };
         let one = |tty: &str, token: &str| [a_row("A", tty, 50, token, "t")];
         let mut no_tty = one("a", "tok");

@@ -245,12 +245,7 @@ mod tests {
         let claim =
             Claim::of(&Mark { placement: &placement, token: "tok" }).expect("a good record");
         let fate = |process| if process == SERVER { fates.0 } else { fates.1 };
-        match judge(&claim, &look, fate) {
-            Verdict::Owned => "owned",
-            Verdict::Foreign { .. } => "foreign",
-            Verdict::Gone => "gone",
-            Verdict::Unknown { .. } => "unknown",
-        }
+        judge(&claim, &look, fate).into()
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl TryFrom<String> for Rule {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum List {
     Deny,
     Ask,
@@ -120,11 +121,7 @@ impl List {
 
     /// The name on the wire and in the manifest.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            List::Deny => "deny",
-            List::Ask => "ask",
-            List::Allow => "allow",
-        }
+        self.into()
     }
 }
 
@@ -244,7 +241,8 @@ pub(crate) struct Use<'a> {
 }
 
 /// The result of evaluating the rules.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Judgement {
     /// Every part of the use is allowed. `updates` lets the member's program apply the rules
     /// itself; it is empty if the program would then allow more than phalanx does.

@@ -16,11 +16,7 @@ fn judged(set: &RuleSet, tool: &str, input: &Value) -> Judgement {
 }
 
 fn word(judgement: &Judgement) -> &'static str {
-    match judgement {
-        Judgement::Allow { .. } => "allow",
-        Judgement::Deny { .. } => "deny",
-        Judgement::Ask => "ask",
-    }
+    judgement.into()
 }
 
 fn bash(set: &RuleSet, command: &str) -> &'static str {

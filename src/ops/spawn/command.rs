@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use strum::IntoEnumIterator;
+
 use super::super::context::{Caller, Context};
 use super::super::error::OpsError;
 use super::super::roles;
@@ -115,7 +117,7 @@ pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
     match order.mode {
         Some(mode) if profile.mode_words(mode).is_none() => {
             let known = |mode: &Mode| profile.mode_words(*mode).is_some();
-            let known: Vec<&str> = Mode::ALL.into_iter().filter(known).map(Mode::as_str).collect();
+            let known: Vec<&str> = Mode::iter().filter(known).map(Mode::as_str).collect();
             let problem = format!("profile `{name}` has no permission mode `{}`", mode.as_str());
             usage(problem, format!("its modes: {}", known.join(", ")))
         }
@@ -246,7 +248,7 @@ fn values(
         Names::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
         Names::Command => (!order.command.is_empty()).then(|| order.command.clone()),
     };
-    Names::ALL.into_iter().filter_map(|(_, name)| Some((name, value(name)?))).collect()
+    Names::iter().filter_map(|name| Some((name, value(name)?))).collect()
 }
 
 /// Joins the names of the tools with commas, without duplicates.

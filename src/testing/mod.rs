@@ -1,0 +1,11 @@
+//! Access to the store, the parsers and the decisions for benches, fuzz targets, integration tests
+//! and doctests. It exists only with the feature `testing` and can change at any time.
+
+mod decide;
+mod parse;
+mod team;
+
+pub use crate::lead::StepBench;
+pub use decide::{backend, fallback, judge_screen, may_use_tool, next_task};
+pub use parse::{parse_mailbox, parse_manifest, parse_protocol, parse_task, parse_team};
+pub use team::{Entry, Follower, TaskRow, TestTeam};

@@ -1,0 +1,81 @@
+//! The parsers of foreign files, for fuzzing: each takes arbitrary bytes and must not panic.
+
+use serde_json::Value;
+
+use crate::model::envelope::Envelope;
+use crate::model::id::TaskId;
+use crate::model::manifest::Manifest;
+use crate::model::protocol::Message;
+use crate::model::task::Task;
+use crate::model::team::Team;
+
+/// Parses a mailbox and each text in it as a protocol message. Returns whether the bytes were JSON.
+///
+/// # Panics
+/// If an entry that is written and read again differs.
+#[must_use]
+pub fn parse_mailbox(bytes: &[u8]) -> bool {
+    let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return false };
+    let entries = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
+    for envelope in entries.iter().map(Envelope::read) {
+        let again = Envelope::read(&Value::Object(envelope.to_entry()));
+        assert_eq!(again, envelope, "an entry that we write reads as what it was");
+        let _ = Message::parse(&envelope.text);
+    }
+    true
+}
+
+/// Parses a team file. Returns true if it was an object whose members can all be found by name.
+#[must_use]
+pub fn parse_team(bytes: &[u8]) -> bool {
+    let Ok(Value::Object(file)) = serde_json::from_slice(bytes) else { return false };
+    let team = Team::read(&file);
+    let _ = team.next_color();
+    team.members.iter().all(|member| team.member(&member.name).is_some())
+}
+
+/// Parses a task file. Returns whether the bytes were a JSON object.
+///
+/// # Panics
+/// If the task's state or owner differs after it is written and read again.
+#[must_use]
+pub fn parse_task(bytes: &[u8]) -> bool {
+    let Ok(Value::Object(mut file)) = serde_json::from_slice(bytes) else { return false };
+    let task = Task::read(TaskId(1), &file);
+    task.write(&mut file);
+    let again = Task::read(TaskId(1), &file);
+    assert_eq!(
+        (again.state, again.owner),
+        (task.state, task.owner),
+        "a task that we write reads as what it was"
+    );
+    true
+}
+
+/// Parses a protocol message. Returns true if it was one of a known kind.
+///
+/// # Panics
+/// If a message that is written and read again differs.
+#[must_use]
+pub fn parse_protocol(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let message = Message::parse(text);
+    assert_eq!(
+        Message::parse(&message.to_text()),
+        message,
+        "a message that we write reads as what it was"
+    );
+    match message {
+        Message::Text(_) | Message::Unknown { .. } | Message::Malformed { .. } => false,
+        known => !known.kind().is_empty(),
+    }
+}
+
+/// Parses a manifest. Returns true if it was valid.
+#[must_use]
+pub fn parse_manifest(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| match Manifest::parse(text) {
+        Ok(_) => true,
+        Err(fault) => fault.to_string().is_empty(),
+    })
+}
