@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::error::OpsError;
 use super::retire::{self, Retirement};
-use super::terminate::{self, Ending, TerminationMode};
+use super::terminate::{self, Termination, TerminationMode};
 use super::{lease, shutdown};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -59,9 +59,9 @@ pub(crate) fn end_members(
             None => shutdown::resolve(team, &request.id, ShutdownOutcome::Gone, None)?,
         }
     }
-    let endings: Vec<Ending> = living
+    let endings: Vec<Termination> = living
         .iter()
-        .map(|(_, record)| Ending { record: record.clone(), manner: TerminationMode::Told })
+        .map(|(_, record)| Termination { record: record.clone(), mode: TerminationMode::Told })
         .collect();
     let results = terminate::terminate_all(ctx, team, &endings);
     let (mut ended, mut failed) = (Vec::new(), Vec::new());

@@ -13,7 +13,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Backend, BackendError, Label, Launch, Mark};
+use super::proof::{IdentityPart, NO_ANSWER, Observation, Proven, close_proven, judge};
+use super::{Backend, BackendError, CloseOutcome, Label, Launch, Mark};
 use crate::model::id::MemberName;
 use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ExecPlace, Layout, Placement, Verdict};
@@ -90,7 +91,7 @@ impl External {
         }
         let place = self.place_of(Mark { placement, token }).map_err(not_ours)?;
         self.ask(verb, &OnePlace { place, more }).map_err(|fault| match fault {
-            Fault::NotThere => not_ours(Verdict::Gone),
+            Fault::NotThere => not_ours(judge(Observation::Absent)),
             fault => self.failed(verb, fault),
         })
     }
@@ -101,9 +102,10 @@ impl External {
                 Ok(Place { id: &place.id, token: mark.token })
             }
             Placement::Exec(_) | Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => {
-                Err(Verdict::Unknown {
-                    reason: format!("the placement does not belong to backend `{}`", self.program),
-                })
+                Err(judge(Observation::Unclear(format!(
+                    "the placement does not belong to backend `{}`",
+                    self.program
+                ))))
             }
         }
     }
@@ -122,25 +124,23 @@ impl External {
         match self.ask_verdicts(places) {
             Ok(words) => words.into_iter().map(|word| verdict(word, &self.program)).collect(),
             Err(fault) => {
-                let reason = self.failed(Verb::Verify, fault).to_string();
-                vec![Verdict::Unknown { reason }; asked]
+                let problem = self.failed(Verb::Verify, fault).to_string();
+                vec![judge(Observation::Unclear(problem)); asked]
             }
         }
     }
 
-    fn close_owned(&self, owned: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        if owned.is_empty() {
-            return Vec::new();
-        }
-        let places = owned.iter().filter_map(|mark| self.place_of(*mark).ok()).collect();
+    fn close_by_program(&self, proven: &[Proven<'_>]) -> Vec<CloseOutcome> {
+        let marks: Vec<Mark<'_>> = proven.iter().map(Proven::mark).collect();
+        let places = marks.iter().filter_map(|mark| self.place_of(*mark).ok()).collect();
         // Only a new `verify` shows whether the placements are gone, whatever `close` returned.
         let fault = self.ask::<Done>(Verb::Close, &Places { places }).err();
-        let judge = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
-            (true, _) => Ok(Verdict::Owned),
-            (false, Some(fault)) => Err(self.failed(Verb::Close, fault.clone())),
-            (false, None) => Err(still_there(mark)),
+        let outcome = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
+            (true, _) => CloseOutcome::Closed,
+            (false, Some(fault)) => CloseOutcome::Failed(self.failed(Verb::Close, fault.clone())),
+            (false, None) => CloseOutcome::Failed(still_there(mark)),
         };
-        owned.iter().zip(self.wait_gone(owned)).map(judge).collect()
+        marks.iter().zip(self.wait_gone(&marks)).map(outcome).collect()
     }
 
     fn failed(&self, verb: Verb, fault: Fault) -> BackendError {
@@ -194,7 +194,6 @@ impl External {
     }
 }
 
-const NO_ANSWER: &str = "the backend did not answer";
 const NOT_TEXT: &str = "cannot receive the launcher's command line: it is not UTF-8";
 
 fn one_launch(launch: &Launch) -> Option<OneLaunch<'_>> {
@@ -246,23 +245,13 @@ impl Backend for External {
             marks.iter().map(|mark| self.place_of(*mark)).collect();
         let asked: Vec<Place<'_>> = known.iter().flatten().copied().collect();
         let mut said = self.verdicts(asked).into_iter();
-        let mut next = || said.next().unwrap_or(Verdict::Unknown { reason: NO_ANSWER.to_owned() });
+        let no_answer = || judge(Observation::Unclear(NO_ANSWER.to_owned()));
+        let mut next = || said.next().unwrap_or_else(no_answer);
         known.into_iter().map(|place| place.map_or_else(|other| other, |_| next())).collect()
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        let before = self.verify_all(marks);
-        let owned = marks.iter().zip(&before).filter(|(_, verdict)| **verdict == Verdict::Owned);
-        let owned: Vec<Mark<'_>> = owned.map(|(mark, _)| *mark).collect();
-        let mut closed = self.close_owned(&owned).into_iter();
-        let answer = |(mark, verdict): (&Mark<'_>, Verdict)| match verdict {
-            Verdict::Owned => closed.next().unwrap_or_else(|| Err(still_there(mark))),
-            Verdict::Gone => Ok(Verdict::Gone),
-            verdict @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => {
-                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
-            }
-        };
-        marks.iter().zip(before).map(answer).collect()
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
+        close_proven(marks, self.verify_all(marks), |proven| self.close_by_program(proven))
     }
 
     fn screen(
@@ -326,12 +315,12 @@ impl Backend for External {
 }
 
 fn verdict(word: Word, program: &str) -> Verdict {
-    match word {
-        Word::Owned => Verdict::Owned,
-        Word::Foreign => Verdict::Foreign { difference: format!("reported by `{program}`") },
-        Word::Gone => Verdict::Gone,
-        Word::Unknown => Verdict::Unknown { reason: format!("`{program}` could not determine it") },
-    }
+    judge(match word {
+        Word::Owned => Observation::Present(vec![IdentityPart::Same]),
+        Word::Foreign => Observation::different(&format!("reported by `{program}`")),
+        Word::Gone => Observation::Absent,
+        Word::Unknown => Observation::Unclear(format!("`{program}` could not determine it")),
+    })
 }
 
 fn still_there(mark: &Mark<'_>) -> BackendError {

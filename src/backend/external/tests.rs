@@ -132,8 +132,10 @@ fn sd_05_only_owned_places_are_closed() {
         ]}))
     );
     let told: Vec<String> = closed
-        .iter()
-        .map(|c| c.as_ref().map_or_else(ToString::to_string, ToString::to_string))
+        .into_iter()
+        .zip(&places)
+        .map(|(outcome, place)| outcome.into_verdict(place))
+        .map(|closed| closed.map_or_else(|e| e.to_string(), |verdict| verdict.to_string()))
         .collect();
     assert!(told[0].contains("was not touched: foreign"), "{told:?}");
     assert!(told[1].contains("does not belong to"), "{told:?}");
@@ -147,14 +149,18 @@ fn sd_02_close_succeeds_only_once_the_place_is_gone() {
     let bench = Bench::new();
     bench.verdicts(&["owned"]);
     bench.says("close", &json!({"version": 1}));
-    let still = bench.external.close(&bench.place("a"), "t").expect_err("it stays");
-    assert!(matches!(still, BackendError::StillThere { .. }), "{still}");
+    let still = bench.external.close(&bench.place("a"), "t");
+    assert!(
+        matches!(still, CloseOutcome::Failed(BackendError::StillThere { .. })),
+        "it stays: {still:?}"
+    );
     assert_eq!(
         bench.asked("close"),
         Some(json!({"version": 1, "places": [{"id": "a", "token": "t"}]}))
     );
     bench.ends("close", 7);
-    let failed = bench.external.close(&bench.place("a"), "t").expect_err("it fails").to_string();
+    let failed = bench.external.close(&bench.place("a"), "t").into_verdict(&bench.place("a"));
+    let failed = failed.expect_err("it fails").to_string();
     assert!(failed.ends_with("program close` failed with exit code 7"), "{failed}");
 }
 

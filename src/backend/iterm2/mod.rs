@@ -13,7 +13,8 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Backend, BackendError, Label, Launch, Mark};
+use super::proof::{Observation, Proven, close_proven, judge};
+use super::{Backend, BackendError, CloseOutcome, Label, Launch, Mark};
 use crate::model::id::MemberName;
 use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ItermSession, Layout, Placement, Verdict};
@@ -95,15 +96,15 @@ impl Iterm2 {
         let proof = [session.session_id.as_str(), session.tty.as_str(), token];
         let answer = self.osa.run(script, &[&proof, more].concat())?;
         let (first, rest) = answer.split_once('\n').unwrap_or((&answer, ""));
-        let verdict = match first {
+        let observation = match first {
             DONE => return Ok(rest.to_owned()),
-            NOT_RUNNING | NOT_FOUND => Verdict::Gone,
-            NOT_OURS => Verdict::Foreign { difference: "terminal or token".to_owned() },
+            NOT_RUNNING | NOT_FOUND => Observation::Absent,
+            NOT_OURS => Observation::different("terminal or token"),
             _ => return Err(osa::unreadable(script, &answer)),
         };
         Err(BackendError::NotOurs {
             place: Placement::Iterm2(session.clone()).to_string(),
-            verdict,
+            verdict: judge(observation),
         })
     }
 
@@ -122,14 +123,18 @@ impl Iterm2 {
         }
     }
 
-    /// Closes a session that is proven ours and waits until it is gone; one that stays is an error
-    /// (LY-10).
-    fn close_one(&self, session: &ItermSession, token: &str) -> Result<Verdict, BackendError> {
+    /// Closes a session and waits until it is gone; one that stays is an error (LY-10).
+    fn close_one(&self, proven: &Proven<'_>) -> CloseOutcome {
+        let Mark { placement, token } = proven.mark();
+        let session = match iterm_session(placement) {
+            Ok(session) => session,
+            Err(verdict) => return CloseOutcome::refused(verdict),
+        };
         let asked = self.on(&CLOSE, session, token, &[]);
         let problem = match asked {
             Ok(_) => None,
-            Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => return Ok(Verdict::Gone),
-            Err(error @ BackendError::NotOurs { .. }) => return Err(error),
+            Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => return CloseOutcome::Gone,
+            Err(error @ BackendError::NotOurs { .. }) => return CloseOutcome::Failed(error),
             // Closing the last session of a window also removes the objects that the script uses,
             // so that it may fail after the close. Only the survey shows whether the session is
             // gone.
@@ -138,14 +143,15 @@ impl Iterm2 {
         let deadline = Deadline::after(SETTLED_WITHIN);
         loop {
             match self.verify_one(session, token) {
-                Verdict::Gone => return Ok(Verdict::Owned),
+                Verdict::Gone => return CloseOutcome::Closed,
                 Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. }
                     if deadline.expired() =>
                 {
-                    let place = Placement::Iterm2(session.clone()).to_string();
+                    let place = placement.to_string();
                     let waited_ms =
                         u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    return Err(problem.unwrap_or(BackendError::StillThere { place, waited_ms }));
+                    let still_there = BackendError::StillThere { place, waited_ms };
+                    return CloseOutcome::Failed(problem.unwrap_or(still_there));
                 }
                 Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => (),
             }
@@ -156,7 +162,7 @@ impl Iterm2 {
     fn verify_one(&self, session: &ItermSession, token: &str) -> Verdict {
         match self.survey() {
             Ok(rows) => survey::verdict(rows.as_deref(), session, token),
-            Err(error) => Verdict::Unknown { reason: error.to_string() },
+            Err(error) => judge(Observation::Unclear(error.to_string())),
         }
     }
 }
@@ -180,24 +186,16 @@ impl Backend for Iterm2 {
         let rows = self.survey().map_err(|error| error.to_string());
         let verdict = |mark: &Mark<'_>| match (iterm_session(mark.placement), &rows) {
             (Err(verdict), _) => verdict,
-            (Ok(_), Err(reason)) => Verdict::Unknown { reason: reason.clone() },
+            (Ok(_), Err(reason)) => judge(Observation::Unclear(reason.clone())),
             (Ok(session), Ok(rows)) => survey::verdict(rows.as_deref(), session, mark.token),
         };
         marks.iter().map(verdict).collect()
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        let close = |mark: &Mark<'_>| match (iterm_session(mark.placement), mark.token) {
-            (Err(verdict), _) => {
-                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
-            }
-            (Ok(_), "") => {
-                let verdict = Verdict::Unknown { reason: "no token is recorded".to_owned() };
-                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
-            }
-            (Ok(session), token) => self.close_one(session, token),
-        };
-        marks.iter().map(close).collect()
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
+        close_proven(marks, self.verify_all(marks), |proven| {
+            proven.iter().map(|proven| self.close_one(proven)).collect()
+        })
     }
 
     fn screen(
@@ -245,7 +243,7 @@ fn iterm_session(placement: &Placement) -> Result<&ItermSession, Verdict> {
     match placement {
         Placement::Iterm2(session) => Ok(session),
         Placement::Tmux(_) | Placement::Pty(_) | Placement::Exec(_) => {
-            Err(Verdict::Foreign { difference: "it is no session of iTerm2".to_owned() })
+            Err(judge(Observation::different("it is no session of iTerm2")))
         }
     }
 }

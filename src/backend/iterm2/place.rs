@@ -1,7 +1,7 @@
 //! Opens sessions, each as a split or tab of an existing session, with the launcher as its command.
 //! Nothing is typed, and a failed launch leaves no session behind.
 
-use super::super::{BackendError, Launch};
+use super::super::{Backend, BackendError, Launch};
 use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
 use super::survey::{Row, Way, anchors, is_id, is_tty, note, of_caller};
 use super::{Iterm2, osa, quote};
@@ -151,6 +151,6 @@ fn sweep(iterm2: &Iterm2, launch: &Launch) {
     for row in rows.into_iter().filter(|row| row.token == launch.token) {
         let session = ItermSession { session_id: row.id, tty: row.tty };
         // If this fails too, the launcher finds its spec missing and exits, which ends the session.
-        let _ = iterm2.close_one(&session, &launch.token);
+        let _ = iterm2.close(&Placement::Iterm2(session), &launch.token);
     }
 }

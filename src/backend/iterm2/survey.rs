@@ -2,6 +2,7 @@
 //! session, and the anchors for the next one. Pure functions.
 
 use super::super::BackendError;
+use super::super::proof::{IdentityPart, Observation, judge};
 use super::osa;
 use super::script::{NOT_RUNNING, SURVEY};
 use crate::model::placement::{ItermSession, Layout, Verdict};
@@ -56,20 +57,18 @@ pub(super) fn is_tty(text: &str) -> bool {
 /// The verdict on a recorded session: id, token and terminal must match.
 pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str) -> Verdict {
     // No session outlives iTerm2. Its processes may, but are judged by their own identity.
-    let Some(rows) = rows else { return Verdict::Gone };
-    let foreign = |difference: &str| Verdict::Foreign { difference: difference.to_owned() };
-    match rows.iter().find(|row| row.id == session.session_id) {
-        None => Verdict::Gone,
-        Some(_) if token.is_empty() => {
-            Verdict::Unknown { reason: "no token is recorded".to_owned() }
-        }
-        Some(row) if row.token != token => foreign("token"),
-        Some(row) if row.tty.is_empty() => {
-            Verdict::Unknown { reason: "iTerm2 does not report its terminal".to_owned() }
-        }
-        Some(row) if row.tty != session.tty => foreign("terminal"),
-        Some(_) => Verdict::Owned,
-    }
+    let row = rows.unwrap_or_default().iter().find(|row| row.id == session.session_id);
+    let Some(row) = row else { return judge(Observation::Absent) };
+    let unreadable = |reason: &str| IdentityPart::Unreadable(reason.to_owned());
+    let token = match token {
+        "" => unreadable("no token is recorded"),
+        token => IdentityPart::compare("token", token, row.token.as_str()),
+    };
+    let terminal = match row.tty.as_str() {
+        "" => unreadable("iTerm2 does not report its terminal"),
+        tty => IdentityPart::compare("terminal", session.tty.as_str(), tty),
+    };
+    judge(Observation::Present(vec![token, terminal]))
 }
 
 /// Finds the caller's session by the caller's own terminal. `$ITERM_SESSION_ID` may be inherited

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::command::{PaneId, Plain, Unit};
-use super::identity::Claim;
+use super::identity::PaneClaim;
 use super::verb;
 use crate::backend::{Label, Mark};
 
@@ -23,9 +23,9 @@ const COLORS: [(&str, &str); 8] = [
 /// Labels the panes that are ours, with one tmux process per server. The server checks each pane's
 /// identity in the same step. Answers are ignored, because nothing depends on a label.
 pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
-    let mut servers: BTreeMap<&str, (Claim<'_>, Vec<Unit>)> = BTreeMap::new();
+    let mut servers: BTreeMap<&str, (PaneClaim<'_>, Vec<Unit>)> = BTreeMap::new();
     for (mark, label) in labels {
-        let Ok(claim) = Claim::of(mark) else { continue };
+        let Ok(claim) = PaneClaim::parse(mark) else { continue };
         let unit = claim.guarded(&unit(claim.id, label));
         servers.entry(&claim.recorded.socket).or_insert_with(|| (claim, Vec::new())).1.push(unit);
     }

@@ -23,12 +23,12 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use super::{Backend, BackendError, Label, Launch, Mark, TmuxHome};
+use super::{Backend, BackendError, CloseOutcome, Label, Launch, Mark, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
-use identity::Claim;
+use identity::PaneClaim;
 
 pub(crate) use call::{Call, call};
 pub(crate) use census::{Census, Resident, census, has_pane};
@@ -49,10 +49,10 @@ impl Tmux {
         &self,
         placement: &'p Placement,
         token: &'p str,
-    ) -> Result<Claim<'p>, BackendError> {
+    ) -> Result<PaneClaim<'p>, BackendError> {
         let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
         let mark = Mark { placement, token };
-        let claim = Claim::of(&mark).map_err(not_ours)?;
+        let claim = PaneClaim::parse(&mark).map_err(not_ours)?;
         match self.verify(placement, token) {
             Verdict::Owned => Ok(claim),
             verdict => Err(not_ours(verdict)),
@@ -74,10 +74,10 @@ impl Backend for Tmux {
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
-        identity::verify_all(&self.home.program, marks)
+        identity::verify(&self.home.program, marks).0
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
         close::close_all(&self.home.program, marks)
     }
 

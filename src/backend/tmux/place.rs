@@ -14,7 +14,7 @@ use super::command::{PaneId, Plain, Server, Unit, WindowId, spread};
 use super::label;
 use super::row::{MadeRow, PaneRow, rows};
 use super::survey::{Column, LeadColumn, Survey, TargetSession, TeamWindow, survey, team_name};
-use super::verb::{self, Edge, Proof};
+use super::verb::{self, Edge, PaneGuard};
 use crate::backend::{BackendError, Label, Launch, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
@@ -324,7 +324,7 @@ impl<'a> Batch<'a> {
                     discard.push(verb::close(
                         seat.row.pane,
                         seat.row.server,
-                        &Proof::Process(seat.row.pid),
+                        &PaneGuard::Process(seat.row.pid),
                     ));
                     spread(&mut silence).unwrap_or(error)
                 })

@@ -270,7 +270,7 @@ pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
 
 /// The condition under which the server acts on a pane.
 #[derive(Debug, Clone)]
-pub(super) enum Proof<'a> {
+pub(super) enum PaneGuard<'a> {
     Token(&'a Plain),
     /// The pane runs this pid; for a pane without a token yet.
     Process(i32),
@@ -279,10 +279,10 @@ pub(super) enum Proof<'a> {
 /// Runs `unit` if the pane is the right one of the right server. The server checks and acts in one
 /// step, so that neither the socket nor the pane id can change hands in between (SD-06). A pane
 /// that no longer exists fails the check without an error.
-pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit) -> Unit {
-    let proven = match proof {
-        Proof::Token(token) => format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str()),
-        Proof::Process(pid) => format!("#{{==:#{{pane_pid}},{pid}}}"),
+pub(super) fn guarded(pane: PaneId, server: i32, guard: &PaneGuard<'_>, unit: &Unit) -> Unit {
+    let proven = match guard {
+        PaneGuard::Token(token) => format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str()),
+        PaneGuard::Process(pid) => format!("#{{==:#{{pane_pid}},{pid}}}"),
     };
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},{proven}}}");
     let command =
@@ -292,14 +292,14 @@ pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit)
     Unit::new(all)
 }
 
-/// Closes a pane if the proof holds.
-pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
+/// Closes a pane if the guard holds.
+pub(super) fn close(pane: PaneId, server: i32, guard: &PaneGuard<'_>) -> Unit {
     let kill = KillPane::new().target_pane(pane.to_string());
-    guarded(pane, server, proof, &unit(&kill.build()))
+    guarded(pane, server, guard, &unit(&kill.build()))
 }
 
 /// Zooms a pane again after the close of another pane has ended its zoom.
-pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
+pub(super) fn rezoom(pane: PaneId, server: i32) -> Unit {
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},#{{?window_zoomed_flag,0,1}}}}");
     let zoom = unit(&ResizePane::new().zoom().target_pane(pane.to_string()).build());
     let command =

@@ -3,16 +3,17 @@
 
 use super::arrange::{part, stack};
 use super::command::{PaneId, Plain, Server, Unit};
-use super::identity::Claim;
+use super::identity::PaneClaim;
 use super::row::{PaneRow, WindowRow};
 use super::survey::{Column, LeadColumn, Survey, survey, team_name};
 use super::verb::{self, Edge};
+use crate::backend::proof::{Observation, judge};
 use crate::backend::{BackendError, TmuxHome};
-use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
+use crate::model::placement::{BackendKind, Placement, TmuxPane};
 
 /// Brings the pane to the front of the terminals that show its session. If the caller's own
 /// terminal shows another session of the same server, switches it there.
-pub(super) fn focus(home: &TmuxHome, claim: &Claim<'_>) -> Result<(), BackendError> {
+pub(super) fn focus(home: &TmuxHome, claim: &PaneClaim<'_>) -> Result<(), BackendError> {
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
     let session = find(&around, claim)?.session;
@@ -32,7 +33,7 @@ pub(super) fn focus(home: &TmuxHome, claim: &Claim<'_>) -> Result<(), BackendErr
 }
 
 /// Moves the pane into a window of its own, at the end of its session and in the background.
-pub(super) fn hide(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, BackendError> {
+pub(super) fn hide(home: &TmuxHome, claim: &PaneClaim<'_>) -> Result<Placement, BackendError> {
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
     let row = find(&around, claim)?;
@@ -47,7 +48,7 @@ pub(super) fn hide(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, Back
 /// Moves a hidden pane back: beside the lead if it came from there, else into a window of the team.
 /// A pane that was alone in its window keeps it; if no window has room, the hidden window becomes
 /// the team's.
-pub(super) fn show(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, BackendError> {
+pub(super) fn show(home: &TmuxHome, claim: &PaneClaim<'_>) -> Result<Placement, BackendError> {
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
     let row = find(&around, claim)?;
@@ -71,7 +72,7 @@ pub(super) fn show(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, Back
     whereabouts(home, &server, claim)
 }
 
-fn back_beside(claim: &Claim<'_>, side: &LeadColumn) -> Option<Unit> {
+fn back_beside(claim: &PaneClaim<'_>, side: &LeadColumn) -> Option<Unit> {
     match &side.column {
         Column::New { lead, columns, .. } => {
             Some(verb::join(claim.id, &lead.to_string(), Some(Edge::Right { columns: *columns })))
@@ -90,13 +91,16 @@ fn back_beside(claim: &Claim<'_>, side: &LeadColumn) -> Option<Unit> {
 }
 
 /// Runs `unit` if the claim still holds; the server checks that in the same step.
-fn act(server: &Server<'_>, claim: &Claim<'_>, unit: &Unit) -> Result<(), BackendError> {
+fn act(server: &Server<'_>, claim: &PaneClaim<'_>, unit: &Unit) -> Result<(), BackendError> {
     server.ask(&claim.guarded(unit)).problem.map_or(Ok(()), Err)
 }
 
-fn find<'s>(around: &'s Survey, claim: &Claim<'_>) -> Result<&'s PaneRow, BackendError> {
+fn find<'s>(around: &'s Survey, claim: &PaneClaim<'_>) -> Result<&'s PaneRow, BackendError> {
     let found = around.panes.iter().find(|row| row.id == claim.id);
-    found.ok_or_else(|| BackendError::NotOurs { place: claim.place(), verdict: Verdict::Gone })
+    found.ok_or_else(|| {
+        let verdict = judge(Observation::Absent);
+        BackendError::NotOurs { place: claim.place(), verdict }
+    })
 }
 
 fn is_hidden(around: &Survey, row: &PaneRow, tag: &Plain) -> bool {
@@ -111,7 +115,7 @@ fn window<'s>(around: &'s Survey, row: &PaneRow) -> Option<&'s WindowRow> {
 fn whereabouts(
     home: &TmuxHome,
     server: &Server<'_>,
-    claim: &Claim<'_>,
+    claim: &PaneClaim<'_>,
 ) -> Result<Placement, BackendError> {
     let around = survey(home, server)?;
     let row = find(&around, claim)?;

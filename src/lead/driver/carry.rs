@@ -9,7 +9,7 @@ use crate::lead::starter;
 use crate::lead::terminator::Due;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::terminate::{Ending, TerminationMode};
+use crate::ops::terminate::{Termination, TerminationMode};
 use crate::ops::{self, Context, OpsError, Team};
 
 /// Shutdown deadline for members that the lead stops by itself, in seconds.
@@ -156,8 +156,8 @@ impl Driver<'_> {
         agreed: bool,
     ) -> Result<(), OpsError> {
         let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
-        let manner = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
-        let ending = record.map(|record| Ending { record, manner });
+        let mode = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
+        let ending = record.map(|record| Termination { record, mode });
         // The terminator outlives the driver, so sending cannot fail.
         let _ = self.terminator.send(Due {
             name: name.clone(),

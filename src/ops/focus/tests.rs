@@ -8,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{Launch, Mark};
+use crate::backend::{CloseOutcome, Launch, Mark};
 use crate::model::id::TeamName;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId, PtyHold, TmuxPane};
@@ -71,7 +71,7 @@ impl Backend for Fake {
         vec![self.verdict.clone(); marks.len()]
     }
 
-    fn close_all(&self, _marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+    fn close_all(&self, _marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
         Vec::new()
     }
 

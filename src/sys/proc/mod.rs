@@ -25,7 +25,7 @@ use table::Stat;
 pub(super) use table::ignores;
 #[cfg(test)]
 pub(crate) use tree::descendants;
-pub(crate) use tree::{end_marked, end_tree};
+pub(crate) use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree};
 
 /// A process, identified by its pid and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,6 +8,7 @@
 //! that no other process knows it.
 
 use std::collections::{HashMap, HashSet};
+use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -16,8 +17,12 @@ use nix::unistd::Pid;
 
 use super::super::clock::{self, Deadline};
 use super::table::{self, Stat};
-use super::{Process, is_subreaper, signal};
+use super::{Process, is_subreaper, signal, wait_exit};
 
+/// Time between the TERM to a supervisor and the KILL to its tree.
+pub(crate) const SUPERVISED_END: Duration = Duration::from_secs(5);
+/// The last part of [`SUPERVISED_END`]: the grace time of the tree, from its own TERM.
+const TREE_GRACE: Duration = Duration::from_secs(1);
 /// Time limit for killed processes to vanish.
 const KILLED_WITHIN: Duration = Duration::from_secs(2);
 /// Interval of scanning the whole process table for new members during a wait.
@@ -48,6 +53,25 @@ pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Ve
         return Vec::new();
     }
     Tree::new(Some(root), include_root, &[]).end(grace)
+}
+
+/// Ends processes that end their own trees on TERM, as [`super::super::child::supervise`] does: sends
+/// TERM to all of them, waits, and ends the trees of those that still run. `programs` are processes
+/// below them, which a supervisor that was killed could not end.
+pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
+    for supervisor in supervisors {
+        signal(*supervisor, libc::SIGTERM);
+    }
+    let deadline = Deadline::after(SUPERVISED_END - TREE_GRACE);
+    for supervisor in supervisors {
+        wait_exit(*supervisor, deadline.remaining());
+    }
+    // Concurrently: each tree may take its whole grace time.
+    thread::scope(|scope| {
+        for root in supervisors.iter().chain(programs).filter(|process| process.is_alive()) {
+            scope.spawn(move || end_tree(*root, true, TREE_GRACE));
+        }
+    });
 }
 
 /// Ends every process of this user that has one of `marks` (`NAME=value`) in its environment, and

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::Tmux;
-use crate::backend::{Backend, BackendError, Label, Launch, Mark, TmuxHome};
+use crate::backend::{Backend, CloseOutcome, Label, Launch, Mark, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
 use crate::sys::clock::{self, Deadline};
@@ -260,7 +260,8 @@ pub(super) fn pane(placement: &Placement) -> &TmuxPane {
 
 /// Closes a placement that must still exist.
 pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &Launch) {
-    assert_eq!(tmux.close(placement, &launch.token).expect("closed"), Verdict::Owned);
+    let outcome = tmux.close(placement, &launch.token);
+    assert!(matches!(outcome, CloseOutcome::Closed), "{outcome:?}");
     assert_eq!(tmux.verify(placement, &launch.token), Verdict::Gone);
 }
 
@@ -272,15 +273,16 @@ pub(super) fn marks<'a>(places: &'a [Placement], launches: &'a [Launch]) -> Vec<
 
 /// Closes placements that must all still exist.
 pub(super) fn all_closed(tmux: &Tmux, places: &[Placement], launches: &[Launch]) {
-    for result in tmux.close_all(&marks(places, launches)) {
-        assert_eq!(result.expect("closed"), Verdict::Owned);
+    for outcome in tmux.close_all(&marks(places, launches)) {
+        assert!(matches!(outcome, CloseOutcome::Closed), "{outcome:?}");
     }
 }
 
 /// Asserts that closing is refused, and returns the verdict.
 pub(super) fn refused(tmux: &Tmux, placement: &Placement, token: &str) -> Verdict {
     match tmux.close(placement, token) {
-        Err(BackendError::NotOurs { verdict, .. }) => verdict,
+        CloseOutcome::Foreign { difference } => Verdict::Foreign { difference },
+        CloseOutcome::Unknown { reason } => Verdict::Unknown { reason },
         other => panic!("not refused: {other:?}"),
     }
 }
