@@ -23,7 +23,7 @@ pub(crate) use proof::{CloseOutcome, Mark};
 
 /// One launcher to be placed.
 #[derive(Debug, Clone)]
-pub(crate) struct Launch {
+pub(crate) struct PlacementRequest {
     pub(crate) member: MemberName,
     /// Random; the placement carries it, in tmux as `@phalanx_token`.
     pub(crate) token: String,
@@ -53,7 +53,7 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Starts the launchers as one batch and shows their labels. Returns one result per launch, in
     /// order; a failed launch leaves nothing behind.
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>>;
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>>;
 
     /// Checks that each placement exists and is ours. Returns one verdict per mark, in order.
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict>;
@@ -129,7 +129,11 @@ pub(crate) trait Backend: Send + Sync {
     fn label(&self, _labels: &[(Mark<'_>, Label)]) {}
 
     /// Shows the labels of new placements, for a backend that needs a separate call.
-    fn label_placed(&self, launches: &[Launch], placed: &[Result<Placement, BackendError>]) {
+    fn label_placed(
+        &self,
+        launches: &[PlacementRequest],
+        placed: &[Result<Placement, BackendError>],
+    ) {
         let labels = launches.iter().zip(placed).filter_map(|(launch, placement)| {
             let mark = Mark { placement: placement.as_ref().ok()?, token: &launch.token };
             Some((mark, launch.label.clone()))

@@ -8,7 +8,7 @@ use super::{Done, args, view};
 use crate::model::id::MemberName;
 use crate::model::text;
 use crate::ops;
-use crate::ops::attach::Attach;
+use crate::ops::attach::AttachTarget;
 use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::sys::exec::become_program;
@@ -22,8 +22,10 @@ pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
         ));
     }
     match ops::attach::attach(&setup.ctx, &team, names.first())? {
-        Attach::Tmux { program, args } => Err(become_program(program.as_os_str(), &args).into()),
-        Attach::Own { name, socket } => view::view(&setup.out, &name, &socket),
+        AttachTarget::Tmux { program, args } => {
+            Err(become_program(program.as_os_str(), &args).into())
+        }
+        AttachTarget::Own { name, socket } => view::view(&setup.out, &name, &socket),
     }
 }
 

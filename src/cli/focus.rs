@@ -8,7 +8,7 @@ use super::{Done, args};
 use crate::model::text;
 use crate::ops;
 use crate::ops::authority::Action;
-use crate::ops::focus::Sight;
+use crate::ops::focus::Visibility;
 
 pub(super) fn focus(setup: &Setup, args: &args::Named) -> Done {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
@@ -19,14 +19,14 @@ pub(super) fn focus(setup: &Setup, args: &args::Named) -> Done {
 }
 
 pub(super) fn hide(setup: &Setup, args: &args::Named) -> Done {
-    turn(setup, args, Sight::Hidden)
+    turn(setup, args, Visibility::Hidden)
 }
 
 pub(super) fn show(setup: &Setup, args: &args::Named) -> Done {
-    turn(setup, args, Sight::Shown)
+    turn(setup, args, Visibility::Shown)
 }
 
-fn turn(setup: &Setup, args: &args::Named, sight: Sight) -> Done {
+fn turn(setup: &Setup, args: &args::Named, sight: Visibility) -> Done {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
     let turned = ops::focus::turn(&setup.ctx, &team, &name, sight)?;
     let words = || {

@@ -16,7 +16,7 @@ use crate::model::report::Report;
 use crate::model::request::ShutdownRequest;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
-use crate::ops::shutdown::{Awaited, Ended, ShutdownOptions};
+use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
@@ -153,7 +153,7 @@ pub(super) fn stop(
     let reason = Some("the member is restarted".to_owned());
     let wish = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
     let ended = end(setup, team, names, &wish, true)?;
-    let (runs, stopped): (Vec<Ended>, Vec<Ended>) =
+    let (runs, stopped): (Vec<ShutdownResult>, Vec<ShutdownResult>) =
         ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
     for one in &runs {
         let message =
@@ -181,7 +181,7 @@ fn end(
     names: &[MemberName],
     wish: &ShutdownOptions,
     waits: bool,
-) -> Result<Vec<Ended>, Failure> {
+) -> Result<Vec<ShutdownResult>, Failure> {
     if wish.force {
         ops::force::release_locks(team)?;
     }
@@ -296,7 +296,7 @@ fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
     Ok(())
 }
 
-fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
+fn give(setup: &Setup, ended: &[ShutdownResult]) -> Result<(), Failure> {
     let words =
         || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
     setup.out.outcome(&ended, exit(ended) == Exit::DONE, words)
@@ -304,11 +304,11 @@ fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
 
 /// Returns whether a member could not be terminated after its deadline; only then is there a
 /// reason.
-fn is_stuck(one: &Ended) -> bool {
+fn is_stuck(one: &ShutdownResult) -> bool {
     one.outcome == "timed_out" && one.reason.is_some()
 }
 
-fn exit(ended: &[Ended]) -> Exit {
+fn exit(ended: &[ShutdownResult]) -> Exit {
     let any = |outcome: &str| ended.iter().any(|one| one.outcome == outcome);
     match () {
         () if ended.iter().any(is_stuck) => Exit::of(Class::Failed),
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn worst_outcome_decides_the_exit_code() {
-        let one = |outcome: &'static str, reason: Option<&str>| Ended {
+        let one = |outcome: &'static str, reason: Option<&str>| ShutdownResult {
             name: MemberName::new("ada").expect("name"),
             outcome,
             request_id: RequestId::parse("shutdown-1@ada").expect("id"),

@@ -20,7 +20,7 @@ use crate::model::protocol::Message;
 use crate::model::question::Question;
 use crate::model::text;
 use crate::store::{StoreError, TeamStore};
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 
 /// Time limit of the `notify` command.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -139,11 +139,11 @@ fn run_notify(team: &TeamStore, question: &Question, step: Step) -> Result<(), O
         "team": team.name(), "request_id": question.id, "kind": question.kind, "from": question.from,
         "summary": question.summary(), "deadline": question.deadline_at.iso(), "reminder": step.times(),
     });
-    let command = Command {
+    let command = ExecCommand {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
         stdin: told.to_string().into_bytes(),
-        ..Command::default()
+        ..ExecCommand::default()
     };
     let problem = match exec::run(&command, DEADLINE) {
         Ok(output) if output.code == Some(0) => return Ok(()),

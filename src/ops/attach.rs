@@ -15,11 +15,11 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::BackendChoice;
 use crate::store::TeamStore;
 
-pub(crate) use crate::backend::pty::{End, Tell, Viewer};
+pub(crate) use crate::backend::pty::{LauncherMessage, Viewer};
 
 /// The way to a member's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Attach {
+pub(crate) enum AttachTarget {
     /// A program and its arguments, to run on the caller's terminal.
     Tmux { program: PathBuf, args: Vec<OsString> },
     /// A PTY that the member's launcher holds; a [`Viewer`] connects to its socket.
@@ -37,15 +37,15 @@ pub(crate) fn attach(
     ctx: &Context,
     team: &TeamStore,
     name: Option<&MemberName>,
-) -> Result<Attach, OpsError> {
+) -> Result<AttachTarget, OpsError> {
     if let Some(name) = name {
         return way_to(ctx, team, &output::record(team, name)?);
     }
     let (mut members, mut own) = (Vec::new(), None);
     for record in team.member_records()?.into_iter().filter(|record| !record.state.is_over()) {
         match way_to(ctx, team, &record) {
-            Ok(way @ Attach::Tmux { .. }) => return Ok(way),
-            Ok(way @ Attach::Own { .. }) => own = own.or(Some(way)),
+            Ok(way @ AttachTarget::Tmux { .. }) => return Ok(way),
+            Ok(way @ AttachTarget::Own { .. }) => own = own.or(Some(way)),
             Err(OpsError::NotAttachable { .. }) => (),
             Err(e) => return Err(e),
         }
@@ -54,7 +54,11 @@ pub(crate) fn attach(
     own.ok_or_else(|| OpsError::NothingToAttach { team: team.name().clone(), members })
 }
 
-fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Attach, OpsError> {
+fn way_to(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+) -> Result<AttachTarget, OpsError> {
     let not = |reason: String| OpsError::NotAttachable {
         name: record.name.clone(),
         team: team.name().clone(),
@@ -82,11 +86,11 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
             })?;
             let inside =
                 backends::inside(ctx).is_some_and(|here| here.socket == Path::new(&pane.socket));
-            Ok(Attach::Tmux { program, args: args(pane, inside) })
+            Ok(AttachTarget::Tmux { program, args: args(pane, inside) })
         }
         Placement::Pty(_) => match record.start.as_ref().and_then(|start| start.socket.as_ref()) {
             Some(socket) => {
-                Ok(Attach::Own { name: record.name.clone(), socket: PathBuf::from(socket) })
+                Ok(AttachTarget::Own { name: record.name.clone(), socket: PathBuf::from(socket) })
             }
             None => Err(not("its launcher has no socket".to_owned())),
         },

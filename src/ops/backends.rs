@@ -19,17 +19,17 @@ use crate::sys::child::open_pty;
 use crate::sys::env::{find_program, tty_name};
 
 /// The caller's own tmux pane, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
-pub(super) struct Inside {
+pub(super) struct CallerPane {
     pub(super) socket: PathBuf,
     pub(super) pane: String,
 }
 
-pub(super) fn inside(ctx: &Context) -> Option<Inside> {
+pub(super) fn inside(ctx: &Context) -> Option<CallerPane> {
     let tmux = ctx.caller.var("TMUX")?.to_str()?;
     let pane = ctx.caller.var("TMUX_PANE")?.to_str()?;
     // Split from the right, since the socket's path may contain commas.
     let socket = tmux.rsplitn(3, ',').nth(2)?;
-    Some(Inside { socket: PathBuf::from(socket), pane: pane.to_owned() })
+    Some(CallerPane { socket: PathBuf::from(socket), pane: pane.to_owned() })
 }
 
 pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {

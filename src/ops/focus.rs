@@ -15,30 +15,30 @@ use crate::store::{StoreError, TeamStore};
 
 /// The wanted visibility of a pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Visibility {
     Hidden,
     Shown,
 }
 
-impl Sight {
+impl Visibility {
     fn verb(self) -> &'static str {
         match self {
-            Sight::Hidden => "hide",
-            Sight::Shown => "show",
+            Visibility::Hidden => "hide",
+            Visibility::Shown => "show",
         }
     }
 
-    fn other(self) -> Sight {
+    fn other(self) -> Visibility {
         match self {
-            Sight::Hidden => Sight::Shown,
-            Sight::Shown => Sight::Hidden,
+            Visibility::Hidden => Visibility::Shown,
+            Visibility::Shown => Visibility::Hidden,
         }
     }
 }
 
 /// The output of `hide` and `show`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Turned {
+pub(crate) struct VisibilityChange {
     pub(crate) name: MemberName,
     pub(crate) pane: String,
     pub(crate) hidden: bool,
@@ -64,8 +64,8 @@ pub(crate) fn turn(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
-    sight: Sight,
-) -> Result<Turned, OpsError> {
+    sight: Visibility,
+) -> Result<VisibilityChange, OpsError> {
     let (record, placement) = placed(team, name, sight.verb())?;
     let backend = backends::of_placement(ctx, team, &placement)?;
     turn_with(team, &record, &placement, backend.as_ref(), sight)
@@ -117,7 +117,7 @@ pub(super) fn prove(
 
 /// Returns the id that the team file lists hidden panes by. Refuses a placement without one: a
 /// hidden pane that is not listed could not be shown again.
-fn id_of(placement: &Placement, sight: Sight) -> Result<&str, OpsError> {
+fn id_of(placement: &Placement, sight: Visibility) -> Result<&str, OpsError> {
     let refused = BackendError::CannotDo { backend: placement.backend(), verb: sight.verb() };
     Some(placement.pane_id()).filter(|id| !id.is_empty()).ok_or(OpsError::CannotDo(refused))
 }
@@ -136,9 +136,9 @@ fn turn_with(
     record: &MemberRecord,
     placement: &Placement,
     backend: &dyn Backend,
-    sight: Sight,
-) -> Result<Turned, OpsError> {
-    let (pane, hidden) = (id_of(placement, sight)?, sight == Sight::Hidden);
+    sight: Visibility,
+) -> Result<VisibilityChange, OpsError> {
+    let (pane, hidden) = (id_of(placement, sight)?, sight == Visibility::Hidden);
     prove(record, placement, backend)?;
     let mut now = None;
     let published = team.change_roster(|roster| {
@@ -167,7 +167,7 @@ fn turn_with(
         restore(team, record, placement, news.then_some(!hidden))?;
         return Err(failure);
     }
-    Ok(Turned { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
+    Ok(VisibilityChange { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
 }
 
 /// Restores the placement in the record and, if it was changed, the team file.
@@ -193,11 +193,11 @@ fn go(
     backend: &dyn Backend,
     placement: &Placement,
     token: &str,
-    sight: Sight,
+    sight: Visibility,
 ) -> Result<Placement, BackendError> {
     match sight {
-        Sight::Hidden => backend.hide(placement, token),
-        Sight::Shown => backend.show(placement, token),
+        Visibility::Hidden => backend.hide(placement, token),
+        Visibility::Shown => backend.show(placement, token),
     }
 }
 
@@ -207,7 +207,7 @@ fn undo(
     record: &MemberRecord,
     moved: Option<&Placement>,
     backend: &dyn Backend,
-    sight: Sight,
+    sight: Visibility,
     failure: OpsError,
 ) -> OpsError {
     let Some(now) = moved else { return failure };
@@ -224,7 +224,7 @@ fn note(
     team: &TeamStore,
     record: &MemberRecord,
     now: Option<&Placement>,
-    sight: Sight,
+    sight: Visibility,
 ) -> Result<(), OpsError> {
     if let Some(now) = now {
         team.change_record(&record.name, &record.incarnation, |found| {
@@ -232,7 +232,7 @@ fn note(
         })?;
     }
     let kind =
-        if sight == Sight::Hidden { EventKind::MemberHidden } else { EventKind::MemberShown };
+        if sight == Visibility::Hidden { EventKind::MemberHidden } else { EventKind::MemberShown };
     let pane = record.placement.as_ref().map_or("", Placement::pane_id);
     team.record(Note::of(kind).member(&record.name).with("pane", pane))?;
     Ok(())

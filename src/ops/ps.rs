@@ -62,7 +62,7 @@ pub(crate) struct MemberSeen {
 
 /// A team on this machine.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Seen {
+pub(crate) struct TeamOnMachine {
     /// The config root of the team.
     pub(crate) root: PathBuf,
     pub(crate) team: TeamName,
@@ -77,7 +77,7 @@ pub(crate) struct Seen {
 }
 
 /// Returns all teams; those under the caller's config root come first.
-pub(crate) fn ps(ctx: &Context) -> Result<Vec<Seen>, OpsError> {
+pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let mut teams: Vec<TeamStore> =
         ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
     teams.extend(elsewhere(ctx));
@@ -103,8 +103,8 @@ pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
 }
 
 /// Reads one team. An unreadable team is returned with its problem and does not hide the others.
-fn seen(team: &TeamStore) -> Seen {
-    look(team).unwrap_or_else(|e| Seen {
+fn seen(team: &TeamStore) -> TeamOnMachine {
+    look(team).unwrap_or_else(|e| TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
         lead: None,
@@ -116,7 +116,7 @@ fn seen(team: &TeamStore) -> Seen {
     })
 }
 
-fn look(team: &TeamStore) -> Result<Seen, OpsError> {
+fn look(team: &TeamStore) -> Result<TeamOnMachine, OpsError> {
     let status = status::status(team)?;
     let records: BTreeMap<MemberName, MemberRecord> =
         team.member_records()?.into_iter().map(|record| (record.name.clone(), record)).collect();
@@ -126,7 +126,7 @@ fn look(team: &TeamStore) -> Result<Seen, OpsError> {
         let alive = record.map(|record| Life::from(status::liveness(record)));
         MemberSeen { alive, socket: record.and_then(socket), status }
     };
-    Ok(Seen {
+    Ok(TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
         lead: lead(team)?,

@@ -304,7 +304,7 @@ pub(crate) fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownReques
 
 /// The outcome of one shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Ended {
+pub(crate) struct ShutdownResult {
     pub(crate) name: MemberName,
     /// The word of its outcome; `requested` while it has none.
     pub(crate) outcome: &'static str,
@@ -404,11 +404,11 @@ fn await_step(
 pub(crate) fn outcomes(
     team: &TeamStore,
     requests: &[ShutdownRequest],
-) -> Result<Vec<Ended>, OpsError> {
+) -> Result<Vec<ShutdownResult>, OpsError> {
     requests.iter().map(|asked| outcome(team, asked)).collect()
 }
 
-fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError> {
+fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, OpsError> {
     let found = match team.request(&asked.id) {
         Ok(request) => Some(request),
         Err(_) if !team.exists() => None,
@@ -417,7 +417,7 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError>
     let gone = found.is_none().then_some(ShutdownOutcome::Gone);
     let request = found.as_ref().unwrap_or(asked);
     let outcome = gone.filter(|_| asked.is_open()).or(request.outcome);
-    Ok(Ended {
+    Ok(ShutdownResult {
         name: request.member.clone(),
         outcome: outcome.map_or("requested", ShutdownOutcome::as_str),
         request_id: request.id.clone(),

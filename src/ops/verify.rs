@@ -14,7 +14,7 @@ use crate::model::request::{self, ShutdownRequest};
 use crate::model::shutdown_finding::{self, ShutdownFinding, WorkTree};
 use crate::model::text;
 use crate::store::TeamStore;
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 
 /// Time limit of git for one directory.
 const GIT: Duration = Duration::from_secs(5);
@@ -97,7 +97,7 @@ fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
     // git's message for a missing repository is matched below, in English.
     let env = env.chain([("LC_ALL".into(), "C".into())]);
     let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"];
-    let command = Command {
+    let command = ExecCommand {
         program: "git".into(),
         args: words.map(OsString::from).to_vec(),
         env: Some(env.collect()),

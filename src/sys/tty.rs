@@ -39,7 +39,7 @@ const TOLD: [Signal; 6] = [
 
 /// The next input of a [`RawTerminal`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Input {
+pub(crate) enum TerminalInput {
     /// Bytes from the keyboard.
     Keys(Vec<u8>),
     /// A signal with this number.
@@ -58,8 +58,8 @@ pub(crate) struct RawTerminal {
 
 impl RawTerminal {
     /// Sets raw mode. Must be called in the first thread before others exist: the signals of
-    /// [`Input::Signal`] are blocked in this thread, until the drop, and in the threads that it
-    /// starts.
+    /// [`TerminalInput::Signal`] are blocked in this thread, until the drop, and in the threads that
+    /// it starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
         told().thread_block()?;
         let signals =
@@ -72,7 +72,7 @@ impl RawTerminal {
     }
 
     /// Waits for the keyboard, a signal or `other`, whichever is first.
-    pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<Input> {
+    pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<TerminalInput> {
         let stdin = io::stdin();
         loop {
             let mut fds = [self.signals.as_fd(), other, stdin.as_fd()]
@@ -82,10 +82,10 @@ impl RawTerminal {
             }
             let [signal, other, keys] = fds.map(|fd| fd.any().unwrap_or(false));
             if signal && let Some(info) = self.signals.read_signal()? {
-                return Ok(Input::Signal(i32::try_from(info.ssi_signo).unwrap_or(0)));
+                return Ok(TerminalInput::Signal(i32::try_from(info.ssi_signo).unwrap_or(0)));
             }
             if other {
-                return Ok(Input::Other);
+                return Ok(TerminalInput::Other);
             }
             if keys && let Some(input) = typed(&stdin)? {
                 return Ok(input);
@@ -159,13 +159,13 @@ fn told() -> SigSet {
     TOLD.into_iter().collect()
 }
 
-fn typed(stdin: &io::Stdin) -> io::Result<Option<Input>> {
+fn typed(stdin: &io::Stdin) -> io::Result<Option<TerminalInput>> {
     let mut buffer = vec![0; CHUNK];
     match unistd::read(stdin, &mut buffer) {
-        Ok(0) | Err(Errno::EIO) => Ok(Some(Input::Gone)),
+        Ok(0) | Err(Errno::EIO) => Ok(Some(TerminalInput::Gone)),
         Ok(count) => {
             buffer.truncate(count);
-            Ok(Some(Input::Keys(buffer)))
+            Ok(Some(TerminalInput::Keys(buffer)))
         }
         Err(Errno::EINTR | Errno::EAGAIN) => Ok(None),
         Err(errno) => Err(errno.into()),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 use crate::sys::fs;
 
 struct Bench {
@@ -25,7 +25,7 @@ impl Bench {
         let words = ["-c", "printf '%s' \"$1\" >\"$2\" && chmod 700 \"$2\"", "sh", &script];
         let mut args: Vec<OsString> = words.map(OsString::from).to_vec();
         args.push(program.clone().into());
-        let write = Command { program: "/bin/sh".into(), args, ..Command::default() };
+        let write = ExecCommand { program: "/bin/sh".into(), args, ..ExecCommand::default() };
         assert_eq!(exec::run(&write, Duration::from_secs(60)).expect("sh is there").code, Some(0));
         let external = External {
             program: program.to_string_lossy().into_owned(),
@@ -69,10 +69,10 @@ impl Bench {
     }
 }
 
-fn launch(member: &str, token: &str) -> Launch {
+fn launch(member: &str, token: &str) -> PlacementRequest {
     let argv = ["/bin/phalanx", "exec", "/spec $(x)"].map(OsString::from).to_vec();
     let label = Label { name: member.to_owned(), ..Label::default() };
-    Launch {
+    PlacementRequest {
         member: MemberName::new(member).expect("a name"),
         token: token.to_owned(),
         argv,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::proof::{Observation, Proven, close_proven, judge};
-use super::{Backend, BackendError, CloseOutcome, Label, Launch, Mark};
+use super::{Backend, BackendError, CloseOutcome, Label, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ItermSession, Layout, Placement, Verdict};
@@ -23,7 +23,7 @@ use crate::model::text;
 use crate::sys::clock::{self, Deadline};
 use osa::Osa;
 use script::{CLOSE, CONTENTS, DONE, FOCUS, NAME, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script, WRITE};
-use survey::Row;
+use survey::ItermRow;
 
 /// Timeout for the check whether the caller runs in iTerm2.
 const PROBED_WITHIN: Duration = Duration::from_secs(3);
@@ -70,7 +70,7 @@ pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
     }
 }
 
-fn ask(osa: &Osa) -> Result<Option<Vec<Row>>, BackendError> {
+fn ask(osa: &Osa) -> Result<Option<Vec<ItermRow>>, BackendError> {
     survey::read(&osa.run(&script::SURVEY, &[])?)
 }
 
@@ -80,7 +80,7 @@ impl Iterm2 {
         Iterm2 { home, osa }
     }
 
-    fn survey(&self) -> Result<Option<Vec<Row>>, BackendError> {
+    fn survey(&self) -> Result<Option<Vec<ItermRow>>, BackendError> {
         ask(&self.osa)
     }
 
@@ -176,7 +176,7 @@ impl Backend for Iterm2 {
         Terminal::Pane
     }
 
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         let placed = place::place(self, launches);
         self.label_placed(launches, &placed);
         placed

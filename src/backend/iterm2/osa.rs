@@ -34,11 +34,11 @@ impl Osa {
     }
 
     pub(super) fn run(&self, script: &Script, args: &[&str]) -> Result<String, BackendError> {
-        let command = exec::Command {
+        let command = exec::ExecCommand {
             program: self.program.clone().into(),
             args: std::iter::once("-").chain(args.iter().copied()).map(OsString::from).collect(),
             stdin: script.text.as_bytes().to_vec(),
-            ..exec::Command::default()
+            ..exec::ExecCommand::default()
         };
         let output = exec::run(&command, self.within).map_err(|error| match error {
             ExecError::Deadline { after_ms, .. } => {

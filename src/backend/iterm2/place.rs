@@ -1,9 +1,9 @@
 //! Opens sessions, each as a split or tab of an existing session, with the launcher as its command.
 //! Nothing is typed, and a failed launch leaves no session behind.
 
-use super::super::{Backend, BackendError, Launch};
+use super::super::{Backend, BackendError, PlacementRequest};
 use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
-use super::survey::{Row, Way, anchors, is_id, is_tty, note, of_caller};
+use super::survey::{ItermRow, Way, anchors, is_id, is_tty, note, of_caller};
 use super::{Iterm2, osa, quote};
 use crate::model::placement::{ItermSession, Placement};
 use crate::sys::clock::{self, Deadline};
@@ -15,9 +15,12 @@ enum Tried {
 
 /// Starts the launchers one after another. Sessions are listed once per batch, and again after an
 /// anchor has gone (LY-08) or a launch has failed.
-pub(super) fn place(iterm2: &Iterm2, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
-    let mut rows: Option<Vec<Row>> = None;
-    let one = |launch: &Launch| {
+pub(super) fn place(
+    iterm2: &Iterm2,
+    launches: &[PlacementRequest],
+) -> Vec<Result<Placement, BackendError>> {
+    let mut rows: Option<Vec<ItermRow>> = None;
+    let one = |launch: &PlacementRequest| {
         let placed = place_one(iterm2, &mut rows, launch);
         if placed.is_err() {
             rows = None;
@@ -29,8 +32,8 @@ pub(super) fn place(iterm2: &Iterm2, launches: &[Launch]) -> Vec<Result<Placemen
 
 fn place_one(
     iterm2: &Iterm2,
-    rows: &mut Option<Vec<Row>>,
-    launch: &Launch,
+    rows: &mut Option<Vec<ItermRow>>,
+    launch: &PlacementRequest,
 ) -> Result<ItermSession, BackendError> {
     let command = quote::command(&launch.argv)
         .map_err(|problem| BackendError::Unavailable { program: "iTerm2", problem })?;
@@ -52,8 +55,8 @@ fn place_one(
 /// Tries one anchor after another; `None` if none of them exists any longer.
 fn from_any(
     iterm2: &Iterm2,
-    rows: &mut Vec<Row>,
-    launch: &Launch,
+    rows: &mut Vec<ItermRow>,
+    launch: &PlacementRequest,
     command: &str,
 ) -> Result<Option<ItermSession>, BackendError> {
     let home = &iterm2.home;
@@ -74,9 +77,9 @@ fn from_any(
     Ok(None)
 }
 
-fn row(session: &ItermSession, launch: &Launch, tag: &str) -> Row {
+fn row(session: &ItermSession, launch: &PlacementRequest, tag: &str) -> ItermRow {
     let ItermSession { session_id: id, tty } = session.clone();
-    Row {
+    ItermRow {
         id,
         tty,
         rows: 0,
@@ -90,7 +93,7 @@ fn from(
     iterm2: &Iterm2,
     anchor: &str,
     way: Way,
-    launch: &Launch,
+    launch: &PlacementRequest,
     command: &str,
 ) -> Result<Tried, BackendError> {
     let args =
@@ -114,7 +117,7 @@ fn from(
 /// Handles "no such object", which may refer to the anchor or to an object used after the split.
 /// The token shows whether the session exists, so that no second one is opened for the same
 /// launcher (SP-11).
-fn made(iterm2: &Iterm2, launch: &Launch) -> Result<Tried, BackendError> {
+fn made(iterm2: &Iterm2, launch: &PlacementRequest) -> Result<Tried, BackendError> {
     let rows = iterm2.survey()?.unwrap_or_default();
     match rows.into_iter().find(|row| row.token == launch.token) {
         Some(row) => wait_tty(iterm2, &row.id).map(Tried::Placed),
@@ -146,7 +149,7 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
 
 /// Closes a session that a failed launch opened, as happens if only the answer was lost. Finds it
 /// by its token.
-fn sweep(iterm2: &Iterm2, launch: &Launch) {
+fn sweep(iterm2: &Iterm2, launch: &PlacementRequest) {
     let rows = iterm2.survey().ok().flatten().unwrap_or_default();
     for row in rows.into_iter().filter(|row| row.token == launch.token) {
         let session = ItermSession { session_id: row.id, tty: row.tty };

@@ -13,7 +13,7 @@ const FEWEST_ROWS: u32 = 8;
 /// One session. Other programs' variables may hold any text; a malformed value affects only its own
 /// row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ItermRow {
     pub(super) id: String,
     /// The terminal device; empty if there is none yet.
     pub(super) tty: String,
@@ -28,7 +28,7 @@ pub(super) struct Row {
 }
 
 /// Parses the answer of [`SURVEY`]; `None` if iTerm2 does not run.
-pub(super) fn read(answer: &str) -> Result<Option<Vec<Row>>, BackendError> {
+pub(super) fn read(answer: &str) -> Result<Option<Vec<ItermRow>>, BackendError> {
     let mut lines = answer.lines();
     match lines.next() {
         Some(NOT_RUNNING) => Ok(None),
@@ -37,12 +37,12 @@ pub(super) fn read(answer: &str) -> Result<Option<Vec<Row>>, BackendError> {
     }
 }
 
-fn row(line: &str) -> Option<Row> {
+fn row(line: &str) -> Option<ItermRow> {
     let mut fields = line.splitn(6, '\t');
     let mut next = || fields.next().unwrap_or_default().to_owned();
     let (id, tty, rows, window, token, team) = (next(), next(), next(), next(), next(), next());
     let tty = if is_tty(&tty) { tty } else { String::new() };
-    is_id(&id).then(|| Row { id, tty, rows: rows.parse().unwrap_or(0), window, token, team })
+    is_id(&id).then(|| ItermRow { id, tty, rows: rows.parse().unwrap_or(0), window, token, team })
 }
 
 /// Returns true if the text can be a session id, which is a UUID.
@@ -55,7 +55,7 @@ pub(super) fn is_tty(text: &str) -> bool {
 }
 
 /// The verdict on a recorded session: id, token and terminal must match.
-pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str) -> Verdict {
+pub(super) fn verdict(rows: Option<&[ItermRow]>, session: &ItermSession, token: &str) -> Verdict {
     // No session outlives iTerm2. Its processes may, but are judged by their own identity.
     let row = rows.unwrap_or_default().iter().find(|row| row.id == session.session_id);
     let Some(row) = row else { return judge(Observation::Absent) };
@@ -75,10 +75,10 @@ pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str)
 /// from another session; it only decides between two sessions that claim the same terminal, one of
 /// which has ended (PT-03).
 pub(super) fn of_caller<'r>(
-    rows: &'r [Row],
+    rows: &'r [ItermRow],
     tty: Option<&str>,
     hint: Option<&str>,
-) -> Option<&'r Row> {
+) -> Option<&'r ItermRow> {
     let tty = tty?;
     let mut there = rows.iter().filter(|row| row.tty == tty);
     let hinted =
@@ -109,18 +109,19 @@ impl Way {
 /// the caller's own is split to the right for the first member. Without a caller's session,
 /// sessions of the team in any window qualify.
 pub(super) fn anchors(
-    rows: &[Row],
-    caller: Option<&Row>,
+    rows: &[ItermRow],
+    caller: Option<&ItermRow>,
     team: &str,
     layout: Layout,
 ) -> Vec<(String, Way)> {
-    let near =
-        |row: &&Row| row.team == team && caller.is_none_or(|caller| caller.window == row.window);
-    let mut ours: Vec<&Row> = rows.iter().filter(near).collect();
+    let near = |row: &&ItermRow| {
+        row.team == team && caller.is_none_or(|caller| caller.window == row.window)
+    };
+    let mut ours: Vec<&ItermRow> = rows.iter().filter(near).collect();
     ours.sort_by_key(|row| std::cmp::Reverse(row.rows));
-    let pair = |row: &Row, way| (row.id.clone(), way);
+    let pair = |row: &ItermRow, way| (row.id.clone(), way);
     let split =
-        |row: &&Row| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
+        |row: &&ItermRow| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
     match layout {
         // iTerm2 splits the caller's tab in both layouts.
         Layout::Panes | Layout::Split => {
@@ -131,7 +132,7 @@ pub(super) fn anchors(
 }
 
 /// Adds the session that was made from `anchor` to `rows`, so that the next one needs no survey.
-pub(super) fn note(rows: &mut Vec<Row>, anchor: &str, way: Way, mut made: Row) {
+pub(super) fn note(rows: &mut Vec<ItermRow>, anchor: &str, way: Way, mut made: ItermRow) {
     let tallest = rows.iter().map(|row| row.rows).max().unwrap_or(0);
     let Some(beside) = rows.iter_mut().find(|row| row.id == anchor) else { return };
     if way == Way::Below {
@@ -146,9 +147,9 @@ pub(super) fn note(rows: &mut Vec<Row>, anchor: &str, way: Way, mut made: Row) {
 mod tests {
     use super::*;
 
-    fn a_row(id: &str, tty: &str, rows: u32, token: &str, team: &str) -> Row {
+    fn a_row(id: &str, tty: &str, rows: u32, token: &str, team: &str) -> ItermRow {
         let (id, tty, window) = (format!("{id}-0000000"), format!("/dev/{tty}"), "1".to_owned());
-        Row { id, tty, rows, window, token: token.to_owned(), team: team.to_owned() }
+        ItermRow { id, tty, rows, window, token: token.to_owned(), team: team.to_owned() }
     }
 
     #[test]
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn verdict_requires_matching_id_token_and_terminal() {
         let session = ItermSession { session_id: "A-0000000".to_owned(), tty: "/dev/a".to_owned() };
-        let word = |rows: Option<&[Row]>, token: &str| match verdict(rows, &session, token) {
+        let word = |rows: Option<&[ItermRow]>, token: &str| match verdict(rows, &session, token) {
             Verdict::Owned => "owned",
             Verdict::Foreign { .. } => "foreign",
             Verdict::Gone => "gone",
@@ -215,8 +216,8 @@ mod tests {
         let mut far = a_row("F", "f", 60, "f", "t/1");
         far.window = "2".to_owned();
         let small = a_row("S", "s", 15, "s", "t/1");
-        let ask = |rows: &[&Row], caller: Option<&Row>, layout| {
-            let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
+        let ask = |rows: &[&ItermRow], caller: Option<&ItermRow>, layout| {
+            let rows: Vec<ItermRow> = rows.iter().map(|row| (*row).clone()).collect();
             let word = |(id, way): (String, Way)| format!("{} {}", &id[..1], way.word());
             anchors(&rows, caller, "t/1", layout)
                 .into_iter()

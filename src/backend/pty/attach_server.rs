@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::broadcaster::{Broadcaster, ViewerId};
-use super::wire::{Ask, Tell};
+use super::wire::{LauncherMessage, ViewerMessage};
 use crate::sys::clock;
 use crate::sys::fs::{FsError, private_dir};
 use crate::sys::socket::{LONGEST_PATH, Listener};
@@ -119,24 +119,24 @@ fn welcome(listener: &Listener, broadcaster: &Arc<Broadcaster>, guests: &Arc<Ato
 
 fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<()> {
     stream.set_read_timeout(Some(FIRST_WORD))?;
-    match Ask::read(&mut stream)? {
-        Some(Ask::Lines(count)) => {
+    match ViewerMessage::read(&mut stream)? {
+        Some(ViewerMessage::Lines(count)) => {
             stream.set_write_timeout(Some(FIRST_WORD))?;
             let lines = usize::try_from(count).unwrap_or(usize::MAX);
-            Tell::Lines(broadcaster.lines(lines)).write(&mut stream)
+            LauncherMessage::Lines(broadcaster.lines(lines)).write(&mut stream)
         }
-        Some(Ask::Input(input)) => {
+        Some(ViewerMessage::Input(input)) => {
             broadcaster.input(&input)?;
-            Tell::Typed.write(&mut stream)
+            LauncherMessage::Typed.write(&mut stream)
         }
-        Some(Ask::Attach { rows, cols }) => {
+        Some(ViewerMessage::Attach { rows, cols }) => {
             stream.set_read_timeout(None)?;
             let id = broadcaster.join((rows, cols));
             let done = attend(&stream, broadcaster, id);
             broadcaster.leave(id);
             done
         }
-        Some(Ask::Keys(_) | Ask::Size { .. }) | None => Ok(()),
+        Some(ViewerMessage::Keys(_) | ViewerMessage::Size { .. }) | None => Ok(()),
     }
 }
 
@@ -145,7 +145,7 @@ fn attend(mut stream: &UnixStream, broadcaster: &Arc<Broadcaster>, id: ViewerId)
     let (mut to, shown) = (stream.try_clone()?, broadcaster.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
         while let Some(tell) = shown.next(id) {
-            let is_last = matches!(tell, Tell::Ended(_));
+            let is_last = matches!(tell, LauncherMessage::Ended(_));
             if tell.write(&mut to).is_err() || is_last {
                 break;
             }
@@ -163,11 +163,13 @@ fn attend(mut stream: &UnixStream, broadcaster: &Arc<Broadcaster>, id: ViewerId)
 }
 
 fn listen(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
-    while let Some(ask) = Ask::read(stream)? {
+    while let Some(ask) = ViewerMessage::read(stream)? {
         match ask {
-            Ask::Keys(keys) => broadcaster.type_in(&keys)?,
-            Ask::Size { rows, cols } => broadcaster.resize((rows, cols)),
-            Ask::Attach { .. } | Ask::Lines(_) | Ask::Input(_) => return Ok(()),
+            ViewerMessage::Keys(keys) => broadcaster.type_in(&keys)?,
+            ViewerMessage::Size { rows, cols } => broadcaster.resize((rows, cols)),
+            ViewerMessage::Attach { .. } | ViewerMessage::Lines(_) | ViewerMessage::Input(_) => {
+                return Ok(());
+            }
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::proof::{
     IdentityPart, Observation, ProcessState, Proven, close_proven, judge, process_state,
 };
-use super::{Backend, BackendError, CloseOutcome, Launch, Mark};
+use super::{Backend, BackendError, CloseOutcome, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
 use crate::model::spec::Terminal;
@@ -24,7 +24,7 @@ pub(crate) use attach_server::{AttachServer, places};
 pub(crate) use broadcaster::Broadcaster;
 pub(crate) use screen::LIVE_SCROLLBACK;
 pub(crate) use viewer::{Viewer, peek, write_input};
-pub(crate) use wire::{End, Tell};
+pub(crate) use wire::LauncherMessage;
 
 /// Size of the terminals, in character cells. The width keeps logs readable.
 const ROWS: u16 = 50;
@@ -59,7 +59,7 @@ impl Pty {
         Pty { terminal: false, ..Pty::new(env, log_of) }
     }
 
-    fn place_one(&self, launch: &Launch) -> Result<Placement, BackendError> {
+    fn place_one(&self, launch: &PlacementRequest) -> Result<Placement, BackendError> {
         let gone = || BackendError::LauncherGone { member: launch.member.clone() };
         let (program, args) = launch.argv.split_first().ok_or_else(gone)?;
         let log = (self.log_of)(&launch.member);
@@ -84,7 +84,7 @@ impl Backend for Pty {
         }
     }
 
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         launches.iter().map(|launch| self.place_one(launch)).collect()
     }
 

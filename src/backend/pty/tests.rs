@@ -38,10 +38,10 @@ impl Bench {
         Bench { dir, pty, placed: std::cell::RefCell::default() }
     }
 
-    fn launch(member: &str, script: &str) -> Launch {
+    fn launch(member: &str, script: &str) -> PlacementRequest {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
         let (member, token) = (MemberName::new(member).expect("a name"), "t".to_owned());
-        Launch { member, token, argv, label: Label::default() }
+        PlacementRequest { member, token, argv, label: Label::default() }
     }
 
     fn place(&self, script: &str) -> Placement {

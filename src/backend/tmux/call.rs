@@ -1,11 +1,11 @@
 //! Shows a notice about a pending request in the status line of a team's terminals, without moving
-//! the focus. tmux format-expands the notice, so it holds only our own words and [`Plain`] names
+//! the focus. tmux format-expands the notice, so it holds only our own words and [`PlainWord`] names
 //! (SEC-02).
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::command::{PaneId, Plain, Server, SessionId, Unit};
+use super::command::{PaneId, PlainWord, Server, SessionId, Unit};
 use super::row::{ClientRow, PaneRow, rows};
 use super::verb;
 
@@ -22,7 +22,7 @@ pub(crate) struct Call<'a> {
 
 impl Call<'_> {
     fn words(&self) -> String {
-        let (team, member) = (Plain::from_text(self.team), Plain::from_text(self.member));
+        let (team, member) = (PlainWord::from_text(self.team), PlainWord::from_text(self.member));
         let asks = if self.again { "still asks" } else { "asks" };
         let (team, member) = (team.as_str(), member.as_str());
         format!("phalanx: {member} {asks} for a {} - phalanx requests -t {team}", self.kind)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::command::{PaneId, Plain, Server, Unit};
+use super::command::{PaneId, PlainWord, Server, Unit};
 use super::row::{PaneRow, ServerRow, rows};
 use super::verb::{self, PaneGuard};
 use crate::backend::proof::{IdentityPart, Observation, ProcessState, judge, process_state};
@@ -21,7 +21,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 pub(super) struct PaneClaim<'p> {
     pub(super) recorded: &'p TmuxPane,
     pub(super) id: PaneId,
-    pub(super) token: Plain,
+    pub(super) token: PlainWord,
 }
 
 impl<'p> PaneClaim<'p> {
@@ -39,7 +39,7 @@ impl<'p> PaneClaim<'p> {
         };
         let id = PaneId::parse(&recorded.pane_id)
             .ok_or_else(|| unknown(format!("{:?} is not the id of a pane", recorded.pane_id)))?;
-        let token = Plain::parse(mark.token)
+        let token = PlainWord::parse(mark.token)
             .ok_or_else(|| unknown("the recorded token is invalid".to_owned()))?;
         if recorded.socket.is_empty() {
             return Err(unknown("no socket is recorded".to_owned()));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::command::Plain;
+use super::command::PlainWord;
 use super::identity::PaneClaim;
 use super::row::{InputRow, rows};
 use super::verb;
@@ -25,7 +25,7 @@ pub(super) fn write(
             server.ask(&claim.guarded(&verb::if_open(claim.id, &verb::press(claim.id, keys))))
         }
         Input::Text(text) => {
-            let buffer = Plain::from_text(&format!("phalanx-{}", rand::token()));
+            let buffer = PlainWord::from_text(&format!("phalanx-{}", rand::token()));
             let paste = verb::paste(claim.id, &buffer, text.is_block());
             let guarded = claim.guarded(&verb::if_open(claim.id, &paste));
             let unit = verb::load(&buffer).then(guarded).then(verb::unload(&buffer));

@@ -23,7 +23,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use super::{Backend, BackendError, CloseOutcome, Label, Launch, Mark, TmuxHome};
+use super::{Backend, BackendError, CloseOutcome, Label, Mark, PlacementRequest, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
@@ -69,7 +69,7 @@ impl Backend for Tmux {
         Terminal::Pane
     }
 
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         place::place(&self.home, launches)
     }
 

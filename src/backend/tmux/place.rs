@@ -10,12 +10,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::arrange::{Size, capacity, part, share, stack};
-use super::command::{PaneId, Plain, Server, Unit, WindowId, spread};
+use super::command::{PaneId, PlainWord, Server, Unit, WindowId, spread};
 use super::label;
 use super::row::{MadeRow, PaneRow, rows};
 use super::survey::{Column, LeadColumn, Survey, TargetSession, TeamWindow, survey, team_name};
 use super::verb::{self, Edge, PaneGuard};
-use crate::backend::{BackendError, Label, Launch, TmuxHome};
+use crate::backend::{BackendError, Label, PlacementRequest, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
 use crate::sys::proc::Process;
@@ -26,8 +26,11 @@ const MANY: usize = 1_000;
 const BARREN_ROUNDS: usize = 2;
 
 /// Places the launchers; returns one result per launch, in order.
-pub(super) fn place(home: &TmuxHome, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
-    let mut batch = Batch::new(home, launches);
+pub(super) fn place(
+    home: &TmuxHome,
+    launches: &[PlacementRequest],
+) -> Vec<Result<Placement, BackendError>> {
+    let mut batch = PaneBatch::new(home, launches);
     batch.seat_all();
     batch.finish()
 }
@@ -37,11 +40,11 @@ struct PendingPane<'a> {
     member: &'a MemberName,
     argv: &'a [OsString],
     label: &'a Label,
-    token: Plain,
-    state: State,
+    token: PlainWord,
+    state: PaneState,
 }
 
-enum State {
+enum PaneState {
     Waiting,
     Seated(PlacedPane),
     /// Invalid; tmux was not run for it.
@@ -58,7 +61,7 @@ struct PlacedPane {
 }
 
 /// One step of a call: the commands, and the launcher that gets the new pane.
-struct Step {
+struct PaneStep {
     guest: Option<usize>,
     /// The existing window that gets the pane; `None` if the step creates a window.
     split: Option<WindowId>,
@@ -75,7 +78,7 @@ struct Slot<'s> {
     beside: bool,
 }
 
-struct Batch<'a> {
+struct PaneBatch<'a> {
     home: &'a TmuxHome,
     server: Server<'a>,
     guests: Vec<PendingPane<'a>>,
@@ -87,15 +90,22 @@ struct Batch<'a> {
     trouble: Option<BackendError>,
 }
 
-impl<'a> Batch<'a> {
-    fn new(home: &'a TmuxHome, launches: &'a [Launch]) -> Batch<'a> {
+impl<'a> PaneBatch<'a> {
+    fn new(home: &'a TmuxHome, launches: &'a [PlacementRequest]) -> PaneBatch<'a> {
         let server = Server { program: &home.program, socket: home.socket.as_deref() };
         let guests = launches.iter().map(guest).collect();
-        Batch { home, server, guests, crowded: BTreeSet::new(), changes: Vec::new(), trouble: None }
+        PaneBatch {
+            home,
+            server,
+            guests,
+            crowded: BTreeSet::new(),
+            changes: Vec::new(),
+            trouble: None,
+        }
     }
 
     fn waiting(&self) -> Vec<usize> {
-        let waits = |guest: &PendingPane<'_>| matches!(guest.state, State::Waiting);
+        let waits = |guest: &PendingPane<'_>| matches!(guest.state, PaneState::Waiting);
         (0..self.guests.len()).filter(|nth| waits(&self.guests[*nth])).collect()
     }
 
@@ -133,7 +143,7 @@ impl<'a> Batch<'a> {
         for (room, count) in survey.rooms.iter().zip(&shares.there) {
             let guests: Vec<usize> = queue.by_ref().take(*count).collect();
             if !guests.is_empty() {
-                splits.push(Step::change(verb::tile(room.id)));
+                splits.push(PaneStep::change(verb::tile(room.id)));
             }
             splits.extend(guests.into_iter().map(|guest| self.split(guest, room.id, &room.name)));
         }
@@ -168,18 +178,18 @@ impl<'a> Batch<'a> {
     }
 
     /// Creates the first pane of the column beside the lead.
-    fn column(&self, side: &LeadColumn, beside: &[usize]) -> Option<Step> {
+    fn column(&self, side: &LeadColumn, beside: &[usize]) -> Option<PaneStep> {
         let Column::New { lead, columns, .. } = &side.column else { return None };
         Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, side.spot()))
     }
 
     /// Adds the remaining panes of the column beside the lead.
-    fn lengthen(&self, side: &LeadColumn, beside: &[usize]) -> Vec<Step> {
+    fn lengthen(&self, side: &LeadColumn, beside: &[usize]) -> Vec<PaneStep> {
         match (&side.column, beside.split_first()) {
             (Column::There(panes), _) => self.pile(panes, beside, side.spot()),
             (Column::New { rows, .. }, Some((first, rest))) => match &self.guests[*first].state {
-                State::Seated(seat) => self.pile(&[(seat.row.pane, *rows)], rest, side.spot()),
-                State::Waiting | State::Refused(_) => Vec::new(),
+                PaneState::Seated(seat) => self.pile(&[(seat.row.pane, *rows)], rest, side.spot()),
+                PaneState::Waiting | PaneState::Refused(_) => Vec::new(),
             },
             (Column::New { .. }, None) => Vec::new(),
         }
@@ -187,7 +197,7 @@ impl<'a> Batch<'a> {
 
     /// Cuts panes of ours into equal parts, one below the other. Each cut goes below the pane that
     /// is cut, so that all targets are known in advance.
-    fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Slot<'_>) -> Vec<Step> {
+    fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Slot<'_>) -> Vec<PaneStep> {
         let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
         let mut queue = guests.iter();
         let mut steps = Vec::new();
@@ -199,13 +209,13 @@ impl<'a> Batch<'a> {
         steps
     }
 
-    fn cut(&self, guest: usize, from: PaneId, edge: Edge, spot: Slot<'_>) -> Step {
+    fn cut(&self, guest: usize, from: PaneId, edge: Edge, spot: Slot<'_>) -> PaneStep {
         self.step(guest, verb::cut(from, edge, self.guests[guest].argv), spot)
     }
 
-    fn step(&self, guest: usize, unit: Unit, spot: Slot<'_>) -> Step {
+    fn step(&self, guest: usize, unit: Unit, spot: Slot<'_>) -> PaneStep {
         let window_name = spot.name.to_owned();
-        Step {
+        PaneStep {
             guest: Some(guest),
             split: Some(spot.window),
             window_name,
@@ -215,21 +225,21 @@ impl<'a> Batch<'a> {
     }
 
     /// Creates a window for each group, with the group's first launcher in it.
-    fn windows(&self, survey: &Survey, groups: &[Vec<usize>]) -> Vec<Step> {
+    fn windows(&self, survey: &Survey, groups: &[Vec<usize>]) -> Vec<PaneStep> {
         let firsts = groups.iter().filter_map(|group| group.first().copied());
         let step = |(nth, guest): (usize, usize)| {
             let name = self.window_name(guest);
             let argv = self.guests[guest].argv;
             let unit = match (&survey.ground, nth) {
                 (TargetSession::Free(session), 0) => {
-                    let tag = Plain::from_text(&self.home.tag);
+                    let tag = PlainWord::from_text(&self.home.tag);
                     verb::new_session(session, &name, &tag, survey.size, argv)
                 }
                 (TargetSession::Free(_) | TargetSession::There { .. }, _) => {
                     verb::new_window(&survey.ground.inside(), &name, argv)
                 }
             };
-            Step {
+            PaneStep {
                 guest: Some(guest),
                 split: None,
                 window_name: name.as_str().to_owned(),
@@ -240,7 +250,7 @@ impl<'a> Batch<'a> {
         firsts.enumerate().map(step).collect()
     }
 
-    fn window_name(&self, guest: usize) -> Plain {
+    fn window_name(&self, guest: usize) -> PlainWord {
         match self.home.layout {
             Layout::Panes | Layout::Split => team_name(&self.home.team),
             Layout::Windows => {
@@ -251,12 +261,12 @@ impl<'a> Batch<'a> {
 
     /// Marks a new window as the team's and adds the rest of its group, as many as fit into its
     /// actual size.
-    fn furnish(&self, survey: &Survey, group: &[usize]) -> Vec<Step> {
+    fn furnish(&self, survey: &Survey, group: &[usize]) -> Vec<PaneStep> {
         let Some((first, rest)) = group.split_first() else { return Vec::new() };
-        let State::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
-        let tag = Plain::from_text(&self.home.tag);
+        let PaneState::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
+        let tag = PlainWord::from_text(&self.home.tag);
         let unit = verb::own_window(seat.row.window, &tag, self.home.layout != Layout::Windows);
-        let mut steps = vec![Step::change(unit)];
+        let mut steps = vec![PaneStep::change(unit)];
         if survey.arranged {
             let panes = [(seat.row.pane, seat.row.height)];
             let spot = Slot { window: seat.row.window, name: &seat.window_name, beside: false };
@@ -269,7 +279,7 @@ impl<'a> Batch<'a> {
         steps
     }
 
-    fn split(&self, guest: usize, window: WindowId, name: &str) -> Step {
+    fn split(&self, guest: usize, window: WindowId, name: &str) -> PaneStep {
         self.step(
             guest,
             verb::split(window, self.guests[guest].argv),
@@ -279,7 +289,7 @@ impl<'a> Batch<'a> {
 
     /// Sends the steps and records the new panes. A call stops at the first command that fails, so
     /// its rows belong to its first steps.
-    fn send(&mut self, survey: &Survey, steps: Vec<Step>) -> Result<(), BackendError> {
+    fn send(&mut self, survey: &Survey, steps: Vec<PaneStep>) -> Result<(), BackendError> {
         let units: Vec<Unit> = steps.iter().map(|step| step.unit.clone()).collect();
         let mut steps = steps.into_iter();
         for answer in self.server.run(&units) {
@@ -288,7 +298,9 @@ impl<'a> Batch<'a> {
             for step in steps.by_ref().take(answer.units) {
                 let Some(guest) = step.guest else { continue };
                 match made.next() {
-                    Some(row) => self.guests[guest].state = State::Seated(step.seat(survey, row)),
+                    Some(row) => {
+                        self.guests[guest].state = PaneState::Seated(step.seat(survey, row))
+                    }
                     None if stopped => (),
                     None => {
                         self.crowded.extend(step.split);
@@ -313,12 +325,12 @@ impl<'a> Batch<'a> {
             Ok(there) => (there, None),
             Err(silence) => (Vec::new(), Some(silence)),
         };
-        let Batch { home, server, guests, mut trouble, .. } = self;
+        let PaneBatch { home, server, guests, mut trouble, .. } = self;
         let mut discard = Vec::new();
         let mut settle = |guest: PendingPane<'_>| match guest.state {
-            State::Refused(error) => Err(error),
-            State::Waiting => Err(spread(&mut trouble).unwrap_or_else(no_pane)),
-            State::Seated(ref seat) => {
+            PaneState::Refused(error) => Err(error),
+            PaneState::Waiting => Err(spread(&mut trouble).unwrap_or_else(no_pane)),
+            PaneState::Seated(ref seat) => {
                 let found = there.iter().find(|row| row.id == seat.row.pane);
                 prove(home, &guest, seat, found).map(Placement::Tmux).map_err(|error| {
                     discard.push(verb::close(
@@ -342,17 +354,17 @@ impl<'a> Batch<'a> {
     /// [`BackendError::Exec`] if tmux cannot be run or times out.
     fn mark(&self) -> Result<Vec<PaneRow>, BackendError> {
         let seats = self.guests.iter().filter_map(|guest| match &guest.state {
-            State::Seated(seat) => {
+            PaneState::Seated(seat) => {
                 let marks = verb::own_pane(seat.row.pane, &guest.token);
                 let marks = marks.then(label::unit(seat.row.pane, guest.label));
-                let tag = Plain::from_text(&self.home.tag);
+                let tag = PlainWord::from_text(&self.home.tag);
                 Some(if seat.beside {
                     marks.then(verb::own_beside(seat.row.pane, &tag))
                 } else {
                     marks
                 })
             }
-            State::Waiting | State::Refused(_) => None,
+            PaneState::Waiting | PaneState::Refused(_) => None,
         });
         let seats: Vec<Unit> = seats.collect();
         if seats.is_empty() {
@@ -377,10 +389,10 @@ impl LeadColumn {
     }
 }
 
-impl Step {
+impl PaneStep {
     /// A step that creates no pane.
-    fn change(unit: Unit) -> Step {
-        Step { guest: None, split: None, window_name: String::new(), beside: false, unit }
+    fn change(unit: Unit) -> PaneStep {
+        PaneStep { guest: None, split: None, window_name: String::new(), beside: false, unit }
     }
 
     fn seat(self, survey: &Survey, row: MadeRow) -> PlacedPane {
@@ -389,19 +401,19 @@ impl Step {
     }
 }
 
-fn guest(launch: &Launch) -> PendingPane<'_> {
+fn guest(launch: &PlacementRequest) -> PendingPane<'_> {
     let refused = |stderr: &str| {
         let command = format!("a pane for {}", launch.member);
-        State::Refused(BackendError::Refused { command, stderr: stderr.to_owned() })
+        PaneState::Refused(BackendError::Refused { command, stderr: stderr.to_owned() })
     };
-    let token = Plain::parse(&launch.token);
+    let token = PlainWord::parse(&launch.token);
     let state = match (&token, launch.argv.len()) {
         (None, _) => refused("the token must be letters and digits"),
         // tmux would pass a single word to a shell (SP-06).
         (Some(_), 0 | 1) => refused("the launcher's command line is too short"),
-        (Some(_), _) => State::Waiting,
+        (Some(_), _) => PaneState::Waiting,
     };
-    let token = token.unwrap_or_else(|| Plain::from_text(""));
+    let token = token.unwrap_or_else(|| PlainWord::from_text(""));
     PendingPane { member: &launch.member, argv: &launch.argv, label: &launch.label, token, state }
 }
 

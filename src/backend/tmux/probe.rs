@@ -15,10 +15,10 @@ const OLDEST: (u32, u32) = (3, 2);
 /// # Errors
 /// Returns the problem, as a message for the user that names the package to install.
 pub(crate) fn probe(program: &Path) -> Result<(), String> {
-    let command = exec::Command {
+    let command = exec::ExecCommand {
         program: program.as_os_str().to_owned(),
         args: vec![OsString::from("-V")],
-        ..exec::Command::default()
+        ..exec::ExecCommand::default()
     };
     let wanted = format!("tmux {}.{} or later is needed (`apt install tmux`)", OLDEST.0, OLDEST.1);
     let shown = program.display();

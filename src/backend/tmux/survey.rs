@@ -2,9 +2,9 @@
 //! contents.
 
 use super::arrange::{Size, capacity, column, stack};
-use super::command::{PaneId, Plain, Server, SessionId, WindowId};
+use super::command::{PaneId, PlainWord, Server, SessionId, WindowId};
 use super::row::{ClientRow, PaneRow, ServerRow, SessionRow, WindowRow, rows};
-use super::verb::{self, Inside};
+use super::verb::{self, WindowTarget};
 use crate::backend::{BackendError, TmuxHome};
 
 /// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).
@@ -18,15 +18,15 @@ pub(super) enum TargetSession {
         name: String,
     },
     /// The session does not exist yet; this name is free.
-    Free(Plain),
+    Free(PlainWord),
 }
 
 impl TargetSession {
     /// The target of new windows once the session exists.
-    pub(super) fn inside(&self) -> Inside {
+    pub(super) fn inside(&self) -> WindowTarget {
         match self {
-            TargetSession::There { id, .. } => Inside::Session(*id),
-            TargetSession::Free(name) => Inside::JustMade(name.clone()),
+            TargetSession::There { id, .. } => WindowTarget::Session(*id),
+            TargetSession::Free(name) => WindowTarget::JustMade(name.clone()),
         }
     }
 
@@ -135,7 +135,7 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
         (rows::<SessionRow>(lines), rows::<WindowRow>(lines), rows::<PaneRow>(lines));
     let clients: Vec<ClientRow> = rows(lines);
     let own = panes.iter().find(|row| Some(row.id) == inside);
-    let tag = Plain::from_text(&home.tag);
+    let tag = PlainWord::from_text(&home.tag);
     let (ground, size) = match own {
         Some(own) => {
             let name =
@@ -154,7 +154,7 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
 /// Finds space in the lead's window. Only the lead's pane and the team's are ever split (LY-04).
 fn side(
     own: &PaneRow,
-    tag: &Plain,
+    tag: &PlainWord,
     panes: &[PaneRow],
     windows: &[WindowRow],
 ) -> Option<LeadColumn> {
@@ -180,7 +180,7 @@ fn side(
 
 /// Returns the team's own session, or a free name for it. A session with that name but without this
 /// team's tag belongs to another team or to the user.
-fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> TargetSession {
+fn detached(home: &TmuxHome, tag: &PlainWord, sessions: &[SessionRow]) -> TargetSession {
     if let Some(row) = sessions.iter().find(|row| row.tag == tag.as_str()) {
         return TargetSession::There { id: row.id, name: row.name.clone() };
     }
@@ -188,20 +188,20 @@ fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> TargetSess
     let mut name = base.clone();
     let mut nth = 2;
     while sessions.iter().any(|row| row.name == name.as_str()) {
-        name = Plain::from_text(&format!("{}-{nth}", base.as_str()));
+        name = PlainWord::from_text(&format!("{}-{nth}", base.as_str()));
         nth += 1;
     }
     TargetSession::Free(name)
 }
 
 /// The name of a team's window and of its detached session.
-pub(super) fn team_name(team: &str) -> Plain {
-    Plain::from_text(&format!("phalanx-{team}"))
+pub(super) fn team_name(team: &str) -> PlainWord {
+    PlainWord::from_text(&format!("phalanx-{team}"))
 }
 
 /// Lists the team's windows in its session, without hidden ones and those that a person has zoomed,
 /// because a split would end the zoom (LY-05).
-fn rooms(ground: &TargetSession, tag: &Plain, windows: &[WindowRow]) -> Vec<TeamWindow> {
+fn rooms(ground: &TargetSession, tag: &PlainWord, windows: &[WindowRow]) -> Vec<TeamWindow> {
     let TargetSession::There { id, .. } = ground else { return Vec::new() };
     let takes = |row: &&WindowRow| {
         row.session == *id && row.tag == tag.as_str() && row.hidden.is_empty() && !row.zoomed

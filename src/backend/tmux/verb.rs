@@ -11,7 +11,7 @@ use tmux_interface::{
 };
 
 use super::arrange::Size;
-use super::command::{PaneId, Plain, SessionId, Unit, WindowId};
+use super::command::{PaneId, PlainWord, SessionId, Unit, WindowId};
 use super::row;
 use crate::model::input::Key;
 
@@ -56,18 +56,18 @@ const DIRECTORY: &str = "/";
 
 /// The session that gets a new window.
 #[derive(Debug, Clone)]
-pub(super) enum Inside {
+pub(super) enum WindowTarget {
     Session(SessionId),
     /// The session that the same call creates under this name; its id is not known yet. The target
     /// begins with `=`, which requires an exact match.
-    JustMade(Plain),
+    JustMade(PlainWord),
 }
 
-impl Inside {
+impl WindowTarget {
     fn target(&self) -> String {
         match self {
-            Inside::Session(id) => format!("{id}:"),
-            Inside::JustMade(name) => format!("={}:", name.as_str()),
+            WindowTarget::Session(id) => format!("{id}:"),
+            WindowTarget::JustMade(name) => format!("={}:", name.as_str()),
         }
     }
 }
@@ -99,9 +99,9 @@ fn maker(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
 /// Creates a detached session with one window and one pane. Disables `destroy-unattached` in the
 /// same call, since the user's configuration may enable it and no client stays attached.
 pub(super) fn new_session(
-    name: &Plain,
-    window: &Plain,
-    tag: &Plain,
+    name: &PlainWord,
+    window: &PlainWord,
+    tag: &PlainWord,
     size: Size,
     argv: &[OsString],
 ) -> Unit {
@@ -115,7 +115,7 @@ pub(super) fn new_session(
         .width(size.width)
         .height(size.height)
         .build();
-    let made = Inside::JustMade(name.clone());
+    let made = WindowTarget::JustMade(name.clone());
     let option = |option, value| {
         unit(&SetOption::new().target_pane(made.target()).option(option).value(value).build())
     };
@@ -125,7 +125,7 @@ pub(super) fn new_session(
 }
 
 /// Creates a window at the next free index, without moving the focus (LY-05).
-pub(super) fn new_window(inside: &Inside, window: &Plain, argv: &[OsString]) -> Unit {
+pub(super) fn new_window(inside: &WindowTarget, window: &PlainWord, argv: &[OsString]) -> Unit {
     let command = NewWindow::new()
         .detached()
         .print()
@@ -186,7 +186,7 @@ fn all(units: impl IntoIterator<Item = Unit>, first: Unit) -> Unit {
 }
 
 /// Marks a window as the team's and overrides the user's configuration there.
-pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
+pub(super) fn own_window(window: WindowId, tag: &PlainWord, border: bool) -> Unit {
     let settled = WINDOW_OPTIONS.map(|(name, value)| window_option(window, name, value));
     let marked = all(settled, window_option(window, TEAM, tag.as_str()));
     if !border {
@@ -196,13 +196,13 @@ pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
     marked.then(status).then(window_option(window, "pane-border-format", BORDER))
 }
 
-pub(super) fn own_pane(pane: PaneId, token: &Plain) -> Unit {
+pub(super) fn own_pane(pane: PaneId, token: &PlainWord) -> Unit {
     pane_option(pane, TOKEN, token.as_str())
 }
 
 /// Marks a pane beside the lead, in a window that is not ours: sets pane options only. Its border
 /// shows the label if the window's borders show text (LY-07).
-pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
+pub(super) fn own_beside(pane: PaneId, tag: &PlainWord) -> Unit {
     let settled = PANE_OPTIONS.map(|(name, value)| pane_option(pane, name, value));
     let marked = pane_option(pane, BESIDE, tag.as_str()).then(pane_option(
         pane,
@@ -212,7 +212,7 @@ pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
     all(settled, marked)
 }
 
-pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: &str) -> Unit {
+pub(super) fn label(pane: PaneId, name: &PlainWord, role: &str, state: &str, color: &str) -> Unit {
     let rest = [(ROLE, role), (STATE, state), (COLOR, color)]
         .map(|(name, value)| pane_option(pane, name, value));
     all(rest, pane_option(pane, NAME, name.as_str()))
@@ -220,7 +220,7 @@ pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: 
 
 /// Moves a pane into a window of its own that is marked as hidden. A pane that was alone in its
 /// window keeps that window, with the team's mark.
-pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain) -> Unit {
+pub(super) fn hide(pane: PaneId, session: SessionId, window: &PlainWord, tag: &PlainWord) -> Unit {
     let away =
         BreakPane::new().detached().src_pane(pane.to_string()).dst_window(format!("{session}:"));
     let away = unit(&away.window_name(window.as_str()).build());
@@ -246,7 +246,7 @@ pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
 }
 
 /// Removes the hidden mark from a window and renames it.
-pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
+pub(super) fn unhide(window: WindowId, name: &PlainWord) -> Unit {
     let unset =
         SetOption::new().quiet().window().unset().target_pane(window.to_string()).option(HIDDEN);
     let rename = RenameWindow::new().target_window(window.to_string()).new_name(name.as_str());
@@ -271,7 +271,7 @@ pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
 /// The condition under which the server acts on a pane.
 #[derive(Debug, Clone)]
 pub(super) enum PaneGuard<'a> {
-    Token(&'a Plain),
+    Token(&'a PlainWord),
     /// The pane runs this pid; for a pane without a token yet.
     Process(i32),
 }
@@ -317,17 +317,17 @@ pub(super) fn capture(pane: PaneId, lines: usize) -> Unit {
 }
 
 /// Stores stdin in a paste buffer.
-pub(super) fn load(buffer: &Plain) -> Unit {
+pub(super) fn load(buffer: &PlainWord) -> Unit {
     unit(&LoadBuffer::new().buffer_name(buffer.as_str()).path("-").build())
 }
 
-pub(super) fn unload(buffer: &Plain) -> Unit {
+pub(super) fn unload(buffer: &PlainWord) -> Unit {
     unit(&DeleteBuffer::new().buffer_name(buffer.as_str()).build())
 }
 
 /// Writes a paste buffer to the program in a pane, with a line break as Enter. `bracketed` adds the
 /// codes of a bracketed paste if the program has enabled them.
-pub(super) fn paste(pane: PaneId, buffer: &Plain, bracketed: bool) -> Unit {
+pub(super) fn paste(pane: PaneId, buffer: &PlainWord, bracketed: bool) -> Unit {
     let paste = PasteBuffer::new().buffer_name(buffer.as_str()).target_pane(pane.to_string());
     unit(&if bracketed { paste.bracket_codes() } else { paste }.build())
 }

@@ -2,7 +2,7 @@
 //! identity in the same step.
 
 use super::arrange::{part, stack};
-use super::command::{PaneId, Plain, Server, Unit};
+use super::command::{PaneId, PlainWord, Server, Unit};
 use super::identity::PaneClaim;
 use super::row::{PaneRow, WindowRow};
 use super::survey::{Column, LeadColumn, Survey, survey, team_name};
@@ -37,7 +37,7 @@ pub(super) fn hide(home: &TmuxHome, claim: &PaneClaim<'_>) -> Result<Placement, 
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
     let row = find(&around, claim)?;
-    let tag = Plain::from_text(&home.tag);
+    let tag = PlainWord::from_text(&home.tag);
     if !is_hidden(&around, row, &tag) {
         let name = team_name(&format!("{}-hidden", home.team));
         act(&server, claim, &verb::hide(claim.id, row.session, &name, &tag))?;
@@ -52,7 +52,7 @@ pub(super) fn show(home: &TmuxHome, claim: &PaneClaim<'_>) -> Result<Placement, 
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
     let row = find(&around, claim)?;
-    let tag = Plain::from_text(&home.tag);
+    let tag = PlainWord::from_text(&home.tag);
     if is_hidden(&around, row, &tag) {
         let side = around.side.as_ref().filter(|_| row.beside == tag.as_str());
         let alone = window(&around, row).is_some_and(|window| window.tag == tag.as_str());
@@ -103,7 +103,7 @@ fn find<'s>(around: &'s Survey, claim: &PaneClaim<'_>) -> Result<&'s PaneRow, Ba
     })
 }
 
-fn is_hidden(around: &Survey, row: &PaneRow, tag: &Plain) -> bool {
+fn is_hidden(around: &Survey, row: &PaneRow, tag: &PlainWord) -> bool {
     window(around, row).is_some_and(|window| window.hidden == tag.as_str())
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{BackendError, Launch};
+use crate::backend::{BackendError, PlacementRequest};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
@@ -40,7 +40,7 @@ impl Backend for FakeBackend {
         Terminal::Pane
     }
 
-    fn place(&self, _launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, _launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         Vec::new()
     }
 

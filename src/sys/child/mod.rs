@@ -16,10 +16,10 @@ use nix::unistd::{self, Pid};
 
 use super::exec::{ExecError, start_fresh};
 use super::proc::Process;
-use terminal::Terminal;
+use terminal::ControllingTerminal;
 
 pub(crate) use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
-pub(crate) use supervise::{Exit, Forward, Supervisor, supervise};
+pub(crate) use supervise::{ChildExit, Forward, Supervisor, supervise};
 pub(crate) use wait::wait;
 
 /// Complete description of a program to start: nothing is added, looked up or inherited.
@@ -72,8 +72,8 @@ impl Program {
 pub(crate) fn spawn_foreground(program: &Program) -> Result<Process, ExecError> {
     // Only if this process has the foreground: in the background of a shell, it must not take the
     // shell's terminal.
-    let terminal = Terminal::open().filter(Terminal::is_ours);
-    let childs = terminal.as_ref().map(Terminal::try_clone).transpose();
+    let terminal = ControllingTerminal::open().filter(ControllingTerminal::is_ours);
+    let childs = terminal.as_ref().map(ControllingTerminal::try_clone).transpose();
     let childs = childs.map_err(|source| program.failure(source))?;
     let mut command = program.command();
     // Runs in the child before the exec, because the program could otherwise read the terminal

@@ -368,7 +368,7 @@ fn a_terminal_left_behind_comes_back_to_the_child() {
 #[ignore = "helper process of a_terminal_left_behind_comes_back_to_the_child"]
 fn helper_grabs_the_terminal() {
     unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).expect("no session leader");
-    let terminal = Terminal::open().expect("a session with a terminal");
+    let terminal = ControllingTerminal::open().expect("a session with a terminal");
     terminal.give_to(unistd::getpid()).expect("a group of this session");
 }
 

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use super::clock::Deadline;
 use super::proc;
-use pump::{Ended, Pump};
+use pump::{Pump, PumpResult};
 
 pub(crate) use detached::spawn_detached;
 pub(super) use fresh::start_fresh;
@@ -30,7 +30,7 @@ const REAPED_WITHIN: Duration = Duration::from_secs(2);
 /// A program to run. A name without a slash is looked up in the PATH of `env`, or in this process's
 /// PATH if `env` is `None`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Command {
+pub(crate) struct ExecCommand {
     pub(crate) program: OsString,
     /// Arguments, without the program itself.
     pub(crate) args: Vec<OsString>,
@@ -45,7 +45,7 @@ pub(crate) struct Command {
 /// Result of a program that has ended: exactly one of `code` and `signal` is set. Each stream holds
 /// at most its first 16 MiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Output {
+pub(crate) struct ExecOutput {
     /// Exit status.
     pub(crate) code: Option<i32>,
     /// Number of the signal that ended the program.
@@ -117,13 +117,13 @@ fn shown(argv: &[OsString]) -> String {
 /// # Errors
 /// [`ExecError::NotFound`] or [`ExecError::Directory`] if the program or its directory is missing,
 /// [`ExecError::Deadline`] if it does not end in time, [`ExecError::Io`] if a system call fails.
-pub(crate) fn run(cmd: &Command, deadline: Duration) -> Result<Output, ExecError> {
+pub(crate) fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, ExecError> {
     let limit = Deadline::after(deadline);
     let mut child = start(cmd)?;
     let mut pump = Pump::new(&mut child, &cmd.stdin);
     match pump.run(&mut child, &limit) {
-        Ok(Ended::Itself(status)) => Ok(pump.output(status)),
-        Ok(Ended::NotInTime) => {
+        Ok(PumpResult::Itself(status)) => Ok(pump.output(status)),
+        Ok(PumpResult::NotInTime) => {
             kill_group(&mut child);
             let after_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
             Err(ExecError::Deadline { argv: argv(cmd), after_ms })
@@ -144,7 +144,7 @@ pub(crate) fn become_program(program: &OsStr, args: &[OsString]) -> ExecError {
     ExecError::start(argv, None, source)
 }
 
-fn start(cmd: &Command) -> Result<Child, ExecError> {
+fn start(cmd: &ExecCommand) -> Result<Child, ExecError> {
     let mut command = process::Command::new(&cmd.program);
     command.args(&cmd.args).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     command.stdin(if cmd.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
@@ -162,7 +162,7 @@ fn start(cmd: &Command) -> Result<Child, ExecError> {
     command.spawn().map_err(|source| ExecError::start(argv(cmd), cmd.cwd.as_deref(), source))
 }
 
-fn argv(cmd: &Command) -> Vec<OsString> {
+fn argv(cmd: &ExecCommand) -> Vec<OsString> {
     std::iter::once(&cmd.program).chain(&cmd.args).cloned().collect()
 }
 
@@ -182,8 +182,8 @@ fn kill_group(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn output_of(status: ExitStatus, stdout: Vec<u8>, stderr: Vec<u8>) -> Output {
-    Output { code: status.code(), signal: status.signal(), stdout, stderr }
+fn output_of(status: ExitStatus, stdout: Vec<u8>, stderr: Vec<u8>) -> ExecOutput {
+    ExecOutput { code: status.code(), signal: status.signal(), stdout, stderr }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags};
 
 use super::super::clock::Deadline;
 use super::super::{proc, ready};
-use super::{Output, output_of};
+use super::{ExecOutput, output_of};
 
 /// Bytes kept of each stream. The rest is read and discarded, so that the child does not block.
 const KEPT: usize = 16 << 20;
@@ -21,7 +21,7 @@ const TURN: u64 = 1 << 20;
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// Outcome of [`Pump::run`].
-pub(super) enum Ended {
+pub(super) enum PumpResult {
     /// The child ended before the deadline.
     Itself(ExitStatus),
     /// The deadline passed first.
@@ -47,21 +47,21 @@ impl<'a> Pump<'a> {
 
     /// Returns once the child has ended and everything that it wrote has been read, or at the
     /// deadline.
-    pub(super) fn run(&mut self, child: &mut Child, limit: &Deadline) -> io::Result<Ended> {
+    pub(super) fn run(&mut self, child: &mut Child, limit: &Deadline) -> io::Result<PumpResult> {
         self.never_block()?;
         let exit = i32::try_from(child.id()).ok().and_then(|pid| proc::open_pidfd(pid).ok());
         loop {
             let ended = self.turn(child, exit.as_ref(), limit.remaining())?;
             if let Some(status) = ended {
-                return Ok(Ended::Itself(status));
+                return Ok(PumpResult::Itself(status));
             }
             if limit.expired() {
-                return Ok(Ended::NotInTime);
+                return Ok(PumpResult::NotInTime);
             }
         }
     }
 
-    pub(super) fn output(self, status: ExitStatus) -> Output {
+    pub(super) fn output(self, status: ExitStatus) -> ExecOutput {
         output_of(status, self.out, self.err)
     }
 

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-pub(crate) use about::{About, Kind, about, refuse_link};
+pub(crate) use about::{About, FileKind, about, refuse_link};
 pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remove_dir_all};
-pub(crate) use log::{Log, older, times_of};
+pub(crate) use log::{LogFile, older, times_of};
 pub(super) use write::open_append;
 pub(crate) use write::{
     Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, persist,
@@ -72,7 +72,7 @@ type Result<T> = std::result::Result<T, FsError>;
 /// the inode, a write in place changes the time or the length. Two writes in place of the same
 /// length within one tick of the clock are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
     pub(crate) len: u64,
@@ -80,18 +80,18 @@ pub(crate) struct Identity {
     pub(crate) mtime: i128,
 }
 
-impl Identity {
-    fn of(meta: &fs::Metadata) -> Identity {
+impl FileIdentity {
+    fn of(meta: &fs::Metadata) -> FileIdentity {
         let mtime = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-        Identity { dev: meta.dev(), ino: meta.ino(), len: meta.len(), mtime }
+        FileIdentity { dev: meta.dev(), ino: meta.ino(), len: meta.len(), mtime }
     }
 }
 
 /// Returns the identity of the file itself, not of a symbolic link's target; `None` if there is no
 /// file.
-pub(crate) fn identity(path: &Path) -> Result<Option<Identity>> {
+pub(crate) fn identity(path: &Path) -> Result<Option<FileIdentity>> {
     match fs::symlink_metadata(path) {
-        Ok(meta) => Ok(Some(Identity::of(&meta))),
+        Ok(meta) => Ok(Some(FileIdentity::of(&meta))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(FsError::io("look at", path, source)),
     }
@@ -111,14 +111,14 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
 pub(crate) struct Contents {
     pub(crate) bytes: Vec<u8>,
     /// Taken before the first byte was read.
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileIdentity,
 }
 
 /// Like [`read`], but returns the file's identity as well.
 pub(crate) fn read_identified(path: &Path, limit: u64) -> Result<Option<Contents>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
     let identity =
-        Identity::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
+        FileIdentity::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
     // Checked before anything is allocated, so that an oversized file costs nothing.
     if identity.len > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });

@@ -10,7 +10,7 @@ use fs4::{FileExt, TryLockError};
 
 use super::super::clock::Deadline;
 use super::super::fs::open_regular;
-use super::observer::{Holder, Report};
+use super::observer::{Holder, WaitReport};
 use super::{Backoff, LockError};
 
 /// Wait after which a waiter claims the next turn.
@@ -52,7 +52,7 @@ impl Gate {
             }
         }
         let mut backoff = Backoff::new(Duration::from_micros(200), Duration::from_millis(5));
-        let (mut turn, mut report) = (None, Report::default());
+        let (mut turn, mut report) = (None, WaitReport::default());
         loop {
             if try_lock(&file, path)? {
                 return Ok(Gate { file });

@@ -42,9 +42,9 @@ pub(crate) fn observe_waits(observer: impl Fn(&LongWait) + Send + Sync + 'static
 
 /// State of one wait, which is reported once for each holder.
 #[derive(Debug, Default)]
-pub(super) struct Report(Option<Holder>);
+pub(super) struct WaitReport(Option<Holder>);
 
-impl Report {
+impl WaitReport {
     /// Reports the wait if it has lasted for [`LONG`] and `look` returns a holder that was not
     /// reported yet.
     pub(super) fn update(

@@ -19,7 +19,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::clock::{self, Deadline};
 use super::ready;
-pub(crate) use running::{Running, of_this_user};
+pub(crate) use running::{RunningProcess, of_this_user};
 use table::Stat;
 
 pub(super) use table::ignores;

@@ -12,7 +12,7 @@ use super::{Process, table};
 
 /// A live process and how it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Running {
+pub(crate) struct RunningProcess {
     pub(crate) process: Process,
     /// Pid of the parent.
     pub(crate) parent: i32,
@@ -22,7 +22,7 @@ pub(crate) struct Running {
     pub(crate) exe: PathBuf,
 }
 
-impl Running {
+impl RunningProcess {
     /// Returns the working directory; `None` once the process has ended.
     pub(crate) fn cwd(&self) -> Option<PathBuf> {
         fs::read_link(self.place().join("cwd")).ok()
@@ -43,7 +43,7 @@ impl Running {
 }
 
 /// Returns the processes of this user, except zombies and those that the system hides.
-pub(crate) fn of_this_user() -> Vec<Running> {
+pub(crate) fn of_this_user() -> Vec<RunningProcess> {
     let us = env::effective_uid();
     table::all()
         .into_iter()
@@ -52,7 +52,7 @@ pub(crate) fn of_this_user() -> Vec<Running> {
         .collect()
 }
 
-fn running(stat: &table::Stat, us: u32) -> Option<Running> {
+fn running(stat: &table::Stat, us: u32) -> Option<RunningProcess> {
     let place = PathBuf::from(format!("/proc/{}", stat.pid));
     if fs::metadata(&place).ok()?.uid() != us {
         return None;
@@ -63,7 +63,7 @@ fn running(stat: &table::Stat, us: u32) -> Option<Running> {
     let process = Process::of(stat.pid).filter(|process| process.start == stat.start)?;
     let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|byte| *byte == 0);
     let argv = words.map(|word| OsString::from_vec(word.to_vec())).collect();
-    Some(Running { process, parent: stat.ppid, argv, exe })
+    Some(RunningProcess { process, parent: stat.ppid, argv, exe })
 }
 
 #[cfg(test)]

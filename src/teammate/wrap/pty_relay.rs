@@ -16,7 +16,7 @@ use crate::sys::child::{self, Program, PtyMaster, own_size};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, QUIT, Signal, WINCH};
-use crate::sys::tty::{Display, Input, RawTerminal};
+use crate::sys::tty::{Display, RawTerminal, TerminalInput};
 
 /// Rows and columns if our terminal reports no size.
 const SIZE: (u16, u16) = (50, 200);
@@ -325,15 +325,15 @@ impl InputThread {
     fn hear(self) {
         loop {
             match self.raw.next(self.stopped.as_fd()) {
-                Ok(Input::Keys(keys)) => self.keys(keys),
-                Ok(Input::Signal(WINCH)) => self.resize(),
-                Ok(Input::Signal(sig)) => {
+                Ok(TerminalInput::Keys(keys)) => self.keys(keys),
+                Ok(TerminalInput::Signal(WINCH)) => self.resize(),
+                Ok(TerminalInput::Signal(sig)) => {
                     let signal =
                         if sig == HUP || sig == QUIT { Signal::Hangup } else { Signal::Terminate };
                     let _ = self.wakes.send(Wake::Signal(signal));
                 }
-                Ok(Input::Other) => return,
-                Ok(Input::Gone) | Err(_) => {
+                Ok(TerminalInput::Other) => return,
+                Ok(TerminalInput::Gone) | Err(_) => {
                     let _ = self.wakes.send(Wake::Signal(Signal::Hangup));
                     return;
                 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::probe;
 use super::harness::{Mac, launch, place_one, until};
-use crate::backend::{Backend, CloseOutcome, Label, Launch, Mark};
+use crate::backend::{Backend, CloseOutcome, Label, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::placement::{BackendKind, Layout, Placement, Verdict};
 use crate::model::spec::Terminal;
@@ -46,7 +46,7 @@ fn ly_04_leader_session_is_split_only_once() {
     let mac = Mac::new();
     let bystander = mac.open("sleep");
     let iterm2 = mac.backend(Layout::Panes);
-    let launches: Vec<Launch> = (0..7).map(|n| launch(&format!("m{n}"), ":")).collect();
+    let launches: Vec<PlacementRequest> = (0..7).map(|n| launch(&format!("m{n}"), ":")).collect();
     let places: Vec<Placement> =
         iterm2.place(&launches).into_iter().map(|place| place.expect("placed")).collect();
     let anchors: Vec<(String, String)> =
@@ -108,7 +108,7 @@ fn sec_09_sec_02_arguments_and_names_are_not_evaluated() {
         "#!/bin/sh\nprintf '%s\\037' \"$@\" >{0}.new; mv {0}.new {0}; exec sleep 600\n",
         said.display()
     );
-    let command = exec::Command {
+    let command = exec::ExecCommand {
         program: "/bin/sh".into(),
         args: ["-c", "cat >\"$0\" && chmod 755 \"$0\""]
             .map(OsString::from)
@@ -116,13 +116,14 @@ fn sec_09_sec_02_arguments_and_names_are_not_evaluated() {
             .chain([show.clone().into()])
             .collect(),
         stdin: script.into_bytes(),
-        ..exec::Command::default()
+        ..exec::ExecCommand::default()
     };
     assert_eq!(exec::run(&command, std::time::Duration::from_secs(60)).expect("sh").code, Some(0));
     let argv = std::iter::once(show.into()).chain(hostile.iter().map(OsString::from)).collect();
     let member = MemberName::new("ada").expect("a name");
     let iterm2 = mac.backend(Layout::Split);
-    let launch = Launch { member, token: "tok".to_owned(), argv, label: Label::default() };
+    let launch =
+        PlacementRequest { member, token: "tok".to_owned(), argv, label: Label::default() };
     let place = iterm2.place(&[launch]).remove(0).expect("placed");
     until("the words", || fs::exists(&said));
     let words = String::from_utf8(fs::read(&said, 1 << 16).expect("readable").expect("there"))

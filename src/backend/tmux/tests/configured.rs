@@ -229,7 +229,7 @@ fn sp_03_batch_larger_than_one_call_is_placed_completely() {
         assert_eq!(words, format!("{} {}", launch.member, launch.token));
     }
     let huge = launch("huge");
-    let huge = crate::backend::Launch {
+    let huge = crate::backend::PlacementRequest {
         argv: vec!["/bin/echo".into(), "x".repeat(20_000).into()],
         ..huge
     };

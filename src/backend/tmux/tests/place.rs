@@ -395,8 +395,8 @@ fn sec_02_hostile_names_execute_nothing() {
     let bad = launch("bob");
     let tmux = Tmux::new(lab.home("demo"));
     for token in ["", "a b", "#{pane_id}", "x;"] {
-        let results =
-            tmux.place(&[crate::backend::Launch { token: token.to_owned(), ..bad.clone() }]);
+        let results = tmux
+            .place(&[crate::backend::PlacementRequest { token: token.to_owned(), ..bad.clone() }]);
         assert!(matches!(results[..], [Err(BackendError::Refused { .. })]), "{token:?}");
     }
     let short = tmux.place(&[launch_of("bob", &["/bin/true"])]);
