@@ -26,9 +26,9 @@ pub(super) fn show(setup: &Setup, args: &args::Named) -> Done {
     turn(setup, args, Visibility::Shown)
 }
 
-fn turn(setup: &Setup, args: &args::Named, sight: Visibility) -> Done {
+fn turn(setup: &Setup, args: &args::Named, visibility: Visibility) -> Done {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
-    let turned = ops::focus::turn(&setup.ctx, &team, &name, sight)?;
+    let turned = ops::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
     let words = || {
         let state = if turned.hidden { "hidden" } else { "shown" };
         let already = if turned.changed { "" } else { " already" };

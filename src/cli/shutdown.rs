@@ -167,7 +167,7 @@ pub(super) fn stop(
 }
 
 fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
-    let (ours, others) = ops::shutdown::everybody(team)?;
+    let (ours, others) = ops::shutdown::all_members(team)?;
     if !others.is_empty() {
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
         setup.out.say(&format!("not started by phalanx, and not asked: {names}"));

@@ -116,17 +116,17 @@ fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
                 .push(record.mark().to_owned());
         }
     }
-    if let Some(here) = backends::inside(ctx) {
+    if let Some(here) = backends::caller_pane(ctx) {
         servers.entry(here.socket).or_default().pane = Some(here.pane);
     }
-    let call = tmux::Call {
+    let notice = tmux::RequestNotice {
         team: team.name().as_str(),
         member: question.from.as_str(),
         kind: question.kind.as_str(),
         again: step != Step::First,
     };
     for (socket, seen) in &servers {
-        tmux::call(&program, socket, &seen.tokens, seen.pane.as_deref(), &call);
+        tmux::show_notice(&program, socket, &seen.tokens, seen.pane.as_deref(), &notice);
     }
 }
 

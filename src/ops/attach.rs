@@ -39,11 +39,11 @@ pub(crate) fn attach(
     name: Option<&MemberName>,
 ) -> Result<AttachTarget, OpsError> {
     if let Some(name) = name {
-        return way_to(ctx, team, &output::record(team, name)?);
+        return target_of(ctx, team, &output::record(team, name)?);
     }
     let (mut members, mut own) = (Vec::new(), None);
     for record in team.member_records()?.into_iter().filter(|record| !record.state.is_over()) {
-        match way_to(ctx, team, &record) {
+        match target_of(ctx, team, &record) {
             Ok(way @ AttachTarget::Tmux { .. }) => return Ok(way),
             Ok(way @ AttachTarget::Own { .. }) => own = own.or(Some(way)),
             Err(OpsError::NotAttachable { .. }) => (),
@@ -54,7 +54,7 @@ pub(crate) fn attach(
     own.ok_or_else(|| OpsError::NothingToAttach { team: team.name().clone(), members })
 }
 
-fn way_to(
+fn target_of(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
@@ -67,7 +67,7 @@ fn way_to(
     let Some(placement) = &record.placement else {
         return Err(not("it was never placed".to_owned()));
     };
-    let verdict = backends::of_placement(ctx, team, placement)?.verify(placement, record.mark());
+    let verdict = backends::open_for(ctx, team, placement)?.verify(placement, record.mark());
     if verdict != Verdict::Owned {
         return Err(not(match &record.exit {
             Some(exit) => format!("it has ended: {}", exit.describe()),
@@ -84,9 +84,9 @@ fn way_to(
             let program = backends::tmux_program(ctx).map_err(|problem| {
                 OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem }
             })?;
-            let inside =
-                backends::inside(ctx).is_some_and(|here| here.socket == Path::new(&pane.socket));
-            Ok(AttachTarget::Tmux { program, args: args(pane, inside) })
+            let inside = backends::caller_pane(ctx)
+                .is_some_and(|here| here.socket == Path::new(&pane.socket));
+            Ok(AttachTarget::Tmux { program, args: tmux_args(pane, inside) })
         }
         Placement::Pty(_) => match record.start.as_ref().and_then(|start| start.socket.as_ref()) {
             Some(socket) => {
@@ -100,7 +100,7 @@ fn way_to(
     }
 }
 
-fn args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {
+fn tmux_args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {
     let (session, window) = (pane.session_id.as_str(), pane.window_id.as_str());
     let words = match inside {
         true => ["select-window", "-t", window, ";", "switch-client", "-t", session],
@@ -127,7 +127,8 @@ mod tests {
             pane_id: "%5".to_owned(),
             pane: process,
         };
-        let line = |inside| args(&pane, inside).join(" ".as_ref()).into_string().expect("text");
+        let line =
+            |inside| tmux_args(&pane, inside).join(" ".as_ref()).into_string().expect("text");
         assert_eq!(line(false), "-u -S /tmp/s attach-session -t $3 ; select-window -t @4");
         assert_eq!(line(true), "-u -S /tmp/s select-window -t @4 ; switch-client -t $3");
     }

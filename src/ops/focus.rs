@@ -53,22 +53,22 @@ pub(crate) fn focus(
     name: &MemberName,
 ) -> Result<String, OpsError> {
     let (record, placement) = placed(team, name, "focus")?;
-    let backend = backends::of_placement(ctx, team, &placement)?;
+    let backend = backends::open_for(ctx, team, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
-    backend.focus(&placement, record.mark()).map_err(refusal)?;
+    backend.focus(&placement, record.mark()).map_err(to_ops_error)?;
     Ok(placement.pane_id().to_owned())
 }
 
 /// Hides or shows a member's pane. Idempotent.
-pub(crate) fn turn(
+pub(crate) fn set_visibility(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
-    sight: Visibility,
+    visibility: Visibility,
 ) -> Result<VisibilityChange, OpsError> {
-    let (record, placement) = placed(team, name, sight.verb())?;
-    let backend = backends::of_placement(ctx, team, &placement)?;
-    turn_with(team, &record, &placement, backend.as_ref(), sight)
+    let (record, placement) = placed(team, name, visibility.verb())?;
+    let backend = backends::open_for(ctx, team, &placement)?;
+    set_visibility_with(team, &record, &placement, backend.as_ref(), visibility)
 }
 
 /// Returns the record and the placement of a running member.
@@ -117,12 +117,12 @@ pub(super) fn prove(
 
 /// Returns the id that the team file lists hidden panes by. Refuses a placement without one: a
 /// hidden pane that is not listed could not be shown again.
-fn id_of(placement: &Placement, sight: Visibility) -> Result<&str, OpsError> {
-    let refused = BackendError::CannotDo { backend: placement.backend(), verb: sight.verb() };
+fn roster_pane_id(placement: &Placement, visibility: Visibility) -> Result<&str, OpsError> {
+    let refused = BackendError::CannotDo { backend: placement.backend(), verb: visibility.verb() };
     Some(placement.pane_id()).filter(|id| !id.is_empty()).ok_or(OpsError::CannotDo(refused))
 }
 
-fn refusal(error: BackendError) -> OpsError {
+fn to_ops_error(error: BackendError) -> OpsError {
     match error {
         BackendError::CannotDo { .. } => OpsError::CannotDo(error),
         other => other.into(),
@@ -131,21 +131,21 @@ fn refusal(error: BackendError) -> OpsError {
 
 /// Moves the pane under the roster lock, so that no other process moves it back in between. If a
 /// later step fails, the pane is moved back.
-fn turn_with(
+fn set_visibility_with(
     team: &TeamStore,
     record: &MemberRecord,
     placement: &Placement,
     backend: &dyn Backend,
-    sight: Visibility,
+    visibility: Visibility,
 ) -> Result<VisibilityChange, OpsError> {
-    let (pane, hidden) = (id_of(placement, sight)?, sight == Visibility::Hidden);
+    let (pane, hidden) = (roster_pane_id(placement, visibility)?, visibility == Visibility::Hidden);
     prove(record, placement, backend)?;
     let mut now = None;
     let published = team.change_roster(|roster| {
         // Once: this closure is run again if another process wrote the file meanwhile. And even if
         // the file has that state already: a person may have moved the pane by hand.
         if now.is_none() {
-            match go(backend, placement, record.mark(), sight) {
+            match move_pane(backend, placement, record.mark(), visibility) {
                 Ok(there) => now = Some(there),
                 Err(e) => return Ok(Err(e)),
             }
@@ -155,14 +155,14 @@ fn turn_with(
         Ok(Ok(news))
     });
     let moved = now.filter(|there| there != placement);
-    let back = |failure| undo(record, moved.as_ref(), backend, sight, failure);
+    let back = |failure| move_back(record, moved.as_ref(), backend, visibility, failure);
     let news = match published {
         Ok(Ok(news)) => news,
-        Ok(Err(refused)) => return Err(refusal(refused)),
+        Ok(Err(refused)) => return Err(to_ops_error(refused)),
         Err(e) => return Err(back(e.into())),
     };
     let changed = news || moved.is_some();
-    if changed && let Err(e) = note(team, record, moved.as_ref(), sight) {
+    if changed && let Err(e) = record_move(team, record, moved.as_ref(), visibility) {
         let failure = back(e);
         restore(team, record, placement, news.then_some(!hidden))?;
         return Err(failure);
@@ -189,13 +189,13 @@ fn restore(
     Ok(())
 }
 
-fn go(
+fn move_pane(
     backend: &dyn Backend,
     placement: &Placement,
     token: &str,
-    sight: Visibility,
+    visibility: Visibility,
 ) -> Result<Placement, BackendError> {
-    match sight {
+    match visibility {
         Visibility::Hidden => backend.hide(placement, token),
         Visibility::Shown => backend.show(placement, token),
     }
@@ -203,15 +203,15 @@ fn go(
 
 /// Moves the pane back if it was moved. Returns `failure`, with the error of the move if that
 /// fails.
-fn undo(
+fn move_back(
     record: &MemberRecord,
     moved: Option<&Placement>,
     backend: &dyn Backend,
-    sight: Visibility,
+    visibility: Visibility,
     failure: OpsError,
 ) -> OpsError {
     let Some(now) = moved else { return failure };
-    match go(backend, now, record.mark(), sight.other()) {
+    match move_pane(backend, now, record.mark(), visibility.other()) {
         Ok(_) => failure,
         Err(e) => {
             OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") }
@@ -220,19 +220,22 @@ fn undo(
 }
 
 /// Writes the new placement to the record and journals the move.
-fn note(
+fn record_move(
     team: &TeamStore,
     record: &MemberRecord,
     now: Option<&Placement>,
-    sight: Visibility,
+    visibility: Visibility,
 ) -> Result<(), OpsError> {
     if let Some(now) = now {
         team.change_record(&record.name, &record.incarnation, |found| {
             found.placement = Some(now.clone())
         })?;
     }
-    let kind =
-        if sight == Visibility::Hidden { EventKind::MemberHidden } else { EventKind::MemberShown };
+    let kind = if visibility == Visibility::Hidden {
+        EventKind::MemberHidden
+    } else {
+        EventKind::MemberShown
+    };
     let pane = record.placement.as_ref().map_or("", Placement::pane_id);
     team.record(Note::of(kind).member(&record.name).with("pane", pane))?;
     Ok(())

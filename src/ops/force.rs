@@ -54,7 +54,7 @@ pub(crate) fn end_members(
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
     let mut living = Vec::new();
     for request in requests.iter().filter(|request| request.is_open()) {
-        match team.member_record(&request.member)?.filter(|record| runs(record, request)) {
+        match team.member_record(&request.member)?.filter(|record| is_open_run(record, request)) {
             Some(record) => living.push((request.clone(), record)),
             None => shutdown::resolve(team, &request.id, ShutdownOutcome::Gone, None)?,
         }
@@ -85,7 +85,7 @@ pub(crate) fn end_members(
 }
 
 /// Returns true if the record is of the run that the request names, and that run is not over.
-fn runs(record: &MemberRecord, request: &ShutdownRequest) -> bool {
+fn is_open_run(record: &MemberRecord, request: &ShutdownRequest) -> bool {
     record.is(&request.incarnation) && !record.state.is_over()
 }
 

@@ -23,16 +23,16 @@ pub(crate) fn peek(
             what: format!("`{name}` has no screen: it was never placed"),
         });
     };
-    if let Some(screen) = live(&record, lines) {
+    if let Some(screen) = live_screen(&record, lines) {
         return Ok(screen);
     }
-    let backend = backends::of_placement(ctx, team, placement)?;
+    let backend = backends::open_for(ctx, team, placement)?;
     Ok(backend.screen(placement, record.mark(), lines)?)
 }
 
 /// Returns the screen from the launcher, if that runs and keeps that many lines; otherwise the log
 /// is the best source.
-fn live(record: &MemberRecord, lines: usize) -> Option<String> {
+fn live_screen(record: &MemberRecord, lines: usize) -> Option<String> {
     let socket = record.start.as_ref()?.socket.as_ref()?;
     (lines <= pty::LIVE_SCROLLBACK).then(|| pty::peek(Path::new(socket), lines).ok()).flatten()
 }

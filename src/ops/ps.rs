@@ -80,12 +80,12 @@ pub(crate) struct TeamOnMachine {
 pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let mut teams: Vec<TeamStore> =
         ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
-    teams.extend(elsewhere(ctx));
-    Ok(teams.iter().map(seen).collect())
+    teams.extend(teams_of_other_roots(ctx));
+    Ok(teams.iter().map(team_on_machine).collect())
 }
 
 /// Returns the teams of other config roots for which a launcher runs.
-fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
+fn teams_of_other_roots(ctx: &Context) -> Vec<TeamStore> {
     let mut found: BTreeMap<(PathBuf, TeamName), TeamStore> = BTreeMap::new();
     for launcher in launchers(&ctx.caller.exe) {
         if launcher.root != ctx.store.root()
@@ -99,12 +99,15 @@ fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
 
 /// Returns the other config root under which a team of this name has running members.
 pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
-    elsewhere(ctx).into_iter().find(|team| team.name() == name).map(|team| team.root().to_owned())
+    teams_of_other_roots(ctx)
+        .into_iter()
+        .find(|team| team.name() == name)
+        .map(|team| team.root().to_owned())
 }
 
 /// Reads one team. An unreadable team is returned with its problem and does not hide the others.
-fn seen(team: &TeamStore) -> TeamOnMachine {
-    look(team).unwrap_or_else(|e| TeamOnMachine {
+fn team_on_machine(team: &TeamStore) -> TeamOnMachine {
+    read_team(team).unwrap_or_else(|e| TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
         lead: None,
@@ -116,7 +119,7 @@ fn seen(team: &TeamStore) -> TeamOnMachine {
     })
 }
 
-fn look(team: &TeamStore) -> Result<TeamOnMachine, OpsError> {
+fn read_team(team: &TeamStore) -> Result<TeamOnMachine, OpsError> {
     let status = status::status(team)?;
     let records: BTreeMap<MemberName, MemberRecord> =
         team.member_records()?.into_iter().map(|record| (record.name.clone(), record)).collect();

@@ -154,7 +154,7 @@ fn give_back(
         }
     }
     retire::notify(team, &unsaid)?;
-    retire::note(team, &untold)
+    retire::journal_departures(team, &untold)
 }
 
 /// Returns true if the journal has the end of this run, or if the run was never ready: then there

@@ -72,7 +72,7 @@ pub(crate) fn orders(
     // Members still on the roster are retired before their restart; a lead may safely do so, too.
     let roster = team.team()?;
     for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
-        retire::take_off(ctx, team, record)?;
+        retire::terminate_and_retire(ctx, team, record)?;
     }
     Ok(orders)
 }

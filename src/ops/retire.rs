@@ -59,19 +59,19 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     let mut gone = Vec::new();
     for (one, left) in ended.into_iter().zip(left) {
         let Some(was_on) = left else { continue };
-        match settle_tasks(team, one) {
+        match release_tasks(team, one) {
             Ok(released) if was_on => gone.push((one, released)),
             Ok(_) => {}
             Err(e) => trouble = trouble.and(Err(e)),
         }
     }
     failpoint::hit("retire.released");
-    trouble.and(tell(team, &gone))
+    trouble.and(announce(team, &gone))
 }
 
 /// Releases the member's tasks, and announces the tasks that it ended without announcing them.
 /// Returns the released tasks.
-fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
+fn release_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
     let (released, board) = task::release(team, &one.name)?;
     if let Some(record) =
         team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
@@ -87,7 +87,7 @@ fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsErro
 }
 
 /// Retires a run whose processes are gone. Its placement is closed first, if it is proven ours.
-pub(super) fn take_off(
+pub(super) fn terminate_and_retire(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
@@ -111,10 +111,13 @@ fn is_latest(team: &TeamStore, one: &Retirement) -> Result<bool, StoreError> {
 }
 
 /// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.
-pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
+pub(super) fn announce(
+    team: &TeamStore,
+    gone: &[(&Retirement, Vec<Task>)],
+) -> Result<(), OpsError> {
     notify(team, gone)?;
     failpoint::hit("retire.noticed");
-    note(team, gone)
+    journal_departures(team, gone)
 }
 
 /// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
@@ -132,7 +135,10 @@ pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Res
 }
 
 /// Journals that the members have left.
-pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
+pub(super) fn journal_departures(
+    team: &TeamStore,
+    gone: &[(&Retirement, Vec<Task>)],
+) -> Result<(), OpsError> {
     let left = gone.iter().map(|(one, released)| {
         let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
         let note =

@@ -57,9 +57,9 @@ pub(crate) fn ask(
         let request = match earlier {
             Some(earlier) => {
                 if record.name == *asker && earlier.agreed_at.is_none() {
-                    agreed(team, &earlier.id, &Parting::default())?;
+                    record_agreement(team, &earlier.id, &Parting::default())?;
                 }
-                hurry(team, earlier, wish)?
+                add_force(team, earlier, wish)?
             }
             None => {
                 let request = file(team, record, wish, record.name == *asker)?;
@@ -116,7 +116,7 @@ fn awaited_words(
 }
 
 /// Returns the earlier request for the same run, with `force` if that is wanted now.
-fn hurry(
+fn add_force(
     team: &TeamStore,
     earlier: &ShutdownRequest,
     wish: &ShutdownOptions,
@@ -134,9 +134,10 @@ fn send_all(
     new: &[(&MemberRecord, ShutdownRequest)],
     wish: &ShutdownOptions,
 ) -> Result<(), OpsError> {
-    let tell =
-        |(record, request): &(&MemberRecord, ShutdownRequest)| tell(team, record, request, wish);
-    parallel_map(new, AT_ONCE, tell).into_iter().collect()
+    let send_request = |(record, request): &(&MemberRecord, ShutdownRequest)| {
+        send_request(team, record, request, wish)
+    };
+    parallel_map(new, AT_ONCE, send_request).into_iter().collect()
 }
 
 pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
@@ -156,7 +157,7 @@ pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRec
 
 /// Sends the request to the member, unless it is forced, agreed or over, or the member reads no
 /// mail. Journals the request.
-fn tell(
+fn send_request(
     team: &TeamStore,
     record: &MemberRecord,
     request: &ShutdownRequest,
@@ -189,12 +190,12 @@ fn tell(
     team.record(Note { id: request.event.clone(), ..note })?;
     match request.outcome {
         // The run was over, so the request ended as it was filed.
-        Some(outcome) => note_end(team, request, outcome),
+        Some(outcome) => journal_end(team, request, outcome),
         None => Ok(()),
     }
 }
 
-fn note_end(
+fn journal_end(
     team: &TeamStore,
     request: &ShutdownRequest,
     outcome: ShutdownOutcome,
@@ -283,7 +284,11 @@ fn with_parting(note: Note, parting: &Parting) -> Note {
 
 /// Records that the member agrees, and how it leaves its work. A lead that takes over later carries
 /// the request out from there.
-pub(crate) fn agreed(team: &TeamStore, id: &RequestId, parting: &Parting) -> Result<(), OpsError> {
+pub(crate) fn record_agreement(
+    team: &TeamStore,
+    id: &RequestId,
+    parting: &Parting,
+) -> Result<(), OpsError> {
     team.change_request(id, |request| {
         if request.is_open() {
             request.agreed_at = Some(now());
@@ -430,7 +435,9 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, 
 
 /// Returns the teammates that can be asked to end: those that phalanx started and that are on the
 /// roster or alive. The second list has those that phalanx did not start.
-pub(crate) fn everybody(team: &TeamStore) -> Result<(Vec<MemberName>, Vec<MemberName>), OpsError> {
+pub(crate) fn all_members(
+    team: &TeamStore,
+) -> Result<(Vec<MemberName>, Vec<MemberName>), OpsError> {
     let mut ours = super::status::live_members(team)?;
     let mut others = Vec::new();
     for member in team.team()?.teammates() {

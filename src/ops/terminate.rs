@@ -60,7 +60,7 @@ pub(crate) fn terminate_all(
     let mut results: Vec<Result<(), OpsError>> = terminations.iter().map(|_| Ok(())).collect();
     for group in groups(terminations) {
         let Some(mark) = group[0].mark() else { continue };
-        match backends::of_placement(ctx, team, mark.placement) {
+        match backends::open_for(ctx, team, mark.placement) {
             Ok(backend) => end_group(team, backend.as_ref(), &group, &mut results),
             Err(e) => fail_all(&mut results, &group, e),
         }

@@ -35,7 +35,7 @@ pub(crate) fn verify(
 ) -> Result<(), OpsError> {
     // Several members can share a directory.
     let mut trees: BTreeMap<String, WorkTree> = BTreeMap::new();
-    let mut told = (Vec::new(), Vec::new());
+    let (mut verified, mut findings) = (Vec::new(), Vec::new());
     for request in requests {
         match team.request(&request.id) {
             Ok(found) => *request = found,
@@ -46,19 +46,19 @@ pub(crate) fn verify(
             continue;
         }
         let cwd = request.cwd.clone().unwrap_or_default();
-        let look = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
-        let found = shutdown_finding::of(request, look);
+        let status = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
+        let found = shutdown_finding::of(request, status);
         request.deviations = Some(found.clone());
-        if write(team, request)? {
-            told.0.push(request.id.to_string());
-            told.1.extend(found);
+        if record_findings(team, request)? {
+            verified.push(request.id.to_string());
+            findings.extend(found);
         }
     }
-    tell(team, told)
+    journal_findings(team, verified, findings)
 }
 
 /// Writes the verdict to the request. Returns true if it is the first.
-fn write(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError> {
+fn record_findings(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError> {
     let mut first = false;
     let written = team.change_request(&verified.id, |request| {
         first = request.deviations.is_none();
@@ -73,18 +73,19 @@ fn write(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError>
     }
 }
 
-fn tell(
+fn journal_findings(
     team: &TeamStore,
-    (ids, found): (Vec<String>, Vec<ShutdownFinding>),
+    ids: Vec<String>,
+    findings: Vec<ShutdownFinding>,
 ) -> Result<(), OpsError> {
     if ids.is_empty() || !team.exists() {
         return Ok(());
     }
-    let found = found.iter().map(|deviation| {
+    let deviations = findings.iter().map(|deviation| {
         serde_json::json!({ "name": deviation.name, "kind": deviation.kind, "text": deviation.text })
     });
     let note = Note::of(EventKind::ShutdownVerified).with("request_ids", ids);
-    team.record(note.with("deviations", found.collect::<Vec<_>>()))?;
+    team.record(note.with("deviations", deviations.collect::<Vec<_>>()))?;
     Ok(())
 }
 

@@ -22,13 +22,13 @@ use super::ready;
 /// Maximum bytes of one read from the keyboard.
 const CHUNK: usize = 16 * 1024;
 /// Timeout of one wait for room in the terminal's output queue.
-const ROOM: Duration = Duration::from_millis(100);
+const GIVE_UP_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout of one wait for input; another wait follows.
-const LOOK: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Signals whose default action would leave the terminal raw; they are returned as input instead.
 /// `TSTP` is among them, because a raw terminal gives no way to type `fg`.
-const TOLD: [Signal; 6] = [
+const FORWARDED: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
     Signal::SIGHUP,
@@ -61,9 +61,11 @@ impl RawTerminal {
     /// [`TerminalInput::Signal`] are blocked in this thread, until the drop, and in the threads that
     /// it starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
-        told().thread_block()?;
-        let signals =
-            SignalFd::with_flags(&told(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        forwarded_signals().thread_block()?;
+        let signals = SignalFd::with_flags(
+            &forwarded_signals(),
+            SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
+        )?;
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
@@ -77,7 +79,7 @@ impl RawTerminal {
         loop {
             let mut fds = [self.signals.as_fd(), other, stdin.as_fd()]
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-            if !ready::any(&mut fds, LOOK)? {
+            if !ready::any(&mut fds, POLL_INTERVAL)? {
                 continue;
             }
             let [signal, other, keys] = fds.map(|fd| fd.any().unwrap_or(false));
@@ -102,14 +104,14 @@ impl Drop for RawTerminal {
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
         // Signals may end this process from here on, because its last output may block on a
         // terminal that accepts none.
-        let _ = told().thread_unblock();
+        let _ = forwarded_signals().thread_unblock();
     }
 }
 
 /// Unblocks these signals in the calling thread, which need not be the one that dropped the
 /// [`RawTerminal`].
 pub(crate) fn let_signals_through() {
-    let _ = told().thread_unblock();
+    let _ = forwarded_signals().thread_unblock();
 }
 
 /// Turns off the echo of the terminal at standard error until dropped. Keys typed meanwhile stay in
@@ -155,8 +157,8 @@ pub(crate) fn is_background() -> bool {
     unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job != unistd::getpgrp())
 }
 
-fn told() -> SigSet {
-    TOLD.into_iter().collect()
+fn forwarded_signals() -> SigSet {
+    FORWARDED.into_iter().collect()
 }
 
 fn typed(stdin: &io::Stdin) -> io::Result<Option<TerminalInput>> {
@@ -204,7 +206,7 @@ impl Display {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => (),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let mut fds = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
-                    if !ready::any(&mut fds, ROOM)? && give_up() {
+                    if !ready::any(&mut fds, GIVE_UP_INTERVAL)? && give_up() {
                         return Err(io::Error::new(
                             io::ErrorKind::TimedOut,
                             "the terminal takes no output",

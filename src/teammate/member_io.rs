@@ -37,7 +37,7 @@ pub(super) fn run_errand(
             ops::presence::remark(team, name, incarnation, reason.as_deref())?
         }
         OutboundOp::Withdraw(id) => ops::dialog::withdraw(ctx, team, &id)?,
-        OutboundOp::Typed(id, typed) => ops::dialog::typed(team, &id, typed)?,
+        OutboundOp::Typed(id, typed) => ops::dialog::record_typed(team, &id, typed)?,
     }
     Ok(true)
 }

@@ -86,7 +86,7 @@ impl External {
     }
 
     /// Sends a verb for one placement, after verifying that it is ours.
-    fn ask_about<T: DeserializeOwned>(
+    fn ask_for_place<T: DeserializeOwned>(
         &self,
         verb: ContractVerb,
         placement: &Placement,
@@ -98,14 +98,14 @@ impl External {
             Verdict::Owned => (),
             other => return Err(not_ours(other)),
         }
-        let place = self.place_of(Mark { placement, token }).map_err(not_ours)?;
+        let place = self.place_key(Mark { placement, token }).map_err(not_ours)?;
         self.ask(verb, &PlaceRequest { place, more }).map_err(|fault| match fault {
             CallFault::NotThere => not_ours(judge(Observation::Absent)),
             fault => self.failed(verb, fault),
         })
     }
 
-    fn place_of<'m>(&self, mark: Mark<'m>) -> Result<PlaceKey<'m>, Verdict> {
+    fn place_key<'m>(&self, mark: Mark<'m>) -> Result<PlaceKey<'m>, Verdict> {
         match mark.placement {
             Placement::Exec(place) if place.program == self.program => {
                 Ok(PlaceKey { id: &place.id, token: mark.token })
@@ -119,8 +119,8 @@ impl External {
         }
     }
 
-    fn label_of<'l>(&self, (mark, label): &'l (Mark<'_>, Label)) -> Option<LabelEntry<'l>> {
-        let place = self.place_of(*mark).ok()?;
+    fn label_entry<'l>(&self, (mark, label): &'l (Mark<'_>, Label)) -> Option<LabelEntry<'l>> {
+        let place = self.place_key(*mark).ok()?;
         let Label { name, role, state, color } = label;
         Some(LabelEntry { place, name, role: role.as_deref(), state, color: color.as_deref() })
     }
@@ -141,7 +141,7 @@ impl External {
 
     fn close_by_program(&self, proven: &[Proven<'_>]) -> Vec<CloseOutcome> {
         let marks: Vec<Mark<'_>> = proven.iter().map(Proven::mark).collect();
-        let places = marks.iter().filter_map(|mark| self.place_of(*mark).ok()).collect();
+        let places = marks.iter().filter_map(|mark| self.place_key(*mark).ok()).collect();
         // Only a new `verify` shows whether the placements are gone, whatever `close` returned.
         let fault = self.ask::<EmptyAnswer>(ContractVerb::Close, &PlacesRequest { places }).err();
         let outcome = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
@@ -254,7 +254,7 @@ impl Backend for External {
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
         let known: Vec<Result<PlaceKey<'_>, Verdict>> =
-            marks.iter().map(|mark| self.place_of(*mark)).collect();
+            marks.iter().map(|mark| self.place_key(*mark)).collect();
         let asked: Vec<PlaceKey<'_>> = known.iter().flatten().copied().collect();
         let mut said = self.verdicts(asked).into_iter();
         let no_answer = || judge(Observation::Unclear(NO_ANSWER.to_owned()));
@@ -272,7 +272,7 @@ impl Backend for External {
         token: &str,
         lines: usize,
     ) -> Result<String, BackendError> {
-        let screen: ScreenAnswer = self.ask_about(
+        let screen: ScreenAnswer = self.ask_for_place(
             ContractVerb::Screen,
             placement,
             token,
@@ -289,17 +289,17 @@ impl Backend for External {
     }
 
     fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
-        self.ask_about(ContractVerb::Focus, placement, token, PlaceOptions::default())
+        self.ask_for_place(ContractVerb::Focus, placement, token, PlaceOptions::default())
             .map(|EmptyAnswer {}| ())
     }
 
     fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(ContractVerb::Hide, placement, token, PlaceOptions::default())
+        self.ask_for_place(ContractVerb::Hide, placement, token, PlaceOptions::default())
             .map(|EmptyAnswer {}| placement.clone())
     }
 
     fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(ContractVerb::Show, placement, token, PlaceOptions::default())
+        self.ask_for_place(ContractVerb::Show, placement, token, PlaceOptions::default())
             .map(|EmptyAnswer {}| placement.clone())
     }
 
@@ -314,12 +314,12 @@ impl Backend for External {
         let bytes = input.bytes(Modes::default());
         let text = String::from_utf8_lossy(&bytes);
         let more = PlaceOptions { text: Some(&text), ..PlaceOptions::default() };
-        self.ask_about(ContractVerb::Input, placement, token, more).map(|EmptyAnswer {}| ())
+        self.ask_for_place(ContractVerb::Input, placement, token, more).map(|EmptyAnswer {}| ())
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {
         let labels: Vec<LabelEntry<'_>> =
-            labels.iter().filter_map(|one| self.label_of(one)).collect();
+            labels.iter().filter_map(|one| self.label_entry(one)).collect();
         if !labels.is_empty() {
             // A failed label is ignored. The program recognises foreign places by their tokens.
             let _ = self.ask::<EmptyAnswer>(ContractVerb::Label, &LabelsRequest { labels });

@@ -59,18 +59,18 @@ pub(crate) struct Iterm2 {
 /// Returns the reason why it is not, with an instruction for the user.
 pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
     let osa = Osa { within: PROBED_WITHIN, ..Osa::new(program) };
-    let rows = ask(&osa).map_err(|error| match error.hint() {
+    let rows = list_sessions(&osa).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
     })?;
     let rows = rows.ok_or("iTerm2 is not running")?;
-    match survey::of_caller(&rows, Some(tty), None) {
+    match survey::caller_session(&rows, Some(tty), None) {
         Some(_) => Ok(()),
         None => Err(format!("this terminal ({tty}) is no session of iTerm2")),
     }
 }
 
-fn ask(osa: &Osa) -> Result<Option<Vec<ItermRow>>, BackendError> {
+fn list_sessions(osa: &Osa) -> Result<Option<Vec<ItermRow>>, BackendError> {
     survey::read(&osa.run(&script::SURVEY, &[])?)
 }
 
@@ -81,12 +81,12 @@ impl Iterm2 {
     }
 
     fn survey(&self) -> Result<Option<Vec<ItermRow>>, BackendError> {
-        ask(&self.osa)
+        list_sessions(&self.osa)
     }
 
     /// Runs a script for one session. The script itself compares id, terminal and token before it
     /// acts. Returns the lines of its answer after the first, which is `done`.
-    fn on(
+    fn run_for_session(
         &self,
         script: &Script,
         session: &ItermSession,
@@ -108,15 +108,15 @@ impl Iterm2 {
         })
     }
 
-    /// Runs [`Iterm2::on`] for a placement, which must be an iTerm2 session.
-    fn on_placement(
+    /// Runs [`Iterm2::run_for_session`] for a placement, which must be an iTerm2 session.
+    fn run_for_placement(
         &self,
         script: &Script,
         mark: Mark<'_>,
         more: &[&str],
     ) -> Result<String, BackendError> {
         match iterm_session(mark.placement) {
-            Ok(session) => self.on(script, session, mark.token, more),
+            Ok(session) => self.run_for_session(script, session, mark.token, more),
             Err(verdict) => {
                 Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
             }
@@ -130,7 +130,7 @@ impl Iterm2 {
             Ok(session) => session,
             Err(verdict) => return CloseOutcome::refused(verdict),
         };
-        let asked = self.on(&CLOSE, session, token, &[]);
+        let asked = self.run_for_session(&CLOSE, session, token, &[]);
         let problem = match asked {
             Ok(_) => None,
             Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => return CloseOutcome::Gone,
@@ -204,7 +204,7 @@ impl Backend for Iterm2 {
         token: &str,
         lines: usize,
     ) -> Result<String, BackendError> {
-        let shown = self.on_placement(&CONTENTS, Mark { placement, token }, &[])?;
+        let shown = self.run_for_placement(&CONTENTS, Mark { placement, token }, &[])?;
         Ok(text::last_lines(&shown, lines))
     }
 
@@ -216,7 +216,7 @@ impl Backend for Iterm2 {
     }
 
     fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
-        self.on_placement(&FOCUS, Mark { placement, token }, &[]).map(drop)
+        self.run_for_placement(&FOCUS, Mark { placement, token }, &[]).map(drop)
     }
 
     /// iTerm2 does not report a terminal's modes to scripts, so keys are sent in their default
@@ -229,12 +229,12 @@ impl Backend for Iterm2 {
     ) -> Result<(), BackendError> {
         let bytes = input.bytes(Modes::default());
         let text = String::from_utf8_lossy(&bytes);
-        self.on_placement(&WRITE, Mark { placement, token }, &[&text]).map(drop)
+        self.run_for_placement(&WRITE, Mark { placement, token }, &[&text]).map(drop)
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {
         for (mark, label) in labels {
-            let _ = self.on_placement(&NAME, *mark, &[&name(label)]);
+            let _ = self.run_for_placement(&NAME, *mark, &[&session_name(label)]);
         }
     }
 }
@@ -250,7 +250,7 @@ fn iterm_session(placement: &Placement) -> Result<&ItermSession, Verdict> {
 
 /// Formats a label as `ada · tester · idle`. iTerm2 evaluates `\(…)` in a name, so backslashes are
 /// replaced (SEC-02).
-fn name(label: &Label) -> String {
+fn session_name(label: &Label) -> String {
     let parts = [Some(&label.name), label.role.as_ref(), Some(&label.state)];
     let words: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
     text::short(&words.join(" · "), LONGEST_NAME).replace('\\', "\u{fffd}")

@@ -74,7 +74,7 @@ pub(super) fn verdict(rows: Option<&[ItermRow]>, session: &ItermSession, token: 
 /// Finds the caller's session by the caller's own terminal. `$ITERM_SESSION_ID` may be inherited
 /// from another session; it only decides between two sessions that claim the same terminal, one of
 /// which has ended (PT-03).
-pub(super) fn of_caller<'r>(
+pub(super) fn caller_session<'r>(
     rows: &'r [ItermRow],
     tty: Option<&str>,
     hint: Option<&str>,
@@ -132,7 +132,7 @@ pub(super) fn anchors(
 }
 
 /// Adds the session that was made from `anchor` to `rows`, so that the next one needs no survey.
-pub(super) fn note(rows: &mut Vec<ItermRow>, anchor: &str, way: Way, mut made: ItermRow) {
+pub(super) fn add_opened(rows: &mut Vec<ItermRow>, anchor: &str, way: Way, mut made: ItermRow) {
     let tallest = rows.iter().map(|row| row.rows).max().unwrap_or(0);
     let Some(beside) = rows.iter_mut().find(|row| row.id == anchor) else { return };
     if way == Way::Below {
@@ -194,7 +194,7 @@ mod tests {
     fn pt_03_caller_is_identified_by_its_terminal() {
         let rows =
             [a_row("A", "a", 50, "", ""), a_row("B", "b", 50, "", ""), a_row("C", "b", 50, "", "")];
-        let found = |tty, hint| of_caller(&rows, tty, hint).map(|row| row.id.as_str());
+        let found = |tty, hint| caller_session(&rows, tty, hint).map(|row| row.id.as_str());
         assert_eq!(found(Some("/dev/a"), Some("w0t0p0:A-0000000")), Some("A-0000000"));
         assert_eq!(
             found(Some("/dev/b"), Some("w0t0p0:A-0000000")),
@@ -241,9 +241,9 @@ mod tests {
     fn new_session_is_an_anchor_for_the_next_one() {
         let mut rows = vec![a_row("L", "l", 60, "", "")];
         let made = |id| a_row(id, "x", 0, "x", "t/1");
-        note(&mut rows, "L-0000000", Way::Right, made("A"));
-        note(&mut rows, "A-0000000", Way::Below, made("B"));
-        note(&mut rows, "B-0000000", Way::Tab, made("C"));
+        add_opened(&mut rows, "L-0000000", Way::Right, made("A"));
+        add_opened(&mut rows, "A-0000000", Way::Below, made("B"));
+        add_opened(&mut rows, "B-0000000", Way::Tab, made("C"));
         let heights: Vec<u32> = rows.iter().map(|row| row.rows).collect();
         assert_eq!(heights, [60, 30, 30, 60], "the caller's own is as it was");
     }

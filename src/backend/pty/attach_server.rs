@@ -35,10 +35,10 @@ impl AttachServer {
         broadcaster: &Arc<Broadcaster>,
     ) -> Result<AttachServer, FsError> {
         let listener = Arc::new(bind(places)?);
-        let (waiting, broadcaster, guests) =
+        let (waiting, broadcaster, connections) =
             (listener.clone(), broadcaster.clone(), Arc::new(AtomicUsize::new(0)));
         let thread = thread::Builder::new().name("attach-server".to_owned());
-        let started = thread.spawn(move || welcome(&waiting, &broadcaster, &guests));
+        let started = thread.spawn(move || accept_viewers(&waiting, &broadcaster, &connections));
         match started {
             Ok(_) => Ok(AttachServer { listener }),
             Err(source) => {
@@ -93,12 +93,16 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
 }
 
 /// Accepts connections until the listener is closed.
-fn welcome(listener: &Listener, broadcaster: &Arc<Broadcaster>, guests: &Arc<AtomicUsize>) {
+fn accept_viewers(
+    listener: &Listener,
+    broadcaster: &Arc<Broadcaster>,
+    connections: &Arc<AtomicUsize>,
+) {
     loop {
         match listener.accept() {
-            Ok(stream) if guests.load(Ordering::Relaxed) < MOST => {
-                guests.fetch_add(1, Ordering::Relaxed);
-                let (served, done) = (broadcaster.clone(), guests.clone());
+            Ok(stream) if connections.load(Ordering::Relaxed) < MOST => {
+                connections.fetch_add(1, Ordering::Relaxed);
+                let (served, done) = (broadcaster.clone(), connections.clone());
                 let thread = thread::Builder::new().name("viewer".to_owned()).spawn(move || {
                     // The client reports a broken connection.
                     let _ = serve(stream, &served);
@@ -106,7 +110,7 @@ fn welcome(listener: &Listener, broadcaster: &Arc<Broadcaster>, guests: &Arc<Ato
                 });
                 if thread.is_err() {
                     // The closure that owned the stream was dropped, which closed it.
-                    guests.fetch_sub(1, Ordering::Relaxed);
+                    connections.fetch_sub(1, Ordering::Relaxed);
                 }
             }
             Ok(_) => (),
@@ -132,7 +136,7 @@ fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<(
         Some(ViewerMessage::Attach { rows, cols }) => {
             stream.set_read_timeout(None)?;
             let id = broadcaster.join((rows, cols));
-            let done = attend(&stream, broadcaster, id);
+            let done = serve_viewer(&stream, broadcaster, id);
             broadcaster.leave(id);
             done
         }
@@ -141,7 +145,11 @@ fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<(
 }
 
 /// Sends output from a thread of its own and reads the viewer's messages in this one.
-fn attend(mut stream: &UnixStream, broadcaster: &Arc<Broadcaster>, id: ViewerId) -> io::Result<()> {
+fn serve_viewer(
+    mut stream: &UnixStream,
+    broadcaster: &Arc<Broadcaster>,
+    id: ViewerId,
+) -> io::Result<()> {
     let (mut to, shown) = (stream.try_clone()?, broadcaster.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
         while let Some(tell) = shown.next(id) {
@@ -154,15 +162,15 @@ fn attend(mut stream: &UnixStream, broadcaster: &Arc<Broadcaster>, id: ViewerId)
         // Also ends the read in the other thread.
         let _ = to.shutdown(Shutdown::Both);
     })?;
-    let listened = listen(&mut stream, broadcaster);
+    let done = read_messages(&mut stream, broadcaster);
     broadcaster.leave(id);
     // The output thread may be blocked in a write that the viewer does not read.
     let _ = stream.shutdown(Shutdown::Both);
     let _ = showing.join();
-    listened
+    done
 }
 
-fn listen(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
+fn read_messages(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
     while let Some(ask) = ViewerMessage::read(stream)? {
         match ask {
             ViewerMessage::Keys(keys) => broadcaster.type_in(&keys)?,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::command::{PaneId, Server, Unit, spread};
+use super::command::{PaneId, Server, Unit, share_error};
 use super::identity::{PaneClaim, PaneListing, list_panes, verdict, verify};
 use super::verb::{self, PaneGuard};
 use crate::backend::proof::{self, NO_ANSWER, Proven};
@@ -80,7 +80,7 @@ fn close_panes(
             let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
             outcomes.extend(left.into_iter().map(|(nth, claim)| {
                 let still_there = BackendError::StillThere { place: claim.place(), waited_ms };
-                let error = spread(&mut listing.problem).unwrap_or(still_there);
+                let error = share_error(&mut listing.problem).unwrap_or(still_there);
                 (nth, CloseOutcome::Failed(error))
             }));
             return outcomes;

@@ -177,9 +177,9 @@ impl Server<'_> {
         while !rest.is_empty() {
             let count = fitting(rest);
             let (now, later) = rest.split_at(count);
-            let (answer, go_on) = self.call(now, Vec::new());
+            let (answer, may_continue) = self.call(now, Vec::new());
             answers.push(answer);
-            rest = if go_on { later } else { &[] };
+            rest = if may_continue { later } else { &[] };
         }
         answers
     }
@@ -254,7 +254,7 @@ fn fitting(units: &[Unit]) -> usize {
 }
 
 /// Takes the error and leaves a copy, so that several results can report the same reason.
-pub(super) fn spread(reason: &mut Option<BackendError>) -> Option<BackendError> {
+pub(super) fn share_error(reason: &mut Option<BackendError>) -> Option<BackendError> {
     let next = match reason {
         Some(BackendError::Refused { command, stderr }) => {
             Some(BackendError::Refused { command: command.clone(), stderr: stderr.clone() })

@@ -21,14 +21,14 @@ pub(super) fn write(
 ) -> Result<(), BackendError> {
     let server = claim.server(program);
     let answer = match input {
-        Input::Keys(keys) => {
-            server.ask(&claim.guarded(&verb::if_open(claim.id, &verb::press(claim.id, keys))))
-        }
+        Input::Keys(keys) => server.ask(
+            &claim.guarded(&verb::if_accepts_input(claim.id, &verb::send_keys(claim.id, keys))),
+        ),
         Input::Text(text) => {
             let buffer = PlainWord::from_text(&format!("phalanx-{}", rand::token()));
-            let paste = verb::paste(claim.id, &buffer, text.is_block());
-            let guarded = claim.guarded(&verb::if_open(claim.id, &paste));
-            let unit = verb::load(&buffer).then(guarded).then(verb::unload(&buffer));
+            let paste = verb::paste_buffer(claim.id, &buffer, text.is_block());
+            let guarded = claim.guarded(&verb::if_accepts_input(claim.id, &paste));
+            let unit = verb::load_buffer(&buffer).then(guarded).then(verb::delete_buffer(&buffer));
             server.ask_with(&unit, text.as_str().as_bytes().to_vec())
         }
     };

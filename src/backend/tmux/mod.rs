@@ -6,13 +6,13 @@
 //! and its replies cannot be counted, because commands run by `if-shell` reply too.
 
 mod arrange;
-mod call;
 mod census;
 mod close;
 mod command;
 mod identity;
 mod input;
 mod label;
+mod notice;
 mod place;
 mod probe;
 mod row;
@@ -30,8 +30,8 @@ use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
 use identity::PaneClaim;
 
-pub(crate) use call::{Call, call};
 pub(crate) use census::{Census, Resident, census, has_pane};
+pub(crate) use notice::{RequestNotice, show_notice};
 pub(crate) use probe::probe;
 
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ impl Backend for Tmux {
         lines: usize,
     ) -> Result<String, BackendError> {
         let claim = self.owned(placement, token)?;
-        let answer = claim.server(&self.home.program).ask(&verb::capture(claim.id, lines));
+        let answer = claim.server(&self.home.program).ask(&verb::capture_pane(claim.id, lines));
         match answer.problem {
             Some(problem) => Err(problem),
             None => Ok(last_lines(&answer.lines, lines)),

@@ -77,7 +77,7 @@ pub(super) struct PaneRow {
     pub(super) session: SessionId,
     pub(super) window: WindowId,
     /// The size of its window.
-    pub(super) room: Size,
+    pub(super) window_size: Size,
     pub(super) size: Size,
     /// Its window is zoomed: it shows its active pane alone.
     pub(super) zoomed: bool,
@@ -198,7 +198,7 @@ impl TmuxRow for PaneRow {
             dead: next()? == "1",
             session: SessionId::parse(next()?)?,
             window: WindowId::parse(next()?)?,
-            room: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
+            window_size: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
             size: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
             zoomed: next()? == "1",
             active: next()? == "1",

@@ -40,7 +40,7 @@ impl Driver<'_> {
             }
             Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
             Effect::Agree { request, parting } => {
-                ops::shutdown::agreed(self.team, request, parting)?
+                ops::shutdown::record_agreement(self.team, request, parting)?
             }
             Effect::Resolve { request, outcome, answer } => {
                 ops::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;

@@ -136,10 +136,10 @@ fn stage() -> (TempDir, TeamStore, MemberRecord) {
     (dir, team, record)
 }
 
-fn turn_now(team: &TeamStore, fake: &Fake, sight: Visibility) -> Result<bool, OpsError> {
+fn turn_now(team: &TeamStore, fake: &Fake, visibility: Visibility) -> Result<bool, OpsError> {
     let name = MemberName::new("ada").expect("name");
     let (record, placement) = placed(team, &name, "hide")?;
-    Ok(turn_with(team, &record, &placement, fake, sight)?.changed)
+    Ok(set_visibility_with(team, &record, &placement, fake, visibility)?.changed)
 }
 
 fn hidden(team: &TeamStore) -> Vec<String> {
@@ -228,8 +228,8 @@ fn a_placement_without_an_id_cannot_be_hidden() {
     let (_dir, team, record) = stage();
     let log = Path::new("/log").to_string_lossy().into_owned();
     let hold = Placement::Pty(PtyHold { launcher: ProcessId { pid: 1, start: 1 }, log });
-    let refused =
-        turn_with(&team, &record, &hold, &Fake::new(), Visibility::Shown).expect_err("no id");
+    let refused = set_visibility_with(&team, &record, &hold, &Fake::new(), Visibility::Shown)
+        .expect_err("no id");
     assert!(matches!(refused, OpsError::CannotDo(_)), "{refused}");
 }
 

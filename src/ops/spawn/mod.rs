@@ -260,7 +260,7 @@ fn open(
 ) -> Result<Box<dyn Backend>, OpsError> {
     match tier {
         Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
-        Tier::Once => Ok(backends::once(ctx, team, None)),
+        Tier::Once => Ok(backends::open_one_shot(ctx, team, None)),
     }
 }
 

@@ -131,10 +131,10 @@ pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
 
 /// Finds the error number of a failed open by opening /dev/ptmx again, because portable-pty reports
 /// the error only as text.
-fn no_terminal(told: io::Error) -> io::Error {
+fn no_terminal(error: io::Error) -> io::Error {
     let asked =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx");
-    asked.err().map_or(told, advised)
+    asked.err().map_or(error, advised)
 }
 
 /// Adds advice to the error that means that all terminals are in use: ENOSPC on Linux, ENXIO

@@ -122,8 +122,8 @@ pub(crate) fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, E
     let mut child = start(cmd)?;
     let mut pump = Pump::new(&mut child, &cmd.stdin);
     match pump.run(&mut child, &limit) {
-        Ok(PumpResult::Itself(status)) => Ok(pump.output(status)),
-        Ok(PumpResult::NotInTime) => {
+        Ok(PumpResult::Exited(status)) => Ok(pump.output(status)),
+        Ok(PumpResult::TimedOut) => {
             kill_group(&mut child);
             let after_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
             Err(ExecError::Deadline { argv: argv(cmd), after_ms })

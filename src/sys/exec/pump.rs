@@ -18,14 +18,14 @@ const KEPT: usize = 16 << 20;
 /// cannot hold more, so one turn after the child's end reads everything that it wrote.
 const TURN: u64 = 1 << 20;
 /// Polling interval for the child's end on systems without pidfds.
-const ASK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Outcome of [`Pump::run`].
 pub(super) enum PumpResult {
     /// The child ended before the deadline.
-    Itself(ExitStatus),
+    Exited(ExitStatus),
     /// The deadline passed first.
-    NotInTime,
+    TimedOut,
 }
 
 /// The parent's ends of a child's pipes, and the output read so far.
@@ -53,10 +53,10 @@ impl<'a> Pump<'a> {
         loop {
             let ended = self.turn(child, exit.as_ref(), limit.remaining())?;
             if let Some(status) = ended {
-                return Ok(PumpResult::Itself(status));
+                return Ok(PumpResult::Exited(status));
             }
             if limit.expired() {
-                return Ok(PumpResult::NotInTime);
+                return Ok(PumpResult::TimedOut);
             }
         }
     }
@@ -71,7 +71,8 @@ impl<'a> Pump<'a> {
         exit: Option<&OwnedFd>,
         limit: Duration,
     ) -> io::Result<Option<ExitStatus>> {
-        let ended = self.wait(exit, if exit.is_some() { limit } else { limit.min(ASK_EVERY) })?;
+        let ended =
+            self.wait(exit, if exit.is_some() { limit } else { limit.min(POLL_INTERVAL) })?;
         // Without a pidfd, every turn polls the status. It is taken before the pipes are read, so
         // that they hold everything that the child wrote before its end.
         let status = if ended || exit.is_none() { child.try_wait()? } else { None };

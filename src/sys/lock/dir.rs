@@ -190,7 +190,7 @@ impl Drop for ClaimedDir {
 /// Removes a lock whose stamp is stale, as proper-lockfile does. Returns true if the path may be
 /// free.
 fn remove_if_stale(lock: &Path) -> Result<bool, LockError> {
-    let Some(seen) = look(lock).map_err(|source| LockError::io(lock, source))? else {
+    let Some(seen) = lock_metadata(lock).map_err(|source| LockError::io(lock, source))? else {
         return Ok(true);
     };
     if !seen.is_dir() {
@@ -207,7 +207,7 @@ fn remove_if_stale(lock: &Path) -> Result<bool, LockError> {
     }
 }
 
-fn look(lock: &Path) -> io::Result<Option<Metadata>> {
+fn lock_metadata(lock: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(lock) {
         Ok(seen) => Ok(Some(seen)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -223,7 +223,7 @@ fn age(seen: &Metadata) -> Option<Duration> {
 /// The holder of the lock directory, and the longest time to wait for it. A living program renews
 /// its stamp every 5 s.
 fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
-    let age = look(lock).ok().flatten().and_then(|seen| age(&seen));
+    let age = lock_metadata(lock).ok().flatten().and_then(|seen| age(&seen));
     if age.is_some_and(|age| age > REFRESH + LATE) {
         (Holder::Gone, STALE)
     } else {
@@ -233,7 +233,7 @@ fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
 
 /// The directory does not name its maker; its age is all there is.
 fn describe(lock: &Path) -> Option<String> {
-    let age = age(&look(lock).ok()??).unwrap_or_default();
+    let age = age(&lock_metadata(lock).ok()??).unwrap_or_default();
     Some(format!("another program (lock refreshed {} ms ago)", age.as_millis()))
 }
 

@@ -25,19 +25,19 @@ pub(crate) struct RunningProcess {
 impl RunningProcess {
     /// Returns the working directory; `None` once the process has ended.
     pub(crate) fn cwd(&self) -> Option<PathBuf> {
-        fs::read_link(self.place().join("cwd")).ok()
+        fs::read_link(self.proc_dir().join("cwd")).ok()
     }
 
     /// Returns a variable of the environment that the process was started with.
     pub(crate) fn var(&self, name: &str) -> Option<OsString> {
-        let environ = fs::read(self.place().join("environ")).ok()?;
+        let environ = fs::read(self.proc_dir().join("environ")).ok()?;
         let value = |word: &[u8]| {
             word.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec)
         };
         environ.split(|byte| *byte == 0).find_map(value).map(OsString::from_vec)
     }
 
-    fn place(&self) -> PathBuf {
+    fn proc_dir(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}", self.process.pid))
     }
 }
@@ -53,12 +53,12 @@ pub(crate) fn of_this_user() -> Vec<RunningProcess> {
 }
 
 fn running(stat: &table::Stat, us: u32) -> Option<RunningProcess> {
-    let place = PathBuf::from(format!("/proc/{}", stat.pid));
-    if fs::metadata(&place).ok()?.uid() != us {
+    let dir = PathBuf::from(format!("/proc/{}", stat.pid));
+    if fs::metadata(&dir).ok()?.uid() != us {
         return None;
     }
-    let line = fs::read(place.join("cmdline")).ok()?;
-    let exe = fs::read_link(place.join("exe")).ok()?;
+    let line = fs::read(dir.join("cmdline")).ok()?;
+    let exe = fs::read_link(dir.join("exe")).ok()?;
     // Checked last, because the pid may have been reused since the table was read.
     let process = Process::of(stat.pid).filter(|process| process.start == stat.start)?;
     let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|byte| *byte == 0);

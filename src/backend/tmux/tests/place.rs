@@ -31,9 +31,9 @@ fn sp_05_panes_go_to_the_callers_session_not_the_newest() {
         );
         assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
     }
-    let own_window = lab.field(&caller, "#{window_id}");
+    let mark_window = lab.field(&caller, "#{window_id}");
     assert!(
-        places.iter().all(|place| pane(place).window_id != own_window),
+        places.iter().all(|place| pane(place).window_id != mark_window),
         "LY-04: the lead keeps its window"
     );
 }
