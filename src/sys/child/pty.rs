@@ -22,7 +22,7 @@ use portable_pty::{MasterPty, PtyPair, PtySize, native_pty_system};
 use super::super::exec::{ExecError, start_fresh};
 use super::super::failpoint;
 use super::super::proc::Process;
-use super::Program;
+use super::program::Program;
 
 /// Master side of a pseudo-terminal. Closing it hangs up on the child, so it must be kept while the
 /// child runs. A reading, a writing and a resizing thread may share it.

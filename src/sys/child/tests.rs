@@ -4,11 +4,12 @@
 use super::*;
 use crate::sys::proc::{self, end_tree, signal};
 use crate::sys::testing::{Guarded, helper, is_dead, number_in, until};
+use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;

@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use nix::errno::Errno;
 
 use super::super::proc::Process;
-use super::ChildExit;
+use super::supervise::ChildExit;
 
 /// Waits until `child`, an unreaped child of this process, has ended, and reaps it. Its pid may be
 /// reused from then on.

@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags};
 
 use super::super::clock::Deadline;
 use super::super::{proc, ready};
-use super::{ExecOutput, output_of};
+use super::command::ExecOutput;
 
 /// Bytes kept of each stream. The rest is read and discarded, so that the child does not block.
 const KEPT: usize = 16 << 20;
@@ -62,7 +62,7 @@ impl<'a> Pump<'a> {
     }
 
     pub(super) fn output(self, status: ExitStatus) -> ExecOutput {
-        output_of(status, self.out, self.err)
+        ExecOutput::new(status, self.out, self.err)
     }
 
     fn turn(

@@ -1,10 +1,13 @@
 //! Tests with real programs: streams, deadlines, leaks, start failures, detached processes.
 
+use super::command::shown;
 use super::*;
 use crate::sys::proc::Process;
 use crate::sys::testing::{Guarded, helper, is_dead, number_in, run_helper, state, until};
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::thread;
 
 const LONG: Duration = Duration::from_secs(60);

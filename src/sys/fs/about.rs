@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::{FsError, Result};
+use super::error::{FsError, Result};
 
 /// Kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::super::clock;
-use super::{FsError, Result, open_append, remove_file, rename};
+use super::error::{FsError, Result};
+use super::file::{remove_file, rename};
+use super::write::open_append;
 
 /// Minimum interval between two records of time.
 const TIMES_EVERY_MS: u64 = 1000;

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::super::clock::Deadline;
+use super::backoff::Backoff;
+use super::error::LockError;
+use super::gate::Gate;
 use super::observer::{Holder, WaitReport};
-use super::{Backoff, Gate, LockError};
 
 /// Age of the stamp from which the holder counts as dead: proper-lockfile's default.
 pub(super) const STALE: Duration = Duration::from_secs(10);

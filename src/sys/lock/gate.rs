@@ -10,8 +10,9 @@ use fs4::{FileExt, TryLockError};
 
 use super::super::clock::Deadline;
 use super::super::fs::open_regular;
+use super::backoff::Backoff;
+use super::error::LockError;
 use super::observer::{Holder, WaitReport};
-use super::{Backoff, LockError};
 
 /// Wait after which a waiter claims the next turn.
 const LONG: Duration = Duration::from_secs(1);

@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use super::super::env;
-use super::{Process, table};
+use nix::unistd::Uid;
+
+use super::process::Process;
+use super::table;
 
 /// A live process and how it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl RunningProcess {
 
 /// Returns the processes of this user, except zombies and those that the system hides.
 pub(crate) fn of_this_user() -> Vec<RunningProcess> {
-    let us = env::effective_uid();
+    let us = Uid::effective().as_raw();
     table::all()
         .into_iter()
         .filter(|stat| !stat.ended)
@@ -69,6 +71,7 @@ fn running(stat: &table::Stat, us: u32) -> Option<RunningProcess> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::env;
 
     #[test]
     fn this_process_is_listed_with_its_properties() {

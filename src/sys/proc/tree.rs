@@ -16,8 +16,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::super::clock::{self, Deadline};
+use super::process::{Process, is_subreaper, signal, wait_exit};
 use super::table::{self, Stat};
-use super::{Process, is_subreaper, signal, wait_exit};
 
 /// Time between the TERM to a supervisor and the KILL to its tree.
 pub(crate) const SUPERVISED_END: Duration = Duration::from_secs(5);
