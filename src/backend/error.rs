@@ -14,14 +14,14 @@ pub(crate) enum BackendError {
     /// tmux gave an answer that could not be parsed.
     #[error("tmux answered `{command}` with {answer:?}")]
     Unreadable { command: String, answer: String },
-    /// iTerm2 rejected a script or timed out; `said` is the message of iTerm2 or macOS.
-    #[error("iTerm2 cannot {doing}: {said}")]
+    /// iTerm2 rejected a script or timed out; `message` is the message of iTerm2 or macOS.
+    #[error("iTerm2 cannot {doing}: {message}")]
     Iterm2 {
         /// The attempted action, to follow "cannot".
         doing: &'static str,
         /// Apple's error number, such as -1743.
         code: Option<i32>,
-        said: String,
+        message: String,
         /// An instruction for the user.
         advice: Option<&'static str>,
     },

@@ -19,7 +19,7 @@ use crate::model::spec::Terminal;
 use proof::{NO_ANSWER, Observation, judge};
 
 pub(crate) use error::BackendError;
-pub(crate) use proof::{CloseOutcome, Mark};
+pub(crate) use proof::{BeforeClose, CloseOutcome, Mark};
 
 /// One launcher to be placed.
 #[derive(Debug, Clone)]
@@ -58,9 +58,10 @@ pub(crate) trait Backend: Send + Sync {
     /// Checks that each placement exists and is ours. Returns one verdict per mark, in order.
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict>;
 
-    /// Verifies each placement, closes it if it is proven ours, and waits until it is gone. Returns
-    /// one outcome per mark, in order.
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome>;
+    /// Verifies each placement, passes the verdicts to `before`, closes the placements that are
+    /// proven ours, and waits until they are gone. `before` may end the processes in them; if it
+    /// returns false, nothing is closed. Returns one outcome per mark, in order.
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome>;
 
     /// [`Backend::verify_all`] for one placement.
     fn verify(&self, placement: &Placement, token: &str) -> Verdict {
@@ -70,7 +71,7 @@ pub(crate) trait Backend: Send + Sync {
 
     /// [`Backend::close_all`] for one placement.
     fn close(&self, placement: &Placement, token: &str) -> CloseOutcome {
-        let outcome = self.close_all(&[Mark { placement, token }]).pop();
+        let outcome = self.close_all(&[Mark { placement, token }], &mut |_| true).pop();
         outcome.unwrap_or(CloseOutcome::Unknown { reason: NO_ANSWER.to_owned() })
     }
 

@@ -1,24 +1,23 @@
 //! The proof that a placement is ours. Every backend reports what it observed, and the rules here
 //! turn that into a verdict; only a placement with the verdict *owned* is closed.
 //!
-//! | observation | verdict |
-//! |---|---|
-//! | the place is missing from a complete list, or its server, terminal program or launcher has ended | gone |
-//! | the place exists, and every part of its identity is as recorded | owned |
-//! | the place exists, and a part differs: its id now belongs to something else | foreign |
-//! | the record is invalid, there is no complete answer, or a part cannot be read | unknown |
+//! - *gone*: a complete list does not contain the place, or its server, terminal program or launcher
+//!   has ended.
+//! - *owned*: the place exists, and every part of its identity is as recorded.
+//! - *foreign*: the place exists, and a part differs, so that its id now belongs to something else.
+//! - *unknown*: the record is invalid, there is no complete answer, or a part cannot be read.
 //!
 //! The parts are compared in a fixed order, and the first that is not as recorded decides:
 //!
-//! | backend | server or program | parts |
-//! |---|---|---|
-//! | tmux | pid and start time of the server, which must own the socket | token, pid of the pane's process, its start time |
-//! | iTerm2 | – | token, terminal |
-//! | PTY | – | pid and start time of the launcher |
-//! | `exec:` | the program, which applies these rules itself | token |
+//! - tmux: token, pid of the pane's process, start time of that process. The server is the recorded
+//!   one, by pid and start time, and owns the recorded socket.
+//! - iTerm2: token, terminal.
+//! - PTY: pid and start time of the launcher.
+//! - `exec:`: the token; the program applies these rules itself.
 //!
-//! A place that changes between the verdict and the close is protected a second time: tmux, iTerm2
-//! and the program compare the identity in the step that closes, and signals go through pidfds.
+//! Seconds may pass between the verdict and the close, in which the processes end. A place that
+//! changes meanwhile is not closed: tmux and iTerm2 compare the identity in the step that closes, a
+//! launcher is signalled through a pidfd, and a program is asked for its verdict once more.
 
 use super::error::BackendError;
 use crate::model::placement::{Placement, ProcessId, Verdict};
@@ -117,9 +116,9 @@ pub(super) fn process_state(process: ProcessId) -> ProcessState {
 /// The result of closing a placement.
 #[derive(Debug)]
 pub(crate) enum CloseOutcome {
-    /// It was ours, and this call closed it.
+    /// It was ours, and it is closed now.
     Closed,
-    /// It no longer existed.
+    /// It did not exist.
     Gone,
     /// Its id belongs to something else, which was not touched.
     Foreign { difference: String },
@@ -168,13 +167,21 @@ impl<'a> Proven<'a> {
     }
 }
 
+/// Receives the verdicts before anything is closed, for example to journal them. Nothing is closed
+/// if it returns false.
+pub(crate) type BeforeClose<'a> = dyn FnMut(&[Verdict]) -> bool + 'a;
+
 /// Passes the placements with the verdict *owned* to `close`, which returns one outcome for each.
 /// Returns one outcome per mark, in order.
 pub(super) fn close_proven<'a>(
     marks: &[Mark<'a>],
     verdicts: Vec<Verdict>,
+    before: &mut BeforeClose<'_>,
     close: impl FnOnce(&[Proven<'a>]) -> Vec<CloseOutcome>,
 ) -> Vec<CloseOutcome> {
+    if !before(&verdicts) {
+        return verdicts.into_iter().map(CloseOutcome::refused).collect();
+    }
     let owned = marks.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Owned);
     let proven: Vec<Proven<'a>> = owned.map(|(mark, _)| Proven(*mark)).collect();
     let mut closed = if proven.is_empty() { Vec::new() } else { close(&proven) }.into_iter();
@@ -183,4 +190,57 @@ pub(super) fn close_proven<'a>(
         refused => CloseOutcome::refused(refused),
     };
     verdicts.into_iter().map(outcome).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::placement::PtyHold;
+
+    #[test]
+    fn sd_05_first_part_that_is_not_as_recorded_decides() {
+        let different = || IdentityPart::Different("token".to_owned());
+        let unreadable = || IdentityPart::Unreadable("no answer".to_owned());
+        let (foreign, unknown) = ("foreign (token)", "unknown (no answer)");
+        let present = Observation::Present;
+        let table = [
+            (present(vec![IdentityPart::Same, IdentityPart::Same]), "owned"),
+            (present(vec![IdentityPart::Same, different(), unreadable()]), foreign),
+            (present(vec![IdentityPart::Same, unreadable(), different()]), unknown),
+            (present(Vec::new()), "unknown (no part of it was compared)"),
+            (Observation::different("token"), foreign),
+            (Observation::Unclear("no answer".to_owned()), unknown),
+            (Observation::Absent, "gone"),
+        ];
+        for (observation, expected) in table {
+            assert_eq!(judge(observation.clone()).to_string(), expected, "{observation:?}");
+        }
+    }
+
+    #[test]
+    fn sd_05_only_owned_placements_are_closed_and_none_without_consent() {
+        let launcher = ProcessId { pid: 1, start: 1 };
+        let placement = Placement::Pty(PtyHold { launcher, log: String::new() });
+        let marks = ["a", "b", "c", "d"].map(|token| Mark { placement: &placement, token });
+        let verdicts = || {
+            vec![
+                Verdict::Gone,
+                Verdict::Owned,
+                Verdict::Unknown { reason: "no answer".to_owned() },
+                Verdict::Foreign { difference: "token".to_owned() },
+            ]
+        };
+        for consent in [true, false] {
+            let mut closed = Vec::new();
+            let outcomes = close_proven(&marks, verdicts(), &mut |_| consent, |proven| {
+                closed.extend(proven.iter().map(|proven| proven.mark().token));
+                proven.iter().map(|_| CloseOutcome::Closed).collect()
+            });
+            assert_eq!(closed, if consent { vec!["b"] } else { Vec::new() });
+            assert!(matches!(outcomes[0], CloseOutcome::Gone), "{outcomes:?}");
+            assert_eq!(matches!(outcomes[1], CloseOutcome::Closed), consent, "{outcomes:?}");
+            assert!(matches!(outcomes[2], CloseOutcome::Unknown { .. }), "{outcomes:?}");
+            assert!(matches!(outcomes[3], CloseOutcome::Foreign { .. }), "{outcomes:?}");
+        }
+    }
 }

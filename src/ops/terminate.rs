@@ -3,9 +3,10 @@
 //! at once.
 //!
 //! `sys::proc` proves a process by pid and start time when it signals it, and `Backend::close_all`
-//! proves a placement when it closes it. The verdicts taken here are for the journal only.
+//! proves a placement. Between its proof and the close, the verdict is journaled and the processes
+//! are ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::backends;
@@ -66,7 +67,8 @@ pub(crate) fn terminate_all(
         }
     }
     // A backend can fail after it has started a launcher, which only the start record names then.
-    let unplaced: Vec<Run<'_>> = runs(terminations).filter(|run| run.mark().is_none()).collect();
+    let unplaced: Vec<EndingRun<'_>> =
+        runs(terminations).filter(|run| run.mark().is_none()).collect();
     end_processes(&unplaced);
     for run in &unplaced {
         results[run.nth] = run.check_processes();
@@ -87,14 +89,14 @@ pub(crate) fn terminate(
 
 /// A run of a batch.
 #[derive(Debug, Clone, Copy)]
-struct Run<'a> {
+struct EndingRun<'a> {
     /// Index of its result.
     nth: usize,
     record: &'a MemberRecord,
     mode: TerminationMode,
 }
 
-impl<'a> Run<'a> {
+impl<'a> EndingRun<'a> {
     /// Returns `None` without a placement.
     fn mark(&self) -> Option<Mark<'a>> {
         let placement = self.record.placement.as_ref()?;
@@ -113,6 +115,16 @@ impl<'a> Run<'a> {
         self.launcher().is_some_and(is_dead)
     }
 
+    /// Checks that its placement is closed, and its processes are gone.
+    fn check_closed(&self, outcome: CloseOutcome) -> Result<(), OpsError> {
+        match (outcome, &self.record.placement) {
+            (CloseOutcome::Foreign { .. }, _) if self.has_dead_launcher() => {}
+            (outcome, Some(placement)) => drop(outcome.into_verdict(placement)?),
+            (_, None) => {}
+        }
+        self.check_processes()
+    }
+
     /// Checks that its processes are gone.
     fn check_processes(&self) -> Result<(), OpsError> {
         let processes = [self.launcher(), self.program()].into_iter().flatten();
@@ -125,14 +137,14 @@ impl<'a> Run<'a> {
     }
 }
 
-fn runs(terminations: &[Termination]) -> impl Iterator<Item = Run<'_>> {
+fn runs(terminations: &[Termination]) -> impl Iterator<Item = EndingRun<'_>> {
     let numbered = terminations.iter().enumerate();
-    numbered.map(|(nth, Termination { record, mode })| Run { nth, record, mode: *mode })
+    numbered.map(|(nth, Termination { record, mode })| EndingRun { nth, record, mode: *mode })
 }
 
 /// Groups the runs whose placements one backend can close together.
-fn groups(terminations: &[Termination]) -> Vec<Vec<Run<'_>>> {
-    let mut groups: BTreeMap<(&str, &str), Vec<Run<'_>>> = BTreeMap::new();
+fn groups(terminations: &[Termination]) -> Vec<Vec<EndingRun<'_>>> {
+    let mut groups: BTreeMap<(&str, &str), Vec<EndingRun<'_>>> = BTreeMap::new();
     for run in runs(terminations) {
         let Some(placement) = &run.record.placement else { continue };
         let server = match placement {
@@ -145,103 +157,47 @@ fn groups(terminations: &[Termination]) -> Vec<Vec<Run<'_>>> {
     groups.into_values().collect()
 }
 
+/// Ends the runs of a group: verifies the placements, journals the verdicts, ends the processes, and
+/// closes the placements that were proven ours. Unknown verdicts are retried until [`UNKNOWN_FOR`]
+/// has passed.
 fn end_group(
     team: &TeamStore,
     backend: &dyn Backend,
-    group: &[Run<'_>],
+    group: &[EndingRun<'_>],
     results: &mut [Result<(), OpsError>],
 ) {
     let own_end = Deadline::after(OWN_END);
     let agreed = group.iter().filter(|run| run.mode == TerminationMode::Agreed);
-    for launcher in agreed.filter_map(Run::launcher) {
+    for launcher in agreed.filter_map(EndingRun::launcher) {
         proc::wait_exit(launcher, own_end.remaining());
     }
-    // The verdict on a run whose launcher has exited by itself is journaled when its placement is
-    // closed.
-    let alive: Vec<Run<'_>> =
-        group.iter().filter(|run| !run.has_dead_launcher()).copied().collect();
-    if let Err(e) = journal_verdicts(team, backend, &alive) {
-        // Aborts if the verdicts could not be journaled, so that nothing is closed without a
-        // record.
-        return fail_all(results, group, e);
-    }
-    end_processes(group);
-    close_placements(team, backend, group, &alive, results);
-    for run in group {
-        if results[run.nth].is_ok() {
-            results[run.nth] = run.check_processes();
-        }
-    }
-}
-
-/// Verifies the placements for the journal, before their processes end.
-fn journal_verdicts(
-    team: &TeamStore,
-    backend: &dyn Backend,
-    group: &[Run<'_>],
-) -> Result<(), OpsError> {
-    if group.is_empty() {
-        return Ok(());
-    }
-    let verdicts = backend.verify_all(&marks(group));
-    journal(team, group.iter().copied().zip(verdicts))
-}
-
-fn marks<'a>(group: &[Run<'a>]) -> Vec<Mark<'a>> {
-    group.iter().filter_map(Run::mark).collect()
-}
-
-/// Ends the launchers, which end the trees of their programs.
-fn end_processes(group: &[Run<'_>]) {
-    // A launcher that was dead already and left no exit record may have been killed from outside.
-    let killed = group.iter().filter(|run| run.record.exit.is_none() && run.has_dead_launcher());
-    let killed: Vec<String> =
-        killed.map(|run| format!("PHALANX_INCARNATION={}", run.record.incarnation)).collect();
-    let launchers: Vec<Process> = group.iter().filter_map(Run::launcher).collect();
-    let programs: Vec<Process> = group.iter().filter_map(Run::program).collect();
-    proc::end_supervised(&launchers, &programs);
-    // Processes that had left the program's tree still have the run in their environment (SD-09).
-    proc::end_marked(&killed, STRAY_GRACE);
-}
-
-/// Closes the placements that are proven ours. A server that exits with its last pane cannot be
-/// queried for a moment (SD-13), so unknown verdicts are retried until [`UNKNOWN_FOR`] has passed.
-/// The verdicts on `journaled` runs are in the journal.
-fn close_placements(
-    team: &TeamStore,
-    backend: &dyn Backend,
-    group: &[Run<'_>],
-    journaled: &[Run<'_>],
-    results: &mut [Result<(), OpsError>],
-) {
-    let deadline = Deadline::after(UNKNOWN_FOR);
     let mut open = group.to_vec();
+    let mut journaled = BTreeSet::new();
+    // Set once the processes have ended.
+    let mut deadline: Option<Deadline> = None;
     while !open.is_empty() {
-        let marks = marks(&open);
-        let (mut retry, mut closed) = (Vec::new(), Vec::new());
-        for ((run, mark), outcome) in open.iter().zip(&marks).zip(backend.close_all(&marks)) {
-            let verdict = match outcome {
-                CloseOutcome::Unknown { .. } if !deadline.expired() => {
-                    retry.push(*run);
-                    continue;
-                }
-                CloseOutcome::Foreign { difference } if run.has_dead_launcher() => {
-                    Ok(Verdict::Foreign { difference })
-                }
-                outcome => outcome.into_verdict(mark.placement),
-            };
-            match verdict {
-                Ok(verdict) => closed.push((*run, verdict)),
-                Err(e) => results[run.nth] = Err(e.into()),
+        let is_first = deadline.is_none();
+        let mut recorded = Ok(());
+        let outcomes = backend.close_all(&marks(&open), &mut |verdicts| {
+            recorded = journal(team, open.iter().zip(verdicts), is_first, &mut journaled);
+            if recorded.is_ok() && is_first {
+                end_processes(group);
+                deadline = Some(Deadline::after(UNKNOWN_FOR));
             }
+            recorded.is_ok()
+        });
+        if let Err(e) = recorded {
+            // Nothing is ended or closed without a record.
+            return fail_all(results, &open, e);
         }
-        let is_new = |(run, verdict): &(Run<'_>, Verdict)| {
-            *verdict == Verdict::Owned || !journaled.iter().any(|other| other.nth == run.nth)
-        };
-        closed.retain(is_new);
-        let concerned: Vec<Run<'_>> = closed.iter().map(|(run, _)| *run).collect();
-        if let Err(e) = journal(team, closed) {
-            fail_all(results, &concerned, e);
+        let is_over = deadline.is_none_or(|deadline| deadline.expired());
+        let mut retry = Vec::new();
+        for (run, outcome) in open.iter().zip(outcomes) {
+            match outcome {
+                // A server that exits with its last pane cannot be queried for a moment (SD-13).
+                CloseOutcome::Unknown { .. } if !is_over => retry.push(*run),
+                outcome => results[run.nth] = run.check_closed(outcome),
+            }
         }
         open = retry;
         if !open.is_empty() {
@@ -250,8 +206,25 @@ fn close_placements(
     }
 }
 
+fn marks<'a>(group: &[EndingRun<'a>]) -> Vec<Mark<'a>> {
+    group.iter().filter_map(EndingRun::mark).collect()
+}
+
+/// Ends the launchers, which end the trees of their programs.
+fn end_processes(group: &[EndingRun<'_>]) {
+    // A launcher that was dead already and left no exit record may have been killed from outside.
+    let killed = group.iter().filter(|run| run.record.exit.is_none() && run.has_dead_launcher());
+    let killed: Vec<String> =
+        killed.map(|run| format!("PHALANX_INCARNATION={}", run.record.incarnation)).collect();
+    let launchers: Vec<Process> = group.iter().filter_map(EndingRun::launcher).collect();
+    let programs: Vec<Process> = group.iter().filter_map(EndingRun::program).collect();
+    proc::end_supervised(&launchers, &programs);
+    // Processes that had left the program's tree still have the run in their environment (SD-09).
+    proc::end_marked(&killed, STRAY_GRACE);
+}
+
 /// Sets the error for the first run, and its text for the others.
-fn fail_all(results: &mut [Result<(), OpsError>], group: &[Run<'_>], error: OpsError) {
+fn fail_all(results: &mut [Result<(), OpsError>], group: &[EndingRun<'_>], error: OpsError) {
     let text = error.to_string();
     let mut first = Some(error);
     for run in group {
@@ -268,17 +241,31 @@ fn is_dead(process: Process) -> bool {
     proc::liveness(process.pid, process.start) == Liveness::Dead
 }
 
+/// Journals one verdict for each run, and another one if an unknown placement turns out to be ours.
+/// The verdict on a run whose launcher has exited by itself is journaled once it is known.
 fn journal<'a>(
     team: &TeamStore,
-    verdicts: impl IntoIterator<Item = (Run<'a>, Verdict)>,
+    verdicts: impl Iterator<Item = (&'a EndingRun<'a>, &'a Verdict)>,
+    is_first: bool,
+    journaled: &mut BTreeSet<usize>,
 ) -> Result<(), OpsError> {
-    let event = |(run, verdict): (Run<'_>, Verdict)| {
-        Note::of(EventKind::PlacementVerdict)
-            .member(&run.record.name)
-            .with("incarnation", run.record.incarnation.as_str())
-            .with("verdict", verdict.to_string())
-    };
-    team.record_all(verdicts.into_iter().map(event).collect())?;
+    let mut events = Vec::new();
+    for (run, verdict) in verdicts {
+        let is_due = match verdict {
+            Verdict::Owned => true,
+            Verdict::Gone | Verdict::Foreign { .. } => !journaled.contains(&run.nth),
+            Verdict::Unknown { .. } => is_first && !run.has_dead_launcher(),
+        };
+        if is_due {
+            journaled.insert(run.nth);
+            let event = Note::of(EventKind::PlacementVerdict)
+                .member(&run.record.name)
+                .with("incarnation", run.record.incarnation.as_str())
+                .with("verdict", verdict.to_string());
+            events.push(event);
+        }
+    }
+    team.record_all(events)?;
     Ok(())
 }
 

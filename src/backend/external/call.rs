@@ -75,9 +75,9 @@ fn not_run(e: &ExecError) -> String {
 
 /// The last lines of stderr, where a traceback has its reason.
 fn stderr(output: &ExecOutput) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = text::short(&text::last_lines(&said, 3), QUOTED);
-    if said.is_empty() { said } else { format!(": {said}") }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let quoted = text::short(&text::last_lines(&stderr, 3), QUOTED);
+    if quoted.is_empty() { quoted } else { format!(": {quoted}") }
 }
 
 fn read<T: DeserializeOwned>(stdout: &[u8]) -> Result<T, CallFault> {
@@ -85,8 +85,8 @@ fn read<T: DeserializeOwned>(stdout: &[u8]) -> Result<T, CallFault> {
         return Err(CallFault::Failed(format!("answered more than {LONGEST_ANSWER} bytes")));
     }
     let unreadable = |e: serde_json::Error| {
-        let said = text::short(String::from_utf8_lossy(stdout).trim(), QUOTED);
-        CallFault::Failed(format!("gave an invalid answer ({e}): `{said}`"))
+        let quoted = text::short(String::from_utf8_lossy(stdout).trim(), QUOTED);
+        CallFault::Failed(format!("gave an invalid answer ({e}): `{quoted}`"))
     };
     let answer: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(stdout).map_err(unreadable)?;

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::proof::{IdentityPart, NO_ANSWER, Observation, Proven, close_proven, judge};
-use super::{Backend, BackendError, CloseOutcome, Label, Mark, PlacementRequest};
+use super::{Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ExecPlace, Layout, Placement, Verdict};
@@ -256,14 +256,20 @@ impl Backend for External {
         let known: Vec<Result<PlaceKey<'_>, Verdict>> =
             marks.iter().map(|mark| self.place_key(*mark)).collect();
         let asked: Vec<PlaceKey<'_>> = known.iter().flatten().copied().collect();
-        let mut said = self.verdicts(asked).into_iter();
+        let mut verdicts = self.verdicts(asked).into_iter();
         let no_answer = || judge(Observation::Unclear(NO_ANSWER.to_owned()));
-        let mut next = || said.next().unwrap_or_else(no_answer);
+        let mut next = || verdicts.next().unwrap_or_else(no_answer);
         known.into_iter().map(|place| place.map_or_else(|other| other, |_| next())).collect()
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
-        close_proven(marks, self.verify_all(marks), |proven| self.close_by_program(proven))
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        close_proven(marks, self.verify_all(marks), before, |proven| {
+            // The placement of a process that has ended since then closes by itself, and its id may
+            // belong to something else by now.
+            let marks: Vec<Mark<'_>> = proven.iter().map(Proven::mark).collect();
+            let verdicts = self.verify_all(&marks);
+            close_proven(&marks, verdicts, &mut |_| true, |proven| self.close_by_program(proven))
+        })
     }
 
     fn screen(

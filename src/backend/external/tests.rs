@@ -123,7 +123,7 @@ fn sd_05_only_owned_places_are_closed() {
     let marks: Vec<Mark<'_>> =
         places.iter().map(|placement| Mark { placement, token: "t" }).collect();
     bench.verdicts(&["foreign", "gone", "unknown"]);
-    let closed = bench.external.close_all(&marks);
+    let closed = bench.external.close_all(&marks, &mut |_| true);
     assert_eq!(bench.asked("close"), None);
     assert_eq!(
         bench.asked("verify"),

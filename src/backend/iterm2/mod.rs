@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::proof::{Observation, Proven, close_proven, judge};
-use super::{Backend, BackendError, CloseOutcome, Label, Mark, PlacementRequest};
+use super::{Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ItermSession, Layout, Placement, Verdict};
@@ -28,7 +28,7 @@ use survey::ItermRow;
 /// Timeout for the check whether the caller runs in iTerm2.
 const PROBED_WITHIN: Duration = Duration::from_secs(3);
 /// Time that a session may take to get its terminal, or to disappear after it was closed.
-const SETTLED_WITHIN: Duration = Duration::from_secs(3);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Length limit of a session's name, in characters.
 const LONGEST_NAME: usize = 60;
@@ -133,14 +133,16 @@ impl Iterm2 {
         let asked = self.run_for_session(&CLOSE, session, token, &[]);
         let problem = match asked {
             Ok(_) => None,
-            Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => return CloseOutcome::Gone,
-            Err(error @ BackendError::NotOurs { .. }) => return CloseOutcome::Failed(error),
+            Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => {
+                return CloseOutcome::Closed;
+            }
+            Err(BackendError::NotOurs { verdict, .. }) => return CloseOutcome::refused(verdict),
             // Closing the last session of a window also removes the objects that the script uses,
             // so that it may fail after the close. Only the survey shows whether the session is
             // gone.
             Err(error) => Some(error),
         };
-        let deadline = Deadline::after(SETTLED_WITHIN);
+        let deadline = Deadline::after(SESSION_TIMEOUT);
         loop {
             match self.verify_one(session, token) {
                 Verdict::Gone => return CloseOutcome::Closed,
@@ -192,8 +194,8 @@ impl Backend for Iterm2 {
         marks.iter().map(verdict).collect()
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
-        close_proven(marks, self.verify_all(marks), |proven| {
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        close_proven(marks, self.verify_all(marks), before, |proven| {
             proven.iter().map(|proven| self.close_one(proven)).collect()
         })
     }

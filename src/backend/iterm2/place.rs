@@ -47,7 +47,7 @@ fn place_one(
     open_from_any(iterm2, known, launch, &command)?.ok_or_else(|| BackendError::Iterm2 {
         doing: PLACE.doing,
         code: None,
-        said: "neither this terminal nor any member of the team is an iTerm2 session".to_owned(),
+        message: "neither this terminal nor any member of the team is an iTerm2 session".to_owned(),
         advice: Some("run the command again in an iTerm2 session, outside tmux and SSH"),
     })
 }
@@ -127,7 +127,7 @@ fn find_opened(iterm2: &Iterm2, launch: &PlacementRequest) -> Result<OpenResult,
 
 /// Waits for a session's terminal device, which may appear after the session.
 fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
-    let deadline = Deadline::after(super::SETTLED_WITHIN);
+    let deadline = Deadline::after(super::SESSION_TIMEOUT);
     loop {
         let rows = iterm2.survey()?.unwrap_or_default();
         match rows.into_iter().find(|row| row.id == id) {
@@ -139,7 +139,7 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
                 return Err(BackendError::Iterm2 {
                     doing: PLACE.doing,
                     code: None,
-                    said: format!("session {id} has no terminal"),
+                    message: format!("session {id} has no terminal"),
                     advice: None,
                 });
             }

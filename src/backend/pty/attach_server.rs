@@ -19,7 +19,7 @@ use crate::sys::socket::{LONGEST_PATH, Listener};
 /// Limit of simultaneous connections, each of which costs two threads; further ones are closed.
 const MOST: usize = 32;
 /// Timeout for a client's first message.
-const FIRST_WORD: Duration = Duration::from_secs(5);
+const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept`, for example when file descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -122,10 +122,10 @@ fn accept_viewers(
 }
 
 fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<()> {
-    stream.set_read_timeout(Some(FIRST_WORD))?;
+    stream.set_read_timeout(Some(FIRST_MESSAGE_WITHIN))?;
     match ViewerMessage::read(&mut stream)? {
         Some(ViewerMessage::Lines(count)) => {
-            stream.set_write_timeout(Some(FIRST_WORD))?;
+            stream.set_write_timeout(Some(FIRST_MESSAGE_WITHIN))?;
             let lines = usize::try_from(count).unwrap_or(usize::MAX);
             LauncherMessage::Lines(broadcaster.lines(lines)).write(&mut stream)
         }

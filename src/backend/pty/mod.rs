@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::proof::{
     IdentityPart, Observation, ProcessState, Proven, close_proven, judge, process_state,
 };
-use super::{Backend, BackendError, CloseOutcome, Mark, PlacementRequest};
+use super::{Backend, BackendError, BeforeClose, CloseOutcome, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
 use crate::model::spec::Terminal;
@@ -92,8 +92,8 @@ impl Backend for Pty {
         marks.iter().map(|mark| verdict(mark.placement)).collect()
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
-        close_proven(marks, self.verify_all(marks), end_launchers)
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        close_proven(marks, self.verify_all(marks), before, end_launchers)
     }
 
     fn screen(

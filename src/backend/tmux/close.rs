@@ -9,7 +9,7 @@ use super::command::{PaneId, Server, Unit, share_error};
 use super::identity::{PaneClaim, PaneListing, list_panes, verdict, verify};
 use super::verb::{self, PaneGuard};
 use crate::backend::proof::{self, NO_ANSWER, Proven};
-use crate::backend::{BackendError, CloseOutcome, Mark};
+use crate::backend::{BackendError, BeforeClose, CloseOutcome, Mark};
 use crate::model::placement::Verdict;
 use crate::sys::clock::{self, Deadline};
 
@@ -20,9 +20,15 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// Closes all panes that are proven ours. Takes two tmux processes per server: one lists the panes,
 /// one closes them and lists them again.
-pub(super) fn close_all(program: &Path, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
+pub(super) fn close_all(
+    program: &Path,
+    marks: &[Mark<'_>],
+    before: &mut BeforeClose<'_>,
+) -> Vec<CloseOutcome> {
     let (verdicts, listings) = verify(program, marks);
-    proof::close_proven(marks, verdicts, |proven| close_by_server(program, &listings, proven))
+    proof::close_proven(marks, verdicts, before, |proven| {
+        close_by_server(program, &listings, proven)
+    })
 }
 
 fn close_by_server(
@@ -64,9 +70,10 @@ fn close_panes(
     loop {
         // Repeated in each round in case the last call was cut short; the guard makes repetition
         // harmless.
-        let close = left
-            .iter()
-            .map(|(_, claim)| verb::close(claim.id, server_pid, &PaneGuard::Token(&claim.token)));
+        let close = left.iter().map(|(_, claim)| {
+            let guard = PaneGuard::Identity { token: &claim.token, pid: claim.recorded.pane.pid };
+            verb::close(claim.id, server_pid, &guard)
+        });
         let mut listing = list_panes(server, close.chain(rezoom.iter().cloned()).collect());
         left.retain(|(nth, claim)| match verdict(claim, &listing) {
             Verdict::Gone | Verdict::Foreign { .. } => {

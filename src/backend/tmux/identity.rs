@@ -237,11 +237,11 @@ mod tests {
         server: Option<i32>,
         pane: Option<PaneRow>,
         states: (ProcessState, ProcessState),
-        trouble: bool,
+        is_incomplete: bool,
     ) -> &'static str {
         let problem = BackendError::Unavailable { program: "tmux", problem: "trouble".to_owned() };
         let panes = pane.into_iter().collect();
-        let listing = PaneListing { server, panes, problem: trouble.then_some(problem) };
+        let listing = PaneListing { server, panes, problem: is_incomplete.then_some(problem) };
         let placement = Placement::Tmux(recorded());
         let claim =
             PaneClaim::parse(&Mark { placement: &placement, token: "tok" }).expect("a good record");

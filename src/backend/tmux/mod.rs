@@ -23,7 +23,9 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use super::{Backend, BackendError, CloseOutcome, Label, Mark, PlacementRequest, TmuxHome};
+use super::{
+    Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest, TmuxHome,
+};
 use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
@@ -77,8 +79,8 @@ impl Backend for Tmux {
         identity::verify(&self.home.program, marks).0
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
-        close::close_all(&self.home.program, marks)
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        close::close_all(&self.home.program, marks, before)
     }
 
     fn screen(

@@ -24,8 +24,8 @@ pub(crate) fn probe(program: &Path) -> Result<(), String> {
     let shown = program.display();
     let output =
         exec::run(&command, ANSWER_WITHIN).map_err(|error| format!("{error}; {wanted}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let line = said.lines().next().unwrap_or_default();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let line = stdout.lines().next().unwrap_or_default();
     match version(line) {
         Some(Version::Number(number)) if number < OLDEST => {
             Err(format!("{shown} is {line:?}; {wanted}"))

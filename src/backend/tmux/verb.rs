@@ -272,6 +272,12 @@ pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
 #[derive(Debug, Clone)]
 pub(super) enum PaneGuard<'a> {
     Token(&'a PlainWord),
+    /// The token, and the pid of the pane's process: another program that was started in the pane
+    /// since then has the same token.
+    Identity {
+        token: &'a PlainWord,
+        pid: i32,
+    },
     /// The pane runs this pid; for a pane without a token yet.
     Process(i32),
 }
@@ -280,9 +286,14 @@ pub(super) enum PaneGuard<'a> {
 /// step, so that neither the socket nor the pane id can change hands in between (SD-06). A pane
 /// that no longer exists fails the check without an error.
 pub(super) fn guarded(pane: PaneId, server: i32, guard: &PaneGuard<'_>, unit: &Unit) -> Unit {
+    let token_is = |token: &PlainWord| format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str());
+    let pid_is = |pid: &i32| format!("#{{==:#{{pane_pid}},{pid}}}");
     let proven = match guard {
-        PaneGuard::Token(token) => format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str()),
-        PaneGuard::Process(pid) => format!("#{{==:#{{pane_pid}},{pid}}}"),
+        PaneGuard::Token(token) => token_is(token),
+        PaneGuard::Identity { token, pid } => {
+            format!("#{{&&:{},{}}}", token_is(token), pid_is(pid))
+        }
+        PaneGuard::Process(pid) => pid_is(pid),
     };
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},{proven}}}");
     let command =

@@ -8,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{CloseOutcome, Mark, PlacementRequest};
+use crate::backend::{BeforeClose, CloseOutcome, Mark, PlacementRequest};
 use crate::model::id::TeamName;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId, PtyHold, TmuxPane};
@@ -17,6 +17,7 @@ use crate::model::spec::Terminal;
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
 use crate::ops::Store;
+use crate::store::StoreError;
 use crate::sys::fs;
 
 const PANE: &str = "%7";
@@ -71,7 +72,7 @@ impl Backend for Fake {
         vec![self.verdict.clone(); marks.len()]
     }
 
-    fn close_all(&self, _marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
+    fn close_all(&self, _marks: &[Mark<'_>], _before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
         Vec::new()
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{BackendError, PlacementRequest};
+use crate::backend::{BackendError, BeforeClose, PlacementRequest};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
@@ -53,7 +53,9 @@ impl Backend for FakeBackend {
             .expect("a question that was foreseen")
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<CloseOutcome> {
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        let verdicts = self.verify_all(marks);
+        assert!(before(&verdicts), "the journal is writable");
         let close = |(mark, verdict): (&Mark<'_>, Verdict)| match verdict {
             Verdict::Owned => {
                 self.closed.lock().expect("no panics in here").push(mark.token.to_owned());
@@ -63,7 +65,7 @@ impl Backend for FakeBackend {
             Verdict::Foreign { difference } => CloseOutcome::Foreign { difference },
             Verdict::Unknown { reason } => CloseOutcome::Unknown { reason },
         };
-        marks.iter().zip(self.verify_all(marks)).map(close).collect()
+        marks.iter().zip(verdicts).map(close).collect()
     }
 
     fn screen(&self, _: &Placement, _: &str, _: usize) -> Result<String, BackendError> {

@@ -67,7 +67,7 @@ fn ly_04_leader_session_is_split_only_once() {
         .map(|(placement, l)| Mark { placement, token: &l.token })
         .collect();
     assert_eq!(iterm2.verify_all(&marks), vec![Verdict::Owned; 7]);
-    for closed in iterm2.close_all(&marks) {
+    for closed in iterm2.close_all(&marks, &mut |_| true) {
         assert!(matches!(closed, CloseOutcome::Closed), "{closed:?}");
     }
     let left = mac.op("sessions", &[]);

@@ -146,7 +146,7 @@ fn ly_10_session_that_does_not_close_is_reported() {
     let marks: Vec<Mark<'_>> =
         places.iter().zip(&tokens).map(|(placement, token)| Mark { placement, token }).collect();
     mac.fail("close", "ignored", 1);
-    let closed = iterm2.close_all(&marks);
+    let closed = iterm2.close_all(&marks, &mut |_| true);
     let CloseOutcome::Failed(problem @ BackendError::StillThere { .. }) = &closed[0] else {
         panic!("it stayed: {closed:?}")
     };

@@ -24,7 +24,7 @@ fn sixteen_panes_are_verified_in_one_process_and_closed_in_three() {
     // Closing takes two, and a third if the server has not finished when it lists the panes.
     assert!(lab.calls() - before <= 4, "{}", lab.calls() - before);
     assert_eq!(lab.panes(), ["%0"]);
-    for outcome in tmux.close_all(&marks(&places, &all)) {
+    for outcome in tmux.close_all(&marks(&places, &all), &mut |_| true) {
         assert!(matches!(outcome, CloseOutcome::Gone), "again: {outcome:?}");
     }
 }
@@ -66,7 +66,7 @@ fn sd_05_batch_results_match_those_of_single_calls() {
         CloseOutcome::Unknown { .. } => "unknown",
         CloseOutcome::Failed(error) => panic!("{error:?}"),
     };
-    let results = tmux.close_all(&asked);
+    let results = tmux.close_all(&asked, &mut |_| true);
     let words: Vec<&str> = results.iter().map(word).collect();
     assert_eq!(words, ["closed", "foreign", "closed", "unknown", "unknown", "gone", "closed"]);
     let left: Vec<Verdict> = tmux.verify_all(&marks(&places, &all));
@@ -104,7 +104,9 @@ fn sp_15_close_through_a_faulty_tmux_is_reported_as_failed() {
         let text =
             format!("#!/bin/sh\ncase \"$*\" in *if-shell*) {answer};; esac\nexec tmux \"$@\"\n");
         let fake = Tmux::new(TmuxHome { program: lab.script(name, &text), ..lab.home("demo") });
-        for (outcome, place) in fake.close_all(&marks(&places, &all)).into_iter().zip(&places) {
+        for (outcome, place) in
+            fake.close_all(&marks(&places, &all), &mut |_| true).into_iter().zip(&places)
+        {
             let text = outcome.into_verdict(place).expect_err("not closed").to_string();
             assert!(text.contains(expected), "{text}");
         }

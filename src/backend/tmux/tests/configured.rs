@@ -291,7 +291,7 @@ fn pf_05_labels_and_close_wait_for_one_call_of_a_hanging_tmux() {
     std::thread::scope(|scope| {
         scope.spawn(|| hangs.label(&labels));
         scope.spawn(|| {
-            let outcomes = hangs.close_all(&marks(&places, &all));
+            let outcomes = hangs.close_all(&marks(&places, &all), &mut |_| true);
             for (outcome, place) in outcomes.into_iter().zip(&places) {
                 let text = outcome.into_verdict(place).expect_err("not closed").to_string();
                 assert!(text.contains("5000 ms"), "{text}");

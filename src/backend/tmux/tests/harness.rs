@@ -281,7 +281,7 @@ pub(super) fn marks<'a>(
 
 /// Closes placements that must all still exist.
 pub(super) fn all_closed(tmux: &Tmux, places: &[Placement], launches: &[PlacementRequest]) {
-    for outcome in tmux.close_all(&marks(places, launches)) {
+    for outcome in tmux.close_all(&marks(places, launches), &mut |_| true) {
         assert!(matches!(outcome, CloseOutcome::Closed), "{outcome:?}");
     }
 }
