@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::output;
+use super::shutdown::started_record;
 use crate::model::id::MemberName;
 use crate::model::placement::{Placement, TmuxPane, Verdict};
 use crate::model::record::MemberRecord;
@@ -39,7 +39,7 @@ pub(crate) fn attach(
     name: Option<&MemberName>,
 ) -> Result<AttachTarget, OpsError> {
     if let Some(name) = name {
-        return target_of(ctx, team, &output::record(team, name)?);
+        return target_of(ctx, team, &started_record(team, name)?);
     }
     let (mut members, mut own) = (Vec::new(), None);
     for record in team.member_records()?.into_iter().filter(|record| !record.state.is_over()) {

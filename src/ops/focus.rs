@@ -6,12 +6,13 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
+use super::shutdown::started_record;
 use crate::backend::{Backend, BackendError};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
-use crate::store::{StoreError, TeamStore};
+use crate::store::TeamStore;
 
 /// The wanted visibility of a pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,19 +78,7 @@ pub(super) fn placed(
     name: &MemberName,
     verb: &'static str,
 ) -> Result<(MemberRecord, Placement), OpsError> {
-    let Some(record) = team.member_record(name)? else {
-        let roster = team.team()?;
-        if roster.member(name).is_some() {
-            return Err(OpsError::NotOurMember { name: name.clone() });
-        }
-        let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember {
-            team: team.name().clone(),
-            name: name.clone(),
-            known,
-        }
-        .into());
-    };
+    let record = started_record(team, name)?;
     let no_place = |why: &str| OpsError::NoPlace { name: name.clone(), verb, why: why.to_owned() };
     if record.state.is_over() {
         return Err(no_place(&format!("it has ended ({})", record.state.as_str())));

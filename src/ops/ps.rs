@@ -176,8 +176,8 @@ pub(super) fn sockets<'r>(
     team: &TeamStore,
     records: impl IntoIterator<Item = &'r MemberRecord>,
 ) -> Result<BTreeSet<String>, OpsError> {
-    let settled = team.settings()?.and_then(|s| s.tmux_socket);
-    Ok(records.into_iter().filter_map(socket).chain(settled).collect())
+    let configured = team.settings()?.and_then(|s| s.tmux_socket);
+    Ok(records.into_iter().filter_map(socket).chain(configured).collect())
 }
 
 /// Returns true if a team of this name under `root` knows the run, whose processes are then not

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::error::OpsError;
 use super::retire;
-use super::shutdown::record_of;
+use super::shutdown::started_record;
 use super::{profiles, spawn, status};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
@@ -118,7 +118,7 @@ fn is_gone(record: &MemberRecord) -> bool {
 }
 
 fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
-    let record = record_of(team, name)?;
+    let record = started_record(team, name)?;
     match record.state.is_over() || is_gone(&record) {
         true => Ok(record),
         false => {

@@ -36,7 +36,7 @@ pub(crate) struct Retirement {
 /// # Errors
 /// The first error. The members that it does not concern are retired all the same.
 pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
-    let mut trouble = Ok(());
+    let mut first_error = Ok(());
     let (mut news, mut ended) = (Vec::new(), Vec::new());
     for one in retirements {
         match end(team, one) {
@@ -44,7 +44,7 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
                 news.extend(note);
                 ended.push(one);
             }
-            Err(e) => trouble = trouble.and(Err(e)),
+            Err(e) => first_error = first_error.and(Err(e)),
         }
     }
     team.record_all(news)?;
@@ -62,11 +62,11 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
         match release_tasks(team, one) {
             Ok(released) if was_on => gone.push((one, released)),
             Ok(_) => {}
-            Err(e) => trouble = trouble.and(Err(e)),
+            Err(e) => first_error = first_error.and(Err(e)),
         }
     }
     failpoint::hit("retire.released");
-    trouble.and(announce(team, &gone))
+    first_error.and(announce(team, &gone))
 }
 
 /// Releases the member's tasks, and announces the tasks that it ended without announcing them.

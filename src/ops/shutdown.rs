@@ -46,9 +46,10 @@ pub(crate) fn ask(
     team: &TeamStore,
     asker: &MemberName,
     names: &[MemberName],
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
-    let records = names.iter().map(|name| record_of(team, name)).collect::<Result<Vec<_>, _>>()?;
+    let records =
+        names.iter().map(|name| started_record(team, name)).collect::<Result<Vec<_>, _>>()?;
     let mut open: Vec<ShutdownRequest> =
         team.requests()?.into_iter().filter(ShutdownRequest::is_open).collect();
     let (mut asked, mut new) = (Vec::new(), Vec::new());
@@ -59,10 +60,10 @@ pub(crate) fn ask(
                 if record.name == *asker && earlier.agreed_at.is_none() {
                     record_agreement(team, &earlier.id, &Parting::default())?;
                 }
-                add_force(team, earlier, wish)?
+                add_force(team, earlier, options)?
             }
             None => {
-                let request = file(team, record, wish, record.name == *asker)?;
+                let request = file(team, record, options, record.name == *asker)?;
                 new.push((record, request.clone()));
                 request
             }
@@ -71,7 +72,7 @@ pub(crate) fn ask(
         asked.push(request);
     }
     failpoint::hit("shutdown.filed");
-    send_all(team, &new, wish)?;
+    send_all(team, &new, options)?;
     failpoint::hit("shutdown.asked");
     Ok(asked)
 }
@@ -119,9 +120,9 @@ fn awaited_words(
 fn add_force(
     team: &TeamStore,
     earlier: &ShutdownRequest,
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<ShutdownRequest, OpsError> {
-    if wish.force && !earlier.force {
+    if options.force && !earlier.force {
         team.change_request(&earlier.id, |r| r.force = true)?;
     }
     Ok(team.request(&earlier.id)?)
@@ -132,15 +133,19 @@ fn add_force(
 fn send_all(
     team: &TeamStore,
     new: &[(&MemberRecord, ShutdownRequest)],
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<(), OpsError> {
     let send_request = |(record, request): &(&MemberRecord, ShutdownRequest)| {
-        send_request(team, record, request, wish)
+        send_request(team, record, request, options)
     };
     parallel_map(new, AT_ONCE, send_request).into_iter().collect()
 }
 
-pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
+/// Returns the record of a member that phalanx started.
+pub(super) fn started_record(
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<MemberRecord, OpsError> {
     if let Some(record) = team.member_record(name)? {
         return Ok(record);
     }
@@ -161,30 +166,30 @@ fn send_request(
     team: &TeamStore,
     record: &MemberRecord,
     request: &ShutdownRequest,
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<(), OpsError> {
     let asks =
-        !wish.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
+        !options.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
     if asks {
         let message = Message::ShutdownRequest(protocol::ShutdownRequest {
             request_id: request.id.to_string(),
             from: Some(MemberName::lead().to_string()),
-            reason: wish.reason.clone(),
+            reason: options.reason.clone(),
             timestamp: Some(request.asked_at.iso()),
-            deadline_seconds: Some(wish.deadline_s),
+            deadline_seconds: Some(options.deadline_s),
         });
         send::say(team, &MemberName::lead(), &record.name, &message, request.event.clone())?;
     }
     let mut note = Note::of(EventKind::ShutdownRequested)
         .member(&record.name)
         .with("request_id", request.id.as_str())
-        .with("force", wish.force)
+        .with("force", options.force)
         .with("asked", asks)
-        .with("deadline_seconds", wish.deadline_s);
+        .with("deadline_seconds", options.deadline_s);
     if request.agreed_at.is_some() {
         note = note.with("by", record.name.as_str());
     }
-    if let Some(reason) = &wish.reason {
+    if let Some(reason) = &options.reason {
         note = note.with("reason", reason.as_str());
     }
     team.record(Note { id: request.event.clone(), ..note })?;
@@ -209,7 +214,7 @@ fn journal_end(
 fn file(
     team: &TeamStore,
     record: &MemberRecord,
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
     agrees: bool,
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
@@ -221,10 +226,10 @@ fn file(
             id: RequestId::shutdown(asked_at.0 + offset, &record.name),
             member: record.name.clone(),
             incarnation: record.incarnation.clone(),
-            reason: wish.reason.clone(),
+            reason: options.reason.clone(),
             asked_at,
-            deadline_at: asked_at.plus_ms(wish.deadline_s.saturating_mul(1000)),
-            force: wish.force,
+            deadline_at: asked_at.plus_ms(options.deadline_s.saturating_mul(1000)),
+            force: options.force,
             outcome: over.then_some(ShutdownOutcome::Gone),
             answer: None,
             ended_at: over.then_some(asked_at),
