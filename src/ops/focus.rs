@@ -135,25 +135,25 @@ fn set_visibility_with(
         // the file has that state already: a person may have moved the pane by hand.
         if now.is_none() {
             match move_pane(backend, placement, record.mark(), visibility) {
-                Ok(there) => now = Some(there),
+                Ok(placement) => now = Some(placement),
                 Err(e) => return Ok(Err(e)),
             }
         }
-        let news = roster.is_hidden(pane) != hidden;
+        let is_new = roster.is_hidden(pane) != hidden;
         roster.set_hidden(pane, hidden);
-        Ok(Ok(news))
+        Ok(Ok(is_new))
     });
-    let moved = now.filter(|there| there != placement);
+    let moved = now.filter(|moved| moved != placement);
     let back = |failure| move_back(record, moved.as_ref(), backend, visibility, failure);
-    let news = match published {
-        Ok(Ok(news)) => news,
+    let is_new = match published {
+        Ok(Ok(is_new)) => is_new,
         Ok(Err(refused)) => return Err(to_ops_error(refused)),
         Err(e) => return Err(back(e.into())),
     };
-    let changed = news || moved.is_some();
+    let changed = is_new || moved.is_some();
     if changed && let Err(e) = record_move(team, record, moved.as_ref(), visibility) {
         let failure = back(e);
-        restore(team, record, placement, news.then_some(!hidden))?;
+        restore(team, record, placement, is_new.then_some(!hidden))?;
         return Err(failure);
     }
     Ok(VisibilityChange { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })

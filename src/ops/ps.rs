@@ -161,9 +161,9 @@ pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
     }
     let dead = team.dead_lead()?;
     // An entry that a killed phalanx left in the team file is not that of another program.
-    let said = team.team()?.lead_process;
+    let named = team.team()?.lead_process;
     let stranger =
-        said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
+        named.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
     if let Some(lead) = stranger {
         let (alive, since) = (lease::liveness(&lead).into(), lead.claimed_at.iso());
         return Ok(Some(LeadSeen { pid: lead.pid, alive, program: "claude", since }));

@@ -279,8 +279,9 @@ pub(crate) fn resolve(
 fn with_parting(note: Note, parting: &Parting) -> Note {
     let Parting { status, pending_work, artifacts_committed } = parting;
     let note = status.iter().fold(note, |note, status| note.with("status", status.as_str()));
-    let note =
-        artifacts_committed.iter().fold(note, |note, said| note.with("artifacts_committed", *said));
+    let note = artifacts_committed
+        .iter()
+        .fold(note, |note, committed| note.with("artifacts_committed", *committed));
     match pending_work.as_slice() {
         [] => note,
         some => note.with("pending_work", some.to_vec()),

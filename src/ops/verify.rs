@@ -109,19 +109,19 @@ fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
         Ok(output) => output,
         Err(e) => return WorkTree::Unknown(e.to_string()),
     };
-    let (printed, said) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     match output.code {
-        Some(0) if printed.is_empty() => WorkTree::Clean,
+        Some(0) if stdout.is_empty() => WorkTree::Clean,
         // Two letters of state and a blank come before the path.
         Some(0) => {
-            WorkTree::Dirty(printed.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect())
+            WorkTree::Dirty(stdout.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect())
         }
-        Some(_) | None if said.contains("not a git repository") => {
+        Some(_) | None if stderr.contains("not a git repository") => {
             WorkTree::Unknown(format!("{cwd} is not in a git work tree"))
         }
         Some(_) | None => {
-            let first = text::line(said.lines().next().unwrap_or_default());
+            let first = text::line(stderr.lines().next().unwrap_or_default());
             WorkTree::Unknown(format!("git in {cwd}: {first}"))
         }
     }

@@ -152,9 +152,9 @@ fn serve_viewer(
 ) -> io::Result<()> {
     let (mut to, shown) = (stream.try_clone()?, broadcaster.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
-        while let Some(tell) = shown.next(id) {
-            let is_last = matches!(tell, LauncherMessage::Ended(_));
-            if tell.write(&mut to).is_err() || is_last {
+        while let Some(message) = shown.next(id) {
+            let is_last = matches!(message, LauncherMessage::Ended(_));
+            if message.write(&mut to).is_err() || is_last {
                 break;
             }
         }

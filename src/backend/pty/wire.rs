@@ -62,7 +62,7 @@ impl ViewerMessage {
     pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<ViewerMessage>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
         let size = || payload.first_chunk::<4>().filter(|_| payload.len() == 4);
-        let ask = match kind {
+        let message = match kind {
             b'A' => size().map(|[a, b, c, d]| ViewerMessage::Attach {
                 rows: u16::from_be_bytes([*a, *b]),
                 cols: u16::from_be_bytes([*c, *d]),
@@ -81,7 +81,7 @@ impl ViewerMessage {
             }
             _ => None,
         };
-        ask.map(Some).ok_or_else(no_frame)
+        message.map(Some).ok_or_else(no_frame)
     }
 }
 
@@ -101,7 +101,7 @@ impl LauncherMessage {
     /// Reads the next message; `None` at the end of the stream.
     pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<LauncherMessage>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
-        let tell = match kind {
+        let message = match kind {
             b'O' => Some(LauncherMessage::Output(payload)),
             b'T' => String::from_utf8(payload).ok().map(LauncherMessage::Lines),
             b'D' => payload.is_empty().then_some(LauncherMessage::Typed),
@@ -116,7 +116,7 @@ impl LauncherMessage {
             },
             _ => None,
         };
-        tell.map(Some).ok_or_else(no_frame)
+        message.map(Some).ok_or_else(no_frame)
     }
 }
 

@@ -7,7 +7,7 @@ use tmux_interface::{
     BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, IfShell, JoinPane, KillPane,
     ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession, NewWindow, PaneSize,
     PasteBuffer, RenameWindow, ResizePane, SelectLayout, SelectPane, SelectWindow, SendKeys,
-    SetOption, SplitWindow, SwitchClient, TmuxCommand,
+    SetOption, ShowOptions, SplitWindow, SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -377,7 +377,17 @@ pub(super) fn show_message(client: &str, words: &str) -> Unit {
 
 /// Prints a row about the server.
 pub(super) fn server() -> Unit {
-    unit(&DisplayMessage::new().print().message(row::SERVER).build())
+    print(row::SERVER)
+}
+
+/// Prints a text after tmux has expanded the formats in it.
+pub(super) fn print(format: &'static str) -> Unit {
+    unit(&DisplayMessage::new().print().message(format).build())
+}
+
+/// Prints a global session option, as `NAME VALUE`.
+pub(super) fn global_option(name: &'static str) -> Unit {
+    unit(&ShowOptions::new().global().option(name).build())
 }
 
 /// Prints a row for each session.
