@@ -1,8 +1,8 @@
 //! The proof that a placement is ours. Every backend reports what it observed, and the rules here
 //! turn that into a verdict; only a placement with the verdict *owned* is closed.
 //!
-//! - *gone*: a complete list does not contain the place, or its server, terminal program or launcher
-//!   has ended.
+//! - *gone*: a complete list does not contain the place, or its server, terminal program or
+//!   launcher has ended.
 //! - *owned*: the place exists, and every part of its identity is as recorded.
 //! - *foreign*: the place exists, and a part differs, so that its id now belongs to something else.
 //! - *unknown*: the record is invalid, there is no complete answer, or a part cannot be read.
@@ -130,8 +130,8 @@ pub(crate) enum CloseOutcome {
 }
 
 impl CloseOutcome {
-    /// The outcome for a placement that was not closed because of its verdict. *Owned* does not keep
-    /// a placement from being closed, so it counts as unknown.
+    /// The outcome for a placement that was not closed because of its verdict. *Owned* does not
+    /// keep a placement from being closed, so it counts as unknown.
     pub(super) fn refused(verdict: Verdict) -> CloseOutcome {
         match verdict {
             Verdict::Gone => CloseOutcome::Gone,

@@ -157,9 +157,9 @@ fn groups(terminations: &[Termination]) -> Vec<Vec<EndingRun<'_>>> {
     groups.into_values().collect()
 }
 
-/// Ends the runs of a group: verifies the placements, journals the verdicts, ends the processes, and
-/// closes the placements that were proven ours. Unknown verdicts are retried until [`UNKNOWN_FOR`]
-/// has passed.
+/// Ends the runs of a group: verifies the placements, journals the verdicts, ends the processes,
+/// and closes the placements that were proven ours. Unknown verdicts are retried until
+/// [`UNKNOWN_FOR`] has passed.
 fn end_group(
     team: &TeamStore,
     backend: &dyn Backend,

@@ -58,8 +58,8 @@ pub(crate) struct RawTerminal {
 
 impl RawTerminal {
     /// Sets raw mode. Must be called in the first thread before others exist: the signals of
-    /// [`TerminalInput::Signal`] are blocked in this thread, until the drop, and in the threads that
-    /// it starts.
+    /// [`TerminalInput::Signal`] are blocked in this thread, until the drop, and in the threads
+    /// that it starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
         forwarded_signals().thread_block()?;
         let signals = SignalFd::with_flags(

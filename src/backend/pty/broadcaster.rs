@@ -161,8 +161,8 @@ impl Broadcaster {
     }
 
     fn state(&self) -> MutexGuard<'_, BroadcastState> {
-        // The code under this lock that may panic is the terminal emulator, and `LiveScreen` catches
-        // its panics.
+        // The code under this lock that may panic is the terminal emulator, and `LiveScreen`
+        // catches its panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,7 +36,8 @@ pub(crate) enum LauncherMessage {
     /// The answer to [`ViewerMessage::Lines`]: plain text without control characters except line
     /// breaks.
     Lines(String),
-    /// The answer to [`ViewerMessage::Input`]: all of the input was written to the program's terminal.
+    /// The answer to [`ViewerMessage::Input`]: all of the input was written to the program's
+    /// terminal.
     Typed,
     /// The exit status of the program.
     Ended(ChildExit),

@@ -1,5 +1,5 @@
-//! Observes recorded panes for the proof that they are ours (SD-06, CR-11). Their location, name and
-//! visibility do not matter, because people swap, move, zoom and rename panes.
+//! Observes recorded panes for the proof that they are ours (SD-06, CR-11). Their location, name
+//! and visibility do not matter, because people swap, move, zoom and rename panes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -87,8 +87,8 @@ impl PaneListing {
     }
 }
 
-/// Verifies all marks, with one tmux process for each server. Also returns the listings on which the
-/// verdicts depend, by socket.
+/// Verifies all marks, with one tmux process for each server. Also returns the listings on which
+/// the verdicts depend, by socket.
 pub(super) fn verify<'p>(
     program: &Path,
     marks: &[Mark<'p>],

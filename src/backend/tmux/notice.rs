@@ -1,6 +1,6 @@
 //! Shows a notice about a pending request in the status line of a team's terminals, without moving
-//! the focus. tmux format-expands the notice, so it holds only our own words and [`PlainWord`] names
-//! (SEC-02).
+//! the focus. tmux format-expands the notice, so it holds only our own words and [`PlainWord`]
+//! names (SEC-02).
 
 use std::collections::BTreeSet;
 use std::path::Path;
