@@ -2,8 +2,10 @@
 //! programs behind one trait. Backends do not access the store, messages or tasks.
 
 pub(crate) mod choose;
+mod error;
 pub(crate) mod external;
 pub(crate) mod iterm2;
+mod proof;
 pub(crate) mod pty;
 pub(crate) mod tmux;
 
@@ -14,10 +16,14 @@ use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, Verdict};
 use crate::model::spec::Terminal;
+use proof::{NO_ANSWER, Observation, judge};
+
+pub(crate) use error::BackendError;
+pub(crate) use proof::{BeforeClose, CloseOutcome, Mark};
 
 /// One launcher to be placed.
 #[derive(Debug, Clone)]
-pub(crate) struct Launch {
+pub(crate) struct PlacementRequest {
     pub(crate) member: MemberName,
     /// Random; the placement carries it, in tmux as `@phalanx_token`.
     pub(crate) token: String,
@@ -25,13 +31,6 @@ pub(crate) struct Launch {
     pub(crate) argv: Vec<OsString>,
     /// The label that the placement shows from the start.
     pub(crate) label: Label,
-}
-
-/// A recorded placement and the token that proves it ours.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark<'a> {
-    pub(crate) placement: &'a Placement,
-    pub(crate) token: &'a str,
 }
 
 /// The text that a person sees beside a placement.
@@ -45,73 +44,6 @@ pub(crate) struct Label {
     pub(crate) color: Option<String>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BackendError {
-    /// The program behind the backend is missing or does not work.
-    #[error("{program} does not work here: {problem}")]
-    Unavailable { program: &'static str, problem: String },
-    /// tmux rejected a command; `stderr` is its own message.
-    #[error("tmux refused `{command}`: {stderr}")]
-    Refused { command: String, stderr: String },
-    /// tmux gave an answer that could not be parsed.
-    #[error("tmux answered `{command}` with {answer:?}")]
-    Unreadable { command: String, answer: String },
-    /// iTerm2 rejected a script or timed out; `said` is the message of iTerm2 or macOS.
-    #[error("iTerm2 cannot {doing}: {said}")]
-    Iterm2 {
-        /// The attempted action, to follow "cannot".
-        doing: &'static str,
-        /// Apple's error number, such as -1743.
-        code: Option<i32>,
-        said: String,
-        /// An instruction for the user.
-        advice: Option<&'static str>,
-    },
-    /// A command could not be run, or timed out.
-    #[error(transparent)]
-    Exec(#[from] crate::sys::exec::ExecError),
-    /// The launcher exited before it could be identified.
-    #[error("the launcher of {member} exited at once")]
-    LauncherGone { member: MemberName },
-    /// The operation requires a placement that is proven ours; nothing was changed.
-    #[error("{place} was not touched: {verdict}")]
-    NotOurs { place: String, verdict: Verdict },
-    /// The placement still exists after its close was requested.
-    #[error("{place} is still there after {waited_ms} ms")]
-    StillThere { place: String, waited_ms: u64 },
-    /// The placement is ours, but its terminal does not accept input at present.
-    #[error("{place} takes no input: {problem}")]
-    NoInput { place: String, problem: &'static str },
-    #[error("the {} backend cannot {verb} a member", backend.as_str())]
-    CannotDo { backend: BackendKind, verb: &'static str },
-    /// An external program failed; `problem` may quote its message, cleaned for printing.
-    #[error("`{call}` {problem}")]
-    External { call: String, problem: String },
-    /// A file of the placement could not be read.
-    #[error(transparent)]
-    File(#[from] crate::sys::fs::FsError),
-}
-
-impl BackendError {
-    /// An instruction for the user, if there is one.
-    pub(crate) fn hint(&self) -> Option<String> {
-        match self {
-            BackendError::Iterm2 { advice, .. } => advice.map(str::to_owned),
-            BackendError::Unavailable { .. }
-            | BackendError::External { .. }
-            | BackendError::Refused { .. }
-            | BackendError::Unreadable { .. }
-            | BackendError::Exec(_)
-            | BackendError::LauncherGone { .. }
-            | BackendError::NotOurs { .. }
-            | BackendError::StillThere { .. }
-            | BackendError::NoInput { .. }
-            | BackendError::CannotDo { .. }
-            | BackendError::File(_) => None,
-        }
-    }
-}
-
 /// The operations of a backend. Each verifies that a placement is ours before it changes anything.
 pub(crate) trait Backend: Send + Sync {
     fn kind(&self) -> BackendKind;
@@ -121,33 +53,26 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Starts the launchers as one batch and shows their labels. Returns one result per launch, in
     /// order; a failed launch leaves nothing behind.
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>>;
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>>;
 
     /// Checks that each placement exists and is ours. Returns one verdict per mark, in order.
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict>;
 
-    /// Closes each placement that is proven ours and waits until it is gone. Returns one result per
-    /// mark, in order: `Owned` if this call closed it, `Gone` if it no longer existed.
-    ///
-    /// # Errors
-    /// [`BackendError::NotOurs`] if the placement is foreign or its verdict is unknown; nothing was
-    /// changed then. [`BackendError::StillThere`] if it does not disappear in time, or the error
-    /// that kept it from closing.
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>>;
+    /// Verifies each placement, passes the verdicts to `before`, closes the placements that are
+    /// proven ours, and waits until they are gone. `before` may end the processes in them; if it
+    /// returns false, nothing is closed. Returns one outcome per mark, in order.
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome>;
 
     /// [`Backend::verify_all`] for one placement.
     fn verify(&self, placement: &Placement, token: &str) -> Verdict {
-        let answer = self.verify_all(&[Mark { placement, token }]).pop();
-        answer.unwrap_or(Verdict::Unknown { reason: "the backend did not answer".to_owned() })
+        let verdict = self.verify_all(&[Mark { placement, token }]).pop();
+        verdict.unwrap_or_else(|| judge(Observation::Unclear(NO_ANSWER.to_owned())))
     }
 
     /// [`Backend::close_all`] for one placement.
-    fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
-        let answer = self.close_all(&[Mark { placement, token }]).pop();
-        answer.unwrap_or_else(|| {
-            let verdict = Verdict::Unknown { reason: "the backend did not answer".to_owned() };
-            Err(BackendError::NotOurs { place: placement.pane_id().to_owned(), verdict })
-        })
+    fn close(&self, placement: &Placement, token: &str) -> CloseOutcome {
+        let outcome = self.close_all(&[Mark { placement, token }], &mut |_| true).pop();
+        outcome.unwrap_or(CloseOutcome::Unknown { reason: NO_ANSWER.to_owned() })
     }
 
     /// Returns the last `lines` lines of its screen as plain text.
@@ -205,7 +130,11 @@ pub(crate) trait Backend: Send + Sync {
     fn label(&self, _labels: &[(Mark<'_>, Label)]) {}
 
     /// Shows the labels of new placements, for a backend that needs a separate call.
-    fn label_placed(&self, launches: &[Launch], placed: &[Result<Placement, BackendError>]) {
+    fn label_placed(
+        &self,
+        launches: &[PlacementRequest],
+        placed: &[Result<Placement, BackendError>],
+    ) {
         let labels = launches.iter().zip(placed).filter_map(|(launch, placement)| {
             let mark = Mark { placement: placement.as_ref().ok()?, token: &launch.token };
             Some((mark, launch.label.clone()))

@@ -9,7 +9,7 @@ use super::setup::Setup;
 use crate::model::id::MemberName;
 use crate::model::text;
 use crate::ops;
-use crate::ops::attach::Attach;
+use crate::ops::attach::AttachTarget;
 use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::sys::exec::become_program;
@@ -43,8 +43,10 @@ pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> Done {
         ));
     }
     match ops::attach::attach(&setup.ctx, &team, names.first())? {
-        Attach::Tmux { program, args } => Err(become_program(program.as_os_str(), &args).into()),
-        Attach::Own { name, socket } => relay::relay_terminal(&setup.out, &name, &socket),
+        AttachTarget::Tmux { program, args } => {
+            Err(become_program(program.as_os_str(), &args).into())
+        }
+        AttachTarget::Own { name, socket } => relay::relay_terminal(&setup.out, &name, &socket),
     }
 }
 

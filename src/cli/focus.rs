@@ -8,7 +8,7 @@ use super::setup::Setup;
 use crate::model::text;
 use crate::ops;
 use crate::ops::authority::Action;
-use crate::ops::focus::Sight;
+use crate::ops::focus::Visibility;
 
 pub(super) fn focus(setup: &Setup, args: &MemberArg) -> Done {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
@@ -19,16 +19,16 @@ pub(super) fn focus(setup: &Setup, args: &MemberArg) -> Done {
 }
 
 pub(super) fn hide(setup: &Setup, args: &MemberArg) -> Done {
-    turn(setup, args, Sight::Hidden)
+    turn(setup, args, Visibility::Hidden)
 }
 
 pub(super) fn show(setup: &Setup, args: &MemberArg) -> Done {
-    turn(setup, args, Sight::Shown)
+    turn(setup, args, Visibility::Shown)
 }
 
-fn turn(setup: &Setup, args: &MemberArg, sight: Sight) -> Done {
+fn turn(setup: &Setup, args: &MemberArg, visibility: Visibility) -> Done {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
-    let turned = ops::focus::turn(&setup.ctx, &team, &name, sight)?;
+    let turned = ops::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
     let words = || {
         let state = if turned.hidden { "hidden" } else { "shown" };
         let already = if turned.changed { "" } else { " already" };

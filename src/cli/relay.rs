@@ -13,11 +13,11 @@ use super::fail::{Done, Exit, Failure, plain_words};
 use super::out::Out;
 use crate::model::id::MemberName;
 use crate::ops::Kind;
-use crate::ops::attach::{End, Tell, Viewer};
-use crate::sys::child::own_size;
+use crate::ops::attach::{LauncherMessage, Viewer};
+use crate::sys::child::{ChildExit, own_size};
 use crate::sys::clock::Deadline;
 use crate::sys::signal::WINCH;
-use crate::sys::tty::{Display, Input, RawTerminal};
+use crate::sys::tty::{Display, RawTerminal, TerminalInput};
 
 /// Ctrl-] as terminals send it: plain, in the kitty protocol, and with xterm's modifyOtherKeys. The
 /// member's program may have enabled the last two.
@@ -41,7 +41,7 @@ const LEAVE: &str = "\x18\x1b[=0;1u\x1b[>4;0m\x1b[?1l\x1b>\x1b[?9l\x1b[?1000l\x1
 #[derive(Debug, PartialEq, Eq)]
 enum Parting {
     Detached,
-    Ended(End),
+    Ended(ChildExit),
     Lost(String),
     Told(i32),
 }
@@ -72,7 +72,7 @@ pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> D
     Ok(Exit::DONE)
 }
 
-fn described(end: End) -> String {
+fn described(end: ChildExit) -> String {
     match (end.code, end.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -131,12 +131,12 @@ fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<Parting> {
 fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) -> Parting {
     loop {
         match viewer.next() {
-            Ok(Some(Tell::Output(bytes))) => match display.show(&bytes, give_up) {
+            Ok(Some(LauncherMessage::Output(bytes))) => match display.show(&bytes, give_up) {
                 Ok(()) => (),
                 Err(e) => return Parting::Lost(format!("this terminal: {e}")),
             },
-            Ok(Some(Tell::Ended(end))) => return Parting::Ended(end),
-            Ok(Some(Tell::Lines(_) | Tell::Typed)) => {
+            Ok(Some(LauncherMessage::Ended(end))) => return Parting::Ended(end),
+            Ok(Some(LauncherMessage::Lines(_) | LauncherMessage::Typed)) => {
                 return Parting::Lost("its launcher gave no screen".to_owned());
             }
             Ok(None) => return Parting::Lost("its launcher has gone".to_owned()),
@@ -153,11 +153,11 @@ fn listen(
 ) -> io::Result<Option<Parting>> {
     loop {
         match terminal.next(over)? {
-            Input::Other => return Ok(None),
-            Input::Gone => return Ok(Some(Parting::Detached)),
-            Input::Signal(WINCH) => viewer.resize(own_size().unwrap_or(SIZE))?,
-            Input::Signal(sig) => return Ok(Some(Parting::Told(sig))),
-            Input::Keys(mut keys) => {
+            TerminalInput::Other => return Ok(None),
+            TerminalInput::Gone => return Ok(Some(Parting::Detached)),
+            TerminalInput::Signal(WINCH) => viewer.resize(own_size().unwrap_or(SIZE))?,
+            TerminalInput::Signal(sig) => return Ok(Some(Parting::Told(sig))),
+            TerminalInput::Keys(mut keys) => {
                 let detach = detach_at(&keys);
                 keys.truncate(detach.unwrap_or(keys.len()));
                 if !keys.is_empty() && viewer.type_in(keys).is_err() {

@@ -15,7 +15,7 @@ use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::ops::authority::Action;
 use crate::ops::resume::Again;
-use crate::ops::shutdown::{Ended, ShutdownOptions};
+use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, Kind, OpsError, Team};
 
@@ -92,7 +92,7 @@ fn stop(
     let reason = Some("the member is restarted".to_owned());
     let wish = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
     let ended = end(setup, team, names, &wish, true)?;
-    let (runs, stopped): (Vec<Ended>, Vec<Ended>) =
+    let (runs, stopped): (Vec<ShutdownResult>, Vec<ShutdownResult>) =
         ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
     for one in &runs {
         let message =

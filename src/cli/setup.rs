@@ -245,7 +245,7 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
 /// Resolves a root that is a symbolic link, because dotfile managers keep `~/.claude` elsewhere. A
 /// link to another user's directory is refused; below the root no link is followed.
 fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
-    if !fs::about(&root)?.is_some_and(|about| about.kind == fs::Kind::Link) {
+    if !fs::about(&root)?.is_some_and(|about| about.kind == fs::FileKind::Link) {
         return Ok(root);
     }
     let refused = |problem: String| {

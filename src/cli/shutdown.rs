@@ -15,7 +15,7 @@ use super::stop::{end, everybody, exit, is_stuck};
 use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
-use crate::ops::shutdown::{Ended, ShutdownOptions};
+use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Kind, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
@@ -218,7 +218,7 @@ fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
     Ok(())
 }
 
-fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
+fn give(setup: &Setup, ended: &[ShutdownResult]) -> Result<(), Failure> {
     let words =
         || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
     setup.out.outcome(&ended, exit(ended) == Exit::DONE, words)

@@ -13,12 +13,12 @@ use super::setup::Setup;
 use crate::lead::{Goal, LeadEnd, LeadOptions, lead};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
-use crate::ops::shutdown::{Awaited, Ended, ShutdownOptions};
+use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Context, Kind, Lease, OpsError, Team};
 use crate::sys::signal::Signals;
 
 pub(super) fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
-    let (ours, others) = ops::shutdown::everybody(team)?;
+    let (ours, others) = ops::shutdown::all_members(team)?;
     if !others.is_empty() {
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
         setup.out.say(&format!("not started by phalanx, and not asked: {names}"));
@@ -44,7 +44,7 @@ pub(super) fn end(
     names: &[MemberName],
     wish: &ShutdownOptions,
     waits: bool,
-) -> Result<Vec<Ended>, Failure> {
+) -> Result<Vec<ShutdownResult>, Failure> {
     if wish.force {
         ops::force::release_locks(team)?;
     }
@@ -156,11 +156,11 @@ pub(super) async fn carry(
 
 /// Returns whether a member could not be terminated after its deadline; only then is there a
 /// reason.
-pub(super) fn is_stuck(one: &Ended) -> bool {
+pub(super) fn is_stuck(one: &ShutdownResult) -> bool {
     one.outcome == "timed_out" && one.reason.is_some()
 }
 
-pub(super) fn exit(ended: &[Ended]) -> Exit {
+pub(super) fn exit(ended: &[ShutdownResult]) -> Exit {
     let any = |outcome: &str| ended.iter().any(|one| one.outcome == outcome);
     match () {
         () if ended.iter().any(is_stuck) => Exit::of(Kind::Failed),
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn worst_outcome_decides_the_exit_code() {
-        let one = |outcome: &'static str, reason: Option<&str>| Ended {
+        let one = |outcome: &'static str, reason: Option<&str>| ShutdownResult {
             name: MemberName::new("ada").expect("name"),
             outcome,
             request_id: RequestId::parse("shutdown-1@ada").expect("id"),

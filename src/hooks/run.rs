@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::model::hook::{Hook, Words};
 use crate::model::text;
-use crate::sys::exec::{self, Command, ExecError};
+use crate::sys::exec::{self, ExecCommand, ExecError};
 use crate::sys::{clock, proc, rand};
 
 /// Characters kept of each output stream.
@@ -84,7 +84,7 @@ pub(crate) fn end_all(owner: &str) {
     proc::end_marked(&[format!("{OWNER}={owner}")], GRACE);
 }
 
-fn command(hook: &Hook, call: &Call, mark: &str) -> Command {
+fn command(hook: &Hook, call: &Call, mark: &str) -> ExecCommand {
     let (program, args) = match &hook.run {
         Words::Program(argv) => {
             let mut words = argv.iter().map(OsString::from);
@@ -95,7 +95,7 @@ fn command(hook: &Hook, call: &Call, mark: &str) -> Command {
     };
     let mut env = call.env.to_vec();
     env.extend([(MARK.into(), mark.into()), (OWNER.into(), call.owner.into())]);
-    Command {
+    ExecCommand {
         program,
         args,
         env: Some(env),

@@ -10,7 +10,7 @@ use super::files::Found;
 use super::*;
 use crate::model::hook::{Hook, HookEvent, Words};
 use crate::sys::clock::{self, Deadline};
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 use crate::sys::fs;
 
 struct Place(TempDir);
@@ -35,7 +35,7 @@ impl Place {
     fn sh(&self, line: &str) -> String {
         let args = vec!["-c".into(), line.into()];
         let cwd = Some(self.0.path().to_owned());
-        let command = Command { program: "sh".into(), args, cwd, ..Command::default() };
+        let command = ExecCommand { program: "sh".into(), args, cwd, ..ExecCommand::default() };
         let output = exec::run(&command, Duration::from_secs(60)).expect("it ends");
         assert_eq!(output.code, Some(0), "{line}");
         String::from_utf8(output.stdout).expect("text")

@@ -71,7 +71,7 @@ struct LeadDriver<'a> {
     /// Time of the next comparison of the team file's identity.
     team_file_check: Deadline,
     /// Identity of the last team file that was read, if it was complete and has been remembered.
-    team_file: Option<fs::Identity>,
+    team_file: Option<fs::FileIdentity>,
     /// The task that repairs a torn team file.
     restorer: Option<JoinHandle<()>>,
     /// Deadlines for marking handled messages in the mailbox: after the mailbox stopped changing,

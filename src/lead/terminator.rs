@@ -10,7 +10,7 @@ use super::event::Terminated;
 use super::sources::LeadInput;
 use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::terminate::{Ending, terminate_all};
+use crate::ops::terminate::{Termination, terminate_all};
 use crate::ops::{Context, Team};
 use crate::sys::failpoint;
 
@@ -25,7 +25,7 @@ const HEAD_START: Duration = Duration::from_millis(200);
 pub(super) struct DueTermination {
     pub(super) name: MemberName,
     pub(super) incarnation: Incarnation,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<Termination>,
 }
 
 /// Starts the terminator, which ends when its last sender is dropped.
@@ -64,7 +64,7 @@ async fn end_in_batches(
 }
 
 fn end(ctx: &Context, team: &Team, batch: Vec<DueTermination>) -> Vec<Terminated> {
-    let endings: Vec<Ending> = batch.iter().filter_map(|due| due.ending.clone()).collect();
+    let endings: Vec<Termination> = batch.iter().filter_map(|due| due.ending.clone()).collect();
     let mut results = terminate_all(ctx, team, &endings).into_iter();
     failpoint::hit("terminate.ended");
     let answer = |DueTermination { name, incarnation, ending }| {

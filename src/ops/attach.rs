@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::output;
+use super::shutdown::started_record;
 use crate::model::id::MemberName;
 use crate::model::placement::{Placement, TmuxPane, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::settings::BackendChoice;
 use crate::store::TeamStore;
 
-pub(crate) use crate::backend::pty::{End, Tell, Viewer};
+pub(crate) use crate::backend::pty::{LauncherMessage, Viewer};
 
 /// The way to a member's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Attach {
+pub(crate) enum AttachTarget {
     /// A program and its arguments, to run on the caller's terminal.
     Tmux { program: PathBuf, args: Vec<OsString> },
     /// A PTY that the member's launcher holds; a [`Viewer`] connects to its socket.
@@ -37,15 +37,15 @@ pub(crate) fn attach(
     ctx: &Context,
     team: &TeamStore,
     name: Option<&MemberName>,
-) -> Result<Attach, OpsError> {
+) -> Result<AttachTarget, OpsError> {
     if let Some(name) = name {
-        return way_to(ctx, team, &output::record(team, name)?);
+        return target_of(ctx, team, &started_record(team, name)?);
     }
     let (mut members, mut own) = (Vec::new(), None);
     for record in team.member_records()?.into_iter().filter(|record| !record.state.is_over()) {
-        match way_to(ctx, team, &record) {
-            Ok(way @ Attach::Tmux { .. }) => return Ok(way),
-            Ok(way @ Attach::Own { .. }) => own = own.or(Some(way)),
+        match target_of(ctx, team, &record) {
+            Ok(way @ AttachTarget::Tmux { .. }) => return Ok(way),
+            Ok(way @ AttachTarget::Own { .. }) => own = own.or(Some(way)),
             Err(OpsError::NotAttachable { .. }) => (),
             Err(e) => return Err(e),
         }
@@ -54,7 +54,11 @@ pub(crate) fn attach(
     own.ok_or_else(|| OpsError::NothingToAttach { team: team.name().clone(), members })
 }
 
-fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Attach, OpsError> {
+fn target_of(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+) -> Result<AttachTarget, OpsError> {
     let not = |reason: String| OpsError::NotAttachable {
         name: record.name.clone(),
         team: team.name().clone(),
@@ -63,7 +67,7 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
     let Some(placement) = &record.placement else {
         return Err(not("it was never placed".to_owned()));
     };
-    let verdict = backends::of_placement(ctx, team, placement)?.verify(placement, record.mark());
+    let verdict = backends::open_for(ctx, team, placement)?.verify(placement, record.mark());
     if verdict != Verdict::Owned {
         return Err(not(match &record.exit {
             Some(exit) => format!("it has ended: {}", exit.describe()),
@@ -80,13 +84,13 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
             let program = backends::tmux_program(ctx).map_err(|problem| {
                 OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem }
             })?;
-            let inside =
-                backends::inside(ctx).is_some_and(|here| here.socket == Path::new(&pane.socket));
-            Ok(Attach::Tmux { program, args: args(pane, inside) })
+            let inside = backends::caller_pane(ctx)
+                .is_some_and(|here| here.socket == Path::new(&pane.socket));
+            Ok(AttachTarget::Tmux { program, args: tmux_args(pane, inside) })
         }
         Placement::Pty(_) => match record.start.as_ref().and_then(|start| start.socket.as_ref()) {
             Some(socket) => {
-                Ok(Attach::Own { name: record.name.clone(), socket: PathBuf::from(socket) })
+                Ok(AttachTarget::Own { name: record.name.clone(), socket: PathBuf::from(socket) })
             }
             None => Err(not("its launcher has no socket".to_owned())),
         },
@@ -96,7 +100,7 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
     }
 }
 
-fn args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {
+fn tmux_args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {
     let (session, window) = (pane.session_id.as_str(), pane.window_id.as_str());
     let words = match inside {
         true => ["select-window", "-t", window, ";", "switch-client", "-t", session],
@@ -123,7 +127,8 @@ mod tests {
             pane_id: "%5".to_owned(),
             pane: process,
         };
-        let line = |inside| args(&pane, inside).join(" ".as_ref()).into_string().expect("text");
+        let line =
+            |inside| tmux_args(&pane, inside).join(" ".as_ref()).into_string().expect("text");
         assert_eq!(line(false), "-u -S /tmp/s attach-session -t $3 ; select-window -t @4");
         assert_eq!(line(true), "-u -S /tmp/s select-window -t @4 ; switch-client -t $3");
     }

@@ -19,17 +19,17 @@ use crate::sys::child::open_pty;
 use crate::sys::env::{find_program, tty_name};
 
 /// The caller's own tmux pane, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
-pub(super) struct Inside {
+pub(super) struct CallerPane {
     pub(super) socket: PathBuf,
     pub(super) pane: String,
 }
 
-pub(super) fn inside(ctx: &Context) -> Option<Inside> {
+pub(super) fn caller_pane(ctx: &Context) -> Option<CallerPane> {
     let tmux = ctx.caller.var("TMUX")?.to_str()?;
     let pane = ctx.caller.var("TMUX_PANE")?.to_str()?;
     // Split from the right, since the socket's path may contain commas.
     let socket = tmux.rsplitn(3, ',').nth(2)?;
-    Some(Inside { socket: PathBuf::from(socket), pane: pane.to_owned() })
+    Some(CallerPane { socket: PathBuf::from(socket), pane: pane.to_owned() })
 }
 
 pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
@@ -48,7 +48,7 @@ fn program(ctx: &Context, name: &str) -> Result<PathBuf, String> {
 pub(super) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Result<bool, OpsError> {
     let Ok(program) = tmux_program(ctx) else { return Ok(false) };
     let own = team.settings()?.and_then(|settings| settings.tmux_socket).map(PathBuf::from);
-    let sockets = [own, inside(ctx).map(|here| here.socket), None];
+    let sockets = [own, caller_pane(ctx).map(|here| here.socket), None];
     Ok(sockets.iter().any(|socket| tmux::has_pane(&program, socket.as_deref(), id).unwrap_or(true)))
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn choose_backend(
 ///
 /// # Errors
 /// The reason why no members can be placed, for people.
-pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, String> {
+pub(crate) fn check(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, String> {
     let chosen = choose(asked, &facts(ctx, asked))?;
     if let BackendChoice::Exec(program) = asked {
         program_at(ctx, program)?;
@@ -88,24 +88,24 @@ pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, Str
 
 /// Collects the facts that the choice depends on, and skips checks that cannot affect it.
 fn facts(ctx: &Context, asked: &BackendChoice) -> Facts {
-    let not_looked_for = || Err("not checked".to_owned());
-    let inside_tmux = inside(ctx).is_some();
+    let not_checked = || Err("not checked".to_owned());
+    let inside_tmux = caller_pane(ctx).is_some();
     let tmux = match asked {
         BackendChoice::Auto | BackendChoice::Tmux => {
             tmux_program(ctx).and_then(|program| tmux::probe(&program))
         }
-        BackendChoice::Pty | BackendChoice::Iterm2 | BackendChoice::Exec(_) => not_looked_for(),
+        BackendChoice::Pty | BackendChoice::Iterm2 | BackendChoice::Exec(_) => not_checked(),
     };
     let iterm2 = match asked {
-        BackendChoice::Auto | BackendChoice::Iterm2 => stands_in_iterm2(ctx),
-        BackendChoice::Pty | BackendChoice::Tmux | BackendChoice::Exec(_) => not_looked_for(),
+        BackendChoice::Auto | BackendChoice::Iterm2 => check_iterm2(ctx),
+        BackendChoice::Pty | BackendChoice::Tmux | BackendChoice::Exec(_) => not_checked(),
     };
     Facts { inside_tmux, tmux, iterm2 }
 }
 
 /// Checks that the caller's terminal is a live session of iTerm2. Queries iTerm2 only if the
 /// environment points to it.
-pub(super) fn stands_in_iterm2(ctx: &Context) -> Result<(), String> {
+pub(super) fn check_iterm2(ctx: &Context) -> Result<(), String> {
     let text = |name: &str| ctx.caller.var(name).and_then(OsStr::to_str);
     may_be_iterm2(&Signs {
         ssh: ctx.caller.var("SSH_CONNECTION").or(ctx.caller.var("SSH_TTY")).is_some(),
@@ -153,7 +153,11 @@ pub(crate) fn open(
 
 /// Opens the backend that starts launchers without a terminal, for a program that answers its
 /// prompt once or that runs for one task.
-pub(super) fn once(ctx: &Context, team: &TeamStore, task: Option<TaskId>) -> Box<dyn Backend> {
+pub(super) fn open_one_shot(
+    ctx: &Context,
+    team: &TeamStore,
+    task: Option<TaskId>,
+) -> Box<dyn Backend> {
     let team = team.clone();
     let log = move |name: &MemberName| task.map_or_else(|| team.log(name), |id| team.task_log(id));
     Box::new(Pty::without_terminal(ctx.caller.env.clone(), log))
@@ -199,7 +203,7 @@ fn external(ctx: &Context, team: &TeamStore, program: String, layout: Layout) ->
 }
 
 /// Opens the backend that made `placement`, on the server that it was made on.
-pub(crate) fn of_placement(
+pub(crate) fn open_for(
     ctx: &Context,
     team: &TeamStore,
     placement: &Placement,
@@ -246,7 +250,7 @@ fn open_at(
                 backend: BackendChoice::Tmux,
                 problem,
             })?;
-            let here = inside(ctx);
+            let here = caller_pane(ctx);
             let socket = socket.or_else(|| here.as_ref().map(|h| h.socket.clone()));
             let inside = here.filter(|h| socket.as_ref() == Some(&h.socket)).map(|h| h.pane);
             let tag = tag(team)?;

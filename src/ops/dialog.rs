@@ -27,12 +27,12 @@ pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Resul
     };
     match decide::settle(team, id, &gone) {
         Ok(question) => decide::go_on(team, question),
-        Err(e) => none_filed(e),
+        Err(e) => ignore_missing(e),
     }
 }
 
 /// Records the result of typing an answer's keys.
-pub(crate) fn typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
+pub(crate) fn record_typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
     let question = team.change_question(id, |question| {
         if let Some(decision) = &mut question.decision {
             decision.typed = Some(typed);
@@ -41,7 +41,7 @@ pub(crate) fn typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<()
     });
     let question = match question {
         Ok(question) => question,
-        Err(e) => return none_filed(e.into()),
+        Err(e) => return ignore_missing(e.into()),
     };
     let note = Note::of(EventKind::AnswerTyped).because(&question.event).member(&question.from);
     team.record(note.with("request_id", id.as_str()).with("typed", typed.as_str()))?;
@@ -49,7 +49,7 @@ pub(crate) fn typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<()
 }
 
 /// Ignores a missing request: in a team that another program leads, none are filed.
-fn none_filed(e: OpsError) -> Result<(), OpsError> {
+fn ignore_missing(e: OpsError) -> Result<(), OpsError> {
     match e {
         OpsError::Store(StoreError::NoSuchRequest { .. }) => Ok(()),
         e => Err(e),

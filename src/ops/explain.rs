@@ -190,7 +190,7 @@ fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(St
         Placement::Pty(_) => "/proc".to_owned(),
         Placement::Exec(place) => place.program.clone(),
     };
-    let verdict = match backends::of_placement(ctx, team, placement) {
+    let verdict = match backends::open_for(ctx, team, placement) {
         Ok(backend) => backend.verify(placement, record.mark()),
         Err(e) => Verdict::Unknown { reason: e.to_string() },
     };

@@ -6,39 +6,40 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
+use super::shutdown::started_record;
 use crate::backend::{Backend, BackendError};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
-use crate::store::{StoreError, TeamStore};
+use crate::store::TeamStore;
 
 /// The wanted visibility of a pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Visibility {
     Hidden,
     Shown,
 }
 
-impl Sight {
+impl Visibility {
     fn verb(self) -> &'static str {
         match self {
-            Sight::Hidden => "hide",
-            Sight::Shown => "show",
+            Visibility::Hidden => "hide",
+            Visibility::Shown => "show",
         }
     }
 
-    fn other(self) -> Sight {
+    fn other(self) -> Visibility {
         match self {
-            Sight::Hidden => Sight::Shown,
-            Sight::Shown => Sight::Hidden,
+            Visibility::Hidden => Visibility::Shown,
+            Visibility::Shown => Visibility::Hidden,
         }
     }
 }
 
 /// The output of `hide` and `show`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Turned {
+pub(crate) struct VisibilityChange {
     pub(crate) name: MemberName,
     pub(crate) pane: String,
     pub(crate) hidden: bool,
@@ -53,22 +54,22 @@ pub(crate) fn focus(
     name: &MemberName,
 ) -> Result<String, OpsError> {
     let (record, placement) = placed(team, name, "focus")?;
-    let backend = backends::of_placement(ctx, team, &placement)?;
+    let backend = backends::open_for(ctx, team, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
-    backend.focus(&placement, record.mark()).map_err(refusal)?;
+    backend.focus(&placement, record.mark()).map_err(to_ops_error)?;
     Ok(placement.pane_id().to_owned())
 }
 
 /// Hides or shows a member's pane. Idempotent.
-pub(crate) fn turn(
+pub(crate) fn set_visibility(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
-    sight: Sight,
-) -> Result<Turned, OpsError> {
-    let (record, placement) = placed(team, name, sight.verb())?;
-    let backend = backends::of_placement(ctx, team, &placement)?;
-    turn_with(team, &record, &placement, backend.as_ref(), sight)
+    visibility: Visibility,
+) -> Result<VisibilityChange, OpsError> {
+    let (record, placement) = placed(team, name, visibility.verb())?;
+    let backend = backends::open_for(ctx, team, &placement)?;
+    set_visibility_with(team, &record, &placement, backend.as_ref(), visibility)
 }
 
 /// Returns the record and the placement of a running member.
@@ -77,19 +78,7 @@ pub(super) fn placed(
     name: &MemberName,
     verb: &'static str,
 ) -> Result<(MemberRecord, Placement), OpsError> {
-    let Some(record) = team.member_record(name)? else {
-        let roster = team.team()?;
-        if roster.member(name).is_some() {
-            return Err(OpsError::NotOurMember { name: name.clone() });
-        }
-        let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember {
-            team: team.name().clone(),
-            name: name.clone(),
-            known,
-        }
-        .into());
-    };
+    let record = started_record(team, name)?;
     let no_place = |why: &str| OpsError::NoPlace { name: name.clone(), verb, why: why.to_owned() };
     if record.state.is_over() {
         return Err(no_place(&format!("it has ended ({})", record.state.as_str())));
@@ -117,12 +106,12 @@ pub(super) fn prove(
 
 /// Returns the id that the team file lists hidden panes by. Refuses a placement without one: a
 /// hidden pane that is not listed could not be shown again.
-fn id_of(placement: &Placement, sight: Sight) -> Result<&str, OpsError> {
-    let refused = BackendError::CannotDo { backend: placement.backend(), verb: sight.verb() };
+fn roster_pane_id(placement: &Placement, visibility: Visibility) -> Result<&str, OpsError> {
+    let refused = BackendError::CannotDo { backend: placement.backend(), verb: visibility.verb() };
     Some(placement.pane_id()).filter(|id| !id.is_empty()).ok_or(OpsError::CannotDo(refused))
 }
 
-fn refusal(error: BackendError) -> OpsError {
+fn to_ops_error(error: BackendError) -> OpsError {
     match error {
         BackendError::CannotDo { .. } => OpsError::CannotDo(error),
         other => other.into(),
@@ -131,43 +120,43 @@ fn refusal(error: BackendError) -> OpsError {
 
 /// Moves the pane under the roster lock, so that no other process moves it back in between. If a
 /// later step fails, the pane is moved back.
-fn turn_with(
+fn set_visibility_with(
     team: &TeamStore,
     record: &MemberRecord,
     placement: &Placement,
     backend: &dyn Backend,
-    sight: Sight,
-) -> Result<Turned, OpsError> {
-    let (pane, hidden) = (id_of(placement, sight)?, sight == Sight::Hidden);
+    visibility: Visibility,
+) -> Result<VisibilityChange, OpsError> {
+    let (pane, hidden) = (roster_pane_id(placement, visibility)?, visibility == Visibility::Hidden);
     prove(record, placement, backend)?;
     let mut now = None;
     let published = team.change_roster(|roster| {
         // Once: this closure is run again if another process wrote the file meanwhile. And even if
         // the file has that state already: a person may have moved the pane by hand.
         if now.is_none() {
-            match go(backend, placement, record.mark(), sight) {
-                Ok(there) => now = Some(there),
+            match move_pane(backend, placement, record.mark(), visibility) {
+                Ok(placement) => now = Some(placement),
                 Err(e) => return Ok(Err(e)),
             }
         }
-        let news = roster.is_hidden(pane) != hidden;
+        let is_new = roster.is_hidden(pane) != hidden;
         roster.set_hidden(pane, hidden);
-        Ok(Ok(news))
+        Ok(Ok(is_new))
     });
-    let moved = now.filter(|there| there != placement);
-    let back = |failure| undo(record, moved.as_ref(), backend, sight, failure);
-    let news = match published {
-        Ok(Ok(news)) => news,
-        Ok(Err(refused)) => return Err(refusal(refused)),
+    let moved = now.filter(|moved| moved != placement);
+    let back = |failure| move_back(record, moved.as_ref(), backend, visibility, failure);
+    let is_new = match published {
+        Ok(Ok(is_new)) => is_new,
+        Ok(Err(refused)) => return Err(to_ops_error(refused)),
         Err(e) => return Err(back(e.into())),
     };
-    let changed = news || moved.is_some();
-    if changed && let Err(e) = note(team, record, moved.as_ref(), sight) {
+    let changed = is_new || moved.is_some();
+    if changed && let Err(e) = record_move(team, record, moved.as_ref(), visibility) {
         let failure = back(e);
-        restore(team, record, placement, news.then_some(!hidden))?;
+        restore(team, record, placement, is_new.then_some(!hidden))?;
         return Err(failure);
     }
-    Ok(Turned { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
+    Ok(VisibilityChange { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
 }
 
 /// Restores the placement in the record and, if it was changed, the team file.
@@ -189,29 +178,29 @@ fn restore(
     Ok(())
 }
 
-fn go(
+fn move_pane(
     backend: &dyn Backend,
     placement: &Placement,
     token: &str,
-    sight: Sight,
+    visibility: Visibility,
 ) -> Result<Placement, BackendError> {
-    match sight {
-        Sight::Hidden => backend.hide(placement, token),
-        Sight::Shown => backend.show(placement, token),
+    match visibility {
+        Visibility::Hidden => backend.hide(placement, token),
+        Visibility::Shown => backend.show(placement, token),
     }
 }
 
 /// Moves the pane back if it was moved. Returns `failure`, with the error of the move if that
 /// fails.
-fn undo(
+fn move_back(
     record: &MemberRecord,
     moved: Option<&Placement>,
     backend: &dyn Backend,
-    sight: Sight,
+    visibility: Visibility,
     failure: OpsError,
 ) -> OpsError {
     let Some(now) = moved else { return failure };
-    match go(backend, now, record.mark(), sight.other()) {
+    match move_pane(backend, now, record.mark(), visibility.other()) {
         Ok(_) => failure,
         Err(e) => {
             OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") }
@@ -220,19 +209,22 @@ fn undo(
 }
 
 /// Writes the new placement to the record and journals the move.
-fn note(
+fn record_move(
     team: &TeamStore,
     record: &MemberRecord,
     now: Option<&Placement>,
-    sight: Sight,
+    visibility: Visibility,
 ) -> Result<(), OpsError> {
     if let Some(now) = now {
         team.change_record(&record.name, &record.incarnation, |found| {
             found.placement = Some(now.clone())
         })?;
     }
-    let kind =
-        if sight == Sight::Hidden { EventKind::MemberHidden } else { EventKind::MemberShown };
+    let kind = if visibility == Visibility::Hidden {
+        EventKind::MemberHidden
+    } else {
+        EventKind::MemberShown
+    };
     let pane = record.placement.as_ref().map_or("", Placement::pane_id);
     team.record(Note::of(kind).member(&record.name).with("pane", pane))?;
     Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::error::OpsError;
 use super::retire::{self, Retirement};
-use super::terminate::{self, Ending, TerminationMode};
+use super::terminate::{self, Termination, TerminationMode};
 use super::{lease, shutdown};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -54,14 +54,14 @@ pub(crate) fn end_members(
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
     let mut living = Vec::new();
     for request in requests.iter().filter(|request| request.is_open()) {
-        match team.member_record(&request.member)?.filter(|record| runs(record, request)) {
+        match team.member_record(&request.member)?.filter(|record| is_open_run(record, request)) {
             Some(record) => living.push((request.clone(), record)),
             None => shutdown::resolve(team, &request.id, ShutdownOutcome::Gone, None)?,
         }
     }
-    let endings: Vec<Ending> = living
+    let endings: Vec<Termination> = living
         .iter()
-        .map(|(_, record)| Ending { record: record.clone(), manner: TerminationMode::Told })
+        .map(|(_, record)| Termination { record: record.clone(), mode: TerminationMode::Told })
         .collect();
     let results = terminate::terminate_all(ctx, team, &endings);
     let (mut ended, mut failed) = (Vec::new(), Vec::new());
@@ -85,7 +85,7 @@ pub(crate) fn end_members(
 }
 
 /// Returns true if the record is of the run that the request names, and that run is not over.
-fn runs(record: &MemberRecord, request: &ShutdownRequest) -> bool {
+fn is_open_run(record: &MemberRecord, request: &ShutdownRequest) -> bool {
     record.is(&request.incarnation) && !record.state.is_over()
 }
 

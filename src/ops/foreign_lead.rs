@@ -13,7 +13,7 @@ use crate::model::event::EventKind;
 use crate::model::team::{Member, Team};
 use crate::store::TeamStore;
 use crate::sys::fs;
-use crate::sys::proc::{self, Running};
+use crate::sys::proc::{self, RunningProcess};
 
 /// The processes that a search for the lead does not cover.
 pub(super) const UNSEEN: &str =
@@ -60,7 +60,7 @@ const EXITING: Duration = Duration::from_millis(200);
 /// Finds a process with the lead's session, or one that runs the lead's program in its directory.
 fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> {
     let panes: BTreeSet<&str> = file.teammates().map(|member| member.pane_id.as_str()).collect();
-    let is_teammate = |running: &Running| {
+    let is_teammate = |running: &RunningProcess| {
         let pane = running.var("TMUX_PANE");
         running.argv.iter().any(|word| word == TEAMMATE)
             || running.var("PHALANX_INCARNATION").is_some()
@@ -89,12 +89,12 @@ fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> 
 }
 
 /// Returns true for the program itself, and for an interpreter with the program as its script.
-fn runs_program(running: &Running) -> bool {
+fn runs_program(running: &RunningProcess) -> bool {
     running.argv.iter().take(2).any(|word| Path::new(word).file_name() == Some(OsStr::new(PROGRAM)))
 }
 
 /// Returns the config root by the environment of the process, if that names one.
-fn config_root(running: &Running) -> Option<PathBuf> {
+fn config_root(running: &RunningProcess) -> Option<PathBuf> {
     let named = running.var("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     named.or_else(|| running.var("HOME").map(|home| Path::new(&home).join(".claude")))
 }

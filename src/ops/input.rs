@@ -37,7 +37,7 @@ pub(crate) fn type_text(
     let target = Target::find(team, name)?;
     let bytes = text.as_str().len();
     target.write(ctx, team, &Input::Text(text))?;
-    team.record(target.note(ctx).with("bytes", bytes).with("enter", enter))?;
+    team.record(target.event(ctx).with("bytes", bytes).with("enter", enter))?;
     if enter {
         clock::sleep(BEFORE_ENTER);
         target.write(ctx, team, &Input::enter())?;
@@ -56,9 +56,9 @@ pub(crate) fn press(
     keys: Vec<Key>,
 ) -> Result<(), OpsError> {
     let target = Target::find(team, name)?;
-    let note = target.note(ctx).with("keys", keys.len());
+    let event = target.event(ctx).with("keys", keys.len());
     target.write(ctx, team, &Input::Keys(keys))?;
-    team.record(note)?;
+    team.record(event)?;
     Ok(())
 }
 
@@ -76,7 +76,7 @@ impl Target {
 
     fn write(&self, ctx: &Context, team: &TeamStore, input: &Input) -> Result<(), OpsError> {
         let Target { record, placement } = self;
-        let backend = backends::of_placement(ctx, team, placement)?;
+        let backend = backends::open_for(ctx, team, placement)?;
         prove(record, placement, backend.as_ref()).map_err(|e| match e {
             OpsError::NotProven { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),
             other => other,
@@ -101,7 +101,7 @@ impl Target {
     }
 
     /// Returns the event of the input, without the input itself: that may be a secret.
-    fn note(&self, ctx: &Context) -> Note {
+    fn event(&self, ctx: &Context) -> Note {
         Note::of(EventKind::Typed).member(&self.record.name).with("by", ctx.speaker.as_str())
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     for labels in groups.values() {
         let placement = labels.first().map(|(mark, _)| mark.placement);
         if let Some(Ok(backend)) =
-            placement.map(|placement| backends::of_placement(ctx, team, placement))
+            placement.map(|placement| backends::open_for(ctx, team, placement))
         {
             backend.label(labels);
         }

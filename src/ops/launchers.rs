@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::id::{Incarnation, TeamName};
 use crate::store::spec_of;
-use crate::sys::proc::{self, Process, Running};
+use crate::sys::proc::{self, Process, RunningProcess};
 
 /// Suffix that the kernel appends to the path of an executable whose file was replaced.
 const REPLACED: &str = " (deleted)";
@@ -28,7 +28,7 @@ pub(super) fn launchers(exe: &Path) -> Vec<Launcher> {
 
 /// A command line alone proves nothing, since a process can overwrite its own. The kernel must
 /// report that the process runs the file at the start of the command line, under the name of `exe`.
-fn launcher(running: &Running, exe: &Path) -> Option<Launcher> {
+fn launcher(running: &RunningProcess, exe: &Path) -> Option<Launcher> {
     let [program, verb, spec] = running.argv.as_slice() else { return None };
     let runs = running.exe.to_str()?;
     let runs = Path::new(runs.strip_suffix(REPLACED).unwrap_or(runs));
@@ -46,7 +46,7 @@ mod tests {
     const SPEC: &str = "/r/teams/demo/phalanx/specs/00000000-0000-4000-8000-000000000000.json";
 
     fn seen(exe: &str, argv: &[&str]) -> bool {
-        let running = Running {
+        let running = RunningProcess {
             process: Process { pid: 7, start: 1 },
             parent: 1,
             argv: argv.iter().map(Into::into).collect(),

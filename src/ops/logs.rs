@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
+use super::shutdown::started_record;
 use super::{output, status};
 use crate::model::id::MemberName;
 use crate::model::placement::Placement;
@@ -60,7 +61,7 @@ impl Reader {
     /// # Errors
     /// A name that is not on the team, or a member that phalanx did not start.
     pub(crate) fn open(team: &TeamStore, name: &MemberName) -> Result<Reader, OpsError> {
-        let record = output::record(team, name)?;
+        let record = started_record(team, name)?;
         let source = match record.placement {
             Some(Placement::Pty(hold)) => Source::Log(Log {
                 path: PathBuf::from(hold.log),

@@ -178,7 +178,7 @@ pub(crate) fn mode(
     match manifest.team.mode {
         TeamMode::Teammate => (false, None),
         TeamMode::Task => (true, line("task", "as requested".to_owned())),
-        TeamMode::Auto => match backends::stands(ctx, backend) {
+        TeamMode::Auto => match backends::check(ctx, backend) {
             Ok(chosen) => {
                 (false, line("teammate", format!("{}, {}", chosen.backend.as_str(), chosen.why)))
             }

@@ -30,7 +30,7 @@ pub(crate) struct MemberSeen {
 
 /// A team on this machine.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Seen {
+pub(crate) struct TeamOnMachine {
     /// The config root of the team.
     pub(crate) root: PathBuf,
     pub(crate) team: TeamName,
@@ -45,15 +45,15 @@ pub(crate) struct Seen {
 }
 
 /// Returns all teams; those under the caller's config root come first.
-pub(crate) fn ps(ctx: &Context) -> Result<Vec<Seen>, OpsError> {
+pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let mut teams: Vec<TeamStore> =
         ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
-    teams.extend(elsewhere(ctx));
-    Ok(teams.iter().map(seen).collect())
+    teams.extend(teams_of_other_roots(ctx));
+    Ok(teams.iter().map(team_on_machine).collect())
 }
 
 /// Returns the teams of other config roots for which a launcher runs.
-fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
+fn teams_of_other_roots(ctx: &Context) -> Vec<TeamStore> {
     let mut found: BTreeMap<(PathBuf, TeamName), TeamStore> = BTreeMap::new();
     for launcher in launchers(&ctx.caller.exe) {
         if launcher.root != ctx.store.root()
@@ -67,12 +67,15 @@ fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
 
 /// Returns the other config root under which a team of this name has running members.
 pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
-    elsewhere(ctx).into_iter().find(|team| team.name() == name).map(|team| team.root().to_owned())
+    teams_of_other_roots(ctx)
+        .into_iter()
+        .find(|team| team.name() == name)
+        .map(|team| team.root().to_owned())
 }
 
 /// Reads one team. An unreadable team is returned with its problem and does not hide the others.
-fn seen(team: &TeamStore) -> Seen {
-    look(team).unwrap_or_else(|e| Seen {
+fn team_on_machine(team: &TeamStore) -> TeamOnMachine {
+    read_team(team).unwrap_or_else(|e| TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
         lead: None,
@@ -84,7 +87,7 @@ fn seen(team: &TeamStore) -> Seen {
     })
 }
 
-fn look(team: &TeamStore) -> Result<Seen, OpsError> {
+fn read_team(team: &TeamStore) -> Result<TeamOnMachine, OpsError> {
     let status = status::status(team)?;
     let records: BTreeMap<MemberName, MemberRecord> =
         team.member_records()?.into_iter().map(|record| (record.name.clone(), record)).collect();
@@ -94,7 +97,7 @@ fn look(team: &TeamStore) -> Result<Seen, OpsError> {
         let alive = record.map(|record| Life::from(status::liveness(record)));
         MemberSeen { alive, socket: record.and_then(socket), status }
     };
-    Ok(Seen {
+    Ok(TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
         lead: lease::find_lead(team)?,
@@ -118,8 +121,8 @@ pub(super) fn sockets<'r>(
     team: &TeamStore,
     records: impl IntoIterator<Item = &'r MemberRecord>,
 ) -> Result<BTreeSet<String>, OpsError> {
-    let settled = team.settings()?.and_then(|s| s.tmux_socket);
-    Ok(records.into_iter().filter_map(socket).chain(settled).collect())
+    let configured = team.settings()?.and_then(|s| s.tmux_socket);
+    Ok(records.into_iter().filter_map(socket).chain(configured).collect())
 }
 
 /// Returns true if a team of this name under `root` knows the run, whose processes are then not

@@ -9,7 +9,7 @@ use super::owners;
 use super::retire::{self, Retirement};
 use super::spawn::{self, Finished};
 use super::task;
-use super::terminate::{self, Ending, TerminationMode};
+use super::terminate::{self, Termination, TerminationMode};
 use crate::model::event::{Event, EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -102,8 +102,8 @@ fn complete(
     let stays: Vec<_> =
         over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
     let ending =
-        |record: &MemberRecord| Ending { record: record.clone(), manner: TerminationMode::Told };
-    let endings: Vec<Ending> = stays.iter().map(|(record, _)| ending(record)).collect();
+        |record: &MemberRecord| Termination { record: record.clone(), mode: TerminationMode::Told };
+    let endings: Vec<Termination> = stays.iter().map(|(record, _)| ending(record)).collect();
     let mut gone = Vec::new();
     for ((_, retirement), ended) in stays.iter().zip(terminate::terminate_all(ctx, team, &endings))
     {
@@ -154,7 +154,7 @@ fn give_back(
         }
     }
     retire::notify(team, &unsaid)?;
-    retire::note(team, &untold)
+    retire::journal_departures(team, &untold)
 }
 
 /// Returns true if the journal has the end of this run, or if the run was never ready: then there

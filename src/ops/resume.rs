@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::error::OpsError;
 use super::retire;
-use super::shutdown::record_of;
+use super::shutdown::started_record;
 use super::{profiles, spawn, status};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
@@ -72,7 +72,7 @@ pub(crate) fn orders(
     // Members still on the roster are retired before their restart; a lead may safely do so, too.
     let roster = team.team()?;
     for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
-        retire::take_off(ctx, team, record)?;
+        retire::terminate_and_retire(ctx, team, record)?;
     }
     Ok(orders)
 }
@@ -118,7 +118,7 @@ fn is_gone(record: &MemberRecord) -> bool {
 }
 
 fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
-    let record = record_of(team, name)?;
+    let record = started_record(team, name)?;
     match record.state.is_over() || is_gone(&record) {
         true => Ok(record),
         false => {

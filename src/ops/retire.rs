@@ -36,18 +36,18 @@ pub(crate) struct Retirement {
 /// # Errors
 /// The first error. The members that it does not concern are retired all the same.
 pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
-    let mut trouble = Ok(());
-    let (mut news, mut ended) = (Vec::new(), Vec::new());
+    let mut first_error = Ok(());
+    let (mut events, mut ended) = (Vec::new(), Vec::new());
     for one in retirements {
         match end(team, one) {
             Ok(note) => {
-                news.extend(note);
+                events.extend(note);
                 ended.push(one);
             }
-            Err(e) => trouble = trouble.and(Err(e)),
+            Err(e) => first_error = first_error.and(Err(e)),
         }
     }
-    team.record_all(news)?;
+    team.record_all(events)?;
     failpoint::hit("retire.ended");
     let left = team.change_roster(|roster| {
         // Under this lock: a newer run of the name may have begun, whose entry and tasks these
@@ -56,22 +56,22 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
         ended.iter().map(leave).collect::<Result<Vec<Option<bool>>, _>>()
     })?;
     failpoint::hit("retire.left");
-    let mut gone = Vec::new();
+    let mut departed = Vec::new();
     for (one, left) in ended.into_iter().zip(left) {
         let Some(was_on) = left else { continue };
-        match settle_tasks(team, one) {
-            Ok(released) if was_on => gone.push((one, released)),
+        match release_tasks(team, one) {
+            Ok(released) if was_on => departed.push((one, released)),
             Ok(_) => {}
-            Err(e) => trouble = trouble.and(Err(e)),
+            Err(e) => first_error = first_error.and(Err(e)),
         }
     }
     failpoint::hit("retire.released");
-    trouble.and(tell(team, &gone))
+    first_error.and(announce(team, &departed))
 }
 
 /// Releases the member's tasks, and announces the tasks that it ended without announcing them.
 /// Returns the released tasks.
-fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
+fn release_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
     let (released, board) = task::release(team, &one.name)?;
     if let Some(record) =
         team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
@@ -87,7 +87,7 @@ fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsErro
 }
 
 /// Retires a run whose processes are gone. Its placement is closed first, if it is proven ours.
-pub(super) fn take_off(
+pub(super) fn terminate_and_retire(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
@@ -111,20 +111,26 @@ fn is_latest(team: &TeamStore, one: &Retirement) -> Result<bool, StoreError> {
 }
 
 /// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.
-pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
-    notify(team, gone)?;
+pub(super) fn announce(
+    team: &TeamStore,
+    departed: &[(&Retirement, Vec<Task>)],
+) -> Result<(), OpsError> {
+    notify(team, departed)?;
     failpoint::hit("retire.noticed");
-    note(team, gone)
+    journal_departures(team, departed)
 }
 
 /// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
 /// incarnation as id; recovery finds by that id a notice that was sent before a crash.
-pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
-    if gone.is_empty() {
+pub(super) fn notify(
+    team: &TeamStore,
+    departed: &[(&Retirement, Vec<Task>)],
+) -> Result<(), OpsError> {
+    if departed.is_empty() {
         return Ok(());
     }
     let system = MemberName::existing("system")?;
-    let notices: Vec<(Message, &str)> = gone
+    let notices: Vec<(Message, &str)> = departed
         .iter()
         .map(|(one, released)| (notice(one, released), one.incarnation.as_str()))
         .collect();
@@ -132,8 +138,11 @@ pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Res
 }
 
 /// Journals that the members have left.
-pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
-    let left = gone.iter().map(|(one, released)| {
+pub(super) fn journal_departures(
+    team: &TeamStore,
+    departed: &[(&Retirement, Vec<Task>)],
+) -> Result<(), OpsError> {
+    let left = departed.iter().map(|(one, released)| {
         let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
         let note =
             Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };

@@ -46,9 +46,10 @@ pub(crate) fn ask(
     team: &TeamStore,
     asker: &MemberName,
     names: &[MemberName],
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
-    let records = names.iter().map(|name| record_of(team, name)).collect::<Result<Vec<_>, _>>()?;
+    let records =
+        names.iter().map(|name| started_record(team, name)).collect::<Result<Vec<_>, _>>()?;
     let mut open: Vec<ShutdownRequest> =
         team.requests()?.into_iter().filter(ShutdownRequest::is_open).collect();
     let (mut asked, mut new) = (Vec::new(), Vec::new());
@@ -57,12 +58,12 @@ pub(crate) fn ask(
         let request = match earlier {
             Some(earlier) => {
                 if record.name == *asker && earlier.agreed_at.is_none() {
-                    agreed(team, &earlier.id, &Parting::default())?;
+                    record_agreement(team, &earlier.id, &Parting::default())?;
                 }
-                hurry(team, earlier, wish)?
+                add_force(team, earlier, options)?
             }
             None => {
-                let request = file(team, record, wish, record.name == *asker)?;
+                let request = file(team, record, options, record.name == *asker)?;
                 new.push((record, request.clone()));
                 request
             }
@@ -71,7 +72,7 @@ pub(crate) fn ask(
         asked.push(request);
     }
     failpoint::hit("shutdown.filed");
-    send_all(team, &new, wish)?;
+    send_all(team, &new, options)?;
     failpoint::hit("shutdown.asked");
     Ok(asked)
 }
@@ -116,12 +117,12 @@ fn awaited_words(
 }
 
 /// Returns the earlier request for the same run, with `force` if that is wanted now.
-fn hurry(
+fn add_force(
     team: &TeamStore,
     earlier: &ShutdownRequest,
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<ShutdownRequest, OpsError> {
-    if wish.force && !earlier.force {
+    if options.force && !earlier.force {
         team.change_request(&earlier.id, |r| r.force = true)?;
     }
     Ok(team.request(&earlier.id)?)
@@ -132,14 +133,19 @@ fn hurry(
 fn send_all(
     team: &TeamStore,
     new: &[(&MemberRecord, ShutdownRequest)],
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<(), OpsError> {
-    let tell =
-        |(record, request): &(&MemberRecord, ShutdownRequest)| tell(team, record, request, wish);
-    parallel_map(new, AT_ONCE, tell).into_iter().collect()
+    let send_request = |(record, request): &(&MemberRecord, ShutdownRequest)| {
+        send_request(team, record, request, options)
+    };
+    parallel_map(new, AT_ONCE, send_request).into_iter().collect()
 }
 
-pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
+/// Returns the record of a member that phalanx started.
+pub(super) fn started_record(
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<MemberRecord, OpsError> {
     if let Some(record) = team.member_record(name)? {
         return Ok(record);
     }
@@ -156,45 +162,45 @@ pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRec
 
 /// Sends the request to the member, unless it is forced, agreed or over, or the member reads no
 /// mail. Journals the request.
-fn tell(
+fn send_request(
     team: &TeamStore,
     record: &MemberRecord,
     request: &ShutdownRequest,
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
 ) -> Result<(), OpsError> {
     let asks =
-        !wish.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
+        !options.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
     if asks {
         let message = Message::ShutdownRequest(protocol::ShutdownRequest {
             request_id: request.id.to_string(),
             from: Some(MemberName::lead().to_string()),
-            reason: wish.reason.clone(),
+            reason: options.reason.clone(),
             timestamp: Some(request.asked_at.iso()),
-            deadline_seconds: Some(wish.deadline_s),
+            deadline_seconds: Some(options.deadline_s),
         });
         send::say(team, &MemberName::lead(), &record.name, &message, request.event.clone())?;
     }
     let mut note = Note::of(EventKind::ShutdownRequested)
         .member(&record.name)
         .with("request_id", request.id.as_str())
-        .with("force", wish.force)
+        .with("force", options.force)
         .with("asked", asks)
-        .with("deadline_seconds", wish.deadline_s);
+        .with("deadline_seconds", options.deadline_s);
     if request.agreed_at.is_some() {
         note = note.with("by", record.name.as_str());
     }
-    if let Some(reason) = &wish.reason {
+    if let Some(reason) = &options.reason {
         note = note.with("reason", reason.as_str());
     }
     team.record(Note { id: request.event.clone(), ..note })?;
     match request.outcome {
         // The run was over, so the request ended as it was filed.
-        Some(outcome) => note_end(team, request, outcome),
+        Some(outcome) => journal_end(team, request, outcome),
         None => Ok(()),
     }
 }
 
-fn note_end(
+fn journal_end(
     team: &TeamStore,
     request: &ShutdownRequest,
     outcome: ShutdownOutcome,
@@ -208,7 +214,7 @@ fn note_end(
 fn file(
     team: &TeamStore,
     record: &MemberRecord,
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
     agrees: bool,
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
@@ -220,10 +226,10 @@ fn file(
             id: RequestId::shutdown(asked_at.0 + offset, &record.name),
             member: record.name.clone(),
             incarnation: record.incarnation.clone(),
-            reason: wish.reason.clone(),
+            reason: options.reason.clone(),
             asked_at,
-            deadline_at: asked_at.plus_ms(wish.deadline_s.saturating_mul(1000)),
-            force: wish.force,
+            deadline_at: asked_at.plus_ms(options.deadline_s.saturating_mul(1000)),
+            force: options.force,
             outcome: over.then_some(ShutdownOutcome::Gone),
             answer: None,
             ended_at: over.then_some(asked_at),
@@ -273,8 +279,9 @@ pub(crate) fn resolve(
 fn with_parting(note: Note, parting: &Parting) -> Note {
     let Parting { status, pending_work, artifacts_committed } = parting;
     let note = status.iter().fold(note, |note, status| note.with("status", status.as_str()));
-    let note =
-        artifacts_committed.iter().fold(note, |note, said| note.with("artifacts_committed", *said));
+    let note = artifacts_committed
+        .iter()
+        .fold(note, |note, committed| note.with("artifacts_committed", *committed));
     match pending_work.as_slice() {
         [] => note,
         some => note.with("pending_work", some.to_vec()),
@@ -283,7 +290,11 @@ fn with_parting(note: Note, parting: &Parting) -> Note {
 
 /// Records that the member agrees, and how it leaves its work. A lead that takes over later carries
 /// the request out from there.
-pub(crate) fn agreed(team: &TeamStore, id: &RequestId, parting: &Parting) -> Result<(), OpsError> {
+pub(crate) fn record_agreement(
+    team: &TeamStore,
+    id: &RequestId,
+    parting: &Parting,
+) -> Result<(), OpsError> {
     team.change_request(id, |request| {
         if request.is_open() {
             request.agreed_at = Some(now());
@@ -304,7 +315,7 @@ pub(crate) fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownReques
 
 /// The outcome of one shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Ended {
+pub(crate) struct ShutdownResult {
     pub(crate) name: MemberName,
     /// The word of its outcome; `requested` while it has none.
     pub(crate) outcome: &'static str,
@@ -404,11 +415,11 @@ fn await_step(
 pub(crate) fn outcomes(
     team: &TeamStore,
     requests: &[ShutdownRequest],
-) -> Result<Vec<Ended>, OpsError> {
+) -> Result<Vec<ShutdownResult>, OpsError> {
     requests.iter().map(|asked| outcome(team, asked)).collect()
 }
 
-fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError> {
+fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, OpsError> {
     let found = match team.request(&asked.id) {
         Ok(request) => Some(request),
         Err(_) if !team.exists() => None,
@@ -417,7 +428,7 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError>
     let gone = found.is_none().then_some(ShutdownOutcome::Gone);
     let request = found.as_ref().unwrap_or(asked);
     let outcome = gone.filter(|_| asked.is_open()).or(request.outcome);
-    Ok(Ended {
+    Ok(ShutdownResult {
         name: request.member.clone(),
         outcome: outcome.map_or("requested", ShutdownOutcome::as_str),
         request_id: request.id.clone(),
@@ -430,7 +441,9 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError>
 
 /// Returns the teammates that can be asked to end: those that phalanx started and that are on the
 /// roster or alive. The second list has those that phalanx did not start.
-pub(crate) fn everybody(team: &TeamStore) -> Result<(Vec<MemberName>, Vec<MemberName>), OpsError> {
+pub(crate) fn all_members(
+    team: &TeamStore,
+) -> Result<(Vec<MemberName>, Vec<MemberName>), OpsError> {
     let mut ours = super::status::live_members(team)?;
     let mut others = Vec::new();
     for member in team.team()?.teammates() {

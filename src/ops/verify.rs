@@ -14,7 +14,7 @@ use crate::model::request::{self, ShutdownRequest};
 use crate::model::shutdown_finding::{self, ShutdownFinding, WorkTree};
 use crate::model::text;
 use crate::store::TeamStore;
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 
 /// Time limit of git for one directory.
 const GIT: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub(crate) fn verify(
 ) -> Result<(), OpsError> {
     // Several members can share a directory.
     let mut trees: BTreeMap<String, WorkTree> = BTreeMap::new();
-    let mut told = (Vec::new(), Vec::new());
+    let (mut verified, mut findings) = (Vec::new(), Vec::new());
     for request in requests {
         match team.request(&request.id) {
             Ok(found) => *request = found,
@@ -46,19 +46,19 @@ pub(crate) fn verify(
             continue;
         }
         let cwd = request.cwd.clone().unwrap_or_default();
-        let look = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
-        let found = shutdown_finding::of(request, look);
+        let status = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
+        let found = shutdown_finding::of(request, status);
         request.deviations = Some(found.clone());
-        if write(team, request)? {
-            told.0.push(request.id.to_string());
-            told.1.extend(found);
+        if record_findings(team, request)? {
+            verified.push(request.id.to_string());
+            findings.extend(found);
         }
     }
-    tell(team, told)
+    journal_findings(team, verified, findings)
 }
 
 /// Writes the verdict to the request. Returns true if it is the first.
-fn write(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError> {
+fn record_findings(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError> {
     let mut first = false;
     let written = team.change_request(&verified.id, |request| {
         first = request.deviations.is_none();
@@ -73,18 +73,19 @@ fn write(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError>
     }
 }
 
-fn tell(
+fn journal_findings(
     team: &TeamStore,
-    (ids, found): (Vec<String>, Vec<ShutdownFinding>),
+    ids: Vec<String>,
+    findings: Vec<ShutdownFinding>,
 ) -> Result<(), OpsError> {
     if ids.is_empty() || !team.exists() {
         return Ok(());
     }
-    let found = found.iter().map(|deviation| {
+    let deviations = findings.iter().map(|deviation| {
         serde_json::json!({ "name": deviation.name, "kind": deviation.kind, "text": deviation.text })
     });
     let note = Note::of(EventKind::ShutdownVerified).with("request_ids", ids);
-    team.record(note.with("deviations", found.collect::<Vec<_>>()))?;
+    team.record(note.with("deviations", deviations.collect::<Vec<_>>()))?;
     Ok(())
 }
 
@@ -97,7 +98,7 @@ fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
     // git's message for a missing repository is matched below, in English.
     let env = env.chain([("LC_ALL".into(), "C".into())]);
     let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"];
-    let command = Command {
+    let command = ExecCommand {
         program: "git".into(),
         args: words.map(OsString::from).to_vec(),
         env: Some(env.collect()),
@@ -108,19 +109,19 @@ fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
         Ok(output) => output,
         Err(e) => return WorkTree::Unknown(e.to_string()),
     };
-    let (printed, said) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     match output.code {
-        Some(0) if printed.is_empty() => WorkTree::Clean,
+        Some(0) if stdout.is_empty() => WorkTree::Clean,
         // Two letters of state and a blank come before the path.
         Some(0) => {
-            WorkTree::Dirty(printed.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect())
+            WorkTree::Dirty(stdout.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect())
         }
-        Some(_) | None if said.contains("not a git repository") => {
+        Some(_) | None if stderr.contains("not a git repository") => {
             WorkTree::Unknown(format!("{cwd} is not in a git work tree"))
         }
         Some(_) | None => {
-            let first = text::line(said.lines().next().unwrap_or_default());
+            let first = text::line(stderr.lines().next().unwrap_or_default());
             WorkTree::Unknown(format!("git in {cwd}: {first}"))
         }
     }

@@ -20,7 +20,7 @@ use crate::model::request::ShutdownRequest;
 use crate::model::settings::Settings;
 use crate::model::wire::Object;
 use crate::sys::clock::sleep;
-use crate::sys::fs::{self, FsError, Kind};
+use crate::sys::fs::{self, FileKind, FsError};
 use crate::sys::rand;
 
 /// Time since its last modification after which a team directory without a team file no longer
@@ -85,7 +85,7 @@ impl TeamStore {
     fn lacks_team_file(&self) -> bool {
         let is_settled = |dir: &Path| {
             let about = fs::about(dir).ok().flatten();
-            about.is_some_and(|about| about.kind == Kind::Directory && about.age >= SETTLED)
+            about.is_some_and(|about| about.kind == FileKind::Directory && about.age >= SETTLED)
         };
         let file = fs::about(&self.layout.team_file());
         file.is_ok_and(|file| file.is_none())
@@ -206,8 +206,8 @@ fn broken_dir(dir: &Path, is_vital: bool) -> Option<Broken> {
     match fs::about(dir) {
         // `linked_dirs` lists links, and `doctor` reports them as foreign.
         Ok(None) => None,
-        Ok(Some(about)) if about.kind == Kind::Link => None,
-        Ok(Some(about)) if about.kind != Kind::Directory => {
+        Ok(Some(about)) if about.kind == FileKind::Link => None,
+        Ok(Some(about)) if about.kind != FileKind::Directory => {
             broken("it is not a directory".to_owned(), false)
         }
         Ok(Some(_)) => fs::list(dir).err().and_then(|e| broken(e.reason(), e.is_denied())),

@@ -241,7 +241,7 @@ fn first_value<T>(bytes: &[u8], parse: impl Fn(&[u8]) -> serde_json::Result<T>) 
 }
 
 /// Returns true if the file changed within the last [`WRITING_MS`].
-pub(super) fn is_fresh(identity: &fs::Identity) -> bool {
+pub(super) fn is_fresh(identity: &fs::FileIdentity) -> bool {
     let changed_ms = u64::try_from(identity.mtime / 1_000_000).unwrap_or_default();
     now_ms().saturating_sub(changed_ms) < WRITING_MS
 }

@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::teams::{Store, TeamStore};
 use crate::model::id::{Incarnation, TeamName};
 use crate::sys::env;
-use crate::sys::fs::{self, About, Kind};
+use crate::sys::fs::{self, About, FileKind};
 use crate::sys::socket_probe::{SocketState, probe};
 
 /// Age above which a lock directory has no living holder, and a socket has had time to get its
@@ -94,7 +94,7 @@ impl TeamStore {
         for dir in [self.layout.team_dir(), self.layout.inboxes(), self.layout.tasks()] {
             for (path, about) in entries(&dir)? {
                 let lock = path.extension().is_some_and(|end| end == "lock")
-                    && about.kind == Kind::Directory;
+                    && about.kind == FileKind::Directory;
                 if lock && about.age > STALE {
                     found.push(Leftover { path, left: Left::Lock { age: about.age } });
                 }
@@ -139,18 +139,20 @@ impl TeamStore {
         let place: Place = self.place(&gate, path, Writers::AnyProgram);
         let held = Held::take(&place)?;
         drop(held.exclude_peers(&place)?);
-        Ok(about.kind == Kind::Directory && !fs::exists(lock))
+        Ok(about.kind == FileKind::Directory && !fs::exists(lock))
     }
 
     /// Returns the sockets without a listener in phalanx's directories of the team.
     fn dead_sockets(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = Vec::new();
         let inner = entries(&self.layout.ours())?;
-        let dirs =
-            inner.iter().filter(|(_, about)| about.kind == Kind::Directory).map(|(path, _)| path);
+        let dirs = inner
+            .iter()
+            .filter(|(_, about)| about.kind == FileKind::Directory)
+            .map(|(path, _)| path);
         for dir in dirs.chain([&self.layout.ours()]) {
             for (path, about) in entries(dir)? {
-                let old = about.kind == Kind::Socket && about.age > STALE;
+                let old = about.kind == FileKind::Socket && about.age > STALE;
                 if old && probe(&path) == SocketState::Refused {
                     found.push(Leftover { path, left: Left::Socket });
                 }
@@ -169,7 +171,7 @@ fn dirs(
     let mut found = Vec::new();
     for path in dirs {
         let Some(about) = fs::about(&path)? else { continue };
-        let is_link = about.kind == Kind::Link;
+        let is_link = about.kind == FileKind::Link;
         if about.uid != env::effective_uid() || (is_link && shared != Some(path.as_path())) {
             found.push(Leftover { path, left: Left::NotOurs { uid: about.uid, is_link } });
         } else if about.mode & OTHERS != 0 && !is_link && shared != Some(path.as_path()) {

@@ -11,7 +11,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::team::{LeadProcess, Member, Team};
 use crate::model::wire::{self, Object};
-use crate::sys::fs::{self, Identity};
+use crate::sys::fs::{self, FileIdentity};
 
 /// Key of the ids of hidden panes.
 const HIDDEN: &str = "hiddenPaneIds";
@@ -20,7 +20,7 @@ const HIDDEN: &str = "hiddenPaneIds";
 #[derive(Debug)]
 pub(crate) struct TeamFile {
     /// `None` if the file is missing.
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<FileIdentity>,
     /// `None` if the file is torn or missing.
     file: Option<Object>,
     /// True if phalanx's copy of the team file has the same content.
@@ -85,7 +85,7 @@ impl TeamStore {
     }
 
     /// Returns the identity of the team file, which changes with each write.
-    pub(crate) fn team_file_identity(&self) -> Result<Option<Identity>, StoreError> {
+    pub(crate) fn team_file_identity(&self) -> Result<Option<FileIdentity>, StoreError> {
         Ok(fs::identity(&self.layout.team_file())?)
     }
 

@@ -22,14 +22,14 @@ mod armed {
 
     /// Variables and the signals that they raise. SIGKILL rather than abort: no handler and no
     /// destructor may run, as when the kernel kills a process that ran out of memory.
-    const WAYS: [(&str, Signal); 3] = [
+    const VARIABLES: [(&str, Signal); 3] = [
         ("PHALANX_FAILPOINT", Signal::SIGKILL),
         ("MEMBER_FAILPOINT", Signal::SIGKILL),
         ("PHALANX_STOPPOINT", Signal::SIGSTOP),
     ];
 
     static POINT: LazyLock<Option<Point>> = LazyLock::new(|| {
-        WAYS.into_iter().find_map(|(name, signal)| parse(&std::env::var(name).ok()?, signal))
+        VARIABLES.into_iter().find_map(|(name, signal)| parse(&std::env::var(name).ok()?, signal))
     });
 
     fn parse(text: &str, signal: Signal) -> Option<Point> {

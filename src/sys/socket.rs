@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use super::env;
-use super::fs::{FsError, Identity, identity};
+use super::fs::{FileIdentity, FsError, identity};
 
 /// Longest path of a socket, in bytes (PT-05). The kernel's field must also hold a terminating NUL.
 pub(crate) const LONGEST_PATH: usize =
@@ -24,7 +24,7 @@ pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
     /// Identity of the socket's file, so that another file of the same name is not removed.
-    made: Option<Identity>,
+    made: Option<FileIdentity>,
 }
 
 impl Listener {
@@ -66,7 +66,8 @@ impl Listener {
     pub(crate) fn close(&self) {
         // SAFETY: takes integers only; the descriptor is open.
         unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
-        let is_same = |now: Identity, made: Identity| (now.dev, now.ino) == (made.dev, made.ino);
+        let is_same =
+            |now: FileIdentity, made: FileIdentity| (now.dev, now.ino) == (made.dev, made.ino);
         let there = identity(&self.path).ok().flatten();
         if there.zip(self.made).is_some_and(|(now, made)| is_same(now, made)) {
             let _ = fs::remove_file(&self.path);

@@ -22,13 +22,13 @@ use super::ready;
 /// Maximum bytes of one read from the keyboard.
 const CHUNK: usize = 16 * 1024;
 /// Timeout of one wait for room in the terminal's output queue.
-const ROOM: Duration = Duration::from_millis(100);
+const GIVE_UP_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout of one wait for input; another wait follows.
-const LOOK: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Signals whose default action would leave the terminal raw; they are returned as input instead.
 /// `TSTP` is among them, because a raw terminal gives no way to type `fg`.
-const TOLD: [Signal; 6] = [
+const FORWARDED: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
     Signal::SIGHUP,
@@ -39,7 +39,7 @@ const TOLD: [Signal; 6] = [
 
 /// The next input of a [`RawTerminal`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Input {
+pub(crate) enum TerminalInput {
     /// Bytes from the keyboard.
     Keys(Vec<u8>),
     /// A signal with this number.
@@ -58,12 +58,14 @@ pub(crate) struct RawTerminal {
 
 impl RawTerminal {
     /// Sets raw mode. Must be called in the first thread before others exist: the signals of
-    /// [`Input::Signal`] are blocked in this thread, until the drop, and in the threads that it
-    /// starts.
+    /// [`TerminalInput::Signal`] are blocked in this thread, until the drop, and in the threads
+    /// that it starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
-        told().thread_block()?;
-        let signals =
-            SignalFd::with_flags(&told(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        forwarded_signals().thread_block()?;
+        let signals = SignalFd::with_flags(
+            &forwarded_signals(),
+            SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
+        )?;
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
@@ -72,20 +74,20 @@ impl RawTerminal {
     }
 
     /// Waits for the keyboard, a signal or `other`, whichever is first.
-    pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<Input> {
+    pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<TerminalInput> {
         let stdin = io::stdin();
         loop {
             let mut fds = [self.signals.as_fd(), other, stdin.as_fd()]
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-            if !ready::any(&mut fds, LOOK)? {
+            if !ready::any(&mut fds, POLL_INTERVAL)? {
                 continue;
             }
             let [signal, other, keys] = fds.map(|fd| fd.any().unwrap_or(false));
             if signal && let Some(info) = self.signals.read_signal()? {
-                return Ok(Input::Signal(i32::try_from(info.ssi_signo).unwrap_or(0)));
+                return Ok(TerminalInput::Signal(i32::try_from(info.ssi_signo).unwrap_or(0)));
             }
             if other {
-                return Ok(Input::Other);
+                return Ok(TerminalInput::Other);
             }
             if keys && let Some(input) = typed(&stdin)? {
                 return Ok(input);
@@ -102,14 +104,14 @@ impl Drop for RawTerminal {
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
         // Signals may end this process from here on, because its last output may block on a
         // terminal that accepts none.
-        let _ = told().thread_unblock();
+        let _ = forwarded_signals().thread_unblock();
     }
 }
 
 /// Unblocks these signals in the calling thread, which need not be the one that dropped the
 /// [`RawTerminal`].
 pub(crate) fn let_signals_through() {
-    let _ = told().thread_unblock();
+    let _ = forwarded_signals().thread_unblock();
 }
 
 /// Turns off the echo of the terminal at standard error until dropped. Keys typed meanwhile stay in
@@ -155,17 +157,17 @@ pub(crate) fn is_background() -> bool {
     unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job != unistd::getpgrp())
 }
 
-fn told() -> SigSet {
-    TOLD.into_iter().collect()
+fn forwarded_signals() -> SigSet {
+    FORWARDED.into_iter().collect()
 }
 
-fn typed(stdin: &io::Stdin) -> io::Result<Option<Input>> {
+fn typed(stdin: &io::Stdin) -> io::Result<Option<TerminalInput>> {
     let mut buffer = vec![0; CHUNK];
     match unistd::read(stdin, &mut buffer) {
-        Ok(0) | Err(Errno::EIO) => Ok(Some(Input::Gone)),
+        Ok(0) | Err(Errno::EIO) => Ok(Some(TerminalInput::Gone)),
         Ok(count) => {
             buffer.truncate(count);
-            Ok(Some(Input::Keys(buffer)))
+            Ok(Some(TerminalInput::Keys(buffer)))
         }
         Err(Errno::EINTR | Errno::EAGAIN) => Ok(None),
         Err(errno) => Err(errno.into()),
@@ -204,7 +206,7 @@ impl Display {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => (),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let mut fds = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
-                    if !ready::any(&mut fds, ROOM)? && give_up() {
+                    if !ready::any(&mut fds, GIVE_UP_INTERVAL)? && give_up() {
                         return Err(io::Error::new(
                             io::ErrorKind::TimedOut,
                             "the terminal takes no output",

@@ -119,7 +119,7 @@ impl MemberIo<'_> {
                 ops::presence::remark(self.team, name, incarnation, reason.as_deref())?
             }
             OutboundOp::Withdraw(id) => ops::dialog::withdraw(self.ctx, self.team, &id)?,
-            OutboundOp::Typed(id, typed) => ops::dialog::typed(self.team, &id, typed)?,
+            OutboundOp::Typed(id, typed) => ops::dialog::record_typed(self.team, &id, typed)?,
         }
         Ok(true)
     }

@@ -8,14 +8,14 @@ use super::status::{died, state_tint};
 use super::table::{Cell, Table, cell, maybe, tinted};
 use crate::model::text;
 use crate::ops::lease::{LeadSeen, Life};
-use crate::ops::ps::Seen;
+use crate::ops::ps::TeamOnMachine;
 
 /// Maximum length of names, in characters.
 const NAME: usize = 20;
 
 /// Formats all teams with one line for each member; then dead leads, tmux servers and config roots,
 /// each with its teams. `root` is the caller's own config root.
-pub(crate) fn ps(teams: &[Seen], root: &Path, width: usize, paint: Paint) -> String {
+pub(crate) fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Paint) -> String {
     if teams.is_empty() {
         return format!("no teams under {}", text::line(&root.to_string_lossy()));
     }
@@ -44,7 +44,7 @@ pub(crate) fn ps(teams: &[Seen], root: &Path, width: usize, paint: Paint) -> Str
     lines.join("\n")
 }
 
-fn dead_lead(team: &Seen, root: &Path) -> Option<String> {
+fn dead_lead(team: &TeamOnMachine, root: &Path) -> Option<String> {
     let lead = team.lead.as_ref().filter(|lead| lead.alive == Life::Dead)?;
     let words = died(lead, &text::line(team.team.as_str()));
     if team.root == root {
@@ -54,7 +54,7 @@ fn dead_lead(team: &Seen, root: &Path) -> Option<String> {
 }
 
 /// Adds the rows of a team; the first one names the lead. A team without members has one row.
-fn rows(team: &Seen, table: &mut Table) {
+fn rows(team: &TeamOnMachine, table: &mut Table) {
     let mut first =
         [tinted(Tint::Bold, text::short(team.team.as_str(), NAME)), lead(team.lead.as_ref())];
     if team.members.is_empty() {
@@ -100,7 +100,10 @@ fn pid(pid: Option<i32>, alive: Option<Life>) -> Cell {
     }
 }
 
-fn group(teams: &[Seen], keys: impl Fn(&Seen) -> Vec<String>) -> BTreeMap<String, Vec<String>> {
+fn group(
+    teams: &[TeamOnMachine],
+    keys: impl Fn(&TeamOnMachine) -> Vec<String>,
+) -> BTreeMap<String, Vec<String>> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for team in teams {
         for key in keys(team) {

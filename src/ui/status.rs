@@ -7,7 +7,7 @@ use super::table::{Table, cell, maybe, tinted};
 use crate::model::team::Team;
 use crate::model::{text, time};
 use crate::ops::lease::LeadSeen;
-use crate::ops::shutdown::Ended;
+use crate::ops::shutdown::ShutdownResult;
 use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::Listed;
 
@@ -211,7 +211,7 @@ pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
     format!("{name}{what}\n\n{}", table.render(paint))
 }
 
-pub(crate) fn shutdowns(ended: &[Ended], paint: Paint) -> String {
+pub(crate) fn shutdowns(ended: &[ShutdownResult], paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "OUTCOME", "TOOK", "REASON"]);
     for one in ended {
         table.row(vec![

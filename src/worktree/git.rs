@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
-use crate::sys::exec::{self, Command, Output};
+use crate::sys::exec::{self, ExecCommand, ExecOutput};
 
 /// Checking out a large repository on a slow disk can take minutes.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -54,8 +54,8 @@ impl Git {
     }
 
     /// Runs git and returns its output, whatever the exit status.
-    pub(super) fn call(&self, args: &[&str]) -> Result<Output, WorktreeError> {
-        let command = Command {
+    pub(super) fn call(&self, args: &[&str]) -> Result<ExecOutput, WorktreeError> {
+        let command = ExecCommand {
             program: "git".into(),
             args: args.iter().map(Into::into).collect(),
             env: Some(self.env.clone()),
@@ -85,7 +85,7 @@ impl Git {
 }
 
 /// Builds the error of a failed call from git's last line on stderr that is not a hint.
-pub(super) fn refused(what: &str, output: &Output) -> WorktreeError {
+pub(super) fn refused(what: &str, output: &ExecOutput) -> WorktreeError {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let said = stderr.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("hint:"));
     let said = said.unwrap_or("git gave no reason");

@@ -8,7 +8,7 @@ use super::error::WorktreeError;
 use super::repository::Repository;
 use crate::model::text;
 use crate::model::worktree::{Checkout, Rules, WorktreeRequest};
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 use crate::sys::fs;
 
 /// Timeout of the setup command, which may have to download packages.
@@ -135,7 +135,7 @@ impl Repository {
 
     fn set_up(&self, path: &Path, setup: &[String]) -> Result<(), WorktreeError> {
         let Some((program, args)) = setup.split_first() else { return Ok(()) };
-        let command = Command {
+        let command = ExecCommand {
             program: program.into(),
             args: args.iter().map(Into::into).collect(),
             env: Some(self.git.env().clone()),

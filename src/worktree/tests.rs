@@ -64,8 +64,8 @@ impl Lab {
         ]
     }
 
-    fn run(&self, program: &str, dir: &Path, args: &[&str]) -> exec::Output {
-        let command = exec::Command {
+    fn run(&self, program: &str, dir: &Path, args: &[&str]) -> exec::ExecOutput {
+        let command = exec::ExecCommand {
             program: program.into(),
             args: args.iter().map(Into::into).collect(),
             env: Some(self.env()),

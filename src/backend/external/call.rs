@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::contract::{Head, Request, VERSION, Verb};
+use super::contract::{AnswerHeader, ContractVerb, VERSION, VersionedRequest};
 use crate::model::text;
-use crate::sys::exec::{self, Command, ExecError, Output};
+use crate::sys::exec::{self, ExecCommand, ExecError, ExecOutput};
 
 /// Deadline of one call; the program's process group is killed after it.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const QUOTED: usize = 300;
 const NOT_THERE: i32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum CallFault {
     NotThere,
     /// The program does not support the verb.
     Unsupported,
@@ -34,12 +34,12 @@ pub(super) enum Fault {
 pub(super) fn call<T: DeserializeOwned>(
     program: &str,
     env: &[(OsString, OsString)],
-    verb: Verb,
+    verb: ContractVerb,
     request: &impl Serialize,
-) -> Result<T, Fault> {
-    let stdin = serde_json::to_vec(&Request { version: VERSION, body: request })
-        .map_err(|e| Fault::Failed(format!("could not be queried: {e}")))?;
-    let command = Command {
+) -> Result<T, CallFault> {
+    let stdin = serde_json::to_vec(&VersionedRequest { version: VERSION, body: request })
+        .map_err(|e| CallFault::Failed(format!("could not be queried: {e}")))?;
+    let command = ExecCommand {
         program: program.into(),
         args: vec![verb.as_str().into()],
         env: Some(env.to_vec()),
@@ -47,16 +47,16 @@ pub(super) fn call<T: DeserializeOwned>(
         cwd: Some(PathBuf::from("/")),
         stdin,
     };
-    let output = exec::run(&command, DEADLINE).map_err(|e| Fault::Failed(not_run(&e)))?;
+    let output = exec::run(&command, DEADLINE).map_err(|e| CallFault::Failed(not_run(&e)))?;
     match (output.code, output.signal) {
         (Some(0), _) => read(&output.stdout),
-        (Some(NOT_THERE), _) => Err(Fault::NotThere),
+        (Some(NOT_THERE), _) => Err(CallFault::NotThere),
         (Some(code), _) => {
-            Err(Fault::Failed(format!("failed with exit code {code}{}", stderr(&output))))
+            Err(CallFault::Failed(format!("failed with exit code {code}{}", stderr(&output))))
         }
         (None, signal) => {
             let signal = signal.unwrap_or_default();
-            Err(Fault::Failed(format!("was killed by signal {signal}{}", stderr(&output))))
+            Err(CallFault::Failed(format!("was killed by signal {signal}{}", stderr(&output))))
         }
     }
 }
@@ -74,58 +74,58 @@ fn not_run(e: &ExecError) -> String {
 }
 
 /// The last lines of stderr, where a traceback has its reason.
-fn stderr(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = text::short(&text::last_lines(&said, 3), QUOTED);
-    if said.is_empty() { said } else { format!(": {said}") }
+fn stderr(output: &ExecOutput) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let quoted = text::short(&text::last_lines(&stderr, 3), QUOTED);
+    if quoted.is_empty() { quoted } else { format!(": {quoted}") }
 }
 
-fn read<T: DeserializeOwned>(stdout: &[u8]) -> Result<T, Fault> {
+fn read<T: DeserializeOwned>(stdout: &[u8]) -> Result<T, CallFault> {
     if stdout.len() > LONGEST_ANSWER {
-        return Err(Fault::Failed(format!("answered more than {LONGEST_ANSWER} bytes")));
+        return Err(CallFault::Failed(format!("answered more than {LONGEST_ANSWER} bytes")));
     }
     let unreadable = |e: serde_json::Error| {
-        let said = text::short(String::from_utf8_lossy(stdout).trim(), QUOTED);
-        Fault::Failed(format!("gave an invalid answer ({e}): `{said}`"))
+        let quoted = text::short(String::from_utf8_lossy(stdout).trim(), QUOTED);
+        CallFault::Failed(format!("gave an invalid answer ({e}): `{quoted}`"))
     };
     let answer: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(stdout).map_err(unreadable)?;
     let answer = serde_json::Value::Object(answer);
-    let head: Head = serde::Deserialize::deserialize(&answer).map_err(unreadable)?;
+    let head: AnswerHeader = serde::Deserialize::deserialize(&answer).map_err(unreadable)?;
     if head.version != VERSION {
         let problem = format!(
             "answered with protocol version {}; this phalanx supports version {VERSION}",
             head.version
         );
-        return Err(Fault::Failed(problem));
+        return Err(CallFault::Failed(problem));
     }
     if head.unsupported {
-        return Err(Fault::Unsupported);
+        return Err(CallFault::Unsupported);
     }
     serde_json::from_value(answer).map_err(unreadable)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::contract::{Done, Verdicts, Word};
+    use super::super::contract::{EmptyAnswer, VerdictWord, VerdictsAnswer};
     use super::*;
 
     fn problem<T: DeserializeOwned + std::fmt::Debug>(stdout: &[u8]) -> String {
         match read::<T>(stdout).expect_err("not an answer") {
-            Fault::Failed(problem) => problem,
+            CallFault::Failed(problem) => problem,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn sp_08_answers_are_parsed_and_invalid_ones_quoted() {
-        let verdicts: Verdicts =
+        let verdicts: VerdictsAnswer =
             read(br#" {"version": 1, "verdicts": ["owned", "gone"], "new": 7} "#)
                 .expect("an answer");
-        assert_eq!(verdicts.verdicts, [Word::Owned, Word::Gone]);
+        assert_eq!(verdicts.verdicts, [VerdictWord::Owned, VerdictWord::Gone]);
         assert_eq!(
-            read::<Done>(br#"{"version":1,"unsupported":true}"#).expect_err("no"),
-            Fault::Unsupported
+            read::<EmptyAnswer>(br#"{"version":1,"unsupported":true}"#).expect_err("no"),
+            CallFault::Unsupported
         );
         for (said, named) in [
             (&b""[..], "EOF"),
@@ -138,12 +138,12 @@ mod tests {
             (br#"{"version":1,"verdicts":["mine"]}"#, "mine"),
             (br#"{"version":1,"verdicts":[]} trailing"#, "trailing"),
         ] {
-            let problem = problem::<Verdicts>(said);
+            let problem = problem::<VerdictsAnswer>(said);
             assert!(problem.contains(named), "{problem}");
             assert!(!problem.contains('\u{1b}') && problem.chars().count() < 500, "{problem:?}");
         }
         let nested = [&br#"{"version":1,"verdicts":"#[..], &b"[".repeat(100_000)].concat();
-        assert!(problem::<Verdicts>(&nested).contains("recursion"));
-        assert!(problem::<Verdicts>(&vec![b' '; LONGEST_ANSWER + 1]).contains("more than"));
+        assert!(problem::<VerdictsAnswer>(&nested).contains("recursion"));
+        assert!(problem::<VerdictsAnswer>(&vec![b' '; LONGEST_ANSWER + 1]).contains("more than"));
     }
 }

@@ -11,7 +11,7 @@ pub(super) const VERSION: u64 = 1;
 /// A verb of the contract, passed as the program's only argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub(super) enum Verb {
+pub(super) enum ContractVerb {
     Place,
     Verify,
     Close,
@@ -23,14 +23,14 @@ pub(super) enum Verb {
     Label,
 }
 
-impl Verb {
+impl ContractVerb {
     pub(super) fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Request<'a, T> {
+pub(super) struct VersionedRequest<'a, T> {
     pub(super) version: u64,
     #[serde(flatten)]
     pub(super) body: &'a T,
@@ -38,14 +38,14 @@ pub(super) struct Request<'a, T> {
 
 /// The request of `place`.
 #[derive(Debug, Serialize)]
-pub(super) struct Launches<'a> {
+pub(super) struct LaunchesRequest<'a> {
     pub(super) team: &'a str,
     pub(super) layout: Layout,
-    pub(super) launches: Vec<OneLaunch<'a>>,
+    pub(super) launches: Vec<LaunchEntry<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct OneLaunch<'a> {
+pub(super) struct LaunchEntry<'a> {
     pub(super) member: &'a str,
     /// Proves the place ours in later requests.
     pub(super) token: &'a str,
@@ -55,28 +55,28 @@ pub(super) struct OneLaunch<'a> {
 
 /// A place that the program created, with the token that it received for it.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Place<'a> {
+pub(super) struct PlaceKey<'a> {
     pub(super) id: &'a str,
     pub(super) token: &'a str,
 }
 
 /// The request of `verify` and `close`.
 #[derive(Debug, Serialize)]
-pub(super) struct Places<'a> {
-    pub(super) places: Vec<Place<'a>>,
+pub(super) struct PlacesRequest<'a> {
+    pub(super) places: Vec<PlaceKey<'a>>,
 }
 
 /// The request of `focus`, `hide` and `show`, of `screen` with `lines`, and of `input` with `text`.
 #[derive(Debug, Serialize)]
-pub(super) struct OnePlace<'a> {
-    pub(super) place: Place<'a>,
+pub(super) struct PlaceRequest<'a> {
+    pub(super) place: PlaceKey<'a>,
     #[serde(flatten)]
-    pub(super) more: More<'a>,
+    pub(super) more: PlaceOptions<'a>,
 }
 
 /// The optional arguments of verbs for one place.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct More<'a> {
+pub(super) struct PlaceOptions<'a> {
     /// For `screen`: the number of lines to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<usize>,
@@ -87,14 +87,14 @@ pub(super) struct More<'a> {
 
 /// The request of `label`.
 #[derive(Debug, Serialize)]
-pub(super) struct Labels<'a> {
-    pub(super) labels: Vec<OneLabel<'a>>,
+pub(super) struct LabelsRequest<'a> {
+    pub(super) labels: Vec<LabelEntry<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct OneLabel<'a> {
+pub(super) struct LabelEntry<'a> {
     #[serde(flatten)]
-    pub(super) place: Place<'a>,
+    pub(super) place: PlaceKey<'a>,
     pub(super) name: &'a str,
     pub(super) role: Option<&'a str>,
     pub(super) state: &'a str,
@@ -103,7 +103,7 @@ pub(super) struct OneLabel<'a> {
 
 /// The fields that every answer may have; parsed first.
 #[derive(Debug, Deserialize)]
-pub(super) struct Head {
+pub(super) struct AnswerHeader {
     pub(super) version: u64,
     /// The program does not support the verb.
     #[serde(default)]
@@ -112,13 +112,13 @@ pub(super) struct Head {
 
 /// The answer to `place`: one entry per launch, in order.
 #[derive(Debug, Deserialize)]
-pub(super) struct Placed {
-    pub(super) places: Vec<OnePlaced>,
+pub(super) struct PlaceAnswer {
+    pub(super) places: Vec<PlacedEntry>,
 }
 
 /// Either the id of a new place or an error.
 #[derive(Debug, Deserialize)]
-pub(super) struct OnePlaced {
+pub(super) struct PlacedEntry {
     /// Opaque; repeated to the program in later requests.
     pub(super) id: Option<String>,
     /// Tells a person where to watch the place.
@@ -128,13 +128,13 @@ pub(super) struct OnePlaced {
 
 /// The answer to `verify`: one entry per place, in order.
 #[derive(Debug, Deserialize)]
-pub(super) struct Verdicts {
-    pub(super) verdicts: Vec<Word>,
+pub(super) struct VerdictsAnswer {
+    pub(super) verdicts: Vec<VerdictWord>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Word {
+pub(super) enum VerdictWord {
     Owned,
     Foreign,
     Gone,
@@ -143,10 +143,10 @@ pub(super) enum Word {
 
 /// The answer to `screen`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Screen {
+pub(super) struct ScreenAnswer {
     pub(super) text: String,
 }
 
 /// The answer to verbs that return nothing.
 #[derive(Debug, Deserialize)]
-pub(super) struct Done {}
+pub(super) struct EmptyAnswer {}

@@ -13,17 +13,19 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Backend, BackendError, Label, Launch, Mark};
+use super::proof::{IdentityPart, NO_ANSWER, Observation, Proven, close_proven, judge};
+use super::{Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ExecPlace, Layout, Placement, Verdict};
 use crate::model::spec::Terminal;
 use crate::model::text;
 use crate::sys::clock::{self, Deadline};
-use call::{Fault, call};
+use call::{CallFault, call};
 use contract::{
-    Done, Labels, Launches, More, OneLabel, OneLaunch, OnePlace, OnePlaced, Place, Placed, Places,
-    Screen, Verb, Verdicts, Word,
+    ContractVerb, EmptyAnswer, LabelEntry, LabelsRequest, LaunchEntry, LaunchesRequest,
+    PlaceAnswer, PlaceKey, PlaceOptions, PlaceRequest, PlacedEntry, PlacesRequest, ScreenAnswer,
+    VerdictWord, VerdictsAnswer,
 };
 
 /// Length limit of an id, in bytes; a longer one is refused.
@@ -53,68 +55,77 @@ impl External {
     /// [`BackendError::External`] with the program's failure, [`BackendError::CannotDo`] if it does
     /// not support `verify`.
     pub(crate) fn probe(&self) -> Result<(), BackendError> {
-        self.ask_verdicts(Vec::new()).map(drop).map_err(|fault| self.failed(Verb::Verify, fault))
+        self.ask_verdicts(Vec::new())
+            .map(drop)
+            .map_err(|fault| self.failed(ContractVerb::Verify, fault))
     }
 
-    fn ask<T: DeserializeOwned>(&self, verb: Verb, request: &impl Serialize) -> Result<T, Fault> {
+    fn ask<T: DeserializeOwned>(
+        &self,
+        verb: ContractVerb,
+        request: &impl Serialize,
+    ) -> Result<T, CallFault> {
         call(&self.program, &self.env, verb, request)
     }
 
-    fn ask_places(&self, launches: &[Launch]) -> Result<Vec<OnePlaced>, Fault> {
-        let launch = |launch| one_launch(launch).ok_or_else(|| Fault::Failed(NOT_TEXT.to_owned()));
+    fn ask_places(&self, launches: &[PlacementRequest]) -> Result<Vec<PlacedEntry>, CallFault> {
+        let launch =
+            |launch| one_launch(launch).ok_or_else(|| CallFault::Failed(NOT_TEXT.to_owned()));
         let launches = launches.iter().map(launch).collect::<Result<Vec<_>, _>>()?;
         let asked = launches.len();
-        let request = Launches { team: &self.team, layout: self.layout, launches };
-        let Placed { places } = self.ask(Verb::Place, &request)?;
+        let request = LaunchesRequest { team: &self.team, layout: self.layout, launches };
+        let PlaceAnswer { places } = self.ask(ContractVerb::Place, &request)?;
         all_answered(asked, places, "places")
     }
 
-    fn ask_verdicts(&self, places: Vec<Place<'_>>) -> Result<Vec<Word>, Fault> {
+    fn ask_verdicts(&self, places: Vec<PlaceKey<'_>>) -> Result<Vec<VerdictWord>, CallFault> {
         let asked = places.len();
-        let Verdicts { verdicts } = self.ask(Verb::Verify, &Places { places })?;
+        let VerdictsAnswer { verdicts } =
+            self.ask(ContractVerb::Verify, &PlacesRequest { places })?;
         all_answered(asked, verdicts, "verdicts")
     }
 
     /// Sends a verb for one placement, after verifying that it is ours.
-    fn ask_about<T: DeserializeOwned>(
+    fn ask_for_place<T: DeserializeOwned>(
         &self,
-        verb: Verb,
+        verb: ContractVerb,
         placement: &Placement,
         token: &str,
-        more: More<'_>,
+        more: PlaceOptions<'_>,
     ) -> Result<T, BackendError> {
         let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
         match self.verify(placement, token) {
             Verdict::Owned => (),
             other => return Err(not_ours(other)),
         }
-        let place = self.place_of(Mark { placement, token }).map_err(not_ours)?;
-        self.ask(verb, &OnePlace { place, more }).map_err(|fault| match fault {
-            Fault::NotThere => not_ours(Verdict::Gone),
+        let place = self.place_key(Mark { placement, token }).map_err(not_ours)?;
+        self.ask(verb, &PlaceRequest { place, more }).map_err(|fault| match fault {
+            CallFault::NotThere => not_ours(judge(Observation::Absent)),
             fault => self.failed(verb, fault),
         })
     }
 
-    fn place_of<'m>(&self, mark: Mark<'m>) -> Result<Place<'m>, Verdict> {
+    fn place_key<'m>(&self, mark: Mark<'m>) -> Result<PlaceKey<'m>, Verdict> {
         match mark.placement {
             Placement::Exec(place) if place.program == self.program => {
-                Ok(Place { id: &place.id, token: mark.token })
+                Ok(PlaceKey { id: &place.id, token: mark.token })
             }
             Placement::Exec(_) | Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => {
-                Err(Verdict::Unknown {
-                    reason: format!("the placement does not belong to backend `{}`", self.program),
-                })
+                Err(judge(Observation::Unclear(format!(
+                    "the placement does not belong to backend `{}`",
+                    self.program
+                ))))
             }
         }
     }
 
-    fn label_of<'l>(&self, (mark, label): &'l (Mark<'_>, Label)) -> Option<OneLabel<'l>> {
-        let place = self.place_of(*mark).ok()?;
+    fn label_entry<'l>(&self, (mark, label): &'l (Mark<'_>, Label)) -> Option<LabelEntry<'l>> {
+        let place = self.place_key(*mark).ok()?;
         let Label { name, role, state, color } = label;
-        Some(OneLabel { place, name, role: role.as_deref(), state, color: color.as_deref() })
+        Some(LabelEntry { place, name, role: role.as_deref(), state, color: color.as_deref() })
     }
 
-    fn verdicts(&self, places: Vec<Place<'_>>) -> Vec<Verdict> {
+    fn verdicts(&self, places: Vec<PlaceKey<'_>>) -> Vec<Verdict> {
         let asked = places.len();
         if asked == 0 {
             return Vec::new();
@@ -122,42 +133,42 @@ impl External {
         match self.ask_verdicts(places) {
             Ok(words) => words.into_iter().map(|word| verdict(word, &self.program)).collect(),
             Err(fault) => {
-                let reason = self.failed(Verb::Verify, fault).to_string();
-                vec![Verdict::Unknown { reason }; asked]
+                let problem = self.failed(ContractVerb::Verify, fault).to_string();
+                vec![judge(Observation::Unclear(problem)); asked]
             }
         }
     }
 
-    fn close_owned(&self, owned: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        if owned.is_empty() {
-            return Vec::new();
-        }
-        let places = owned.iter().filter_map(|mark| self.place_of(*mark).ok()).collect();
+    fn close_by_program(&self, proven: &[Proven<'_>]) -> Vec<CloseOutcome> {
+        let marks: Vec<Mark<'_>> = proven.iter().map(Proven::mark).collect();
+        let places = marks.iter().filter_map(|mark| self.place_key(*mark).ok()).collect();
         // Only a new `verify` shows whether the placements are gone, whatever `close` returned.
-        let fault = self.ask::<Done>(Verb::Close, &Places { places }).err();
-        let judge = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
-            (true, _) => Ok(Verdict::Owned),
-            (false, Some(fault)) => Err(self.failed(Verb::Close, fault.clone())),
-            (false, None) => Err(still_there(mark)),
+        let fault = self.ask::<EmptyAnswer>(ContractVerb::Close, &PlacesRequest { places }).err();
+        let outcome = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
+            (true, _) => CloseOutcome::Closed,
+            (false, Some(fault)) => {
+                CloseOutcome::Failed(self.failed(ContractVerb::Close, fault.clone()))
+            }
+            (false, None) => CloseOutcome::Failed(still_there(mark)),
         };
-        owned.iter().zip(self.wait_gone(owned)).map(judge).collect()
+        marks.iter().zip(self.wait_gone(&marks)).map(outcome).collect()
     }
 
-    fn failed(&self, verb: Verb, fault: Fault) -> BackendError {
+    fn failed(&self, verb: ContractVerb, fault: CallFault) -> BackendError {
         let problem = match fault {
-            Fault::Unsupported => {
-                let verb = if verb == Verb::Input { "type into" } else { verb.as_str() };
+            CallFault::Unsupported => {
+                let verb = if verb == ContractVerb::Input { "type into" } else { verb.as_str() };
                 return BackendError::CannotDo { backend: BackendKind::Exec, verb };
             }
-            Fault::NotThere => "reports that the placement does not exist".to_owned(),
-            Fault::Failed(problem) => problem,
+            CallFault::NotThere => "reports that the placement does not exist".to_owned(),
+            CallFault::Failed(problem) => problem,
         };
         BackendError::External { call: format!("{} {}", self.program, verb.as_str()), problem }
     }
 
     fn placed(
         &self,
-        answer: OnePlaced,
+        answer: PlacedEntry,
         ids: &mut HashSet<String>,
     ) -> Result<Placement, BackendError> {
         let problem = match (answer.id, answer.error) {
@@ -175,7 +186,7 @@ impl External {
                 return Ok(Placement::Exec(ExecPlace { program: self.program.clone(), id, watch }));
             }
         };
-        Err(self.failed(Verb::Place, Fault::Failed(problem)))
+        Err(self.failed(ContractVerb::Place, CallFault::Failed(problem)))
     }
 
     /// Polls until no placement of `marks` can still exist or the deadline passes; returns the last
@@ -194,20 +205,19 @@ impl External {
     }
 }
 
-const NO_ANSWER: &str = "the backend did not answer";
 const NOT_TEXT: &str = "cannot receive the launcher's command line: it is not UTF-8";
 
-fn one_launch(launch: &Launch) -> Option<OneLaunch<'_>> {
+fn one_launch(launch: &PlacementRequest) -> Option<LaunchEntry<'_>> {
     let argv = launch.argv.iter().map(|word| word.to_str()).collect::<Option<Vec<_>>>()?;
-    Some(OneLaunch { member: launch.member.as_str(), token: &launch.token, argv })
+    Some(LaunchEntry { member: launch.member.as_str(), token: &launch.token, argv })
 }
 
 /// Checks the number of answers. They are matched by position, so one too few or too many
 /// invalidates all of them.
-fn all_answered<T>(asked: usize, answers: Vec<T>, what: &str) -> Result<Vec<T>, Fault> {
+fn all_answered<T>(asked: usize, answers: Vec<T>, what: &str) -> Result<Vec<T>, CallFault> {
     match answers.len() {
         len if len == asked => Ok(answers),
-        len => Err(Fault::Failed(format!("answered with {len} {what}; expected {asked}"))),
+        len => Err(CallFault::Failed(format!("answered with {len} {what}; expected {asked}"))),
     }
 }
 
@@ -227,42 +237,39 @@ impl Backend for External {
         Terminal::Pane
     }
 
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         let mut ids = HashSet::new();
         let placed: Vec<_> = match self.ask_places(launches) {
             Ok(answers) => {
                 answers.into_iter().map(|answer| self.placed(answer, &mut ids)).collect()
             }
-            Err(fault) => {
-                launches.iter().map(|_| Err(self.failed(Verb::Place, fault.clone()))).collect()
-            }
+            Err(fault) => launches
+                .iter()
+                .map(|_| Err(self.failed(ContractVerb::Place, fault.clone())))
+                .collect(),
         };
         self.label_placed(launches, &placed);
         placed
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
-        let known: Vec<Result<Place<'_>, Verdict>> =
-            marks.iter().map(|mark| self.place_of(*mark)).collect();
-        let asked: Vec<Place<'_>> = known.iter().flatten().copied().collect();
-        let mut said = self.verdicts(asked).into_iter();
-        let mut next = || said.next().unwrap_or(Verdict::Unknown { reason: NO_ANSWER.to_owned() });
+        let known: Vec<Result<PlaceKey<'_>, Verdict>> =
+            marks.iter().map(|mark| self.place_key(*mark)).collect();
+        let asked: Vec<PlaceKey<'_>> = known.iter().flatten().copied().collect();
+        let mut verdicts = self.verdicts(asked).into_iter();
+        let no_answer = || judge(Observation::Unclear(NO_ANSWER.to_owned()));
+        let mut next = || verdicts.next().unwrap_or_else(no_answer);
         known.into_iter().map(|place| place.map_or_else(|other| other, |_| next())).collect()
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        let before = self.verify_all(marks);
-        let owned = marks.iter().zip(&before).filter(|(_, verdict)| **verdict == Verdict::Owned);
-        let owned: Vec<Mark<'_>> = owned.map(|(mark, _)| *mark).collect();
-        let mut closed = self.close_owned(&owned).into_iter();
-        let answer = |(mark, verdict): (&Mark<'_>, Verdict)| match verdict {
-            Verdict::Owned => closed.next().unwrap_or_else(|| Err(still_there(mark))),
-            Verdict::Gone => Ok(Verdict::Gone),
-            verdict @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => {
-                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
-            }
-        };
-        marks.iter().zip(before).map(answer).collect()
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        close_proven(marks, self.verify_all(marks), before, |proven| {
+            // The placement of a process that has ended since then closes by itself, and its id may
+            // belong to something else by now.
+            let marks: Vec<Mark<'_>> = proven.iter().map(Proven::mark).collect();
+            let verdicts = self.verify_all(&marks);
+            close_proven(&marks, verdicts, &mut |_| true, |proven| self.close_by_program(proven))
+        })
     }
 
     fn screen(
@@ -271,11 +278,11 @@ impl Backend for External {
         token: &str,
         lines: usize,
     ) -> Result<String, BackendError> {
-        let screen: Screen = self.ask_about(
-            Verb::Screen,
+        let screen: ScreenAnswer = self.ask_for_place(
+            ContractVerb::Screen,
             placement,
             token,
-            More { lines: Some(lines), ..More::default() },
+            PlaceOptions { lines: Some(lines), ..PlaceOptions::default() },
         )?;
         Ok(text::last_lines(&text::plain(&screen.text), lines))
     }
@@ -288,17 +295,18 @@ impl Backend for External {
     }
 
     fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
-        self.ask_about(Verb::Focus, placement, token, More::default()).map(|Done {}| ())
+        self.ask_for_place(ContractVerb::Focus, placement, token, PlaceOptions::default())
+            .map(|EmptyAnswer {}| ())
     }
 
     fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(Verb::Hide, placement, token, More::default())
-            .map(|Done {}| placement.clone())
+        self.ask_for_place(ContractVerb::Hide, placement, token, PlaceOptions::default())
+            .map(|EmptyAnswer {}| placement.clone())
     }
 
     fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(Verb::Show, placement, token, More::default())
-            .map(|Done {}| placement.clone())
+        self.ask_for_place(ContractVerb::Show, placement, token, PlaceOptions::default())
+            .map(|EmptyAnswer {}| placement.clone())
     }
 
     /// Sends keys in their default encoding, because the modes of the program's terminal are
@@ -311,27 +319,27 @@ impl Backend for External {
     ) -> Result<(), BackendError> {
         let bytes = input.bytes(Modes::default());
         let text = String::from_utf8_lossy(&bytes);
-        let more = More { text: Some(&text), ..More::default() };
-        self.ask_about(Verb::Input, placement, token, more).map(|Done {}| ())
+        let more = PlaceOptions { text: Some(&text), ..PlaceOptions::default() };
+        self.ask_for_place(ContractVerb::Input, placement, token, more).map(|EmptyAnswer {}| ())
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {
-        let labels: Vec<OneLabel<'_>> =
-            labels.iter().filter_map(|one| self.label_of(one)).collect();
+        let labels: Vec<LabelEntry<'_>> =
+            labels.iter().filter_map(|one| self.label_entry(one)).collect();
         if !labels.is_empty() {
             // A failed label is ignored. The program recognises foreign places by their tokens.
-            let _ = self.ask::<Done>(Verb::Label, &Labels { labels });
+            let _ = self.ask::<EmptyAnswer>(ContractVerb::Label, &LabelsRequest { labels });
         }
     }
 }
 
-fn verdict(word: Word, program: &str) -> Verdict {
-    match word {
-        Word::Owned => Verdict::Owned,
-        Word::Foreign => Verdict::Foreign { difference: format!("reported by `{program}`") },
-        Word::Gone => Verdict::Gone,
-        Word::Unknown => Verdict::Unknown { reason: format!("`{program}` could not determine it") },
-    }
+fn verdict(word: VerdictWord, program: &str) -> Verdict {
+    judge(match word {
+        VerdictWord::Owned => Observation::Present(vec![IdentityPart::Same]),
+        VerdictWord::Foreign => Observation::different(&format!("reported by `{program}`")),
+        VerdictWord::Gone => Observation::Absent,
+        VerdictWord::Unknown => Observation::Unclear(format!("`{program}` could not determine it")),
+    })
 }
 
 fn still_there(mark: &Mark<'_>) -> BackendError {

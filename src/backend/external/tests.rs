@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 use crate::sys::fs;
 
 struct Bench {
@@ -25,7 +25,7 @@ impl Bench {
         let words = ["-c", "printf '%s' \"$1\" >\"$2\" && chmod 700 \"$2\"", "sh", &script];
         let mut args: Vec<OsString> = words.map(OsString::from).to_vec();
         args.push(program.clone().into());
-        let write = Command { program: "/bin/sh".into(), args, ..Command::default() };
+        let write = ExecCommand { program: "/bin/sh".into(), args, ..ExecCommand::default() };
         assert_eq!(exec::run(&write, Duration::from_secs(60)).expect("sh is there").code, Some(0));
         let external = External {
             program: program.to_string_lossy().into_owned(),
@@ -69,10 +69,10 @@ impl Bench {
     }
 }
 
-fn launch(member: &str, token: &str) -> Launch {
+fn launch(member: &str, token: &str) -> PlacementRequest {
     let argv = ["/bin/phalanx", "exec", "/spec $(x)"].map(OsString::from).to_vec();
     let label = Label { name: member.to_owned(), ..Label::default() };
-    Launch {
+    PlacementRequest {
         member: MemberName::new(member).expect("a name"),
         token: token.to_owned(),
         argv,
@@ -123,7 +123,7 @@ fn sd_05_only_owned_places_are_closed() {
     let marks: Vec<Mark<'_>> =
         places.iter().map(|placement| Mark { placement, token: "t" }).collect();
     bench.verdicts(&["foreign", "gone", "unknown"]);
-    let closed = bench.external.close_all(&marks);
+    let closed = bench.external.close_all(&marks, &mut |_| true);
     assert_eq!(bench.asked("close"), None);
     assert_eq!(
         bench.asked("verify"),
@@ -132,8 +132,10 @@ fn sd_05_only_owned_places_are_closed() {
         ]}))
     );
     let told: Vec<String> = closed
-        .iter()
-        .map(|c| c.as_ref().map_or_else(ToString::to_string, ToString::to_string))
+        .into_iter()
+        .zip(&places)
+        .map(|(outcome, place)| outcome.into_verdict(place))
+        .map(|closed| closed.map_or_else(|e| e.to_string(), |verdict| verdict.to_string()))
         .collect();
     assert!(told[0].contains("was not touched: foreign"), "{told:?}");
     assert!(told[1].contains("does not belong to"), "{told:?}");
@@ -147,14 +149,18 @@ fn sd_02_close_succeeds_only_once_the_place_is_gone() {
     let bench = Bench::new();
     bench.verdicts(&["owned"]);
     bench.says("close", &json!({"version": 1}));
-    let still = bench.external.close(&bench.place("a"), "t").expect_err("it stays");
-    assert!(matches!(still, BackendError::StillThere { .. }), "{still}");
+    let still = bench.external.close(&bench.place("a"), "t");
+    assert!(
+        matches!(still, CloseOutcome::Failed(BackendError::StillThere { .. })),
+        "it stays: {still:?}"
+    );
     assert_eq!(
         bench.asked("close"),
         Some(json!({"version": 1, "places": [{"id": "a", "token": "t"}]}))
     );
     bench.ends("close", 7);
-    let failed = bench.external.close(&bench.place("a"), "t").expect_err("it fails").to_string();
+    let failed = bench.external.close(&bench.place("a"), "t").into_verdict(&bench.place("a"));
+    let failed = failed.expect_err("it fails").to_string();
     assert!(failed.ends_with("program close` failed with exit code 7"), "{failed}");
 }
 

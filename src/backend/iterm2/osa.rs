@@ -34,11 +34,11 @@ impl Osa {
     }
 
     pub(super) fn run(&self, script: &Script, args: &[&str]) -> Result<String, BackendError> {
-        let command = exec::Command {
+        let command = exec::ExecCommand {
             program: self.program.clone().into(),
             args: std::iter::once("-").chain(args.iter().copied()).map(OsString::from).collect(),
             stdin: script.text.as_bytes().to_vec(),
-            ..exec::Command::default()
+            ..exec::ExecCommand::default()
         };
         let output = exec::run(&command, self.within).map_err(|error| match error {
             ExecError::Deadline { after_ms, .. } => {
@@ -50,8 +50,8 @@ impl Osa {
         })?;
         if output.code != Some(0) {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let (code, said) = complaint(&stderr);
-            return Err(refused(script, code, said, code.and_then(advice)));
+            let (code, message) = parse_error(&stderr);
+            return Err(refused(script, code, message, code.and_then(advice)));
         }
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(answer.strip_suffix('\n').map(str::to_owned).unwrap_or(answer))
@@ -70,26 +70,26 @@ pub(super) fn unreadable(script: &Script, answer: &str) -> BackendError {
 fn refused(
     script: &Script,
     code: Option<i32>,
-    said: String,
+    message: String,
     advice: Option<&'static str>,
 ) -> BackendError {
-    BackendError::Iterm2 { doing: script.doing, code, said, advice }
+    BackendError::Iterm2 { doing: script.doing, code, message, advice }
 }
 
 /// Extracts number and message from a line such as `120:155: execution error: iTerm got an error:
 /// Can’t get session. (-1728)`.
-fn complaint(stderr: &str) -> (Option<i32>, String) {
+fn parse_error(stderr: &str) -> (Option<i32>, String) {
     let line = stderr
         .lines()
         .find(|line| !line.trim().is_empty())
         .unwrap_or("it failed without an error message")
         .trim();
-    let said = line.split_once("error: ").map_or(line, |(_, said)| said);
+    let message = line.split_once("error: ").map_or(line, |(_, message)| message);
     let code = line
         .strip_suffix(')')
         .and_then(|rest| rest.rsplit_once('('))
         .and_then(|(_, code)| code.parse().ok());
-    (code, text::short(said, 300))
+    (code, text::short(message, 300))
 }
 
 fn advice(code: i32) -> Option<&'static str> {
@@ -137,14 +137,14 @@ mod tests {
         ];
         for (code, expected) in table {
             let stderr = format!("0:9: execution error: iTerm got an error: It’s so. ({code})\n");
-            let (read, said) = complaint(&stderr);
+            let (read, message) = parse_error(&stderr);
             assert_eq!(read, Some(code));
-            assert_eq!(said, format!("iTerm got an error: It’s so. ({code})"));
+            assert_eq!(message, format!("iTerm got an error: It’s so. ({code})"));
             assert!(advice(code).is_some_and(|advice| advice.contains(expected)), "{code}");
         }
         assert_eq!(advice(-1), None);
-        assert_eq!(complaint(""), (None, "it failed without an error message".to_owned()));
-        assert_eq!(complaint("odd (x)\n"), (None, "odd (x)".to_owned()));
-        assert!(!complaint("error: \u{1b}[2J (-1)").1.contains('\u{1b}'), "SEC-10");
+        assert_eq!(parse_error(""), (None, "it failed without an error message".to_owned()));
+        assert_eq!(parse_error("odd (x)\n"), (None, "odd (x)".to_owned()));
+        assert!(!parse_error("error: \u{1b}[2J (-1)").1.contains('\u{1b}'), "SEC-10");
     }
 }

@@ -1,23 +1,26 @@
 //! Opens sessions, each as a split or tab of an existing session, with the launcher as its command.
 //! Nothing is typed, and a failed launch leaves no session behind.
 
-use super::super::{BackendError, Launch};
+use super::super::{Backend, BackendError, PlacementRequest};
 use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
-use super::survey::{Row, Way, anchors, is_id, is_tty, note, of_caller};
+use super::survey::{ItermRow, Way, add_opened, anchors, caller_session, is_id, is_tty};
 use super::{Iterm2, osa, quote};
 use crate::model::placement::{ItermSession, Placement};
 use crate::sys::clock::{self, Deadline};
 
-enum Tried {
+enum OpenResult {
     Placed(ItermSession),
     AnchorGone,
 }
 
 /// Starts the launchers one after another. Sessions are listed once per batch, and again after an
 /// anchor has gone (LY-08) or a launch has failed.
-pub(super) fn place(iterm2: &Iterm2, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
-    let mut rows: Option<Vec<Row>> = None;
-    let one = |launch: &Launch| {
+pub(super) fn place(
+    iterm2: &Iterm2,
+    launches: &[PlacementRequest],
+) -> Vec<Result<Placement, BackendError>> {
+    let mut rows: Option<Vec<ItermRow>> = None;
+    let one = |launch: &PlacementRequest| {
         let placed = place_one(iterm2, &mut rows, launch);
         if placed.is_err() {
             rows = None;
@@ -29,44 +32,44 @@ pub(super) fn place(iterm2: &Iterm2, launches: &[Launch]) -> Vec<Result<Placemen
 
 fn place_one(
     iterm2: &Iterm2,
-    rows: &mut Option<Vec<Row>>,
-    launch: &Launch,
+    rows: &mut Option<Vec<ItermRow>>,
+    launch: &PlacementRequest,
 ) -> Result<ItermSession, BackendError> {
     let command = quote::command(&launch.argv)
         .map_err(|problem| BackendError::Unavailable { program: "iTerm2", problem })?;
     // The list of a previous launch may be stale, so a second attempt uses a new one.
     if let Some(known) = rows.as_mut()
-        && let Some(session) = from_any(iterm2, known, launch, &command)?
+        && let Some(session) = open_from_any(iterm2, known, launch, &command)?
     {
         return Ok(session);
     }
     let known = rows.insert(iterm2.survey()?.ok_or_else(|| osa::not_running(&PLACE))?);
-    from_any(iterm2, known, launch, &command)?.ok_or_else(|| BackendError::Iterm2 {
+    open_from_any(iterm2, known, launch, &command)?.ok_or_else(|| BackendError::Iterm2 {
         doing: PLACE.doing,
         code: None,
-        said: "neither this terminal nor any member of the team is an iTerm2 session".to_owned(),
+        message: "neither this terminal nor any member of the team is an iTerm2 session".to_owned(),
         advice: Some("run the command again in an iTerm2 session, outside tmux and SSH"),
     })
 }
 
 /// Tries one anchor after another; `None` if none of them exists any longer.
-fn from_any(
+fn open_from_any(
     iterm2: &Iterm2,
-    rows: &mut Vec<Row>,
-    launch: &Launch,
+    rows: &mut Vec<ItermRow>,
+    launch: &PlacementRequest,
     command: &str,
 ) -> Result<Option<ItermSession>, BackendError> {
     let home = &iterm2.home;
-    let caller = of_caller(rows, home.tty.as_deref(), home.hint.as_deref());
+    let caller = caller_session(rows, home.tty.as_deref(), home.hint.as_deref());
     for (anchor, way) in anchors(rows, caller, &home.tag, home.layout) {
-        match from(iterm2, &anchor, way, launch, command) {
-            Ok(Tried::Placed(session)) => {
-                note(rows, &anchor, way, row(&session, launch, &home.tag));
+        match open_from(iterm2, &anchor, way, launch, command) {
+            Ok(OpenResult::Placed(session)) => {
+                add_opened(rows, &anchor, way, row(&session, launch, &home.tag));
                 return Ok(Some(session));
             }
-            Ok(Tried::AnchorGone) => (),
+            Ok(OpenResult::AnchorGone) => (),
             Err(problem) => {
-                sweep(iterm2, launch);
+                close_leftovers(iterm2, launch);
                 return Err(problem);
             }
         }
@@ -74,9 +77,9 @@ fn from_any(
     Ok(None)
 }
 
-fn row(session: &ItermSession, launch: &Launch, tag: &str) -> Row {
+fn row(session: &ItermSession, launch: &PlacementRequest, tag: &str) -> ItermRow {
     let ItermSession { session_id: id, tty } = session.clone();
-    Row {
+    ItermRow {
         id,
         tty,
         rows: 0,
@@ -86,27 +89,27 @@ fn row(session: &ItermSession, launch: &Launch, tag: &str) -> Row {
     }
 }
 
-fn from(
+fn open_from(
     iterm2: &Iterm2,
     anchor: &str,
     way: Way,
-    launch: &Launch,
+    launch: &PlacementRequest,
     command: &str,
-) -> Result<Tried, BackendError> {
+) -> Result<OpenResult, BackendError> {
     let args =
         [anchor, way.word(), command, &launch.token, &iterm2.home.tag, launch.member.as_str()];
     let answer = match iterm2.osa.run(&PLACE, &args) {
-        Err(problem) if osa::is_gone(&problem) => return made(iterm2, launch),
+        Err(problem) if osa::is_gone(&problem) => return find_opened(iterm2, launch),
         other => other?,
     };
     let fields: Vec<&str> = answer.split('\t').collect();
     match fields[..] {
-        [NOT_FOUND] => Ok(Tried::AnchorGone),
+        [NOT_FOUND] => Ok(OpenResult::AnchorGone),
         [NOT_RUNNING] => Err(osa::not_running(&PLACE)),
         ["placed", id, tty] if is_id(id) && is_tty(tty) => {
-            Ok(Tried::Placed(ItermSession { session_id: id.to_owned(), tty: tty.to_owned() }))
+            Ok(OpenResult::Placed(ItermSession { session_id: id.to_owned(), tty: tty.to_owned() }))
         }
-        ["placed", id, _] if is_id(id) => wait_tty(iterm2, id).map(Tried::Placed),
+        ["placed", id, _] if is_id(id) => wait_tty(iterm2, id).map(OpenResult::Placed),
         _ => Err(osa::unreadable(&PLACE, &answer)),
     }
 }
@@ -114,17 +117,17 @@ fn from(
 /// Handles "no such object", which may refer to the anchor or to an object used after the split.
 /// The token shows whether the session exists, so that no second one is opened for the same
 /// launcher (SP-11).
-fn made(iterm2: &Iterm2, launch: &Launch) -> Result<Tried, BackendError> {
+fn find_opened(iterm2: &Iterm2, launch: &PlacementRequest) -> Result<OpenResult, BackendError> {
     let rows = iterm2.survey()?.unwrap_or_default();
     match rows.into_iter().find(|row| row.token == launch.token) {
-        Some(row) => wait_tty(iterm2, &row.id).map(Tried::Placed),
-        None => Ok(Tried::AnchorGone),
+        Some(row) => wait_tty(iterm2, &row.id).map(OpenResult::Placed),
+        None => Ok(OpenResult::AnchorGone),
     }
 }
 
 /// Waits for a session's terminal device, which may appear after the session.
 fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
-    let deadline = Deadline::after(super::SETTLED_WITHIN);
+    let deadline = Deadline::after(super::SESSION_TIMEOUT);
     loop {
         let rows = iterm2.survey()?.unwrap_or_default();
         match rows.into_iter().find(|row| row.id == id) {
@@ -136,7 +139,7 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
                 return Err(BackendError::Iterm2 {
                     doing: PLACE.doing,
                     code: None,
-                    said: format!("session {id} has no terminal"),
+                    message: format!("session {id} has no terminal"),
                     advice: None,
                 });
             }
@@ -146,11 +149,11 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
 
 /// Closes a session that a failed launch opened, as happens if only the answer was lost. Finds it
 /// by its token.
-fn sweep(iterm2: &Iterm2, launch: &Launch) {
+fn close_leftovers(iterm2: &Iterm2, launch: &PlacementRequest) {
     let rows = iterm2.survey().ok().flatten().unwrap_or_default();
     for row in rows.into_iter().filter(|row| row.token == launch.token) {
         let session = ItermSession { session_id: row.id, tty: row.tty };
         // If this fails too, the launcher finds its spec missing and exits, which ends the session.
-        let _ = iterm2.close_one(&session, &launch.token);
+        let _ = iterm2.close(&Placement::Iterm2(session), &launch.token);
     }
 }

@@ -2,6 +2,7 @@
 //! session, and the anchors for the next one. Pure functions.
 
 use super::super::BackendError;
+use super::super::proof::{IdentityPart, Observation, judge};
 use super::osa;
 use super::script::{NOT_RUNNING, SURVEY};
 use crate::model::placement::{ItermSession, Layout, Verdict};
@@ -12,7 +13,7 @@ const FEWEST_ROWS: u32 = 8;
 /// One session. Other programs' variables may hold any text; a malformed value affects only its own
 /// row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ItermRow {
     pub(super) id: String,
     /// The terminal device; empty if there is none yet.
     pub(super) tty: String,
@@ -27,7 +28,7 @@ pub(super) struct Row {
 }
 
 /// Parses the answer of [`SURVEY`]; `None` if iTerm2 does not run.
-pub(super) fn read(answer: &str) -> Result<Option<Vec<Row>>, BackendError> {
+pub(super) fn read(answer: &str) -> Result<Option<Vec<ItermRow>>, BackendError> {
     let mut lines = answer.lines();
     match lines.next() {
         Some(NOT_RUNNING) => Ok(None),
@@ -36,12 +37,12 @@ pub(super) fn read(answer: &str) -> Result<Option<Vec<Row>>, BackendError> {
     }
 }
 
-fn row(line: &str) -> Option<Row> {
+fn row(line: &str) -> Option<ItermRow> {
     let mut fields = line.splitn(6, '\t');
     let mut next = || fields.next().unwrap_or_default().to_owned();
     let (id, tty, rows, window, token, team) = (next(), next(), next(), next(), next(), next());
     let tty = if is_tty(&tty) { tty } else { String::new() };
-    is_id(&id).then(|| Row { id, tty, rows: rows.parse().unwrap_or(0), window, token, team })
+    is_id(&id).then(|| ItermRow { id, tty, rows: rows.parse().unwrap_or(0), window, token, team })
 }
 
 /// Returns true if the text can be a session id, which is a UUID.
@@ -54,32 +55,30 @@ pub(super) fn is_tty(text: &str) -> bool {
 }
 
 /// The verdict on a recorded session: id, token and terminal must match.
-pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str) -> Verdict {
+pub(super) fn verdict(rows: Option<&[ItermRow]>, session: &ItermSession, token: &str) -> Verdict {
     // No session outlives iTerm2. Its processes may, but are judged by their own identity.
-    let Some(rows) = rows else { return Verdict::Gone };
-    let foreign = |difference: &str| Verdict::Foreign { difference: difference.to_owned() };
-    match rows.iter().find(|row| row.id == session.session_id) {
-        None => Verdict::Gone,
-        Some(_) if token.is_empty() => {
-            Verdict::Unknown { reason: "no token is recorded".to_owned() }
-        }
-        Some(row) if row.token != token => foreign("token"),
-        Some(row) if row.tty.is_empty() => {
-            Verdict::Unknown { reason: "iTerm2 does not report its terminal".to_owned() }
-        }
-        Some(row) if row.tty != session.tty => foreign("terminal"),
-        Some(_) => Verdict::Owned,
-    }
+    let row = rows.unwrap_or_default().iter().find(|row| row.id == session.session_id);
+    let Some(row) = row else { return judge(Observation::Absent) };
+    let unreadable = |reason: &str| IdentityPart::Unreadable(reason.to_owned());
+    let token = match token {
+        "" => unreadable("no token is recorded"),
+        token => IdentityPart::compare("token", token, row.token.as_str()),
+    };
+    let terminal = match row.tty.as_str() {
+        "" => unreadable("iTerm2 does not report its terminal"),
+        tty => IdentityPart::compare("terminal", session.tty.as_str(), tty),
+    };
+    judge(Observation::Present(vec![token, terminal]))
 }
 
 /// Finds the caller's session by the caller's own terminal. `$ITERM_SESSION_ID` may be inherited
 /// from another session; it only decides between two sessions that claim the same terminal, one of
 /// which has ended (PT-03).
-pub(super) fn of_caller<'r>(
-    rows: &'r [Row],
+pub(super) fn caller_session<'r>(
+    rows: &'r [ItermRow],
     tty: Option<&str>,
     hint: Option<&str>,
-) -> Option<&'r Row> {
+) -> Option<&'r ItermRow> {
     let tty = tty?;
     let mut there = rows.iter().filter(|row| row.tty == tty);
     let hinted =
@@ -107,18 +106,19 @@ impl Way {
 /// the caller's own is split to the right for the first member. Without a caller's session,
 /// sessions of the team in any window qualify.
 pub(super) fn anchors(
-    rows: &[Row],
-    caller: Option<&Row>,
+    rows: &[ItermRow],
+    caller: Option<&ItermRow>,
     team: &str,
     layout: Layout,
 ) -> Vec<(String, Way)> {
-    let near =
-        |row: &&Row| row.team == team && caller.is_none_or(|caller| caller.window == row.window);
-    let mut ours: Vec<&Row> = rows.iter().filter(near).collect();
+    let near = |row: &&ItermRow| {
+        row.team == team && caller.is_none_or(|caller| caller.window == row.window)
+    };
+    let mut ours: Vec<&ItermRow> = rows.iter().filter(near).collect();
     ours.sort_by_key(|row| std::cmp::Reverse(row.rows));
-    let pair = |row: &Row, way| (row.id.clone(), way);
+    let pair = |row: &ItermRow, way| (row.id.clone(), way);
     let split =
-        |row: &&Row| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
+        |row: &&ItermRow| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
     match layout {
         // iTerm2 splits the caller's tab in both layouts.
         Layout::Panes | Layout::Split => {
@@ -129,7 +129,7 @@ pub(super) fn anchors(
 }
 
 /// Adds the session that was made from `anchor` to `rows`, so that the next one needs no survey.
-pub(super) fn note(rows: &mut Vec<Row>, anchor: &str, way: Way, mut made: Row) {
+pub(super) fn add_opened(rows: &mut Vec<ItermRow>, anchor: &str, way: Way, mut made: ItermRow) {
     let tallest = rows.iter().map(|row| row.rows).max().unwrap_or(0);
     let Some(beside) = rows.iter_mut().find(|row| row.id == anchor) else { return };
     if way == Way::Below {
@@ -144,9 +144,9 @@ pub(super) fn note(rows: &mut Vec<Row>, anchor: &str, way: Way, mut made: Row) {
 mod tests {
     use super::*;
 
-    fn a_row(id: &str, tty: &str, rows: u32, token: &str, team: &str) -> Row {
+    fn a_row(id: &str, tty: &str, rows: u32, token: &str, team: &str) -> ItermRow {
         let (id, tty, window) = (format!("{id}-0000000"), format!("/dev/{tty}"), "1".to_owned());
-        Row { id, tty, rows, window, token: token.to_owned(), team: team.to_owned() }
+        ItermRow { id, tty, rows, window, token: token.to_owned(), team: team.to_owned() }
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn verdict_requires_matching_id_token_and_terminal() {
         let session = ItermSession { session_id: "A-0000000".to_owned(), tty: "/dev/a".to_owned() };
-        let word = |rows: Option<&[Row]>, token: &str| -> &'static str {
+        let word = |rows: Option<&[ItermRow]>, token: &str| -> &'static str {
             verdict(rows, &session, token).into()
         };
         let one = |tty: &str, token: &str| [a_row("A", tty, 50, token, "t")];
@@ -188,7 +188,7 @@ mod tests {
     fn pt_03_caller_is_identified_by_its_terminal() {
         let rows =
             [a_row("A", "a", 50, "", ""), a_row("B", "b", 50, "", ""), a_row("C", "b", 50, "", "")];
-        let found = |tty, hint| of_caller(&rows, tty, hint).map(|row| row.id.as_str());
+        let found = |tty, hint| caller_session(&rows, tty, hint).map(|row| row.id.as_str());
         assert_eq!(found(Some("/dev/a"), Some("w0t0p0:A-0000000")), Some("A-0000000"));
         assert_eq!(
             found(Some("/dev/b"), Some("w0t0p0:A-0000000")),
@@ -210,8 +210,8 @@ mod tests {
         let mut far = a_row("F", "f", 60, "f", "t/1");
         far.window = "2".to_owned();
         let small = a_row("S", "s", 15, "s", "t/1");
-        let ask = |rows: &[&Row], caller: Option<&Row>, layout| {
-            let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
+        let ask = |rows: &[&ItermRow], caller: Option<&ItermRow>, layout| {
+            let rows: Vec<ItermRow> = rows.iter().map(|row| (*row).clone()).collect();
             let word = |(id, way): (String, Way)| format!("{} {}", &id[..1], way.word());
             anchors(&rows, caller, "t/1", layout)
                 .into_iter()
@@ -235,9 +235,9 @@ mod tests {
     fn new_session_is_an_anchor_for_the_next_one() {
         let mut rows = vec![a_row("L", "l", 60, "", "")];
         let made = |id| a_row(id, "x", 0, "x", "t/1");
-        note(&mut rows, "L-0000000", Way::Right, made("A"));
-        note(&mut rows, "A-0000000", Way::Below, made("B"));
-        note(&mut rows, "B-0000000", Way::Tab, made("C"));
+        add_opened(&mut rows, "L-0000000", Way::Right, made("A"));
+        add_opened(&mut rows, "A-0000000", Way::Below, made("B"));
+        add_opened(&mut rows, "B-0000000", Way::Tab, made("C"));
         let heights: Vec<u32> = rows.iter().map(|row| row.rows).collect();
         assert_eq!(heights, [60, 30, 30, 60], "the caller's own is as it was");
     }

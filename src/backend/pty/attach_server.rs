@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::broadcaster::{Broadcaster, ViewerId};
-use super::wire::{Ask, Tell};
+use super::wire::{LauncherMessage, ViewerMessage};
 use crate::sys::clock;
 use crate::sys::fs::{FsError, private_dir};
 use crate::sys::socket::{LONGEST_PATH, Listener};
@@ -19,7 +19,7 @@ use crate::sys::socket::{LONGEST_PATH, Listener};
 /// Limit of simultaneous connections, each of which costs two threads; further ones are closed.
 const MOST: usize = 32;
 /// Timeout for a client's first message.
-const FIRST_WORD: Duration = Duration::from_secs(5);
+const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept`, for example when file descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -35,10 +35,10 @@ impl AttachServer {
         broadcaster: &Arc<Broadcaster>,
     ) -> Result<AttachServer, FsError> {
         let listener = Arc::new(bind(places)?);
-        let (waiting, broadcaster, guests) =
+        let (waiting, broadcaster, connections) =
             (listener.clone(), broadcaster.clone(), Arc::new(AtomicUsize::new(0)));
         let thread = thread::Builder::new().name("attach-server".to_owned());
-        let started = thread.spawn(move || welcome(&waiting, &broadcaster, &guests));
+        let started = thread.spawn(move || accept_viewers(&waiting, &broadcaster, &connections));
         match started {
             Ok(_) => Ok(AttachServer { listener }),
             Err(source) => {
@@ -93,12 +93,16 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
 }
 
 /// Accepts connections until the listener is closed.
-fn welcome(listener: &Listener, broadcaster: &Arc<Broadcaster>, guests: &Arc<AtomicUsize>) {
+fn accept_viewers(
+    listener: &Listener,
+    broadcaster: &Arc<Broadcaster>,
+    connections: &Arc<AtomicUsize>,
+) {
     loop {
         match listener.accept() {
-            Ok(stream) if guests.load(Ordering::Relaxed) < MOST => {
-                guests.fetch_add(1, Ordering::Relaxed);
-                let (served, done) = (broadcaster.clone(), guests.clone());
+            Ok(stream) if connections.load(Ordering::Relaxed) < MOST => {
+                connections.fetch_add(1, Ordering::Relaxed);
+                let (served, done) = (broadcaster.clone(), connections.clone());
                 let thread = thread::Builder::new().name("viewer".to_owned()).spawn(move || {
                     // The client reports a broken connection.
                     let _ = serve(stream, &served);
@@ -106,7 +110,7 @@ fn welcome(listener: &Listener, broadcaster: &Arc<Broadcaster>, guests: &Arc<Ato
                 });
                 if thread.is_err() {
                     // The closure that owned the stream was dropped, which closed it.
-                    guests.fetch_sub(1, Ordering::Relaxed);
+                    connections.fetch_sub(1, Ordering::Relaxed);
                 }
             }
             Ok(_) => (),
@@ -118,35 +122,39 @@ fn welcome(listener: &Listener, broadcaster: &Arc<Broadcaster>, guests: &Arc<Ato
 }
 
 fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<()> {
-    stream.set_read_timeout(Some(FIRST_WORD))?;
-    match Ask::read(&mut stream)? {
-        Some(Ask::Lines(count)) => {
-            stream.set_write_timeout(Some(FIRST_WORD))?;
+    stream.set_read_timeout(Some(FIRST_MESSAGE_WITHIN))?;
+    match ViewerMessage::read(&mut stream)? {
+        Some(ViewerMessage::Lines(count)) => {
+            stream.set_write_timeout(Some(FIRST_MESSAGE_WITHIN))?;
             let lines = usize::try_from(count).unwrap_or(usize::MAX);
-            Tell::Lines(broadcaster.lines(lines)).write(&mut stream)
+            LauncherMessage::Lines(broadcaster.lines(lines)).write(&mut stream)
         }
-        Some(Ask::Input(input)) => {
+        Some(ViewerMessage::Input(input)) => {
             broadcaster.input(&input)?;
-            Tell::Typed.write(&mut stream)
+            LauncherMessage::Typed.write(&mut stream)
         }
-        Some(Ask::Attach { rows, cols }) => {
+        Some(ViewerMessage::Attach { rows, cols }) => {
             stream.set_read_timeout(None)?;
             let id = broadcaster.join((rows, cols));
-            let done = attend(&stream, broadcaster, id);
+            let done = serve_viewer(&stream, broadcaster, id);
             broadcaster.leave(id);
             done
         }
-        Some(Ask::Keys(_) | Ask::Size { .. }) | None => Ok(()),
+        Some(ViewerMessage::Keys(_) | ViewerMessage::Size { .. }) | None => Ok(()),
     }
 }
 
 /// Sends output from a thread of its own and reads the viewer's messages in this one.
-fn attend(mut stream: &UnixStream, broadcaster: &Arc<Broadcaster>, id: ViewerId) -> io::Result<()> {
+fn serve_viewer(
+    mut stream: &UnixStream,
+    broadcaster: &Arc<Broadcaster>,
+    id: ViewerId,
+) -> io::Result<()> {
     let (mut to, shown) = (stream.try_clone()?, broadcaster.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
-        while let Some(tell) = shown.next(id) {
-            let is_last = matches!(tell, Tell::Ended(_));
-            if tell.write(&mut to).is_err() || is_last {
+        while let Some(message) = shown.next(id) {
+            let is_last = matches!(message, LauncherMessage::Ended(_));
+            if message.write(&mut to).is_err() || is_last {
                 break;
             }
         }
@@ -154,20 +162,22 @@ fn attend(mut stream: &UnixStream, broadcaster: &Arc<Broadcaster>, id: ViewerId)
         // Also ends the read in the other thread.
         let _ = to.shutdown(Shutdown::Both);
     })?;
-    let listened = listen(&mut stream, broadcaster);
+    let done = read_messages(&mut stream, broadcaster);
     broadcaster.leave(id);
     // The output thread may be blocked in a write that the viewer does not read.
     let _ = stream.shutdown(Shutdown::Both);
     let _ = showing.join();
-    listened
+    done
 }
 
-fn listen(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
-    while let Some(ask) = Ask::read(stream)? {
+fn read_messages(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
+    while let Some(ask) = ViewerMessage::read(stream)? {
         match ask {
-            Ask::Keys(keys) => broadcaster.type_in(&keys)?,
-            Ask::Size { rows, cols } => broadcaster.resize((rows, cols)),
-            Ask::Attach { .. } | Ask::Lines(_) | Ask::Input(_) => return Ok(()),
+            ViewerMessage::Keys(keys) => broadcaster.type_in(&keys)?,
+            ViewerMessage::Size { rows, cols } => broadcaster.resize((rows, cols)),
+            ViewerMessage::Attach { .. } | ViewerMessage::Lines(_) | ViewerMessage::Input(_) => {
+                return Ok(());
+            }
         }
     }
     Ok(())

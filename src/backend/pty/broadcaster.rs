@@ -6,10 +6,10 @@ use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::screen::Live;
-use super::wire::{End, Tell};
+use super::screen::LiveScreen;
+use super::wire::LauncherMessage;
 use crate::model::input::Input;
-use crate::sys::child::PtyMaster;
+use crate::sys::child::{ChildExit, PtyMaster};
 use crate::sys::clock::Deadline;
 
 /// Limit of a viewer's unsent output, in bytes.
@@ -27,11 +27,11 @@ enum Outbox {
     Screen,
 }
 
-struct State {
-    screen: Live,
+struct BroadcastState {
+    screen: LiveScreen,
     viewers: BTreeMap<ViewerId, Outbox>,
     next: u64,
-    end: Option<End>,
+    end: Option<ChildExit>,
 }
 
 /// The terminal, shared by the thread that reads it and the viewers' threads.
@@ -39,13 +39,18 @@ pub(crate) struct Broadcaster {
     master: PtyMaster,
     /// Rows and columns while no viewer is attached.
     home: (u16, u16),
-    state: Mutex<State>,
+    state: Mutex<BroadcastState>,
     changed: Condvar,
 }
 
 impl Broadcaster {
     pub(crate) fn new(master: PtyMaster, home: (u16, u16)) -> Broadcaster {
-        let state = State { screen: Live::new(home), viewers: BTreeMap::new(), next: 0, end: None };
+        let state = BroadcastState {
+            screen: LiveScreen::new(home),
+            viewers: BTreeMap::new(),
+            next: 0,
+            end: None,
+        };
         Broadcaster { master, home, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -71,7 +76,7 @@ impl Broadcaster {
 
     /// Notifies the viewers that the program has exited. Waits until all of them have left, at most
     /// `limit`.
-    pub(crate) fn end(&self, end: End, limit: Duration) {
+    pub(crate) fn end(&self, end: ChildExit, limit: Duration) {
         let deadline = Deadline::after(limit);
         let mut state = self.state();
         state.end = Some(end);
@@ -114,7 +119,7 @@ impl Broadcaster {
         self.resize_to(&mut self.state(), size);
     }
 
-    fn resize_to(&self, state: &mut State, size: (u16, u16)) {
+    fn resize_to(&self, state: &mut BroadcastState, size: (u16, u16)) {
         let Some((rows, cols)) = state.screen.resize(size) else { return };
         // If this fails, the program only draws for a wrong size.
         let _ = self.master.resize(rows, cols);
@@ -123,21 +128,21 @@ impl Broadcaster {
     }
 
     /// Waits for the next message to a viewer; `None` once the viewer has left.
-    pub(super) fn next(&self, id: ViewerId) -> Option<Tell> {
+    pub(super) fn next(&self, id: ViewerId) -> Option<LauncherMessage> {
         let mut state = self.state();
         loop {
-            let State { screen, viewers, end, .. } = &mut *state;
+            let BroadcastState { screen, viewers, end, .. } = &mut *state;
             match viewers.get_mut(&id)? {
                 outbox @ Outbox::Screen => {
                     *outbox = Outbox::Bytes(Vec::new());
-                    return Some(Tell::Output(screen.repaint()));
+                    return Some(LauncherMessage::Output(screen.repaint()));
                 }
                 Outbox::Bytes(pending) if !pending.is_empty() => {
-                    return Some(Tell::Output(std::mem::take(pending)));
+                    return Some(LauncherMessage::Output(std::mem::take(pending)));
                 }
                 Outbox::Bytes(_) => {
                     if let Some(end) = end {
-                        return Some(Tell::Ended(*end));
+                        return Some(LauncherMessage::Ended(*end));
                     }
                 }
             }
@@ -155,9 +160,9 @@ impl Broadcaster {
         self.changed.notify_all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // The code under this lock that may panic is the terminal emulator, and `Live` catches its
-        // panics.
+    fn state(&self) -> MutexGuard<'_, BroadcastState> {
+        // The code under this lock that may panic is the terminal emulator, and `LiveScreen`
+        // catches its panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,30 +9,26 @@ mod wire;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::{Backend, BackendError, Launch, Mark};
+use super::proof::{
+    IdentityPart, Observation, ProcessState, Proven, close_proven, judge, process_state,
+};
+use super::{Backend, BackendError, BeforeClose, CloseOutcome, Mark, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
 use crate::model::spec::Terminal;
 use crate::sys::exec::spawn_detached;
-use crate::sys::proc::{self, Liveness, Process};
-use crate::sys::signal::TERM;
+use crate::sys::proc::{self, Process};
 
 pub(crate) use attach_server::{AttachServer, places};
 pub(crate) use broadcaster::Broadcaster;
 pub(crate) use screen::LIVE_SCROLLBACK;
 pub(crate) use viewer::{Viewer, peek, write_input};
-pub(crate) use wire::{End, Tell};
+pub(crate) use wire::LauncherMessage;
 
 /// Size of the terminals, in character cells. The width keeps logs readable.
 const ROWS: u16 = 50;
 const COLS: u16 = 200;
-
-/// Time that a launcher gets after SIGTERM to terminate its program's process tree and exit.
-const LAUNCHER_END: Duration = Duration::from_secs(4);
-/// Time between SIGTERM and SIGKILL for the process tree of a launcher that did not exit.
-const TREE_GRACE: Duration = Duration::from_secs(1);
 
 type LogOf = Box<dyn Fn(&MemberName) -> PathBuf + Send + Sync>;
 
@@ -63,7 +59,7 @@ impl Pty {
         Pty { terminal: false, ..Pty::new(env, log_of) }
     }
 
-    fn place_one(&self, launch: &Launch) -> Result<Placement, BackendError> {
+    fn place_one(&self, launch: &PlacementRequest) -> Result<Placement, BackendError> {
         let gone = || BackendError::LauncherGone { member: launch.member.clone() };
         let (program, args) = launch.argv.split_first().ok_or_else(gone)?;
         let log = (self.log_of)(&launch.member);
@@ -88,21 +84,16 @@ impl Backend for Pty {
         }
     }
 
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         launches.iter().map(|launch| self.place_one(launch)).collect()
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
-        marks
-            .iter()
-            .map(|mark| {
-                hold_of(mark.placement).map_or_else(|other| other, |hold| verdict(hold.launcher))
-            })
-            .collect()
+        marks.iter().map(|mark| verdict(mark.placement)).collect()
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        marks.iter().map(|mark| close(mark.placement)).collect()
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        close_proven(marks, self.verify_all(marks), before, end_launchers)
     }
 
     fn screen(
@@ -111,12 +102,12 @@ impl Backend for Pty {
         _token: &str,
         lines: usize,
     ) -> Result<String, BackendError> {
-        let hold = hold_of(placement).map_err(|verdict| not_ours(placement, verdict))?;
+        let hold = pty_hold(placement).map_err(|verdict| not_ours(placement, verdict))?;
         Ok(screen::last_lines(Path::new(&hold.log), (ROWS, COLS), lines)?)
     }
 
     fn how_to_watch(&self, placement: &Placement) -> String {
-        let Ok(hold) = hold_of(placement) else {
+        let Ok(hold) = pty_hold(placement) else {
             return "it has no terminal that phalanx owns".to_owned();
         };
         let member = Path::new(&hold.log).file_stem().unwrap_or_default();
@@ -127,11 +118,11 @@ impl Backend for Pty {
     }
 }
 
-fn hold_of(placement: &Placement) -> Result<&PtyHold, Verdict> {
+fn pty_hold(placement: &Placement) -> Result<&PtyHold, Verdict> {
     match placement {
         Placement::Pty(hold) => Ok(hold),
         Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_) => {
-            Err(Verdict::Unknown { reason: "phalanx does not own its terminal".to_owned() })
+            Err(judge(Observation::Unclear("phalanx does not own its terminal".to_owned())))
         }
     }
 }
@@ -140,50 +131,40 @@ fn not_ours(placement: &Placement, verdict: Verdict) -> BackendError {
     BackendError::NotOurs { place: placement.to_string(), verdict }
 }
 
-fn close(placement: &Placement) -> Result<Verdict, BackendError> {
-    let hold = hold_of(placement).map_err(|verdict| not_ours(placement, verdict))?;
-    match verdict(hold.launcher) {
-        Verdict::Owned => end(hold.launcher).map(|()| Verdict::Owned),
-        Verdict::Gone => Ok(Verdict::Gone),
-        other @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => {
-            Err(not_ours(placement, other))
-        }
-    }
-}
-
-fn process(id: ProcessId) -> Process {
-    Process { pid: id.pid, start: id.start }
-}
-
-fn name(launcher: ProcessId) -> String {
-    format!("the launcher (process {})", launcher.pid)
-}
-
 /// Judges by pid and start time alone, because no server exists that could have assigned the id to
 /// another placement.
-fn verdict(launcher: ProcessId) -> Verdict {
-    match proc::liveness(launcher.pid, launcher.start) {
-        Liveness::Alive => Verdict::Owned,
-        Liveness::Dead => Verdict::Gone,
-        Liveness::Unknown => Verdict::Unknown {
-            reason: format!("the system gives no information about process {}", launcher.pid),
-        },
-    }
+fn verdict(placement: &Placement) -> Verdict {
+    let launcher = match pty_hold(placement) {
+        Ok(hold) => hold.launcher,
+        Err(verdict) => return verdict,
+    };
+    judge(match process_state(launcher) {
+        ProcessState::Running => Observation::Present(vec![IdentityPart::Same]),
+        ProcessState::Ended | ProcessState::Replaced => Observation::Absent,
+        ProcessState::Unknown => Observation::Unclear(format!(
+            "the system gives no information about process {}",
+            launcher.pid
+        )),
+    })
 }
 
-/// Signals the launcher to terminate its program's process tree and exit; if it does not,
-/// terminates the tree from here.
-fn end(launcher: ProcessId) -> Result<(), BackendError> {
-    proc::signal(process(launcher), TERM);
-    if !proc::wait_exit(process(launcher), LAUNCHER_END) {
-        proc::end_tree(process(launcher), true, TREE_GRACE);
-    }
-    match verdict(launcher) {
-        Verdict::Gone => Ok(()),
+/// Ends the launchers, which end the process trees of their programs.
+fn end_launchers(proven: &[Proven<'_>]) -> Vec<CloseOutcome> {
+    let launchers = proven.iter().filter_map(|proven| proven.mark().placement.launcher());
+    let launchers: Vec<Process> =
+        launchers.map(|ProcessId { pid, start }| Process { pid, start }).collect();
+    proc::end_supervised(&launchers, &[]);
+    proven.iter().map(|proven| outcome(proven.mark().placement)).collect()
+}
+
+fn outcome(placement: &Placement) -> CloseOutcome {
+    match verdict(placement) {
+        Verdict::Gone => CloseOutcome::Closed,
         Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
-            let waited = LAUNCHER_END + TREE_GRACE;
-            let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-            Err(BackendError::StillThere { place: name(launcher), waited_ms })
+            let pid = placement.launcher().map_or(0, |launcher| launcher.pid);
+            let place = format!("the launcher (process {pid})");
+            let waited_ms = u64::try_from(proc::SUPERVISED_END.as_millis()).unwrap_or(u64::MAX);
+            CloseOutcome::Failed(BackendError::StillThere { place, waited_ms })
         }
     }
 }

@@ -23,14 +23,14 @@ const COLS: (u16, u16) = (2, 1000);
 /// of the person's primary screen is kept.
 const AFRESH: &[u8] = b"\x18\x1b[?1049h";
 
-pub(crate) struct Live {
+pub(crate) struct LiveScreen {
     terminal: vt100::Parser,
 }
 
-impl Live {
-    pub(crate) fn new((rows, cols): (u16, u16)) -> Live {
+impl LiveScreen {
+    pub(crate) fn new((rows, cols): (u16, u16)) -> LiveScreen {
         let (rows, cols) = (rows.clamp(ROWS.0, ROWS.1), cols.clamp(COLS.0, COLS.1));
-        Live { terminal: vt100::Parser::new(rows, cols, LIVE_SCROLLBACK) }
+        LiveScreen { terminal: vt100::Parser::new(rows, cols, LIVE_SCROLLBACK) }
     }
 
     /// Rows and columns.
@@ -39,8 +39,8 @@ impl Live {
     }
 
     /// Draws the program's output. Returns true if the program switched between its primary and its
-    /// alternate screen: a terminal that follows must then get [`Live::repaint`] instead of these
-    /// bytes, because followers stay on their alternate screen.
+    /// alternate screen: a terminal that follows must then get [`LiveScreen::repaint`] instead of
+    /// these bytes, because followers stay on their alternate screen.
     pub(crate) fn process(&mut self, bytes: &[u8]) -> bool {
         let before = self.terminal.screen().alternate_screen();
         self.guarded(|terminal| terminal.process(bytes));
@@ -92,7 +92,7 @@ impl Live {
         let size = self.size();
         let done = catch_unwind(AssertUnwindSafe(|| work(&mut self.terminal))).ok();
         if done.is_none() {
-            *self = Live::new(size);
+            *self = LiveScreen::new(size);
         }
         done
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// Returns a second terminal that receives what a follower receives.
-    fn follow(live: &mut Live, parts: &[&[u8]]) -> vt100::Parser {
+    fn follow(live: &mut LiveScreen, parts: &[&[u8]]) -> vt100::Parser {
         let (rows, cols) = live.size();
         let mut outer = vt100::Parser::new(rows, cols, 0);
         outer.process(b"the person's own\r\n");
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn follower_sees_earlier_and_later_output() {
-        let mut live = Live::new((5, 20));
+        let mut live = LiveScreen::new((5, 20));
         live.process(b"\x1b[31mred\x1b[0m\r\n\x1b[?2004h\x1b[?1000h\x1b[?1006h\x1b[?1h> ");
         let mut outer = follow(&mut live, &[b"typed"]);
         assert_eq!(outer.screen().contents(), "red\n> typed");
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn screen_switches_keep_the_followers_primary_screen() {
-        let mut live = Live::new((5, 20));
+        let mut live = LiveScreen::new((5, 20));
         live.process(b"main");
         let mut outer =
             follow(&mut live, &[b"\x1b[?1049h\x1b[Hmenu", b"\x1b[?10", b"49lafter\x1b]0;cut"]);
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn extreme_sizes_and_hostile_output_are_harmless() {
-        let mut live = Live::new((0, 0));
+        let mut live = LiveScreen::new((0, 0));
         let hostile: [&[u8]; 5] = [
             b"\x1b[999999999;999999999H\xe4\xb8\xad\xe4\xb8\xad\x1b[99999S\x1b[99999T\x1b[99999L\x1b[99999M",
             b"\x1b[1;1r\x1b[?6h\x1b[9;9H\x1b[99999@\x1b[99999P\x1b[99999X\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb",

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::wire::{Ask, Tell};
+use super::wire::{LauncherMessage, ViewerMessage};
 use crate::model::input::Input;
 use crate::sys::socket;
 
@@ -18,12 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     let mut stream = socket::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    Ask::Lines(u32::try_from(lines).unwrap_or(u32::MAX)).write(&mut stream)?;
-    match Tell::read(&mut stream)? {
-        Some(Tell::Lines(text)) => Ok(text),
-        Some(Tell::Output(_) | Tell::Typed | Tell::Ended(_)) | None => {
-            Err(io::Error::other("it did not answer"))
-        }
+    ViewerMessage::Lines(u32::try_from(lines).unwrap_or(u32::MAX)).write(&mut stream)?;
+    match LauncherMessage::read(&mut stream)? {
+        Some(LauncherMessage::Lines(text)) => Ok(text),
+        Some(LauncherMessage::Output(_) | LauncherMessage::Typed | LauncherMessage::Ended(_))
+        | None => Err(io::Error::other("it did not answer")),
     }
 }
 
@@ -32,9 +31,9 @@ pub(crate) fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
     let mut stream = socket::connect(socket)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    Ask::Input(input.clone()).write(&mut stream)?;
-    match Tell::read(&mut stream) {
-        Ok(Some(Tell::Typed)) => Ok(()),
+    ViewerMessage::Input(input.clone()).write(&mut stream)?;
+    match LauncherMessage::read(&mut stream) {
+        Ok(Some(LauncherMessage::Typed)) => Ok(()),
         // A launcher of an older build closes the connection without an answer.
         Ok(_) => Err(io::Error::other("its launcher does not take input this way")),
         Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
@@ -56,7 +55,7 @@ impl Viewer {
     pub(crate) fn attach(socket: &Path, (rows, cols): (u16, u16)) -> io::Result<Viewer> {
         let mut stream = socket::connect(socket)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ask::Attach { rows, cols }.write(&mut stream)?;
+        ViewerMessage::Attach { rows, cols }.write(&mut stream)?;
         Ok(Viewer { stream })
     }
 
@@ -65,17 +64,17 @@ impl Viewer {
     }
 
     /// Waits for the next message; `None` at the end of the connection.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Tell>> {
-        Tell::read(&mut self.stream)
+    pub(crate) fn next(&mut self) -> io::Result<Option<LauncherMessage>> {
+        LauncherMessage::read(&mut self.stream)
     }
 
     /// Sends keys. Fails if the program has not read its input for the whole timeout.
     pub(crate) fn type_in(&mut self, keys: Vec<u8>) -> io::Result<()> {
-        Ask::Keys(keys).write(&mut self.stream)
+        ViewerMessage::Keys(keys).write(&mut self.stream)
     }
 
     pub(crate) fn resize(&mut self, (rows, cols): (u16, u16)) -> io::Result<()> {
-        Ask::Size { rows, cols }.write(&mut self.stream)
+        ViewerMessage::Size { rows, cols }.write(&mut self.stream)
     }
 
     /// Closes the connection for all handles.

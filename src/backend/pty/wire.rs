@@ -5,6 +5,7 @@
 use std::io::{self, Read, Write};
 
 use crate::model::input::{Input, Key, Text};
+use crate::sys::child::ChildExit;
 
 /// Size limit of a payload, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -13,7 +14,7 @@ const HEAD: usize = 5;
 
 /// A message from a viewer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum ViewerMessage {
     /// First message of a viewer that stays: requests all output from now on, for a terminal of
     /// this size.
     Attach { rows: u16, cols: u16 },
@@ -29,92 +30,94 @@ pub(crate) enum Ask {
 
 /// A message from a launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Tell {
+pub(crate) enum LauncherMessage {
     /// Bytes to write to the viewer's terminal unchanged.
     Output(Vec<u8>),
-    /// The answer to [`Ask::Lines`]: plain text without control characters except line breaks.
+    /// The answer to [`ViewerMessage::Lines`]: plain text without control characters except line
+    /// breaks.
     Lines(String),
-    /// The answer to [`Ask::Input`]: all of the input was written to the program's terminal.
+    /// The answer to [`ViewerMessage::Input`]: all of the input was written to the program's
+    /// terminal.
     Typed,
-    Ended(End),
+    /// The exit status of the program.
+    Ended(ChildExit),
 }
 
-/// The exit status of a program; both fields are `None` if it is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct End {
-    pub(crate) code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-}
-
-impl Ask {
+impl ViewerMessage {
     /// Writes the message in one call.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
-            Ask::Attach { rows, cols } => frame(to, b'A', &pair(*rows, *cols)),
-            Ask::Lines(count) => frame(to, b'L', &count.to_be_bytes()),
-            Ask::Keys(bytes) => frame(to, b'K', bytes),
-            Ask::Input(Input::Text(text)) => frame(to, b'X', text.as_str().as_bytes()),
-            Ask::Input(Input::Keys(keys)) => {
+            ViewerMessage::Attach { rows, cols } => frame(to, b'A', &pair(*rows, *cols)),
+            ViewerMessage::Lines(count) => frame(to, b'L', &count.to_be_bytes()),
+            ViewerMessage::Keys(bytes) => frame(to, b'K', bytes),
+            ViewerMessage::Input(Input::Text(text)) => frame(to, b'X', text.as_str().as_bytes()),
+            ViewerMessage::Input(Input::Keys(keys)) => {
                 let names: Vec<String> = keys.iter().map(Key::to_string).collect();
                 frame(to, b'P', names.join(" ").as_bytes())
             }
-            Ask::Size { rows, cols } => frame(to, b'S', &pair(*rows, *cols)),
+            ViewerMessage::Size { rows, cols } => frame(to, b'S', &pair(*rows, *cols)),
         }
     }
 
     /// Reads the next message; `None` at the end of the stream.
-    pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<Ask>> {
+    pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<ViewerMessage>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
         let size = || payload.first_chunk::<4>().filter(|_| payload.len() == 4);
-        let ask = match kind {
-            b'A' => size().map(|[a, b, c, d]| Ask::Attach {
+        let message = match kind {
+            b'A' => size().map(|[a, b, c, d]| ViewerMessage::Attach {
                 rows: u16::from_be_bytes([*a, *b]),
                 cols: u16::from_be_bytes([*c, *d]),
             }),
-            b'S' => size().map(|[a, b, c, d]| Ask::Size {
+            b'S' => size().map(|[a, b, c, d]| ViewerMessage::Size {
                 rows: u16::from_be_bytes([*a, *b]),
                 cols: u16::from_be_bytes([*c, *d]),
             }),
-            b'L' => size().map(|count| Ask::Lines(u32::from_be_bytes(*count))),
-            b'K' => Some(Ask::Keys(payload)),
+            b'L' => size().map(|count| ViewerMessage::Lines(u32::from_be_bytes(*count))),
+            b'K' => Some(ViewerMessage::Keys(payload)),
             b'X' => utf8(&payload)
                 .and_then(|text| Text::parse(text).ok())
-                .map(|text| Ask::Input(Input::Text(text))),
-            b'P' => utf8(&payload).and_then(keys).map(|keys| Ask::Input(Input::Keys(keys))),
+                .map(|text| ViewerMessage::Input(Input::Text(text))),
+            b'P' => {
+                utf8(&payload).and_then(keys).map(|keys| ViewerMessage::Input(Input::Keys(keys)))
+            }
             _ => None,
         };
-        ask.map(Some).ok_or_else(no_frame)
+        message.map(Some).ok_or_else(no_frame)
     }
 }
 
-impl Tell {
+impl LauncherMessage {
     /// Writes the message in one call.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
-            Tell::Output(bytes) => frame(to, b'O', bytes),
-            Tell::Lines(text) => frame(to, b'T', text.as_bytes()),
-            Tell::Typed => frame(to, b'D', b""),
-            Tell::Ended(end) => frame(to, b'E', &[number(end.code), number(end.signal)].concat()),
+            LauncherMessage::Output(bytes) => frame(to, b'O', bytes),
+            LauncherMessage::Lines(text) => frame(to, b'T', text.as_bytes()),
+            LauncherMessage::Typed => frame(to, b'D', b""),
+            LauncherMessage::Ended(end) => {
+                frame(to, b'E', &[number(end.code), number(end.signal)].concat())
+            }
         }
     }
 
     /// Reads the next message; `None` at the end of the stream.
-    pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<Tell>> {
+    pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<LauncherMessage>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
-        let tell = match kind {
-            b'O' => Some(Tell::Output(payload)),
-            b'T' => String::from_utf8(payload).ok().map(Tell::Lines),
-            b'D' => payload.is_empty().then_some(Tell::Typed),
+        let message = match kind {
+            b'O' => Some(LauncherMessage::Output(payload)),
+            b'T' => String::from_utf8(payload).ok().map(LauncherMessage::Lines),
+            b'D' => payload.is_empty().then_some(LauncherMessage::Typed),
             b'E' => match payload.as_slice() {
-                [a, code @ .., b, w, x, y, z] if code.len() == 4 => Some(Tell::Ended(End {
-                    code: known(*a, code),
-                    signal: known(*b, &[*w, *x, *y, *z]),
-                })),
+                [a, code @ .., b, w, x, y, z] if code.len() == 4 => {
+                    Some(LauncherMessage::Ended(ChildExit {
+                        code: known(*a, code),
+                        signal: known(*b, &[*w, *x, *y, *z]),
+                    }))
+                }
                 _ => None,
             },
             _ => None,
         };
-        tell.map(Some).ok_or_else(no_frame)
+        message.map(Some).ok_or_else(no_frame)
     }
 }
 
@@ -179,35 +182,35 @@ mod tests {
     #[test]
     fn every_message_survives_a_round_trip() {
         let asks = [
-            Ask::Attach { rows: 24, cols: 513 },
-            Ask::Lines(70_000),
-            Ask::Keys(b"\x1b[A\x00\xff".to_vec()),
-            Ask::Keys(Vec::new()),
-            Ask::Input(Input::Text(Text::parse("-x ü\n;").expect("a text"))),
-            Ask::Input(Input::Keys(
+            ViewerMessage::Attach { rows: 24, cols: 513 },
+            ViewerMessage::Lines(70_000),
+            ViewerMessage::Keys(b"\x1b[A\x00\xff".to_vec()),
+            ViewerMessage::Keys(Vec::new()),
+            ViewerMessage::Input(Input::Text(Text::parse("-x ü\n;").expect("a text"))),
+            ViewerMessage::Input(Input::Keys(
                 ["C-c", "Up", "Space", "é"].map(|k| k.parse().expect("a key")).to_vec(),
             )),
-            Ask::Size { rows: 1, cols: u16::MAX },
+            ViewerMessage::Size { rows: 1, cols: u16::MAX },
         ];
         let mut wire = Vec::new();
         asks.iter().for_each(|ask| ask.write(&mut wire).expect("memory"));
         let mut from = wire.as_slice();
         for ask in asks {
-            assert_eq!(Ask::read(&mut from).expect("whole"), Some(ask));
+            assert_eq!(ViewerMessage::read(&mut from).expect("whole"), Some(ask));
         }
-        assert_eq!(Ask::read(&mut from).expect("the end"), None);
+        assert_eq!(ViewerMessage::read(&mut from).expect("the end"), None);
         let tells = [
-            Tell::Output(vec![0; 70_000]),
-            Tell::Lines("a\nü".to_owned()),
-            Tell::Typed,
-            Tell::Ended(End { code: Some(-1), signal: None }),
-            Tell::Ended(End { code: None, signal: Some(9) }),
+            LauncherMessage::Output(vec![0; 70_000]),
+            LauncherMessage::Lines("a\nü".to_owned()),
+            LauncherMessage::Typed,
+            LauncherMessage::Ended(ChildExit { code: Some(-1), signal: None }),
+            LauncherMessage::Ended(ChildExit { code: None, signal: Some(9) }),
         ];
         let mut wire = Vec::new();
         tells.iter().for_each(|tell| tell.write(&mut wire).expect("memory"));
         let mut from = wire.as_slice();
         for tell in tells {
-            assert_eq!(Tell::read(&mut from).expect("whole"), Some(tell));
+            assert_eq!(LauncherMessage::read(&mut from).expect("whole"), Some(tell));
         }
     }
 
@@ -225,10 +228,10 @@ mod tests {
             b"GET / HTTP/1.1\r\n",
         ];
         for bytes in bad {
-            assert!(Ask::read(&mut &*bytes).is_err(), "{bytes:?}");
-            assert!(Tell::read(&mut &*bytes).is_err(), "{bytes:?}");
+            assert!(ViewerMessage::read(&mut &*bytes).is_err(), "{bytes:?}");
+            assert!(LauncherMessage::read(&mut &*bytes).is_err(), "{bytes:?}");
         }
-        assert!(Tell::read(&mut &b"T\0\0\0\x01\xff"[..]).is_err());
-        assert!(Tell::read(&mut &b"E\0\0\0\x02\x01\x01"[..]).is_err());
+        assert!(LauncherMessage::read(&mut &b"T\0\0\0\x01\xff"[..]).is_err());
+        assert!(LauncherMessage::read(&mut &b"E\0\0\0\x02\x01\x01"[..]).is_err());
     }
 }

@@ -1,12 +1,9 @@
 //! Lists the panes of one server that carry a token, to find those left behind.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::Path;
 
-use tmux_interface::{DisplayMessage, TmuxCommand};
-
-use super::command::{Server, Unit};
+use super::command::Server;
 use super::row::{PaneRow, rows};
 use super::verb;
 use crate::backend::BackendError;
@@ -47,14 +44,8 @@ pub(crate) struct Resident {
 /// # Errors
 /// [`BackendError::Exec`] if tmux cannot be run or times out.
 pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, BackendError> {
-    let words = |command: TmuxCommand<'_>| {
-        let words = command.to_vec();
-        Unit::new(words.iter().map(|word| OsString::from(word.as_ref())).collect::<Vec<_>>())
-    };
-    let about = words(DisplayMessage::new().print().message(FORMAT).build());
-    let option = Unit::new(["show-options", "-g", UNATTACHED].map(OsString::from));
-    let answer =
-        Server { program, socket: Some(socket) }.ask(&about.then(option).then(verb::panes()));
+    let about = verb::print(FORMAT).then(verb::global_option(UNATTACHED));
+    let answer = Server { program, socket: Some(socket) }.ask(&about.then(verb::panes()));
     let Some(found) = answer.lines.iter().find_map(|line| head(line, socket, &answer.lines)) else {
         return match answer.problem {
             Some(BackendError::Exec(error)) => Err(error.into()),

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::command::{PaneId, Server, Unit, spread};
-use super::identity::{Claim, Look, look, verdict};
-use super::verb::{self, Proof};
-use crate::backend::{BackendError, Mark};
+use super::command::{PaneId, Server, Unit, share_error};
+use super::identity::{PaneClaim, PaneListing, list_panes, verdict, verify};
+use super::verb::{self, PaneGuard};
+use crate::backend::proof::{self, NO_ANSWER, Proven};
+use crate::backend::{BackendError, BeforeClose, CloseOutcome, Mark};
 use crate::model::placement::Verdict;
 use crate::sys::clock::{self, Deadline};
 
@@ -19,77 +20,77 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// Closes all panes that are proven ours. Takes two tmux processes per server: one lists the panes,
 /// one closes them and lists them again.
-pub(super) fn close_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-    let mut results = Vec::new();
-    let mut servers: BTreeMap<&str, Vec<(usize, Claim<'_>)>> = BTreeMap::new();
-    for (nth, mark) in marks.iter().enumerate() {
-        let place = mark.placement.to_string();
-        results.push(match Claim::of(mark) {
-            Ok(claim) => {
-                servers.entry(&claim.recorded.socket).or_default().push((nth, claim));
-                Ok(Verdict::Owned)
-            }
-            Err(verdict) => Err(BackendError::NotOurs { place, verdict }),
-        });
-    }
-    for mut claims in servers.into_values() {
-        let Some((_, first)) = claims.first() else { continue };
-        let server: Server<'_> = first.server(program);
-        let seen = look(&server, Vec::new());
-        claims.retain(|(nth, claim)| match verdict(claim, &seen) {
-            Verdict::Owned => true,
-            Verdict::Gone => {
-                results[*nth] = Ok(Verdict::Gone);
-                false
-            }
-            verdict @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => {
-                results[*nth] = Err(BackendError::NotOurs { place: claim.place(), verdict });
-                false
-            }
-        });
-        for (nth, error) in close_owned(&server, &seen, claims) {
-            results[nth] = Err(error);
-        }
-    }
-    results
+pub(super) fn close_all(
+    program: &Path,
+    marks: &[Mark<'_>],
+    before: &mut BeforeClose<'_>,
+) -> Vec<CloseOutcome> {
+    let (verdicts, listings) = verify(program, marks);
+    proof::close_proven(marks, verdicts, before, |proven| {
+        close_by_server(program, &listings, proven)
+    })
 }
 
-/// Closes the panes of one server. Returns those that still exist at the deadline, with the reason.
-fn close_owned(
+fn close_by_server(
+    program: &Path,
+    listings: &BTreeMap<&str, PaneListing>,
+    proven: &[Proven<'_>],
+) -> Vec<CloseOutcome> {
+    let no_answer = |_: &Proven<'_>| CloseOutcome::Unknown { reason: NO_ANSWER.to_owned() };
+    let mut outcomes: Vec<CloseOutcome> = proven.iter().map(no_answer).collect();
+    for (socket, before) in listings {
+        let claims: Vec<(usize, PaneClaim<'_>)> = proven
+            .iter()
+            .enumerate()
+            .filter_map(|(nth, proven)| Some((nth, PaneClaim::parse(&proven.mark()).ok()?)))
+            .filter(|(_, claim)| claim.recorded.socket == *socket)
+            .collect();
+        let Some((_, first)) = claims.first() else { continue };
+        let (server, pid) = (first.server(program), first.recorded.server.pid);
+        for (nth, outcome) in close_panes(&server, pid, before, claims) {
+            outcomes[nth] = outcome;
+        }
+    }
+    outcomes
+}
+
+/// Closes the panes of one server, and waits until they are gone or the deadline has passed.
+fn close_panes(
     server: &Server<'_>,
-    before: &Look,
-    mut left: Vec<(usize, Claim<'_>)>,
-) -> Vec<(usize, BackendError)> {
-    let Some((_, first)) = left.first() else { return Vec::new() };
-    let pid = first.recorded.server.pid;
-    let going: Vec<PaneId> = left.iter().map(|(_, claim)| claim.id).collect();
-    let restored: Vec<Unit> =
-        before.alone_before(&going).map(|pane| verb::alone_again(pane, pid)).collect();
+    server_pid: i32,
+    before: &PaneListing,
+    mut left: Vec<(usize, PaneClaim<'_>)>,
+) -> Vec<(usize, CloseOutcome)> {
+    let closing: Vec<PaneId> = left.iter().map(|(_, claim)| claim.id).collect();
+    let zoomed = before.zoomed_beside(&closing);
+    let rezoom: Vec<Unit> = zoomed.map(|pane| verb::rezoom(pane, server_pid)).collect();
+    let mut outcomes = Vec::new();
     let deadline = Deadline::after(CLOSED_WITHIN);
     let mut pause = FIRST_PAUSE;
     loop {
-        // Repeated in each round in case the last call was cut short; the proof makes repetition
+        // Repeated in each round in case the last call was cut short; the guard makes repetition
         // harmless.
-        let tell = |(_, claim): &(usize, Claim<'_>)| {
-            verb::close(claim.id, pid, &Proof::Token(&claim.token))
-        };
-        let mut seen =
-            look(server, left.iter().map(tell).chain(restored.iter().cloned()).collect());
-        left.retain(|(_, claim)| match verdict(claim, &seen) {
-            Verdict::Gone | Verdict::Foreign { .. } => false,
+        let close = left.iter().map(|(_, claim)| {
+            let guard = PaneGuard::Identity { token: &claim.token, pid: claim.recorded.pane.pid };
+            verb::close(claim.id, server_pid, &guard)
+        });
+        let mut listing = list_panes(server, close.chain(rezoom.iter().cloned()).collect());
+        left.retain(|(nth, claim)| match verdict(claim, &listing) {
+            Verdict::Gone | Verdict::Foreign { .. } => {
+                outcomes.push((*nth, CloseOutcome::Closed));
+                false
+            }
             // The server exits with its last pane and cannot be queried while it does so (SD-13).
             Verdict::Owned | Verdict::Unknown { .. } => true,
         });
         if left.is_empty() || deadline.expired() {
             let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let still_there = |(nth, claim): (usize, Claim<'_>)| {
-                let reason = spread(&mut seen.problem);
-                (
-                    nth,
-                    reason.unwrap_or(BackendError::StillThere { place: claim.place(), waited_ms }),
-                )
-            };
-            return left.into_iter().map(still_there).collect();
+            outcomes.extend(left.into_iter().map(|(nth, claim)| {
+                let still_there = BackendError::StillThere { place: claim.place(), waited_ms };
+                let error = share_error(&mut listing.problem).unwrap_or(still_there);
+                (nth, CloseOutcome::Failed(error))
+            }));
+            return outcomes;
         }
         clock::sleep(pause.min(deadline.remaining()));
         pause *= 2;

@@ -54,20 +54,20 @@ fn number(text: &str) -> Option<u32> {
 /// A word of ASCII letters, digits, `_` and `-`. It has no special meaning in tmux's formats,
 /// styles, targets and command parser (SEC-02).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plain(String);
+pub(super) struct PlainWord(String);
 
-impl Plain {
+impl PlainWord {
     /// Returns the word if it is plain and has 1 to 200 characters.
-    pub(super) fn parse(text: &str) -> Option<Plain> {
+    pub(super) fn parse(text: &str) -> Option<PlainWord> {
         let fits = (1..=200).contains(&text.len()) && text.chars().all(is_plain);
-        fits.then(|| Plain(text.to_owned()))
+        fits.then(|| PlainWord(text.to_owned()))
     }
 
     /// Makes a plain word of any text, for people to read: replaces other characters by `_`.
-    pub(super) fn from_text(text: &str) -> Plain {
+    pub(super) fn from_text(text: &str) -> PlainWord {
         let word: String =
             text.chars().take(200).map(|c| if is_plain(c) { c } else { '_' }).collect();
-        Plain(if word.is_empty() { "_".to_owned() } else { word })
+        PlainWord(if word.is_empty() { "_".to_owned() } else { word })
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -152,7 +152,7 @@ fn escaped(word: OsString) -> OsString {
 }
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ServerReply {
     /// The number of units in this call. The answers of a run cover its units in order.
     pub(super) units: usize,
     pub(super) lines: Vec<String>,
@@ -171,32 +171,32 @@ pub(super) struct Server<'a> {
 impl Server<'_> {
     /// Sends the units in as few processes as the size limit allows. Stops after a process that
     /// could not be run or timed out; the remaining units are then not sent.
-    pub(super) fn run(&self, units: &[Unit]) -> Vec<Answer> {
+    pub(super) fn run(&self, units: &[Unit]) -> Vec<ServerReply> {
         let mut answers = Vec::new();
         let mut rest = units;
         while !rest.is_empty() {
             let count = fitting(rest);
             let (now, later) = rest.split_at(count);
-            let (answer, go_on) = self.call(now, Vec::new());
+            let (answer, may_continue) = self.call(now, Vec::new());
             answers.push(answer);
-            rest = if go_on { later } else { &[] };
+            rest = if may_continue { later } else { &[] };
         }
         answers
     }
 
-    pub(super) fn ask(&self, unit: &Unit) -> Answer {
+    pub(super) fn ask(&self, unit: &Unit) -> ServerReply {
         self.ask_with(unit, Vec::new())
     }
 
     /// Sends one unit, with `stdin` as the input of its commands.
-    pub(super) fn ask_with(&self, unit: &Unit, stdin: Vec<u8>) -> Answer {
+    pub(super) fn ask_with(&self, unit: &Unit, stdin: Vec<u8>) -> ServerReply {
         self.call(std::slice::from_ref(unit), stdin).0
     }
 
-    fn call(&self, units: &[Unit], stdin: Vec<u8>) -> (Answer, bool) {
-        let command = exec::Command { stdin, ..self.command(units) };
+    fn call(&self, units: &[Unit], stdin: Vec<u8>) -> (ServerReply, bool) {
+        let command = exec::ExecCommand { stdin, ..self.command(units) };
         let failed =
-            |problem| Answer { units: units.len(), lines: Vec::new(), problem: Some(problem) };
+            |problem| ServerReply { units: units.len(), lines: Vec::new(), problem: Some(problem) };
         if units.iter().map(Unit::bytes).sum::<usize>() > CALL_BYTES {
             let stderr = format!("the command is longer than {CALL_BYTES} bytes");
             return (failed(BackendError::Refused { command: shown(&command.args), stderr }), true);
@@ -210,10 +210,10 @@ impl Server<'_> {
             command: shown(&command.args),
             stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         });
-        (Answer { units: units.len(), lines, problem }, true)
+        (ServerReply { units: units.len(), lines, problem }, true)
     }
 
-    fn command(&self, units: &[Unit]) -> exec::Command {
+    fn command(&self, units: &[Unit]) -> exec::ExecCommand {
         let mut args = vec![OsString::from("-u")];
         match self.socket {
             Some(path) => args.extend([OsString::from("-S"), path.as_os_str().to_owned()]),
@@ -228,7 +228,12 @@ impl Server<'_> {
             args.extend(unit.args());
         }
         let program = self.program.as_os_str().to_owned();
-        exec::Command { program, args, env: Some(environment()), ..exec::Command::default() }
+        exec::ExecCommand {
+            program,
+            args,
+            env: Some(environment()),
+            ..exec::ExecCommand::default()
+        }
     }
 }
 
@@ -249,7 +254,7 @@ fn fitting(units: &[Unit]) -> usize {
 }
 
 /// Takes the error and leaves a copy, so that several results can report the same reason.
-pub(super) fn spread(reason: &mut Option<BackendError>) -> Option<BackendError> {
+pub(super) fn share_error(reason: &mut Option<BackendError>) -> Option<BackendError> {
     let next = match reason {
         Some(BackendError::Refused { command, stderr }) => {
             Some(BackendError::Refused { command: command.clone(), stderr: stderr.clone() })
@@ -309,10 +314,13 @@ mod tests {
         for hostile in
             ["", "#(touch x)", "a b", "a;", "#{pane_id}", "a:b", "a.b", "ü", "a\n", "%1", "=x"]
         {
-            assert_eq!(Plain::parse(hostile), None, "{hostile:?}");
-            assert!(Plain::parse(Plain::from_text(hostile).as_str()).is_some(), "{hostile:?}");
+            assert_eq!(PlainWord::parse(hostile), None, "{hostile:?}");
+            assert!(
+                PlainWord::parse(PlainWord::from_text(hostile).as_str()).is_some(),
+                "{hostile:?}"
+            );
         }
-        assert_eq!(Plain::from_text("Bob #(x)").as_str(), "Bob___x_");
+        assert_eq!(PlainWord::from_text("Bob #(x)").as_str(), "Bob___x_");
     }
 
     #[test]

@@ -3,28 +3,32 @@
 
 use std::path::Path;
 
-use super::command::Plain;
-use super::identity::Claim;
+use super::command::PlainWord;
+use super::identity::PaneClaim;
 use super::row::{InputRow, rows};
 use super::verb;
 use crate::backend::BackendError;
+use crate::backend::proof::{Observation, judge};
 use crate::model::input::Input;
-use crate::model::placement::Verdict;
 use crate::sys::rand;
 
 /// Writes all of the input or nothing. A text goes through a paste buffer: its bytes do not appear
 /// in a command, and tmux writes them to this pane alone, whatever mode it is in.
-pub(super) fn write(program: &Path, claim: &Claim<'_>, input: &Input) -> Result<(), BackendError> {
+pub(super) fn write(
+    program: &Path,
+    claim: &PaneClaim<'_>,
+    input: &Input,
+) -> Result<(), BackendError> {
     let server = claim.server(program);
     let answer = match input {
-        Input::Keys(keys) => {
-            server.ask(&claim.guarded(&verb::if_open(claim.id, &verb::press(claim.id, keys))))
-        }
+        Input::Keys(keys) => server.ask(
+            &claim.guarded(&verb::if_accepts_input(claim.id, &verb::send_keys(claim.id, keys))),
+        ),
         Input::Text(text) => {
-            let buffer = Plain::from_text(&format!("phalanx-{}", rand::token()));
-            let paste = verb::paste(claim.id, &buffer, text.is_block());
-            let guarded = claim.guarded(&verb::if_open(claim.id, &paste));
-            let unit = verb::load(&buffer).then(guarded).then(verb::unload(&buffer));
+            let buffer = PlainWord::from_text(&format!("phalanx-{}", rand::token()));
+            let paste = verb::paste_buffer(claim.id, &buffer, text.is_block());
+            let guarded = claim.guarded(&verb::if_accepts_input(claim.id, &paste));
+            let unit = verb::load_buffer(&buffer).then(guarded).then(verb::delete_buffer(&buffer));
             server.ask_with(&unit, text.as_str().as_bytes().to_vec())
         }
     };
@@ -33,9 +37,8 @@ pub(super) fn write(program: &Path, claim: &Claim<'_>, input: &Input) -> Result<
     }
     let place = claim.place();
     let Some(row) = rows::<InputRow>(&answer.lines).into_iter().next() else {
-        let verdict =
-            Verdict::Foreign { difference: "identity, which changed a moment ago".to_owned() };
-        return Err(BackendError::NotOurs { place, verdict });
+        let changed = Observation::different("identity, which changed a moment ago");
+        return Err(BackendError::NotOurs { place, verdict: judge(changed) });
     };
     let problem = match row {
         InputRow { dead: true, .. } => "its program has ended",

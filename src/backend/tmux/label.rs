@@ -1,11 +1,11 @@
 //! Labels in the borders of panes: name, role and state in the member's colour. Users' texts are
-//! reduced to [`Plain`] words, because tmux expands formats in a border (SEC-02).
+//! reduced to [`PlainWord`] words, because tmux expands formats in a border (SEC-02).
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::command::{PaneId, Plain, Unit};
-use super::identity::Claim;
+use super::command::{PaneId, PlainWord, Unit};
+use super::identity::PaneClaim;
 use super::verb;
 use crate::backend::{Label, Mark};
 
@@ -23,9 +23,9 @@ const COLORS: [(&str, &str); 8] = [
 /// Labels the panes that are ours, with one tmux process per server. The server checks each pane's
 /// identity in the same step. Answers are ignored, because nothing depends on a label.
 pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
-    let mut servers: BTreeMap<&str, (Claim<'_>, Vec<Unit>)> = BTreeMap::new();
+    let mut servers: BTreeMap<&str, (PaneClaim<'_>, Vec<Unit>)> = BTreeMap::new();
     for (mark, label) in labels {
-        let Ok(claim) = Claim::of(mark) else { continue };
+        let Ok(claim) = PaneClaim::parse(mark) else { continue };
         let unit = claim.guarded(&unit(claim.id, label));
         servers.entry(&claim.recorded.socket).or_insert_with(|| (claim, Vec::new())).1.push(unit);
     }
@@ -37,13 +37,13 @@ pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
 /// Builds the command that sets the label of a pane.
 pub(super) fn unit(pane: PaneId, label: &Label) -> Unit {
     let plain = |text: &str| {
-        if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() }
+        if text.is_empty() { String::new() } else { PlainWord::from_text(text).as_str().to_owned() }
     };
     let color =
         label.color.as_deref().and_then(|asked| COLORS.iter().find(|(name, _)| *name == asked));
     verb::label(
         pane,
-        &Plain::from_text(&label.name),
+        &PlainWord::from_text(&label.name),
         &plain(label.role.as_deref().unwrap_or_default()),
         &plain(&label.state),
         color.map_or("", |(_, color)| *color),

@@ -6,13 +6,13 @@
 //! and its replies cannot be counted, because commands run by `if-shell` reply too.
 
 mod arrange;
-mod call;
 mod census;
 mod close;
 mod command;
 mod identity;
 mod input;
 mod label;
+mod notice;
 mod place;
 mod probe;
 mod row;
@@ -23,15 +23,17 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use super::{Backend, BackendError, Label, Launch, Mark, TmuxHome};
+use super::{
+    Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest, TmuxHome,
+};
 use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
-use identity::Claim;
+use identity::PaneClaim;
 
-pub(crate) use call::{Call, call};
 pub(crate) use census::{Census, Resident, census, has_pane};
+pub(crate) use notice::{RequestNotice, show_notice};
 pub(crate) use probe::probe;
 
 #[derive(Debug, Clone)]
@@ -49,10 +51,10 @@ impl Tmux {
         &self,
         placement: &'p Placement,
         token: &'p str,
-    ) -> Result<Claim<'p>, BackendError> {
+    ) -> Result<PaneClaim<'p>, BackendError> {
         let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
         let mark = Mark { placement, token };
-        let claim = Claim::of(&mark).map_err(not_ours)?;
+        let claim = PaneClaim::parse(&mark).map_err(not_ours)?;
         match self.verify(placement, token) {
             Verdict::Owned => Ok(claim),
             verdict => Err(not_ours(verdict)),
@@ -69,16 +71,16 @@ impl Backend for Tmux {
         Terminal::Pane
     }
 
-    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         place::place(&self.home, launches)
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
-        identity::verify_all(&self.home.program, marks)
+        identity::verify(&self.home.program, marks).0
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        close::close_all(&self.home.program, marks)
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        close::close_all(&self.home.program, marks, before)
     }
 
     fn screen(
@@ -88,7 +90,7 @@ impl Backend for Tmux {
         lines: usize,
     ) -> Result<String, BackendError> {
         let claim = self.owned(placement, token)?;
-        let answer = claim.server(&self.home.program).ask(&verb::capture(claim.id, lines));
+        let answer = claim.server(&self.home.program).ask(&verb::capture_pane(claim.id, lines));
         match answer.problem {
             Some(problem) => Err(problem),
             None => Ok(last_lines(&answer.lines, lines)),

@@ -10,12 +10,14 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::arrange::{Size, capacity, part, share, stack};
-use super::command::{PaneId, Plain, Server, Unit, WindowId, spread};
+use super::command::{PaneId, PlainWord, Server, Unit, WindowId, share_error};
 use super::label;
 use super::row::{MadeRow, PaneRow, rows};
-use super::survey::{Column, LeadColumn, Survey, TargetSession, TeamWindow, survey, team_name};
-use super::verb::{self, Edge, Proof};
-use crate::backend::{BackendError, Label, Launch, TmuxHome};
+use super::survey::{
+    Column, LeadColumn, ServerSurvey, TargetSession, TeamWindow, survey_server, team_name,
+};
+use super::verb::{self, Edge, PaneGuard};
+use crate::backend::{BackendError, Label, PlacementRequest, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
 use crate::sys::proc::Process;
@@ -23,12 +25,15 @@ use crate::sys::proc::Process;
 /// More panes than any window holds.
 const MANY: usize = 1_000;
 /// Number of consecutive rounds without a new pane after which placement stops.
-const BARREN_ROUNDS: usize = 2;
+const FRUITLESS_ROUNDS: usize = 2;
 
 /// Places the launchers; returns one result per launch, in order.
-pub(super) fn place(home: &TmuxHome, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
-    let mut batch = Batch::new(home, launches);
-    batch.seat_all();
+pub(super) fn place(
+    home: &TmuxHome,
+    launches: &[PlacementRequest],
+) -> Vec<Result<Placement, BackendError>> {
+    let mut batch = PaneBatch::new(home, launches);
+    batch.place_all();
     batch.finish()
 }
 
@@ -37,13 +42,13 @@ struct PendingPane<'a> {
     member: &'a MemberName,
     argv: &'a [OsString],
     label: &'a Label,
-    token: Plain,
-    state: State,
+    token: PlainWord,
+    state: PaneState,
 }
 
-enum State {
+enum PaneState {
     Waiting,
-    Seated(PlacedPane),
+    Placed(PlacedPane),
     /// Invalid; tmux was not run for it.
     Refused(BackendError),
 }
@@ -58,8 +63,8 @@ struct PlacedPane {
 }
 
 /// One step of a call: the commands, and the launcher that gets the new pane.
-struct Step {
-    guest: Option<usize>,
+struct PaneStep {
+    pending: Option<usize>,
     /// The existing window that gets the pane; `None` if the step creates a window.
     split: Option<WindowId>,
     window_name: String,
@@ -75,78 +80,91 @@ struct Slot<'s> {
     beside: bool,
 }
 
-struct Batch<'a> {
+struct PaneBatch<'a> {
     home: &'a TmuxHome,
     server: Server<'a>,
-    guests: Vec<PendingPane<'a>>,
+    panes: Vec<PendingPane<'a>>,
     /// Windows in which a split failed.
-    crowded: BTreeSet<WindowId>,
+    full_windows: BTreeSet<WindowId>,
     /// Commands that create no pane and are sent together with the marks.
     changes: Vec<Unit>,
     /// The last error that kept a launcher from its pane.
-    trouble: Option<BackendError>,
+    last_error: Option<BackendError>,
 }
 
-impl<'a> Batch<'a> {
-    fn new(home: &'a TmuxHome, launches: &'a [Launch]) -> Batch<'a> {
+impl<'a> PaneBatch<'a> {
+    fn new(home: &'a TmuxHome, launches: &'a [PlacementRequest]) -> PaneBatch<'a> {
         let server = Server { program: &home.program, socket: home.socket.as_deref() };
-        let guests = launches.iter().map(guest).collect();
-        Batch { home, server, guests, crowded: BTreeSet::new(), changes: Vec::new(), trouble: None }
+        let panes = launches.iter().map(pending_pane).collect();
+        PaneBatch {
+            home,
+            server,
+            panes,
+            full_windows: BTreeSet::new(),
+            changes: Vec::new(),
+            last_error: None,
+        }
     }
 
     fn waiting(&self) -> Vec<usize> {
-        let waits = |guest: &PendingPane<'_>| matches!(guest.state, State::Waiting);
-        (0..self.guests.len()).filter(|nth| waits(&self.guests[*nth])).collect()
+        let is_waiting = |pane: &PendingPane<'_>| matches!(pane.state, PaneState::Waiting);
+        (0..self.panes.len()).filter(|nth| is_waiting(&self.panes[*nth])).collect()
     }
 
-    fn seat_all(&mut self) {
-        let mut barren = 0;
+    fn place_all(&mut self) {
+        let mut fruitless = 0;
         let mut waiting = self.waiting();
-        while !waiting.is_empty() && barren < BARREN_ROUNDS {
-            let round =
-                survey(self.home, &self.server).and_then(|survey| self.round(&survey, &waiting));
+        while !waiting.is_empty() && fruitless < FRUITLESS_ROUNDS {
+            let round = survey_server(self.home, &self.server)
+                .and_then(|survey| self.place_round(&survey, &waiting));
             let left = self.waiting();
-            barren = if left.len() < waiting.len() { 0 } else { barren + 1 };
+            fruitless = if left.len() < waiting.len() { 0 } else { fruitless + 1 };
             waiting = left;
             if let Err(problem) = round {
-                self.trouble = Some(problem);
+                self.last_error = Some(problem);
                 return;
             }
         }
     }
 
     /// Places as many of the waiting launchers as there is room for.
-    fn round(&mut self, survey: &Survey, waiting: &[usize]) -> Result<(), BackendError> {
-        let side = survey.side.as_ref().filter(|side| self.takes(side));
-        let (beside, waiting) = waiting.split_at(side.map_or(0, |side| side.free(waiting.len())));
-        let (room, most): (Vec<usize>, usize) = match self.home.layout {
+    fn place_round(
+        &mut self,
+        survey: &ServerSurvey,
+        waiting: &[usize],
+    ) -> Result<(), BackendError> {
+        let column = survey.lead_column.as_ref().filter(|column| self.uses_column(column));
+        let (beside, waiting) =
+            waiting.split_at(column.map_or(0, |column| column.free(waiting.len())));
+        let (free, capacity): (Vec<usize>, usize) = match self.home.layout {
             Layout::Panes | Layout::Split => {
-                let free =
-                    |room: &TeamWindow| if self.crowded.contains(&room.id) { 0 } else { room.free };
-                (survey.rooms.iter().map(free).collect(), self.most(survey))
+                let free_in = |window: &TeamWindow| {
+                    if self.full_windows.contains(&window.id) { 0 } else { window.free }
+                };
+                (survey.team_windows.iter().map(free_in).collect(), self.window_capacity(survey))
             }
             Layout::Windows => (Vec::new(), 1),
         };
-        let shares = share(waiting.len(), &room, most);
+        let shares = share(waiting.len(), &free, capacity);
         let mut queue = waiting.iter().copied();
         let mut splits = Vec::new();
-        for (room, count) in survey.rooms.iter().zip(&shares.there) {
-            let guests: Vec<usize> = queue.by_ref().take(*count).collect();
-            if !guests.is_empty() {
-                splits.push(Step::change(verb::tile(room.id)));
+        for (window, count) in survey.team_windows.iter().zip(&shares.there) {
+            let members: Vec<usize> = queue.by_ref().take(*count).collect();
+            if !members.is_empty() {
+                splits.push(PaneStep::change(verb::tile(window.id)));
             }
-            splits.extend(guests.into_iter().map(|guest| self.split(guest, room.id, &room.name)));
+            splits.extend(members.into_iter().map(|nth| self.split(nth, window.id, &window.name)));
         }
         let groups: Vec<Vec<usize>> =
             shares.new.iter().map(|count| queue.by_ref().take(*count).collect()).collect();
         let mut firsts = self.windows(survey, &groups);
-        firsts.extend(side.and_then(|side| self.column(side, beside)));
+        firsts.extend(column.and_then(|column| self.open_column(column, beside)));
         self.send(survey, firsts)?;
         for group in &groups {
-            splits.extend(self.furnish(survey, group));
+            splits.extend(self.fill_window(survey, group));
         }
-        splits.extend(side.map(|side| self.lengthen(side, beside)).unwrap_or_default());
-        if splits.iter().all(|step| step.guest.is_none()) {
+        splits.extend(column.map(|column| self.extend_column(column, beside)).unwrap_or_default());
+        if splits.iter().all(|step| step.pending.is_none()) {
             self.changes.extend(splits.into_iter().map(|step| step.unit));
             return Ok(());
         }
@@ -154,12 +172,12 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns true if members go beside the lead.
-    fn takes(&self, side: &LeadColumn) -> bool {
-        self.home.layout == Layout::Split && !self.crowded.contains(&side.window)
+    fn uses_column(&self, column: &LeadColumn) -> bool {
+        self.home.layout == Layout::Split && !self.full_windows.contains(&column.window)
     }
 
     /// The number of panes that a new window holds.
-    fn most(&self, survey: &Survey) -> usize {
+    fn window_capacity(&self, survey: &ServerSurvey) -> usize {
         if survey.arranged {
             1 + stack(&[survey.size.height], MANY)[0]
         } else {
@@ -168,18 +186,20 @@ impl<'a> Batch<'a> {
     }
 
     /// Creates the first pane of the column beside the lead.
-    fn column(&self, side: &LeadColumn, beside: &[usize]) -> Option<Step> {
-        let Column::New { lead, columns, .. } = &side.column else { return None };
-        Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, side.spot()))
+    fn open_column(&self, column: &LeadColumn, beside: &[usize]) -> Option<PaneStep> {
+        let Column::New { lead, columns, .. } = &column.panes else { return None };
+        Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, column.slot()))
     }
 
     /// Adds the remaining panes of the column beside the lead.
-    fn lengthen(&self, side: &LeadColumn, beside: &[usize]) -> Vec<Step> {
-        match (&side.column, beside.split_first()) {
-            (Column::There(panes), _) => self.pile(panes, beside, side.spot()),
-            (Column::New { rows, .. }, Some((first, rest))) => match &self.guests[*first].state {
-                State::Seated(seat) => self.pile(&[(seat.row.pane, *rows)], rest, side.spot()),
-                State::Waiting | State::Refused(_) => Vec::new(),
+    fn extend_column(&self, column: &LeadColumn, beside: &[usize]) -> Vec<PaneStep> {
+        match (&column.panes, beside.split_first()) {
+            (Column::Existing(panes), _) => self.stack_panes(panes, beside, column.slot()),
+            (Column::New { rows, .. }, Some((first, rest))) => match &self.panes[*first].state {
+                PaneState::Placed(placed) => {
+                    self.stack_panes(&[(placed.row.pane, *rows)], rest, column.slot())
+                }
+                PaneState::Waiting | PaneState::Refused(_) => Vec::new(),
             },
             (Column::New { .. }, None) => Vec::new(),
         }
@@ -187,50 +207,54 @@ impl<'a> Batch<'a> {
 
     /// Cuts panes of ours into equal parts, one below the other. Each cut goes below the pane that
     /// is cut, so that all targets are known in advance.
-    fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Slot<'_>) -> Vec<Step> {
+    fn stack_panes(
+        &self,
+        panes: &[(PaneId, usize)],
+        members: &[usize],
+        slot: Slot<'_>,
+    ) -> Vec<PaneStep> {
         let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
-        let mut queue = guests.iter();
+        let mut queue = members.iter();
         let mut steps = Vec::new();
-        for ((pane, height), more) in panes.iter().zip(stack(&heights, guests.len())) {
+        for ((pane, height), more) in panes.iter().zip(stack(&heights, members.len())) {
             let edge = Edge::Below { rows: part(*height, more + 1) };
-            steps
-                .extend(queue.by_ref().take(more).map(|guest| self.cut(*guest, *pane, edge, spot)));
+            steps.extend(queue.by_ref().take(more).map(|nth| self.cut(*nth, *pane, edge, slot)));
         }
         steps
     }
 
-    fn cut(&self, guest: usize, from: PaneId, edge: Edge, spot: Slot<'_>) -> Step {
-        self.step(guest, verb::cut(from, edge, self.guests[guest].argv), spot)
+    fn cut(&self, nth: usize, from: PaneId, edge: Edge, slot: Slot<'_>) -> PaneStep {
+        self.step(nth, verb::cut(from, edge, self.panes[nth].argv), slot)
     }
 
-    fn step(&self, guest: usize, unit: Unit, spot: Slot<'_>) -> Step {
-        let window_name = spot.name.to_owned();
-        Step {
-            guest: Some(guest),
-            split: Some(spot.window),
+    fn step(&self, nth: usize, unit: Unit, slot: Slot<'_>) -> PaneStep {
+        let window_name = slot.name.to_owned();
+        PaneStep {
+            pending: Some(nth),
+            split: Some(slot.window),
             window_name,
-            beside: spot.beside,
+            beside: slot.beside,
             unit,
         }
     }
 
     /// Creates a window for each group, with the group's first launcher in it.
-    fn windows(&self, survey: &Survey, groups: &[Vec<usize>]) -> Vec<Step> {
+    fn windows(&self, survey: &ServerSurvey, groups: &[Vec<usize>]) -> Vec<PaneStep> {
         let firsts = groups.iter().filter_map(|group| group.first().copied());
-        let step = |(nth, guest): (usize, usize)| {
-            let name = self.window_name(guest);
-            let argv = self.guests[guest].argv;
-            let unit = match (&survey.ground, nth) {
-                (TargetSession::Free(session), 0) => {
-                    let tag = Plain::from_text(&self.home.tag);
+        let step = |(window, nth): (usize, usize)| {
+            let name = self.window_name(nth);
+            let argv = self.panes[nth].argv;
+            let unit = match (&survey.target, window) {
+                (TargetSession::New(session), 0) => {
+                    let tag = PlainWord::from_text(&self.home.tag);
                     verb::new_session(session, &name, &tag, survey.size, argv)
                 }
-                (TargetSession::Free(_) | TargetSession::There { .. }, _) => {
-                    verb::new_window(&survey.ground.inside(), &name, argv)
+                (TargetSession::New(_) | TargetSession::Existing { .. }, _) => {
+                    verb::new_window(&survey.target.window_target(), &name, argv)
                 }
             };
-            Step {
-                guest: Some(guest),
+            PaneStep {
+                pending: Some(nth),
                 split: None,
                 window_name: name.as_str().to_owned(),
                 beside: false,
@@ -240,58 +264,58 @@ impl<'a> Batch<'a> {
         firsts.enumerate().map(step).collect()
     }
 
-    fn window_name(&self, guest: usize) -> Plain {
+    fn window_name(&self, nth: usize) -> PlainWord {
         match self.home.layout {
             Layout::Panes | Layout::Split => team_name(&self.home.team),
-            Layout::Windows => {
-                team_name(&format!("{}-{}", self.home.team, self.guests[guest].member))
-            }
+            Layout::Windows => team_name(&format!("{}-{}", self.home.team, self.panes[nth].member)),
         }
     }
 
     /// Marks a new window as the team's and adds the rest of its group, as many as fit into its
     /// actual size.
-    fn furnish(&self, survey: &Survey, group: &[usize]) -> Vec<Step> {
+    fn fill_window(&self, survey: &ServerSurvey, group: &[usize]) -> Vec<PaneStep> {
         let Some((first, rest)) = group.split_first() else { return Vec::new() };
-        let State::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
-        let tag = Plain::from_text(&self.home.tag);
-        let unit = verb::own_window(seat.row.window, &tag, self.home.layout != Layout::Windows);
-        let mut steps = vec![Step::change(unit)];
+        let PaneState::Placed(placed) = &self.panes[*first].state else { return Vec::new() };
+        let tag = PlainWord::from_text(&self.home.tag);
+        let unit = verb::mark_window(placed.row.window, &tag, self.home.layout != Layout::Windows);
+        let mut steps = vec![PaneStep::change(unit)];
         if survey.arranged {
-            let panes = [(seat.row.pane, seat.row.height)];
-            let spot = Slot { window: seat.row.window, name: &seat.window_name, beside: false };
-            steps.extend(self.pile(&panes, rest, spot));
+            let panes = [(placed.row.pane, placed.row.height)];
+            let slot = Slot { window: placed.row.window, name: &placed.window_name, beside: false };
+            steps.extend(self.stack_panes(&panes, rest, slot));
             return steps;
         }
-        let more = capacity(Size { width: seat.row.width, height: seat.row.height }) - 1;
-        let split = |guest: &usize| self.split(*guest, seat.row.window, &seat.window_name);
+        let more = capacity(Size { width: placed.row.width, height: placed.row.height }) - 1;
+        let split = |nth: &usize| self.split(*nth, placed.row.window, &placed.window_name);
         steps.extend(rest.iter().take(more).map(split));
         steps
     }
 
-    fn split(&self, guest: usize, window: WindowId, name: &str) -> Step {
+    fn split(&self, nth: usize, window: WindowId, name: &str) -> PaneStep {
         self.step(
-            guest,
-            verb::split(window, self.guests[guest].argv),
+            nth,
+            verb::split(window, self.panes[nth].argv),
             Slot { window, name, beside: false },
         )
     }
 
     /// Sends the steps and records the new panes. A call stops at the first command that fails, so
     /// its rows belong to its first steps.
-    fn send(&mut self, survey: &Survey, steps: Vec<Step>) -> Result<(), BackendError> {
+    fn send(&mut self, survey: &ServerSurvey, steps: Vec<PaneStep>) -> Result<(), BackendError> {
         let units: Vec<Unit> = steps.iter().map(|step| step.unit.clone()).collect();
         let mut steps = steps.into_iter();
         for answer in self.server.run(&units) {
             let mut made = rows::<MadeRow>(&answer.lines).into_iter();
             let mut stopped = false;
             for step in steps.by_ref().take(answer.units) {
-                let Some(guest) = step.guest else { continue };
+                let Some(nth) = step.pending else { continue };
                 match made.next() {
-                    Some(row) => self.guests[guest].state = State::Seated(step.seat(survey, row)),
+                    Some(row) => {
+                        self.panes[nth].state = PaneState::Placed(step.placed_pane(survey, row))
+                    }
                     None if stopped => (),
                     None => {
-                        self.crowded.extend(step.split);
+                        self.full_windows.extend(step.split);
                         stopped = true;
                     }
                 }
@@ -299,7 +323,7 @@ impl<'a> Batch<'a> {
             match answer.problem {
                 // The panes created by this call cannot be determined, so placement stops.
                 Some(BackendError::Exec(error)) => return Err(error.into()),
-                Some(problem) => self.trouble = Some(problem),
+                Some(problem) => self.last_error = Some(problem),
                 None => (),
             }
         }
@@ -309,28 +333,28 @@ impl<'a> Batch<'a> {
     /// Marks all panes and lists them: only a pane that exists, runs its launcher and carries its
     /// token is a placement.
     fn finish(self) -> Vec<Result<Placement, BackendError>> {
-        let (there, mut silence) = match self.mark() {
-            Ok(there) => (there, None),
-            Err(silence) => (Vec::new(), Some(silence)),
+        let (listed, mut list_error) = match self.mark_panes() {
+            Ok(listed) => (listed, None),
+            Err(list_error) => (Vec::new(), Some(list_error)),
         };
-        let Batch { home, server, guests, mut trouble, .. } = self;
+        let PaneBatch { home, server, panes, mut last_error, .. } = self;
         let mut discard = Vec::new();
-        let mut settle = |guest: PendingPane<'_>| match guest.state {
-            State::Refused(error) => Err(error),
-            State::Waiting => Err(spread(&mut trouble).unwrap_or_else(no_pane)),
-            State::Seated(ref seat) => {
-                let found = there.iter().find(|row| row.id == seat.row.pane);
-                prove(home, &guest, seat, found).map(Placement::Tmux).map_err(|error| {
+        let mut finish_pane = |pane: PendingPane<'_>| match pane.state {
+            PaneState::Refused(error) => Err(error),
+            PaneState::Waiting => Err(share_error(&mut last_error).unwrap_or_else(no_pane)),
+            PaneState::Placed(ref placed) => {
+                let listed_row = listed.iter().find(|row| row.id == placed.row.pane);
+                prove(home, &pane, placed, listed_row).map(Placement::Tmux).map_err(|error| {
                     discard.push(verb::close(
-                        seat.row.pane,
-                        seat.row.server,
-                        &Proof::Process(seat.row.pid),
+                        placed.row.pane,
+                        placed.row.server,
+                        &PaneGuard::Process(placed.row.pid),
                     ));
-                    spread(&mut silence).unwrap_or(error)
+                    share_error(&mut list_error).unwrap_or(error)
                 })
             }
         };
-        let results = guests.into_iter().map(&mut settle).collect();
+        let results = panes.into_iter().map(&mut finish_pane).collect();
         // A pane that no longer exists fails its proof without an error, so the call continues.
         server.run(&discard);
         results
@@ -340,97 +364,97 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// [`BackendError::Exec`] if tmux cannot be run or times out.
-    fn mark(&self) -> Result<Vec<PaneRow>, BackendError> {
-        let seats = self.guests.iter().filter_map(|guest| match &guest.state {
-            State::Seated(seat) => {
-                let marks = verb::own_pane(seat.row.pane, &guest.token);
-                let marks = marks.then(label::unit(seat.row.pane, guest.label));
-                let tag = Plain::from_text(&self.home.tag);
-                Some(if seat.beside {
-                    marks.then(verb::own_beside(seat.row.pane, &tag))
+    fn mark_panes(&self) -> Result<Vec<PaneRow>, BackendError> {
+        let marks = self.panes.iter().filter_map(|pane| match &pane.state {
+            PaneState::Placed(placed) => {
+                let marks = verb::mark_pane(placed.row.pane, &pane.token);
+                let marks = marks.then(label::unit(placed.row.pane, pane.label));
+                let tag = PlainWord::from_text(&self.home.tag);
+                Some(if placed.beside {
+                    marks.then(verb::mark_pane_beside(placed.row.pane, &tag))
                 } else {
                     marks
                 })
             }
-            State::Waiting | State::Refused(_) => None,
+            PaneState::Waiting | PaneState::Refused(_) => None,
         });
-        let seats: Vec<Unit> = seats.collect();
-        if seats.is_empty() {
+        let marks: Vec<Unit> = marks.collect();
+        if marks.is_empty() {
             return Ok(Vec::new());
         }
         let units: Vec<Unit> =
-            self.changes.iter().cloned().chain(seats).chain([verb::panes()]).collect();
-        let mut there = Vec::new();
+            self.changes.iter().cloned().chain(marks).chain([verb::panes()]).collect();
+        let mut listed = Vec::new();
         for answer in self.server.run(&units) {
             if let Some(BackendError::Exec(error)) = answer.problem {
                 return Err(error.into());
             }
-            there.extend(rows::<PaneRow>(&answer.lines));
+            listed.extend(rows::<PaneRow>(&answer.lines));
         }
-        Ok(there)
+        Ok(listed)
     }
 }
 
 impl LeadColumn {
-    fn spot(&self) -> Slot<'_> {
+    fn slot(&self) -> Slot<'_> {
         Slot { window: self.window, name: &self.name, beside: true }
     }
 }
 
-impl Step {
+impl PaneStep {
     /// A step that creates no pane.
-    fn change(unit: Unit) -> Step {
-        Step { guest: None, split: None, window_name: String::new(), beside: false, unit }
+    fn change(unit: Unit) -> PaneStep {
+        PaneStep { pending: None, split: None, window_name: String::new(), beside: false, unit }
     }
 
-    fn seat(self, survey: &Survey, row: MadeRow) -> PlacedPane {
-        let session_name = survey.ground.name().to_owned();
+    fn placed_pane(self, survey: &ServerSurvey, row: MadeRow) -> PlacedPane {
+        let session_name = survey.target.name().to_owned();
         PlacedPane { row, window_name: self.window_name, session_name, beside: self.beside }
     }
 }
 
-fn guest(launch: &Launch) -> PendingPane<'_> {
+fn pending_pane(launch: &PlacementRequest) -> PendingPane<'_> {
     let refused = |stderr: &str| {
         let command = format!("a pane for {}", launch.member);
-        State::Refused(BackendError::Refused { command, stderr: stderr.to_owned() })
+        PaneState::Refused(BackendError::Refused { command, stderr: stderr.to_owned() })
     };
-    let token = Plain::parse(&launch.token);
+    let token = PlainWord::parse(&launch.token);
     let state = match (&token, launch.argv.len()) {
         (None, _) => refused("the token must be letters and digits"),
         // tmux would pass a single word to a shell (SP-06).
         (Some(_), 0 | 1) => refused("the launcher's command line is too short"),
-        (Some(_), _) => State::Waiting,
+        (Some(_), _) => PaneState::Waiting,
     };
-    let token = token.unwrap_or_else(|| Plain::from_text(""));
+    let token = token.unwrap_or_else(|| PlainWord::from_text(""));
     PendingPane { member: &launch.member, argv: &launch.argv, label: &launch.label, token, state }
 }
 
 /// Builds the complete identity of a pane; fails if any part of it is missing.
 fn prove(
     home: &TmuxHome,
-    guest: &PendingPane<'_>,
-    seat: &PlacedPane,
+    pane: &PendingPane<'_>,
+    placed: &PlacedPane,
     found: Option<&PaneRow>,
 ) -> Result<TmuxPane, BackendError> {
-    let gone = || BackendError::LauncherGone { member: guest.member.clone() };
-    let found = found.filter(|row| row.pid == seat.row.pid && !row.dead).ok_or_else(gone)?;
-    if found.token != guest.token.as_str() {
-        let command = format!("set-option -p -t {} @phalanx_token", seat.row.pane);
+    let gone = || BackendError::LauncherGone { member: pane.member.clone() };
+    let found = found.filter(|row| row.pid == placed.row.pid && !row.dead).ok_or_else(gone)?;
+    if found.token != pane.token.as_str() {
+        let command = format!("set-option -p -t {} @phalanx_token", placed.row.pane);
         return Err(BackendError::Unreadable { command, answer: found.token.clone() });
     }
-    let pane = process(seat.row.pid).ok_or_else(gone)?;
-    let server = process(seat.row.server).ok_or_else(gone)?;
+    let pane = process(placed.row.pid).ok_or_else(gone)?;
+    let server = process(placed.row.server).ok_or_else(gone)?;
     // The server reports its socket as it was given at the server's start. The path that this call
     // used is known to work.
     let asked = home.socket.as_deref().and_then(Path::to_str).map(str::to_owned);
     Ok(TmuxPane {
-        socket: asked.unwrap_or_else(|| seat.row.socket.clone()),
+        socket: asked.unwrap_or_else(|| placed.row.socket.clone()),
         server,
-        session_id: seat.row.session.to_string(),
-        session_name: seat.session_name.clone(),
-        window_id: seat.row.window.to_string(),
-        window_name: seat.window_name.clone(),
-        pane_id: seat.row.pane.to_string(),
+        session_id: placed.row.session.to_string(),
+        session_name: placed.session_name.clone(),
+        window_id: placed.row.window.to_string(),
+        window_name: placed.window_name.clone(),
+        pane_id: placed.row.pane.to_string(),
         pane,
     })
 }

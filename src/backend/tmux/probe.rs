@@ -15,17 +15,17 @@ const OLDEST: (u32, u32) = (3, 2);
 /// # Errors
 /// Returns the problem, as a message for the user that names the package to install.
 pub(crate) fn probe(program: &Path) -> Result<(), String> {
-    let command = exec::Command {
+    let command = exec::ExecCommand {
         program: program.as_os_str().to_owned(),
         args: vec![OsString::from("-V")],
-        ..exec::Command::default()
+        ..exec::ExecCommand::default()
     };
     let wanted = format!("tmux {}.{} or later is needed (`apt install tmux`)", OLDEST.0, OLDEST.1);
     let shown = program.display();
     let output =
         exec::run(&command, ANSWER_WITHIN).map_err(|error| format!("{error}; {wanted}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let line = said.lines().next().unwrap_or_default();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let line = stdout.lines().next().unwrap_or_default();
     match version(line) {
         Some(Version::Number(number)) if number < OLDEST => {
             Err(format!("{shown} is {line:?}; {wanted}"))

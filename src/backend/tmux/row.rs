@@ -77,7 +77,7 @@ pub(super) struct PaneRow {
     pub(super) session: SessionId,
     pub(super) window: WindowId,
     /// The size of its window.
-    pub(super) room: Size,
+    pub(super) window_size: Size,
     pub(super) size: Size,
     /// Its window is zoomed: it shows its active pane alone.
     pub(super) zoomed: bool,
@@ -110,7 +110,7 @@ pub(super) struct ClientRow {
     pub(super) name: String,
 }
 
-pub(super) trait Row: Sized {
+pub(super) trait TmuxRow: Sized {
     /// The tmux format; its first word identifies the kind.
     const FORMAT: &'static str;
 
@@ -119,13 +119,13 @@ pub(super) trait Row: Sized {
 }
 
 /// Returns all rows of one kind, in order; skips other lines.
-pub(super) fn rows<R: Row>(lines: &[String]) -> Vec<R> {
+pub(super) fn rows<R: TmuxRow>(lines: &[String]) -> Vec<R> {
     let kind = R::FORMAT.split(' ').next().unwrap_or_default();
     let fields = lines.iter().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
     fields.filter_map(R::read).collect()
 }
 
-impl Row for ServerRow {
+impl TmuxRow for ServerRow {
     const FORMAT: &'static str = SERVER;
 
     fn read(fields: &str) -> Option<Self> {
@@ -133,7 +133,7 @@ impl Row for ServerRow {
     }
 }
 
-impl Row for MadeRow {
+impl TmuxRow for MadeRow {
     const FORMAT: &'static str = MADE;
 
     fn read(fields: &str) -> Option<Self> {
@@ -152,7 +152,7 @@ impl Row for MadeRow {
     }
 }
 
-impl Row for SessionRow {
+impl TmuxRow for SessionRow {
     const FORMAT: &'static str = SESSION;
 
     fn read(fields: &str) -> Option<Self> {
@@ -166,7 +166,7 @@ impl Row for SessionRow {
     }
 }
 
-impl Row for WindowRow {
+impl TmuxRow for WindowRow {
     const FORMAT: &'static str = WINDOW;
 
     fn read(fields: &str) -> Option<Self> {
@@ -186,7 +186,7 @@ impl Row for WindowRow {
     }
 }
 
-impl Row for PaneRow {
+impl TmuxRow for PaneRow {
     const FORMAT: &'static str = PANE;
 
     fn read(fields: &str) -> Option<Self> {
@@ -198,7 +198,7 @@ impl Row for PaneRow {
             dead: next()? == "1",
             session: SessionId::parse(next()?)?,
             window: WindowId::parse(next()?)?,
-            room: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
+            window_size: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
             size: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
             zoomed: next()? == "1",
             active: next()? == "1",
@@ -208,7 +208,7 @@ impl Row for PaneRow {
     }
 }
 
-impl Row for InputRow {
+impl TmuxRow for InputRow {
     const FORMAT: &'static str = INPUT;
 
     fn read(fields: &str) -> Option<Self> {
@@ -217,7 +217,7 @@ impl Row for InputRow {
     }
 }
 
-impl Row for ClientRow {
+impl TmuxRow for ClientRow {
     const FORMAT: &'static str = CLIENT;
 
     fn read(fields: &str) -> Option<Self> {

@@ -2,9 +2,9 @@
 //! contents.
 
 use super::arrange::{Size, capacity, column, stack};
-use super::command::{PaneId, Plain, Server, SessionId, WindowId};
+use super::command::{PaneId, PlainWord, Server, SessionId, WindowId};
 use super::row::{ClientRow, PaneRow, ServerRow, SessionRow, WindowRow, rows};
-use super::verb::{self, Inside};
+use super::verb::{self, WindowTarget};
 use crate::backend::{BackendError, TmuxHome};
 
 /// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).
@@ -13,34 +13,34 @@ const DETACHED: Size = Size { width: 200, height: 50 };
 /// The session for the team's new panes.
 #[derive(Debug, Clone)]
 pub(super) enum TargetSession {
-    There {
+    Existing {
         id: SessionId,
         name: String,
     },
     /// The session does not exist yet; this name is free.
-    Free(Plain),
+    New(PlainWord),
 }
 
 impl TargetSession {
     /// The target of new windows once the session exists.
-    pub(super) fn inside(&self) -> Inside {
+    pub(super) fn window_target(&self) -> WindowTarget {
         match self {
-            TargetSession::There { id, .. } => Inside::Session(*id),
-            TargetSession::Free(name) => Inside::JustMade(name.clone()),
+            TargetSession::Existing { id, .. } => WindowTarget::Session(*id),
+            TargetSession::New(name) => WindowTarget::JustMade(name.clone()),
         }
     }
 
     fn is(&self, session: SessionId) -> bool {
         match self {
-            TargetSession::There { id, .. } => *id == session,
-            TargetSession::Free(_) => false,
+            TargetSession::Existing { id, .. } => *id == session,
+            TargetSession::New(_) => false,
         }
     }
 
     pub(super) fn name(&self) -> &str {
         match self {
-            TargetSession::There { name, .. } => name,
-            TargetSession::Free(name) => name.as_str(),
+            TargetSession::Existing { name, .. } => name,
+            TargetSession::New(name) => name.as_str(),
         }
     }
 }
@@ -59,16 +59,16 @@ pub(super) struct TeamWindow {
 pub(super) struct LeadColumn {
     pub(super) window: WindowId,
     pub(super) name: String,
-    pub(super) column: Column,
+    pub(super) panes: Column,
 }
 
 impl LeadColumn {
     /// The number of members, at most `count`, that fit.
     pub(super) fn free(&self, count: usize) -> usize {
-        match &self.column {
+        match &self.panes {
             Column::New { rows, .. } if count > 0 => 1 + stack(&[*rows], count - 1)[0],
             Column::New { .. } => 0,
-            Column::There(panes) => {
+            Column::Existing(panes) => {
                 let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
                 stack(&heights, count).iter().sum()
             }
@@ -82,20 +82,20 @@ pub(super) enum Column {
     /// There are none yet: a column would take `columns` of the pane `lead`, which has `rows` rows.
     New { lead: PaneId, columns: usize, rows: usize },
     /// The existing panes, with their heights in rows.
-    There(Vec<(PaneId, usize)>),
+    Existing(Vec<(PaneId, usize)>),
 }
 
 /// The state of the server, as far as it matters for new panes.
 #[derive(Debug, Clone)]
-pub(super) struct Survey {
-    pub(super) ground: TargetSession,
+pub(super) struct ServerSurvey {
+    pub(super) target: TargetSession,
     /// The expected size of a new window.
     pub(super) size: Size,
     /// The team's windows in the session.
-    pub(super) rooms: Vec<TeamWindow>,
+    pub(super) team_windows: Vec<TeamWindow>,
     /// `None` if the caller is outside tmux, if its window is zoomed (a split would end the zoom,
     /// LY-05), or if there is too little space.
-    pub(super) side: Option<LeadColumn>,
+    pub(super) lead_column: Option<LeadColumn>,
     /// A client in control mode (`tmux -CC`), which arranges panes itself, is attached to the
     /// session (LY-11).
     pub(super) arranged: bool,
@@ -111,7 +111,10 @@ pub(super) struct Survey {
 /// # Errors
 /// [`BackendError::Exec`] if tmux cannot be run or times out. The error of tmux if the caller runs
 /// in a server that does not answer.
-pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, BackendError> {
+pub(super) fn survey_server(
+    home: &TmuxHome,
+    server: &Server<'_>,
+) -> Result<ServerSurvey, BackendError> {
     let inside = home.inside.as_deref().and_then(PaneId::parse);
     let answer = server.ask(
         &verb::server()
@@ -135,26 +138,37 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
         (rows::<SessionRow>(lines), rows::<WindowRow>(lines), rows::<PaneRow>(lines));
     let clients: Vec<ClientRow> = rows(lines);
     let own = panes.iter().find(|row| Some(row.id) == inside);
-    let tag = Plain::from_text(&home.tag);
-    let (ground, size) = match own {
+    let tag = PlainWord::from_text(&home.tag);
+    let (target, size) = match own {
         Some(own) => {
             let name =
                 sessions.iter().find(|row| row.id == own.session).map(|row| row.name.clone());
-            let ground = TargetSession::There { id: own.session, name: name.unwrap_or_default() };
-            (ground, own.room)
+            let target =
+                TargetSession::Existing { id: own.session, name: name.unwrap_or_default() };
+            (target, own.window_size)
         }
-        None => (detached(home, &tag, &sessions), DETACHED),
+        None => (team_session(home, &tag, &sessions), DETACHED),
     };
-    let arranged = clients.iter().any(|row| row.control && ground.is(row.session));
-    let rooms = if arranged { Vec::new() } else { rooms(&ground, &tag, &windows) };
-    let side = own.and_then(|own| side(own, &tag, &panes, &windows));
-    Ok(Survey { ground, size, rooms, side, arranged, panes, clients, sessions, windows })
+    let arranged = clients.iter().any(|row| row.control && target.is(row.session));
+    let team_windows = if arranged { Vec::new() } else { team_windows(&target, &tag, &windows) };
+    let lead_column = own.and_then(|own| lead_column(own, &tag, &panes, &windows));
+    Ok(ServerSurvey {
+        target,
+        size,
+        team_windows,
+        lead_column,
+        arranged,
+        panes,
+        clients,
+        sessions,
+        windows,
+    })
 }
 
 /// Finds space in the lead's window. Only the lead's pane and the team's are ever split (LY-04).
-fn side(
+fn lead_column(
     own: &PaneRow,
-    tag: &Plain,
+    tag: &PlainWord,
     panes: &[PaneRow],
     windows: &[WindowRow],
 ) -> Option<LeadColumn> {
@@ -167,46 +181,46 @@ fn side(
             && row.beside == tag.as_str()
             && !row.dead
     };
-    let there: Vec<(PaneId, usize)> =
+    let existing: Vec<(PaneId, usize)> =
         panes.iter().filter(ours).map(|row| (row.id, row.size.height)).collect();
-    let column = if there.is_empty() {
+    let panes = if existing.is_empty() {
         Column::New { lead: own.id, columns: column(own.size)?, rows: own.size.height }
     } else {
-        Column::There(there)
+        Column::Existing(existing)
     };
     let name = windows.iter().find(|row| row.id == own.window).map(|row| row.name.clone());
-    Some(LeadColumn { window: own.window, name: name.unwrap_or_default(), column })
+    Some(LeadColumn { window: own.window, name: name.unwrap_or_default(), panes })
 }
 
 /// Returns the team's own session, or a free name for it. A session with that name but without this
 /// team's tag belongs to another team or to the user.
-fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> TargetSession {
+fn team_session(home: &TmuxHome, tag: &PlainWord, sessions: &[SessionRow]) -> TargetSession {
     if let Some(row) = sessions.iter().find(|row| row.tag == tag.as_str()) {
-        return TargetSession::There { id: row.id, name: row.name.clone() };
+        return TargetSession::Existing { id: row.id, name: row.name.clone() };
     }
     let base = team_name(&home.team);
     let mut name = base.clone();
     let mut nth = 2;
     while sessions.iter().any(|row| row.name == name.as_str()) {
-        name = Plain::from_text(&format!("{}-{nth}", base.as_str()));
+        name = PlainWord::from_text(&format!("{}-{nth}", base.as_str()));
         nth += 1;
     }
-    TargetSession::Free(name)
+    TargetSession::New(name)
 }
 
 /// The name of a team's window and of its detached session.
-pub(super) fn team_name(team: &str) -> Plain {
-    Plain::from_text(&format!("phalanx-{team}"))
+pub(super) fn team_name(team: &str) -> PlainWord {
+    PlainWord::from_text(&format!("phalanx-{team}"))
 }
 
 /// Lists the team's windows in its session, without hidden ones and those that a person has zoomed,
 /// because a split would end the zoom (LY-05).
-fn rooms(ground: &TargetSession, tag: &Plain, windows: &[WindowRow]) -> Vec<TeamWindow> {
-    let TargetSession::There { id, .. } = ground else { return Vec::new() };
-    let takes = |row: &&WindowRow| {
+fn team_windows(target: &TargetSession, tag: &PlainWord, windows: &[WindowRow]) -> Vec<TeamWindow> {
+    let TargetSession::Existing { id, .. } = target else { return Vec::new() };
+    let has_place = |row: &&WindowRow| {
         row.session == *id && row.tag == tag.as_str() && row.hidden.is_empty() && !row.zoomed
     };
-    let room = |row: &WindowRow| {
+    let team_window = |row: &WindowRow| {
         let size = Size { width: row.width, height: row.height };
         TeamWindow {
             id: row.id,
@@ -214,5 +228,5 @@ fn rooms(ground: &TargetSession, tag: &Plain, windows: &[WindowRow]) -> Vec<Team
             free: capacity(size).saturating_sub(row.panes),
         }
     };
-    windows.iter().filter(takes).map(room).collect()
+    windows.iter().filter(has_place).map(team_window).collect()
 }

@@ -7,11 +7,11 @@ use tmux_interface::{
     BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, IfShell, JoinPane, KillPane,
     ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession, NewWindow, PaneSize,
     PasteBuffer, RenameWindow, ResizePane, SelectLayout, SelectPane, SelectWindow, SendKeys,
-    SetOption, SplitWindow, SwitchClient, TmuxCommand,
+    SetOption, ShowOptions, SplitWindow, SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
-use super::command::{PaneId, Plain, SessionId, Unit, WindowId};
+use super::command::{PaneId, PlainWord, SessionId, Unit, WindowId};
 use super::row;
 use crate::model::input::Key;
 
@@ -56,18 +56,18 @@ const DIRECTORY: &str = "/";
 
 /// The session that gets a new window.
 #[derive(Debug, Clone)]
-pub(super) enum Inside {
+pub(super) enum WindowTarget {
     Session(SessionId),
     /// The session that the same call creates under this name; its id is not known yet. The target
     /// begins with `=`, which requires an exact match.
-    JustMade(Plain),
+    JustMade(PlainWord),
 }
 
-impl Inside {
+impl WindowTarget {
     fn target(&self) -> String {
         match self {
-            Inside::Session(id) => format!("{id}:"),
-            Inside::JustMade(name) => format!("={}:", name.as_str()),
+            WindowTarget::Session(id) => format!("{id}:"),
+            WindowTarget::JustMade(name) => format!("={}:", name.as_str()),
         }
     }
 }
@@ -89,7 +89,7 @@ fn words(command: &TmuxCommand<'_>) -> Vec<OsString> {
 
 /// A command that starts `argv` in a new pane and prints a row about it. tmux executes two or more
 /// words directly, without a shell (SP-06).
-fn maker(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
+fn spawning(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
     let mut all = words(command);
     all.push(OsString::from("--"));
     all.extend(argv.iter().cloned());
@@ -99,9 +99,9 @@ fn maker(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
 /// Creates a detached session with one window and one pane. Disables `destroy-unattached` in the
 /// same call, since the user's configuration may enable it and no client stays attached.
 pub(super) fn new_session(
-    name: &Plain,
-    window: &Plain,
-    tag: &Plain,
+    name: &PlainWord,
+    window: &PlainWord,
+    tag: &PlainWord,
     size: Size,
     argv: &[OsString],
 ) -> Unit {
@@ -115,17 +115,17 @@ pub(super) fn new_session(
         .width(size.width)
         .height(size.height)
         .build();
-    let made = Inside::JustMade(name.clone());
+    let made = WindowTarget::JustMade(name.clone());
     let option = |option, value| {
         unit(&SetOption::new().target_pane(made.target()).option(option).value(value).build())
     };
-    maker(&command, argv)
+    spawning(&command, argv)
         .then(option("destroy-unattached", "off"))
         .then(option(SESSION, tag.as_str()))
 }
 
 /// Creates a window at the next free index, without moving the focus (LY-05).
-pub(super) fn new_window(inside: &Inside, window: &Plain, argv: &[OsString]) -> Unit {
+pub(super) fn new_window(inside: &WindowTarget, window: &PlainWord, argv: &[OsString]) -> Unit {
     let command = NewWindow::new()
         .detached()
         .print()
@@ -134,7 +134,7 @@ pub(super) fn new_window(inside: &Inside, window: &Plain, argv: &[OsString]) -> 
         .window_name(window.as_str())
         .target_window(inside.target())
         .build();
-    maker(&command, argv)
+    spawning(&command, argv)
 }
 
 /// Adds a pane to a window of ours, then tiles the window to make room for the next. All commands
@@ -149,7 +149,7 @@ pub(super) fn split(window: WindowId, argv: &[OsString]) -> Unit {
         .format(row::MADE)
         .target_pane(window.to_string())
         .build();
-    maker(&command, argv).then(tile(window))
+    spawning(&command, argv).then(tile(window))
 }
 
 /// Cuts a new pane from the right or lower edge of another one. No third pane changes its size
@@ -161,7 +161,7 @@ pub(super) fn cut(from: PaneId, edge: Edge, argv: &[OsString]) -> Unit {
         Edge::Right { columns } => (split.horizontal(), PaneSize::Size(columns)),
         Edge::Below { rows } => (split.vertical(), PaneSize::Size(rows)),
     };
-    maker(&split.size(&size).build(), argv)
+    spawning(&split.size(&size).build(), argv)
 }
 
 /// Tiles a window of ours. Before a split, this gives space to the pane to be split, which a person
@@ -181,14 +181,14 @@ fn window_option(window: WindowId, option: &'static str, value: &str) -> Unit {
     unit(&set.option(option).value(value.to_owned()).build())
 }
 
-fn all(units: impl IntoIterator<Item = Unit>, first: Unit) -> Unit {
+fn chain(units: impl IntoIterator<Item = Unit>, first: Unit) -> Unit {
     units.into_iter().fold(first, Unit::then)
 }
 
 /// Marks a window as the team's and overrides the user's configuration there.
-pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
-    let settled = WINDOW_OPTIONS.map(|(name, value)| window_option(window, name, value));
-    let marked = all(settled, window_option(window, TEAM, tag.as_str()));
+pub(super) fn mark_window(window: WindowId, tag: &PlainWord, border: bool) -> Unit {
+    let options = WINDOW_OPTIONS.map(|(name, value)| window_option(window, name, value));
+    let marked = chain(options, window_option(window, TEAM, tag.as_str()));
     if !border {
         return marked;
     }
@@ -196,41 +196,41 @@ pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
     marked.then(status).then(window_option(window, "pane-border-format", BORDER))
 }
 
-pub(super) fn own_pane(pane: PaneId, token: &Plain) -> Unit {
+pub(super) fn mark_pane(pane: PaneId, token: &PlainWord) -> Unit {
     pane_option(pane, TOKEN, token.as_str())
 }
 
 /// Marks a pane beside the lead, in a window that is not ours: sets pane options only. Its border
 /// shows the label if the window's borders show text (LY-07).
-pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
-    let settled = PANE_OPTIONS.map(|(name, value)| pane_option(pane, name, value));
+pub(super) fn mark_pane_beside(pane: PaneId, tag: &PlainWord) -> Unit {
+    let options = PANE_OPTIONS.map(|(name, value)| pane_option(pane, name, value));
     let marked = pane_option(pane, BESIDE, tag.as_str()).then(pane_option(
         pane,
         "pane-border-format",
         BORDER,
     ));
-    all(settled, marked)
+    chain(options, marked)
 }
 
-pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: &str) -> Unit {
+pub(super) fn label(pane: PaneId, name: &PlainWord, role: &str, state: &str, color: &str) -> Unit {
     let rest = [(ROLE, role), (STATE, state), (COLOR, color)]
         .map(|(name, value)| pane_option(pane, name, value));
-    all(rest, pane_option(pane, NAME, name.as_str()))
+    chain(rest, pane_option(pane, NAME, name.as_str()))
 }
 
 /// Moves a pane into a window of its own that is marked as hidden. A pane that was alone in its
 /// window keeps that window, with the team's mark.
-pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain) -> Unit {
-    let away =
+pub(super) fn hide(pane: PaneId, session: SessionId, window: &PlainWord, tag: &PlainWord) -> Unit {
+    let break_pane =
         BreakPane::new().detached().src_pane(pane.to_string()).dst_window(format!("{session}:"));
-    let away = unit(&away.window_name(window.as_str()).build());
+    let break_pane = unit(&break_pane.window_name(window.as_str()).build());
     // A pane as target of a window option selects its current window.
     let option = |option, value| {
         let set = SetOption::new().quiet().window().target_pane(pane.to_string());
         unit(&set.option(option).value(value).build())
     };
-    let settled = WINDOW_OPTIONS.map(|(name, value)| option(name, value));
-    away.then(all(settled, option(HIDDEN, tag.as_str())))
+    let options = WINDOW_OPTIONS.map(|(name, value)| option(name, value));
+    break_pane.then(chain(options, option(HIDDEN, tag.as_str())))
 }
 
 /// Moves a hidden pane beside another one.
@@ -246,7 +246,7 @@ pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
 }
 
 /// Removes the hidden mark from a window and renames it.
-pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
+pub(super) fn unhide(window: WindowId, name: &PlainWord) -> Unit {
     let unset =
         SetOption::new().quiet().window().unset().target_pane(window.to_string()).option(HIDDEN);
     let rename = RenameWindow::new().target_window(window.to_string()).new_name(name.as_str());
@@ -270,8 +270,14 @@ pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
 
 /// The condition under which the server acts on a pane.
 #[derive(Debug, Clone)]
-pub(super) enum Proof<'a> {
-    Token(&'a Plain),
+pub(super) enum PaneGuard<'a> {
+    Token(&'a PlainWord),
+    /// The token, and the pid of the pane's process: another program that was started in the pane
+    /// since then has the same token.
+    Identity {
+        token: &'a PlainWord,
+        pid: i32,
+    },
     /// The pane runs this pid; for a pane without a token yet.
     Process(i32),
 }
@@ -279,10 +285,15 @@ pub(super) enum Proof<'a> {
 /// Runs `unit` if the pane is the right one of the right server. The server checks and acts in one
 /// step, so that neither the socket nor the pane id can change hands in between (SD-06). A pane
 /// that no longer exists fails the check without an error.
-pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit) -> Unit {
-    let proven = match proof {
-        Proof::Token(token) => format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str()),
-        Proof::Process(pid) => format!("#{{==:#{{pane_pid}},{pid}}}"),
+pub(super) fn guarded(pane: PaneId, server: i32, guard: &PaneGuard<'_>, unit: &Unit) -> Unit {
+    let token_is = |token: &PlainWord| format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str());
+    let pid_is = |pid: &i32| format!("#{{==:#{{pane_pid}},{pid}}}");
+    let proven = match guard {
+        PaneGuard::Token(token) => token_is(token),
+        PaneGuard::Identity { token, pid } => {
+            format!("#{{&&:{},{}}}", token_is(token), pid_is(pid))
+        }
+        PaneGuard::Process(pid) => pid_is(pid),
     };
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},{proven}}}");
     let command =
@@ -292,14 +303,14 @@ pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit)
     Unit::new(all)
 }
 
-/// Closes a pane if the proof holds.
-pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
+/// Closes a pane if the guard holds.
+pub(super) fn close(pane: PaneId, server: i32, guard: &PaneGuard<'_>) -> Unit {
     let kill = KillPane::new().target_pane(pane.to_string());
-    guarded(pane, server, proof, &unit(&kill.build()))
+    guarded(pane, server, guard, &unit(&kill.build()))
 }
 
 /// Zooms a pane again after the close of another pane has ended its zoom.
-pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
+pub(super) fn rezoom(pane: PaneId, server: i32) -> Unit {
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},#{{?window_zoomed_flag,0,1}}}}");
     let zoom = unit(&ResizePane::new().zoom().target_pane(pane.to_string()).build());
     let command =
@@ -310,29 +321,29 @@ pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
 }
 
 /// Captures the visible text of a pane and `lines` lines above it.
-pub(super) fn capture(pane: PaneId, lines: usize) -> Unit {
+pub(super) fn capture_pane(pane: PaneId, lines: usize) -> Unit {
     let command =
         CapturePane::new().stdout().start_line(format!("-{lines}")).target_pane(pane.to_string());
     unit(&command.build())
 }
 
 /// Stores stdin in a paste buffer.
-pub(super) fn load(buffer: &Plain) -> Unit {
+pub(super) fn load_buffer(buffer: &PlainWord) -> Unit {
     unit(&LoadBuffer::new().buffer_name(buffer.as_str()).path("-").build())
 }
 
-pub(super) fn unload(buffer: &Plain) -> Unit {
+pub(super) fn delete_buffer(buffer: &PlainWord) -> Unit {
     unit(&DeleteBuffer::new().buffer_name(buffer.as_str()).build())
 }
 
 /// Writes a paste buffer to the program in a pane, with a line break as Enter. `bracketed` adds the
 /// codes of a bracketed paste if the program has enabled them.
-pub(super) fn paste(pane: PaneId, buffer: &Plain, bracketed: bool) -> Unit {
+pub(super) fn paste_buffer(pane: PaneId, buffer: &PlainWord, bracketed: bool) -> Unit {
     let paste = PasteBuffer::new().buffer_name(buffer.as_str()).target_pane(pane.to_string());
     unit(&if bracketed { paste.bracket_codes() } else { paste }.build())
 }
 
-pub(super) fn press(pane: PaneId, keys: &[Key]) -> Unit {
+pub(super) fn send_keys(pane: PaneId, keys: &[Key]) -> Unit {
     let mut all = words(&SendKeys::new().target_pane(pane.to_string()).build());
     all.push(OsString::from("--"));
     all.extend(keys.iter().map(|key| OsString::from(key.to_string())));
@@ -342,7 +353,7 @@ pub(super) fn press(pane: PaneId, keys: &[Key]) -> Unit {
 /// Prints a row about the input of a pane, then runs `unit` if it reaches this pane's program and
 /// no other: the pane is not dead, its input is enabled, and it is not synchronized with its
 /// neighbours. Ends copy mode first, since that would swallow keys (MSG-10).
-pub(super) fn if_open(pane: PaneId, unit: &Unit) -> Unit {
+pub(super) fn if_accepts_input(pane: PaneId, unit: &Unit) -> Unit {
     let row =
         DisplayMessage::new().print().target_pane(pane.to_string()).message(row::INPUT).build();
     let condition = "#{?#{||:#{pane_dead},#{||:#{pane_input_off},#{pane_synchronized}}},0,1}";
@@ -359,14 +370,24 @@ pub(super) fn if_open(pane: PaneId, unit: &Unit) -> Unit {
 /// Shows `words` in the status line of a client until a key is pressed, at most [`SHOWN_MS`]. That
 /// is longer than the default of 0.75 s, so that the notice is seen. tmux format-expands `words`,
 /// so they must not contain formats.
-pub(super) fn tell(client: &str, words: &str) -> Unit {
-    let tell = DisplayMessage::new().target_client(client.to_owned()).delay(SHOWN_MS);
-    unit(&tell.message(words.to_owned()).build())
+pub(super) fn show_message(client: &str, words: &str) -> Unit {
+    let message = DisplayMessage::new().target_client(client.to_owned()).delay(SHOWN_MS);
+    unit(&message.message(words.to_owned()).build())
 }
 
 /// Prints a row about the server.
 pub(super) fn server() -> Unit {
-    unit(&DisplayMessage::new().print().message(row::SERVER).build())
+    print(row::SERVER)
+}
+
+/// Prints a text after tmux has expanded the formats in it.
+pub(super) fn print(format: &'static str) -> Unit {
+    unit(&DisplayMessage::new().print().message(format).build())
+}
+
+/// Prints a global session option, as `NAME VALUE`.
+pub(super) fn global_option(name: &'static str) -> Unit {
+    unit(&ShowOptions::new().global().option(name).build())
 }
 
 /// Prints a row for each session.

@@ -9,7 +9,7 @@ use crate::lead::starter;
 use crate::lead::terminator::DueTermination;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::terminate::{Ending, TerminationMode};
+use crate::ops::terminate::{Termination, TerminationMode};
 use crate::ops::{self, Context, OpsError, Team};
 
 impl LeadDriver<'_> {
@@ -37,7 +37,7 @@ impl LeadDriver<'_> {
             }
             Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
             Effect::Agree { request, parting } => {
-                ops::shutdown::agreed(self.team, request, parting)?
+                ops::shutdown::record_agreement(self.team, request, parting)?
             }
             Effect::Resolve { request, outcome, answer } => {
                 ops::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
@@ -157,8 +157,8 @@ impl LeadDriver<'_> {
         agreed: bool,
     ) -> Result<(), OpsError> {
         let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
-        let manner = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
-        let ending = record.map(|record| Ending { record, manner });
+        let mode = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
+        let ending = record.map(|record| Termination { record, mode });
         // The terminator outlives the driver, so sending cannot fail.
         let _ = self.terminator.send(DueTermination {
             name: name.clone(),

@@ -202,7 +202,8 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
         tag: String::new(),
         layout: Layout::default(),
     };
-    Tmux::new(home).close(&Placement::Tmux(resident.pane.clone()), &resident.token)?;
+    let placement = Placement::Tmux(resident.pane.clone());
+    Tmux::new(home).close(&placement, &resident.token).into_verdict(&placement)?;
     Ok(ended)
 }
 

@@ -65,7 +65,7 @@ fn sockets(ctx: &Context) -> Vec<(PathBuf, bool)> {
             ps::sockets(&team, &running).unwrap_or_default().into_iter().map(PathBuf::from),
         );
     }
-    let own = backends::inside(ctx).map(|inside| inside.socket);
+    let own = backends::caller_pane(ctx).map(|inside| inside.socket);
     let dir = ctx.caller.var("TMUX_TMPDIR").unwrap_or(OsStr::new("/tmp"));
     let default = Path::new(dir).join(format!("tmux-{}", env::effective_uid())).join("default");
     let others: BTreeSet<PathBuf> =

@@ -174,7 +174,7 @@ fn members(
 
 /// Removes a dead member from the roster, as a lead would.
 fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
-    retire::take_off(ctx, team, record)?;
+    retire::terminate_and_retire(ctx, team, record)?;
     repaired(team, "dead_member", record.name.as_str())?;
     Ok(true)
 }

@@ -17,7 +17,7 @@ use crate::model::question::Question;
 use crate::model::text;
 use crate::ops::{Context, OpsError, backends, now, send};
 use crate::store::{StoreError, TeamStore};
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 
 /// Time limit of the `notify` command.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -113,17 +113,17 @@ fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
                 .push(record.mark().to_owned());
         }
     }
-    if let Some(here) = backends::inside(ctx) {
+    if let Some(here) = backends::caller_pane(ctx) {
         servers.entry(here.socket).or_default().pane = Some(here.pane);
     }
-    let call = tmux::Call {
+    let notice = tmux::RequestNotice {
         team: team.name().as_str(),
         member: question.from.as_str(),
         kind: question.kind.as_str(),
         again: step != Step::First,
     };
     for (socket, seen) in &servers {
-        tmux::call(&program, socket, &seen.tokens, seen.pane.as_deref(), &call);
+        tmux::show_notice(&program, socket, &seen.tokens, seen.pane.as_deref(), &notice);
     }
 }
 
@@ -136,11 +136,11 @@ fn run_notify(team: &TeamStore, question: &Question, step: Step) -> Result<(), O
         "team": team.name(), "request_id": question.id, "kind": question.kind, "from": question.from,
         "summary": question.summary(), "deadline": question.deadline_at.iso(), "reminder": step.times(),
     });
-    let command = Command {
+    let command = ExecCommand {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
         stdin: told.to_string().into_bytes(),
-        ..Command::default()
+        ..ExecCommand::default()
     };
     let problem = match exec::run(&command, DEADLINE) {
         Ok(output) if output.code == Some(0) => return Ok(()),

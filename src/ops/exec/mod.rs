@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::context::now;
 use crate::model::record::ExitRecord;
-use crate::sys::child::{self, Exit, Forward, Supervisor};
+use crate::sys::child::{self, ChildExit, Forward, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
 use output::Output;
@@ -117,7 +117,7 @@ fn never_ran(run: &Run, problem: &Problem) -> i32 {
     problem.code
 }
 
-fn record(exit: Exit) -> ExitRecord {
+fn record(exit: ChildExit) -> ExitRecord {
     ExitRecord {
         code: exit.code,
         signal: exit.signal,
@@ -127,7 +127,7 @@ fn record(exit: Exit) -> ExitRecord {
     }
 }
 
-fn exit_code(exit: Exit) -> i32 {
+fn exit_code(exit: ChildExit) -> i32 {
     exit.code.or(exit.signal.map(|sig| BY_SIGNAL + sig)).unwrap_or(OWN_FAILURE)
 }
 
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn exit_codes_follow_shell_convention() {
-        assert_eq!(exit_code(Exit { code: Some(7), signal: None }), 7);
-        assert_eq!(exit_code(Exit { code: None, signal: Some(9) }), 137);
-        assert_eq!(exit_code(Exit { code: None, signal: None }), OWN_FAILURE);
+        assert_eq!(exit_code(ChildExit { code: Some(7), signal: None }), 7);
+        assert_eq!(exit_code(ChildExit { code: None, signal: Some(9) }), 137);
+        assert_eq!(exit_code(ChildExit { code: None, signal: None }), OWN_FAILURE);
     }
 
     #[test]

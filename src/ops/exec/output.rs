@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use super::program::{Problem, refused};
 use super::run::{Run, SharedLog};
-use crate::backend::pty::{AttachServer, Broadcaster, End, places};
+use crate::backend::pty::{AttachServer, Broadcaster, places};
 use crate::model::spec::Terminal;
-use crate::sys::child::{Exit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
+use crate::sys::child::{ChildExit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
 use crate::sys::env;
 use crate::sys::proc::{self, Process};
 
@@ -94,12 +94,12 @@ impl Output {
     }
 
     /// Sends the exit status to all viewers and stops accepting new ones.
-    pub(super) fn farewell(&mut self, exit: Exit) {
+    pub(super) fn farewell(&mut self, exit: ChildExit) {
         match self {
             Output::Pane => (),
             Output::Own(own) => {
                 own.server = None;
-                own.broadcaster.end(End { code: exit.code, signal: exit.signal }, FAREWELL);
+                own.broadcaster.end(exit, FAREWELL);
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::model::spec::{Spec, Terminal, Word};
 use crate::model::text;
 use crate::store::{Store, TeamStore, take_spec};
 use crate::sys::env;
-use crate::sys::fs::Log;
+use crate::sys::fs::LogFile;
 use crate::sys::proc::Process;
 
 /// The version of the spec format that this build understands.
@@ -38,7 +38,7 @@ pub(super) struct Order {
 }
 
 /// The log that keeps the program's output when it has no pane.
-pub(super) type SharedLog = Arc<Mutex<Log>>;
+pub(super) type SharedLog = Arc<Mutex<LogFile>>;
 
 /// One run of a member, as its launcher sees it.
 pub(super) struct Run {
@@ -101,7 +101,7 @@ impl Run {
             Terminal::Own { log, .. } | Terminal::Once { log } => log,
             Terminal::Pane => return Ok(()),
         };
-        let fresh = Log::fresh(Path::new(log), LOG_LIMIT);
+        let fresh = LogFile::fresh(Path::new(log), LOG_LIMIT);
         let fresh = fresh
             .map_err(|e| Problem::not_runnable(format!("what it prints cannot be kept: {e}")))?;
         self.log = Some(Arc::new(Mutex::new(fresh)));

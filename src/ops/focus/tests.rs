@@ -8,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{Launch, Mark};
+use crate::backend::{BeforeClose, CloseOutcome, Mark, PlacementRequest};
 use crate::model::id::TeamName;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId, PtyHold, TmuxPane};
@@ -17,6 +17,7 @@ use crate::model::spec::Terminal;
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
 use crate::ops::Store;
+use crate::store::StoreError;
 use crate::sys::fs;
 
 const PANE: &str = "%7";
@@ -63,7 +64,7 @@ impl Backend for Fake {
         Terminal::Pane
     }
 
-    fn place(&self, _launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, _launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         Vec::new()
     }
 
@@ -71,7 +72,7 @@ impl Backend for Fake {
         vec![self.verdict.clone(); marks.len()]
     }
 
-    fn close_all(&self, _marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+    fn close_all(&self, _marks: &[Mark<'_>], _before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
         Vec::new()
     }
 
@@ -136,10 +137,10 @@ fn stage() -> (TempDir, TeamStore, MemberRecord) {
     (dir, team, record)
 }
 
-fn turn_now(team: &TeamStore, fake: &Fake, sight: Sight) -> Result<bool, OpsError> {
+fn turn_now(team: &TeamStore, fake: &Fake, visibility: Visibility) -> Result<bool, OpsError> {
     let name = MemberName::new("ada").expect("name");
     let (record, placement) = placed(team, &name, "hide")?;
-    Ok(turn_with(team, &record, &placement, fake, sight)?.changed)
+    Ok(set_visibility_with(team, &record, &placement, fake, visibility)?.changed)
 }
 
 fn hidden(team: &TeamStore) -> Vec<String> {
@@ -163,12 +164,12 @@ fn told(team: &TeamStore) -> Vec<EventKind> {
 fn hide_and_show_update_file_record_and_journal_and_are_idempotent() {
     let (_dir, team, _) = stage();
     let fake = Fake::new();
-    assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden"));
+    assert!(turn_now(&team, &fake, Visibility::Hidden).expect("hidden"));
     assert_eq!((hidden(&team), window(&team)), (vec![PANE.to_owned()], "@9".to_owned()));
-    assert!(!turn_now(&team, &fake, Sight::Hidden).expect("hidden already"));
-    assert!(turn_now(&team, &fake, Sight::Shown).expect("shown"));
+    assert!(!turn_now(&team, &fake, Visibility::Hidden).expect("hidden already"));
+    assert!(turn_now(&team, &fake, Visibility::Shown).expect("shown"));
     assert_eq!((hidden(&team), window(&team)), (Vec::new(), "@0".to_owned()));
-    assert!(!turn_now(&team, &fake, Sight::Shown).expect("shown already"));
+    assert!(!turn_now(&team, &fake, Visibility::Shown).expect("shown already"));
     assert_eq!(told(&team), [EventKind::MemberHidden, EventKind::MemberShown]);
 }
 
@@ -176,12 +177,12 @@ fn hide_and_show_update_file_record_and_journal_and_are_idempotent() {
 fn a_pane_moved_back_by_hand_is_hidden_again() {
     let (_dir, team, _) = stage();
     let fake = Fake::new();
-    assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden"));
+    assert!(turn_now(&team, &fake, Visibility::Hidden).expect("hidden"));
     let name = MemberName::new("ada").expect("name");
     let run = record("ada").incarnation;
     team.change_record(&name, &run, |record| record.placement = Some(placement("@0")))
         .expect("moved");
-    assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden again"));
+    assert!(turn_now(&team, &fake, Visibility::Hidden).expect("hidden again"));
     assert_eq!((hidden(&team), window(&team)), (vec![PANE.to_owned()], "@9".to_owned()));
 }
 
@@ -194,7 +195,7 @@ fn sd_05_an_unproven_pane_is_not_moved() {
         Verdict::Unknown { reason: "no answer".to_owned() },
     ] {
         let fake = Fake { verdict, ..Fake::new() };
-        let refused = turn_now(&team, &fake, Sight::Hidden).expect_err("not ours");
+        let refused = turn_now(&team, &fake, Visibility::Hidden).expect_err("not ours");
         assert!(matches!(refused, OpsError::NotProven { .. }), "{refused}");
         assert_eq!((fake.moves(), hidden(&team), told(&team)), (vec![], vec![], vec![]));
     }
@@ -206,7 +207,7 @@ fn a_pane_moves_back_if_the_team_file_lock_fails() {
     let lock = dir.path().join("root/teams/demo/config.json.lock");
     let spoil = move || fs::write_atomic(&lock, b"no directory").expect("writable");
     let fake = Fake { then: Box::new(spoil), ..Fake::new() };
-    let failure = turn_now(&team, &fake, Sight::Hidden).expect_err("there is no lock");
+    let failure = turn_now(&team, &fake, Visibility::Hidden).expect_err("there is no lock");
     assert!(matches!(failure, OpsError::Store(StoreError::Lock(_))), "{failure}");
     assert_eq!(fake.moves(), ["hide", "show"]);
     assert_eq!((hidden(&team), window(&team)), (Vec::new(), "@0".to_owned()));
@@ -218,7 +219,7 @@ fn a_pane_moves_back_if_the_journal_cannot_be_written() {
     let journal = dir.path().join("root/teams/demo/phalanx/journal.jsonl");
     let spoil = move || drop(fs::create_dir_exclusive(&journal));
     let fake = Fake { then: Box::new(spoil), ..Fake::new() };
-    turn_now(&team, &fake, Sight::Hidden).expect_err("no journal");
+    turn_now(&team, &fake, Visibility::Hidden).expect_err("no journal");
     assert_eq!(fake.moves(), ["hide", "show"]);
     assert_eq!((hidden(&team), window(&team)), (Vec::new(), "@0".to_owned()));
 }
@@ -228,14 +229,15 @@ fn a_placement_without_an_id_cannot_be_hidden() {
     let (_dir, team, record) = stage();
     let log = Path::new("/log").to_string_lossy().into_owned();
     let hold = Placement::Pty(PtyHold { launcher: ProcessId { pid: 1, start: 1 }, log });
-    let refused = turn_with(&team, &record, &hold, &Fake::new(), Sight::Shown).expect_err("no id");
+    let refused = set_visibility_with(&team, &record, &hold, &Fake::new(), Visibility::Shown)
+        .expect_err("no id");
     assert!(matches!(refused, OpsError::CannotDo(_)), "{refused}");
 }
 
 #[test]
 fn a_member_that_leaves_is_removed_from_the_hidden_panes() {
     let (_dir, team, _) = stage();
-    turn_now(&team, &Fake::new(), Sight::Hidden).expect("hidden");
+    turn_now(&team, &Fake::new(), Visibility::Hidden).expect("hidden");
     team.change_roster(|roster| Ok(roster.leave(&MemberName::new("ada")?))).expect("left");
     assert_eq!(hidden(&team), Vec::<String>::new());
 }

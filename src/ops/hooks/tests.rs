@@ -11,7 +11,7 @@ use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
 use crate::ops::{Caller, Ending, NewTask, Store, task, team};
-use crate::sys::exec::{self, Command};
+use crate::sys::exec::{self, ExecCommand};
 
 const OWN: &str = r#"
 [[hook]]
@@ -100,7 +100,7 @@ impl Stage {
     fn sh(&self, line: &str) {
         let args = vec!["-c".into(), line.into()];
         let cwd = Some(self.dir.path().to_owned());
-        let command = Command { program: "sh".into(), args, cwd, ..Command::default() };
+        let command = ExecCommand { program: "sh".into(), args, cwd, ..ExecCommand::default() };
         exec::run(&command, Duration::from_secs(60)).expect("it ends");
     }
 

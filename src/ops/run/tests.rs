@@ -165,10 +165,10 @@ fn a_cancelled_command_ends_with_its_tree() {
 fn alone_even_what_left_the_session_is_ended() {
     // Runs in a separate process, because `alone` ends all descendants of its process.
     let words = ["ops::run::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
-    let command = exec::Command {
+    let command = exec::ExecCommand {
         program: env::current_exe().expect("a running test has a program").into(),
         args: words.iter().map(OsString::from).collect(),
-        ..exec::Command::default()
+        ..exec::ExecCommand::default()
     };
     let output = exec::run(&command, Duration::from_secs(60)).expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);

@@ -91,8 +91,7 @@ pub(super) fn descend(
     let (mut settled, mut fallbacks) = (Settled::new(), Vec::new());
     loop {
         let failed = sort(trying, tier, came, &mut settled);
-        let next =
-            (!failed.is_empty()).then(|| tier.next(|| backends::stands_in_iterm2(ctx).is_ok()));
+        let next = (!failed.is_empty()).then(|| tier.next(|| backends::check_iterm2(ctx).is_ok()));
         let Some(next) = next.flatten() else {
             settled.extend(failed.into_iter().map(|one| (one.nth, Err(one.give_up()))));
             break;

@@ -7,7 +7,7 @@ use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::{label, presence, profiles};
 use super::{Placed, Prepared, note_panes, prove, rollback};
-use crate::backend::Launch;
+use crate::backend::PlacementRequest;
 use crate::backend::choose::Chosen;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
@@ -119,7 +119,7 @@ fn prepared(
     let member = on_roster.unwrap_or_else(|| record.to_member(team.name()));
     // The launch is not executed again; it only completes the structure.
     let (token, label) = (record.mark().to_owned(), label::of(&record));
-    let launch = Launch { member: record.name.clone(), token, argv: Vec::new(), label };
+    let launch = PlacementRequest { member: record.name.clone(), token, argv: Vec::new(), label };
     let one = Prepared {
         member,
         record,

@@ -22,7 +22,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::{depth, presence, roles};
 use crate::backend::choose::{Chosen, Tier};
-use crate::backend::{Backend, BackendError, Launch};
+use crate::backend::{Backend, BackendError, PlacementRequest};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::mode::Mode;
@@ -134,7 +134,7 @@ struct Prepared {
     member: Member,
     record: crate::model::record::MemberRecord,
     ready: Ready,
-    launch: Launch,
+    launch: PlacementRequest,
     /// Id of the journal event that later events refer to as their cause.
     asked: String,
     /// The first message, with the briefing if that goes in the same way.
@@ -234,7 +234,7 @@ fn attempt(
 ) -> Result<Vec<Attempt>, OpsError> {
     let news = prove::RecordWatcher::of(team)?;
     let prepared = prepare::prepare(ctx, team, drafts, backend, terms)?;
-    let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
+    let launches: Vec<PlacementRequest> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
     failpoint::hit("spawn.placed");
     let underway = note_places(team, prepared, placed);
@@ -260,7 +260,7 @@ fn open(
 ) -> Result<Box<dyn Backend>, OpsError> {
     match tier {
         Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
-        Tier::Once => Ok(backends::once(ctx, team, None)),
+        Tier::Once => Ok(backends::open_one_shot(ctx, team, None)),
     }
 }
 

@@ -37,7 +37,7 @@ fn start(
     let drafts = [prepare::draft_once(ctx, roles, order)?];
     prepare::check_modes(ctx, team, &drafts)?;
     let said = fallback::said(&drafts);
-    let backend = backends::once(ctx, team, order.task);
+    let backend = backends::open_one_shot(ctx, team, order.task);
     let attempts = attempt(ctx, team, &drafts, backend.as_ref(), terms, None)?;
     fallback::note(team, &said);
     attempts.into_iter().next().expect("each draft has its attempt").result

@@ -11,7 +11,7 @@ use super::mailbox;
 use super::role_merge::{self, Part};
 use super::worktree_setup::{self, Site};
 use super::{Plan, Prepared, SpawnOptions, StartedWhen, rollback};
-use crate::backend::{Backend, Launch};
+use crate::backend::{Backend, PlacementRequest};
 use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
@@ -407,7 +407,7 @@ fn fill(
     let path = common.team.spec_path(&record.incarnation);
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
     let (token, label) = (record.mark().to_owned(), label::of(&record));
-    let launch = Launch { member: member.name.clone(), token, argv, label };
+    let launch = PlacementRequest { member: member.name.clone(), token, argv, label };
     let ready = match (until, draft.profile.ready) {
         (StartedWhen::Running, Ready::Hello | Ready::Screen | Ready::Settled { .. }) => {
             Ready::Running

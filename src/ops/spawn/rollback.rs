@@ -3,7 +3,7 @@
 
 use super::super::context::Context;
 use super::super::error::OpsError;
-use super::super::terminate::{self, Ending, TerminationMode};
+use super::super::terminate::{self, Termination, TerminationMode};
 use super::super::{presence, task, worktree};
 use super::Prepared;
 use crate::model::event::{EventKind, Note};
@@ -18,9 +18,9 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
     if failed.is_empty() {
         return;
     }
-    let endings: Vec<Ending> = failed
+    let endings: Vec<Termination> = failed
         .iter()
-        .map(|(one, _)| Ending { record: latest(team, one), manner: TerminationMode::Told })
+        .map(|(one, _)| Termination { record: latest(team, one), mode: TerminationMode::Told })
         .collect();
     let ended = terminate::terminate_all(ctx, team, &endings);
     let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();

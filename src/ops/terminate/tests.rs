@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{BackendError, Launch};
+use crate::backend::{BackendError, BeforeClose, PlacementRequest};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
@@ -18,20 +18,20 @@ use crate::store::Store;
 
 /// Returns each scripted answer once, and records the size of each query.
 #[derive(Default)]
-struct Oracle {
+struct FakeBackend {
     answers: Mutex<VecDeque<Vec<Verdict>>>,
     asked: Mutex<Vec<usize>>,
     closed: Mutex<Vec<String>>,
 }
 
-impl Oracle {
-    fn that_says(answers: &[&[Verdict]]) -> Oracle {
+impl FakeBackend {
+    fn with_verdicts(answers: &[&[Verdict]]) -> FakeBackend {
         let answers = answers.iter().map(|answer| answer.to_vec()).collect();
-        Oracle { answers: Mutex::new(answers), ..Oracle::default() }
+        FakeBackend { answers: Mutex::new(answers), ..FakeBackend::default() }
     }
 }
 
-impl Backend for Oracle {
+impl Backend for FakeBackend {
     fn kind(&self) -> BackendKind {
         BackendKind::Pty
     }
@@ -40,7 +40,7 @@ impl Backend for Oracle {
         Terminal::Pane
     }
 
-    fn place(&self, _launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    fn place(&self, _launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         Vec::new()
     }
 
@@ -53,10 +53,19 @@ impl Backend for Oracle {
             .expect("a question that was foreseen")
     }
 
-    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-        let tokens = marks.iter().map(|mark| mark.token.to_owned());
-        self.closed.lock().expect("no panics in here").extend(tokens);
-        marks.iter().map(|_| Ok(Verdict::Owned)).collect()
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        let verdicts = self.verify_all(marks);
+        assert!(before(&verdicts), "the journal is writable");
+        let close = |(mark, verdict): (&Mark<'_>, Verdict)| match verdict {
+            Verdict::Owned => {
+                self.closed.lock().expect("no panics in here").push(mark.token.to_owned());
+                CloseOutcome::Closed
+            }
+            Verdict::Gone => CloseOutcome::Gone,
+            Verdict::Foreign { difference } => CloseOutcome::Foreign { difference },
+            Verdict::Unknown { reason } => CloseOutcome::Unknown { reason },
+        };
+        marks.iter().zip(verdicts).map(close).collect()
     }
 
     fn screen(&self, _: &Placement, _: &str, _: usize) -> Result<String, BackendError> {
@@ -80,7 +89,7 @@ fn team() -> (TempDir, TeamStore) {
 }
 
 /// Builds a run whose launcher has exited: no process has this start time.
-fn ended(token: &str) -> Ending {
+fn ended(token: &str) -> Termination {
     let dead = json!({"pid": 1, "start": u64::MAX});
     let record = json!({
         "format": 1, "name": token, "incarnation": "00000000-0000-4000-8000-000000000000", "token": token,
@@ -91,18 +100,22 @@ fn ended(token: &str) -> Ending {
     let record: MemberRecord = serde_json::from_value(record).expect("a record");
     let launcher = record.launcher().expect("a launcher");
     let hold = crate::model::placement::PtyHold { launcher, log: String::new() };
-    Ending {
+    Termination {
         record: MemberRecord { placement: Some(Placement::Pty(hold)), ..record },
-        manner: TerminationMode::Agreed,
+        mode: TerminationMode::Agreed,
     }
 }
 
-fn end(team: &TeamStore, oracle: &Oracle, endings: &[Ending]) -> Vec<Result<(), OpsError>> {
-    let mut results: Vec<Option<Result<(), OpsError>>> = endings.iter().map(|_| None).collect();
-    for group in groups(endings) {
-        end_group(team, oracle, &group, &mut results);
+fn end(
+    team: &TeamStore,
+    backend: &FakeBackend,
+    terminations: &[Termination],
+) -> Vec<Result<(), OpsError>> {
+    let mut results: Vec<Result<(), OpsError>> = terminations.iter().map(|_| Ok(())).collect();
+    for group in groups(terminations) {
+        end_group(team, backend, &group, &mut results);
     }
-    results.into_iter().map(|result| result.expect("an answer for each")).collect()
+    results
 }
 
 fn verdicts(team: &TeamStore) -> Vec<String> {
@@ -123,16 +136,16 @@ fn sd_05_sd_13_a_batch_is_one_query_and_closes_only_owned_placements() {
     let (_dir, team) = team();
     let unknown = || Verdict::Unknown { reason: "no answer".to_owned() };
     let foreign = || Verdict::Foreign { difference: "its process".to_owned() };
-    let oracle = Oracle::that_says(&[
+    let backend = FakeBackend::with_verdicts(&[
         &[Verdict::Gone, Verdict::Owned, unknown(), foreign()],
         &[Verdict::Gone],
     ]);
     let batch = ["ann", "bob", "cat", "dan"].map(ended);
-    let results = end(&team, &oracle, &batch);
+    let results = end(&team, &backend, &batch);
     assert!(results.iter().all(Result::is_ok), "{results:?}");
-    assert_eq!(*oracle.asked.lock().expect("one thread"), [4, 1]);
-    assert_eq!(*oracle.closed.lock().expect("one thread"), ["bob"]);
-    let said = ["ann gone", "dan foreign (its process)", "bob owned", "cat gone"];
+    assert_eq!(*backend.asked.lock().expect("one thread"), [4, 1]);
+    assert_eq!(*backend.closed.lock().expect("one thread"), ["bob"]);
+    let said = ["ann gone", "bob owned", "dan foreign (its process)", "cat gone"];
     assert_eq!(verdicts(&team), said);
 }
 

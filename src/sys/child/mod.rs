@@ -1,65 +1,22 @@
 //! Starts one program as the foreground child of this process, or on a terminal of its own, and
 //! supervises it until it ends.
 
+mod program;
 mod pty;
 mod supervise;
 mod terminal;
 mod wait;
 
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command};
-
 use nix::unistd::{self, Pid};
 
 use super::exec::{ExecError, start_fresh};
 use super::proc::Process;
-use terminal::Terminal;
+use terminal::ControllingTerminal;
 
+pub(crate) use program::Program;
 pub(crate) use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
-pub(crate) use supervise::{Exit, Forward, Supervisor, supervise};
+pub(crate) use supervise::{ChildExit, Forward, Supervisor, supervise};
 pub(crate) use wait::wait;
-
-/// Complete description of a program to start: nothing is added, looked up or inherited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Program {
-    /// An absolute path; no PATH is searched.
-    pub(crate) path: PathBuf,
-    /// All arguments, including `argv[0]`. Empty means only the path.
-    pub(crate) argv: Vec<OsString>,
-    /// Working directory. The child enters it; failure to do so is an error of the start.
-    pub(crate) cwd: PathBuf,
-    /// The complete environment.
-    pub(crate) env: Vec<(OsString, OsString)>,
-}
-
-impl Program {
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.path);
-        if let Some((name, args)) = self.argv.split_first() {
-            command.arg0(name).args(args);
-        }
-        command
-            .current_dir(&self.cwd)
-            .env_clear()
-            .envs(self.env.iter().map(|(name, value)| (name, value)));
-        command
-    }
-
-    fn failure(&self, source: io::Error) -> ExecError {
-        let args = self.argv.iter().skip(1).cloned();
-        let argv = std::iter::once(self.path.clone().into_os_string()).chain(args).collect();
-        ExecError::start(argv, Some(&self.cwd), source)
-    }
-
-    fn started(&self, child: &Child) -> Result<Process, ExecError> {
-        let process = i32::try_from(child.id()).ok().and_then(Process::of_child);
-        process
-            .ok_or_else(|| self.failure(io::Error::other("the new process is missing from /proc")))
-    }
-}
 
 /// Starts the program on the standard streams of this process, in a process group of its own, with
 /// default signal handling. If this process is in the foreground of the controlling terminal, the
@@ -72,8 +29,8 @@ impl Program {
 pub(crate) fn spawn_foreground(program: &Program) -> Result<Process, ExecError> {
     // Only if this process has the foreground: in the background of a shell, it must not take the
     // shell's terminal.
-    let terminal = Terminal::open().filter(Terminal::is_ours);
-    let childs = terminal.as_ref().map(Terminal::try_clone).transpose();
+    let terminal = ControllingTerminal::open().filter(ControllingTerminal::is_ours);
+    let childs = terminal.as_ref().map(ControllingTerminal::try_clone).transpose();
     let childs = childs.map_err(|source| program.failure(source))?;
     let mut command = program.command();
     // Runs in the child before the exec, because the program could otherwise read the terminal

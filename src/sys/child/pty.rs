@@ -22,7 +22,7 @@ use portable_pty::{MasterPty, PtyPair, PtySize, native_pty_system};
 use super::super::exec::{ExecError, start_fresh};
 use super::super::failpoint;
 use super::super::proc::Process;
-use super::Program;
+use super::program::Program;
 
 /// Master side of a pseudo-terminal. Closing it hangs up on the child, so it must be kept while the
 /// child runs. A reading, a writing and a resizing thread may share it.
@@ -131,10 +131,10 @@ pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
 
 /// Finds the error number of a failed open by opening /dev/ptmx again, because portable-pty reports
 /// the error only as text.
-fn no_terminal(told: io::Error) -> io::Error {
+fn no_terminal(error: io::Error) -> io::Error {
     let asked =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx");
-    asked.err().map_or(told, advised)
+    asked.err().map_or(error, advised)
 }
 
 /// Adds advice to the error that means that all terminals are in use: ENOSPC on Linux, ENXIO

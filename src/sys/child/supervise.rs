@@ -14,7 +14,7 @@ use nix::unistd::{self, Pid};
 
 use super::super::clock::Deadline;
 use super::super::proc::{self, Process};
-use super::terminal::Terminal;
+use super::terminal::ControllingTerminal;
 
 /// Maximum delay by a lost SIGCHLD, which should not occur.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -45,10 +45,10 @@ pub(crate) enum Forward {
     Swallow,
 }
 
-/// Exit status or terminating signal of a child. Both are `None` only if another thread has reaped
-/// the child.
+/// Exit status or terminating signal of a child. Both are `None` if it is unknown, because another
+/// thread has reaped the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exit {
+pub(crate) struct ChildExit {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
 }
@@ -84,8 +84,8 @@ pub(crate) fn supervise(
     child: Process,
     on_signal: &mut dyn FnMut(i32) -> Forward,
     kill_after: Duration,
-) -> Exit {
-    let mut watch = Watch { child, kill_after, kill_at: None, resume_at: None, resumed: None };
+) -> ChildExit {
+    let mut watch = ChildWatch { child, kill_after, kill_at: None, resume_at: None, resumed: None };
     let set = waited_for();
     loop {
         if let Some(exit) = watch.reap() {
@@ -108,7 +108,7 @@ pub(crate) fn supervise(
     }
 }
 
-struct Watch {
+struct ChildWatch {
     child: Process,
     kill_after: Duration,
     kill_at: Option<Deadline>,
@@ -117,7 +117,7 @@ struct Watch {
     resumed: Option<Deadline>,
 }
 
-impl Watch {
+impl ChildWatch {
     fn pass(&mut self, sig: i32) {
         let Ok(signal) = Signal::try_from(sig) else { return };
         // The child has not been reaped, so its pid and group id cannot have been reused. It may
@@ -147,20 +147,20 @@ impl Watch {
     }
 
     /// Reaps all children that have ended, and returns the exit of the main child.
-    fn reap(&mut self) -> Option<Exit> {
+    fn reap(&mut self) -> Option<ChildExit> {
         let mut exit = None;
         loop {
             match next_status() {
                 Ok(Some((pid, status))) if pid == self.child.pid => match status.stopped_signal() {
                     Some(_) => self.resume_at = Some(self.next_resume()),
-                    None => exit = Some(Exit { code: status.code(), signal: status.signal() }),
+                    None => exit = Some(ChildExit { code: status.code(), signal: status.signal() }),
                 },
                 // An adopted orphan.
                 Ok(Some(_)) => (),
                 Ok(None) => return exit,
                 Err(Errno::EINTR) => (),
                 // No children are left: another thread has reaped the main child.
-                Err(_) => return exit.or(Some(Exit { code: None, signal: None })),
+                Err(_) => return exit.or(Some(ChildExit { code: None, signal: None })),
             }
         }
     }
@@ -196,7 +196,7 @@ fn next_status() -> Result<Option<(i32, ExitStatus)>, Errno> {
 fn resume(child: Process) {
     let group = Pid::from_raw(child.pid);
     if let Some(terminal) =
-        Terminal::open().filter(|terminal| terminal.is_ours() || terminal.is_abandoned())
+        ControllingTerminal::open().filter(|terminal| terminal.is_ours() || terminal.is_abandoned())
     {
         let _: io::Result<()> = terminal.give_to(group);
     }
@@ -206,8 +206,9 @@ fn resume(child: Process) {
 /// Takes the foreground back from the ended child, as a shell does, so that the launcher can read
 /// its terminal.
 fn take_terminal_back(child: Process) {
-    let lent = |terminal: &Terminal| terminal.foreground() == Some(Pid::from_raw(child.pid));
-    if let Some(terminal) = Terminal::open().filter(lent) {
+    let lent =
+        |terminal: &ControllingTerminal| terminal.foreground() == Some(Pid::from_raw(child.pid));
+    if let Some(terminal) = ControllingTerminal::open().filter(lent) {
         let _: io::Result<()> = terminal.give_to(unistd::getpgrp());
     }
 }

@@ -9,24 +9,24 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg};
 use nix::unistd::{self, Pid};
 
 /// The controlling terminal, independent of the standard streams.
-pub(super) struct Terminal {
+pub(super) struct ControllingTerminal {
     tty: File,
 }
 
-impl Terminal {
+impl ControllingTerminal {
     /// Opens the controlling terminal; `None` if this process has none.
-    pub(super) fn open() -> Option<Terminal> {
+    pub(super) fn open() -> Option<ControllingTerminal> {
         let tty = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NOCTTY)
             .open("/dev/tty")
             .ok()?;
-        Some(Terminal { tty })
+        Some(ControllingTerminal { tty })
     }
 
-    pub(super) fn try_clone(&self) -> io::Result<Terminal> {
-        Ok(Terminal { tty: self.tty.try_clone()? })
+    pub(super) fn try_clone(&self) -> io::Result<ControllingTerminal> {
+        Ok(ControllingTerminal { tty: self.tty.try_clone()? })
     }
 
     /// Returns the process group that may read and receives the keyboard's signals.

@@ -4,11 +4,12 @@
 use super::*;
 use crate::sys::proc::{self, end_tree, signal};
 use crate::sys::testing::{Guarded, helper, is_dead, number_in, until};
+use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -368,7 +369,7 @@ fn a_terminal_left_behind_comes_back_to_the_child() {
 #[ignore = "helper process of a_terminal_left_behind_comes_back_to_the_child"]
 fn helper_grabs_the_terminal() {
     unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).expect("no session leader");
-    let terminal = Terminal::open().expect("a session with a terminal");
+    let terminal = ControllingTerminal::open().expect("a session with a terminal");
     terminal.give_to(unistd::getpid()).expect("a group of this session");
 }
 

@@ -9,11 +9,11 @@ use std::process::ExitStatus;
 use nix::errno::Errno;
 
 use super::super::proc::Process;
-use super::Exit;
+use super::supervise::ChildExit;
 
 /// Waits until `child`, an unreaped child of this process, has ended, and reaps it. Its pid may be
 /// reused from then on.
-pub(crate) fn wait(child: Process) -> Exit {
+pub(crate) fn wait(child: Process) -> ChildExit {
     let mut status = 0;
     loop {
         // SAFETY: status is a valid place for the result.
@@ -21,11 +21,11 @@ pub(crate) fn wait(child: Process) -> Exit {
         match Errno::result(got) {
             Ok(_) => {
                 let status = ExitStatus::from_raw(status);
-                return Exit { code: status.code(), signal: status.signal() };
+                return ChildExit { code: status.code(), signal: status.signal() };
             }
             Err(Errno::EINTR) => (),
             // Another thread has reaped it.
-            Err(_) => return Exit { code: None, signal: None },
+            Err(_) => return ChildExit { code: None, signal: None },
         }
     }
 }

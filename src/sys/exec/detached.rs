@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::super::fs::{FsError, open_append};
-use super::{ExecError, start_fresh};
+use super::command::ExecError;
+use super::fresh::start_fresh;
 
 /// Starts `program` in `cwd`, as the leader of a new session, and returns its pid once it has been
 /// executed. Standard input is /dev/null; both outputs are appended to `log` (created with mode

@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags};
 
 use super::super::clock::Deadline;
 use super::super::{proc, ready};
-use super::{Output, output_of};
+use super::command::ExecOutput;
 
 /// Bytes kept of each stream. The rest is read and discarded, so that the child does not block.
 const KEPT: usize = 16 << 20;
@@ -18,14 +18,14 @@ const KEPT: usize = 16 << 20;
 /// cannot hold more, so one turn after the child's end reads everything that it wrote.
 const TURN: u64 = 1 << 20;
 /// Polling interval for the child's end on systems without pidfds.
-const ASK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Outcome of [`Pump::run`].
-pub(super) enum Ended {
+pub(super) enum PumpResult {
     /// The child ended before the deadline.
-    Itself(ExitStatus),
+    Exited(ExitStatus),
     /// The deadline passed first.
-    NotInTime,
+    TimedOut,
 }
 
 /// The parent's ends of a child's pipes, and the output read so far.
@@ -47,22 +47,22 @@ impl<'a> Pump<'a> {
 
     /// Returns once the child has ended and everything that it wrote has been read, or at the
     /// deadline.
-    pub(super) fn run(&mut self, child: &mut Child, limit: &Deadline) -> io::Result<Ended> {
+    pub(super) fn run(&mut self, child: &mut Child, limit: &Deadline) -> io::Result<PumpResult> {
         self.never_block()?;
         let exit = i32::try_from(child.id()).ok().and_then(|pid| proc::open_pidfd(pid).ok());
         loop {
             let ended = self.turn(child, exit.as_ref(), limit.remaining())?;
             if let Some(status) = ended {
-                return Ok(Ended::Itself(status));
+                return Ok(PumpResult::Exited(status));
             }
             if limit.expired() {
-                return Ok(Ended::NotInTime);
+                return Ok(PumpResult::TimedOut);
             }
         }
     }
 
-    pub(super) fn output(self, status: ExitStatus) -> Output {
-        output_of(status, self.out, self.err)
+    pub(super) fn output(self, status: ExitStatus) -> ExecOutput {
+        ExecOutput::new(status, self.out, self.err)
     }
 
     fn turn(
@@ -71,7 +71,8 @@ impl<'a> Pump<'a> {
         exit: Option<&OwnedFd>,
         limit: Duration,
     ) -> io::Result<Option<ExitStatus>> {
-        let ended = self.wait(exit, if exit.is_some() { limit } else { limit.min(ASK_EVERY) })?;
+        let ended =
+            self.wait(exit, if exit.is_some() { limit } else { limit.min(POLL_INTERVAL) })?;
         // Without a pidfd, every turn polls the status. It is taken before the pipes are read, so
         // that they hold everything that the child wrote before its end.
         let status = if ended || exit.is_none() { child.try_wait()? } else { None };

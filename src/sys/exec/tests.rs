@@ -1,19 +1,26 @@
 //! Tests with real programs: streams, deadlines, leaks, start failures, detached processes.
 
+use super::command::shown;
 use super::*;
 use crate::sys::proc::Process;
 use crate::sys::testing::{Guarded, helper, is_dead, number_in, run_helper, state, until};
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::thread;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn sh(script: &str) -> Command {
-    Command { program: "sh".into(), args: vec!["-c".into(), script.into()], ..Command::default() }
+fn sh(script: &str) -> ExecCommand {
+    ExecCommand {
+        program: "sh".into(),
+        args: vec!["-c".into(), script.into()],
+        ..ExecCommand::default()
+    }
 }
 
-fn ended(script: &str) -> Output {
+fn ended(script: &str) -> ExecOutput {
     run(&sh(script), LONG).expect("it ends by itself")
 }
 
@@ -36,9 +43,9 @@ fn both_streams_and_the_status_are_returned() {
 #[test]
 fn stdin_is_fed_while_output_is_read() {
     let text: Vec<u8> = (0..3_000_000u32).map(|n| n.to_le_bytes()[0]).collect();
-    let cat = Command { program: "cat".into(), stdin: text.clone(), ..Command::default() };
+    let cat = ExecCommand { program: "cat".into(), stdin: text.clone(), ..ExecCommand::default() };
     assert_eq!(run(&cat, LONG).expect("it ends").stdout, text);
-    let unread = Command { stdin: text, ..sh("echo enough") };
+    let unread = ExecCommand { stdin: text, ..sh("echo enough") };
     assert_eq!(run(&unread, LONG).expect("it ends").stdout, b"enough\n");
     assert_eq!(ended("cat").stdout, b"", "no input is end of file, not a hang");
 }
@@ -54,7 +61,7 @@ fn streams_are_bounded_and_the_child_still_ends() {
 fn env_and_cwd_are_as_given() {
     let env = vec![("ONLY".into(), "a b\n'".into()), ("PATH".into(), "/usr/bin:/bin".into())];
     let command =
-        Command { env: Some(env), cwd: Some("/usr/bin".into()), ..sh("pwd; /usr/bin/env") };
+        ExecCommand { env: Some(env), cwd: Some("/usr/bin".into()), ..sh("pwd; /usr/bin/env") };
     let text = String::from_utf8(run(&command, LONG).expect("it ends").stdout).expect("text");
     assert!(text.starts_with("/usr/bin\n") && text.contains("ONLY=a b\n'"), "{text}");
     assert!(!text.contains("HOME="), "{text}");
@@ -62,17 +69,17 @@ fn env_and_cwd_are_as_given() {
 
 #[test]
 fn start_failure_reports_its_cause() {
-    let missing = Command { program: "no-such-program".into(), ..Command::default() };
+    let missing = ExecCommand { program: "no-such-program".into(), ..ExecCommand::default() };
     assert!(
         matches!(run(&missing, LONG), Err(ExecError::NotFound { program }) if program == "no-such-program")
     );
-    let nowhere = Command { cwd: Some("/no/such/dir".into()), ..sh("true") };
+    let nowhere = ExecCommand { cwd: Some("/no/such/dir".into()), ..sh("true") };
     assert!(
         matches!(run(&nowhere, LONG), Err(ExecError::Directory { cwd, .. }) if cwd == Path::new("/no/such/dir"))
     );
-    let nul = Command { args: vec!["a\0b".into()], ..sh("") };
+    let nul = ExecCommand { args: vec!["a\0b".into()], ..sh("") };
     assert!(matches!(run(&nul, LONG), Err(ExecError::Io { .. })));
-    let folder = Command { program: "/usr".into(), ..Command::default() };
+    let folder = ExecCommand { program: "/usr".into(), ..ExecCommand::default() };
     assert!(matches!(run(&folder, LONG), Err(ExecError::Io { .. })));
 }
 

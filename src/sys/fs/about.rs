@@ -6,11 +6,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::{FsError, Result};
+use super::error::{FsError, Result};
 
 /// Kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     File,
     Directory,
     /// A symbolic link.
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 /// Metadata that can be read without opening the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct About {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileKind,
     /// Permission bits, including setuid, setgid and sticky.
     pub(crate) mode: u32,
     /// User id of the owner.
@@ -41,11 +41,11 @@ pub(crate) fn about(path: &Path) -> Result<Option<About>> {
         Err(source) => return Err(FsError::io("look at", path, source)),
     };
     let kind = match meta.file_type() {
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_dir() => Kind::Directory,
-        kind if kind.is_symlink() => Kind::Link,
-        kind if kind.is_socket() => Kind::Socket,
-        _ => Kind::Other,
+        kind if kind.is_file() => FileKind::File,
+        kind if kind.is_dir() => FileKind::Directory,
+        kind if kind.is_symlink() => FileKind::Link,
+        kind if kind.is_socket() => FileKind::Socket,
+        _ => FileKind::Other,
     };
     let written = meta.modified().map_err(|source| FsError::io("look at", path, source))?;
     let age = SystemTime::now().duration_since(written).unwrap_or_default();
@@ -83,7 +83,13 @@ mod tests {
         let kind = |name: &str| about(&at(name)).expect("readable").map(|about| about.kind);
         assert_eq!(
             ["file", "dir", "link", "socket", "nothing"].map(kind),
-            [Some(Kind::File), Some(Kind::Directory), Some(Kind::Link), Some(Kind::Socket), None]
+            [
+                Some(FileKind::File),
+                Some(FileKind::Directory),
+                Some(FileKind::Link),
+                Some(FileKind::Socket),
+                None
+            ]
         );
         let file = about(&at("file")).expect("readable").expect("there");
         assert_eq!((file.mode, file.uid), (0o640, nix::unistd::Uid::effective().as_raw()));

@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::super::env;
-use super::{FsError, Result, parent_of};
+use nix::unistd::Uid;
+
+use super::error::{FsError, Result};
+use super::file::parent_of;
 
 const PRIVATE: u32 = 0o700;
 const PRIVATE_FILE: u32 = super::write::PRIVATE;
@@ -25,7 +27,7 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
     make_missing(&path)?;
     let dir = open_dir(&path)?;
     let meta = dir.metadata().map_err(|source| FsError::io(OP, &path, source))?;
-    let us = env::effective_uid();
+    let us = Uid::effective().as_raw();
     if meta.uid() != us {
         let reason = format!("it belongs to user {}, not to user {us}", meta.uid());
         return Err(FsError::refused(OP, &path, reason));
@@ -47,7 +49,7 @@ pub(crate) fn make_private(path: &Path) -> Result<bool> {
         kind if kind.is_file() => PRIVATE_FILE,
         _ => return Ok(false),
     };
-    if meta.uid() != env::effective_uid() {
+    if meta.uid() != Uid::effective().as_raw() {
         return Ok(false);
     }
     fs::set_permissions(path, Permissions::from_mode(mode))

@@ -6,14 +6,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::super::clock;
-use super::{FsError, Result, open_append, remove_file, rename};
+use super::error::{FsError, Result};
+use super::file::{remove_file, rename};
+use super::write::open_append;
 
 /// Minimum interval between two records of time.
 const TIMES_EVERY_MS: u64 = 1000;
 
 /// The writing end of a log. Supports one writer per file, because the size is tracked by counting.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct LogFile {
     path: PathBuf,
     file: File,
     len: u64,
@@ -24,16 +26,16 @@ pub(crate) struct Log {
     timed_at: Option<u64>,
 }
 
-impl Log {
+impl LogFile {
     /// Empties the log at `path` and removes its predecessor. `most` bounds its size in bytes. The
     /// file keeps its inode, so that a process that has it open for appending continues to write to
     /// it.
-    pub(crate) fn fresh(path: &Path, most: u64) -> Result<Log> {
+    pub(crate) fn fresh(path: &Path, most: u64) -> Result<LogFile> {
         let file = emptied(path)?;
         let times = emptied(&times_of(path))?;
         remove_file(&older(path))?;
         remove_file(&times_of(&older(path)))?;
-        Ok(Log { path: path.to_owned(), file, len: 0, most, times, timed_at: None })
+        Ok(LogFile { path: path.to_owned(), file, len: 0, most, times, timed_at: None })
     }
 
     /// Writes all of `bytes`. If they do not fit into the bound, the file is rotated first.
@@ -105,7 +107,7 @@ mod tests {
     fn full_log_is_rotated_and_one_predecessor_is_kept() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("a.log");
-        let mut log = Log::fresh(&path, 10).expect("writable");
+        let mut log = LogFile::fresh(&path, 10).expect("writable");
         for part in ["12345", "67890", "abc", "defghijkl", "one word too long to fit"] {
             log.append(part.as_bytes()).expect("writable");
         }
@@ -125,7 +127,7 @@ mod tests {
             fs::write(file, "earlier").expect("writable");
         }
         let mut beside = open_append(&path).expect("writable");
-        let mut log = Log::fresh(&path, 100).expect("writable");
+        let mut log = LogFile::fresh(&path, 100).expect("writable");
         log.append(b"now").expect("writable");
         beside.write_all(b" too").expect("writable");
         assert_eq!(text(&path), "now too");

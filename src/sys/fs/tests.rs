@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::sys::testing::{helper, run_helper};
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -18,7 +20,7 @@ fn names(path: &Path) -> Vec<String> {
     list(path).expect("readable directory")
 }
 
-fn refusal<T: std::fmt::Debug>(result: Result<T>) -> String {
+fn refusal<T: std::fmt::Debug>(result: Result<T, FsError>) -> String {
     match result.expect_err("it must be refused") {
         error @ (FsError::Refused { .. } | FsError::TooLarge { .. }) => error.to_string(),
         error @ FsError::Io { .. } => panic!("refused by the system, not by us: {error:?}"),

@@ -11,7 +11,8 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
 use super::super::{failpoint, rand};
-use super::{FsError, Result, exists, open_regular, parent_of};
+use super::error::{FsError, Result};
+use super::file::{exists, open_regular, parent_of};
 
 pub(super) const PRIVATE: u32 = 0o600;
 /// Age from which a temporary file counts as abandoned. Normally one exists for milliseconds.

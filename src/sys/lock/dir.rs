@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::super::clock::Deadline;
-use super::observer::{Holder, Report};
-use super::{Backoff, Gate, LockError};
+use super::backoff::Backoff;
+use super::error::LockError;
+use super::gate::Gate;
+use super::observer::{Holder, WaitReport};
 
 /// Age of the stamp from which the holder counts as dead: proper-lockfile's default.
 pub(super) const STALE: Duration = Duration::from_secs(10);
@@ -25,7 +27,7 @@ const LATE: Duration = Duration::from_secs(1);
 /// The gate of a target and its lock directory `FILE.lock`, released on drop.
 #[derive(Debug)]
 pub(crate) struct DirLock {
-    claim: Claim,
+    claim: ClaimedDir,
     // Fields are dropped in order: the directory is removed before the gate opens.
     _gate: Gate,
 }
@@ -45,7 +47,7 @@ impl DirLock {
     ) -> Result<DirLock, LockError> {
         let deadline = Deadline::after(deadline);
         let gate = Gate::open(gate, deadline.remaining())?;
-        Ok(DirLock { claim: Claim::acquire(target, deadline)?, _gate: gate })
+        Ok(DirLock { claim: ClaimedDir::acquire(target, deadline)?, _gate: gate })
     }
 
     /// Returns true if the lock directory is the one that we made and no other program has touched
@@ -65,7 +67,7 @@ impl DirLock {
 /// The lock directory alone, for a process that holds the gate already.
 #[derive(Debug)]
 pub(crate) struct PeerLock<'g> {
-    claim: Claim,
+    claim: ClaimedDir,
     _gate: &'g Gate,
 }
 
@@ -80,7 +82,7 @@ impl PeerLock<'_> {
         target: &Path,
         deadline: Duration,
     ) -> Result<PeerLock<'g>, LockError> {
-        Ok(PeerLock { claim: Claim::acquire(target, Deadline::after(deadline))?, _gate: gate })
+        Ok(PeerLock { claim: ClaimedDir::acquire(target, Deadline::after(deadline))?, _gate: gate })
     }
 
     /// See [`DirLock::still_ours`].
@@ -92,25 +94,25 @@ impl PeerLock<'_> {
 /// A lock directory that this process made; removed on drop. The open descriptor pins its inode, so
 /// that no other directory can have the same number while the two are compared.
 #[derive(Debug)]
-struct Claim {
+struct ClaimedDir {
     path: PathBuf,
     dir: File,
     /// The modification time that we gave it last.
     stamp: Cell<SystemTime>,
 }
 
-impl Claim {
+impl ClaimedDir {
     /// Makes the directory, polling with growing pauses while another program holds it. Runs behind
     /// the gate.
-    fn acquire(target: &Path, deadline: Deadline) -> Result<Claim, LockError> {
+    fn acquire(target: &Path, deadline: Deadline) -> Result<ClaimedDir, LockError> {
         let path = lock_path(target)?;
         let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
-        let mut report = Report::default();
+        let mut report = WaitReport::default();
         let mut is_last_try = false;
         loop {
             match fs::create_dir(&path) {
                 Ok(()) => {
-                    if let Some(claim) = Claim::of_made(&path)? {
+                    if let Some(claim) = ClaimedDir::of_made(&path)? {
                         return Ok(claim);
                     }
                 }
@@ -131,12 +133,12 @@ impl Claim {
     }
 
     /// Opens the directory that was just made. None if another program has removed it as stale.
-    fn of_made(path: &Path) -> Result<Option<Claim>, LockError> {
+    fn of_made(path: &Path) -> Result<Option<ClaimedDir>, LockError> {
         let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
         let claim = opened.and_then(|dir| {
             let stamp = Cell::new(dir.metadata()?.modified()?);
-            Ok(Claim { path: path.to_owned(), dir, stamp })
+            Ok(ClaimedDir { path: path.to_owned(), dir, stamp })
         });
         match claim {
             Ok(claim) => Ok(Some(claim)),
@@ -179,7 +181,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for ClaimedDir {
     fn drop(&mut self) {
         if self.is_ours() {
             let _ = fs::remove_dir(&self.path);
@@ -190,7 +192,7 @@ impl Drop for Claim {
 /// Removes a lock whose stamp is stale, as proper-lockfile does. Returns true if the path may be
 /// free.
 fn remove_if_stale(lock: &Path) -> Result<bool, LockError> {
-    let Some(seen) = look(lock).map_err(|source| LockError::io(lock, source))? else {
+    let Some(seen) = lock_metadata(lock).map_err(|source| LockError::io(lock, source))? else {
         return Ok(true);
     };
     if !seen.is_dir() {
@@ -207,7 +209,7 @@ fn remove_if_stale(lock: &Path) -> Result<bool, LockError> {
     }
 }
 
-fn look(lock: &Path) -> io::Result<Option<Metadata>> {
+fn lock_metadata(lock: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(lock) {
         Ok(seen) => Ok(Some(seen)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -223,7 +225,7 @@ fn age(seen: &Metadata) -> Option<Duration> {
 /// The holder of the lock directory, and the longest time to wait for it. A living program renews
 /// its stamp every 5 s.
 fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
-    let age = look(lock).ok().flatten().and_then(|seen| age(&seen));
+    let age = lock_metadata(lock).ok().flatten().and_then(|seen| age(&seen));
     if age.is_some_and(|age| age > REFRESH + LATE) {
         (Holder::Gone, STALE)
     } else {
@@ -233,7 +235,7 @@ fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
 
 /// The directory does not name its maker; its age is all there is.
 fn describe(lock: &Path) -> Option<String> {
-    let age = age(&look(lock).ok()??).unwrap_or_default();
+    let age = age(&lock_metadata(lock).ok()??).unwrap_or_default();
     Some(format!("another program (lock refreshed {} ms ago)", age.as_millis()))
 }
 

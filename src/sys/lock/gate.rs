@@ -10,8 +10,9 @@ use fs4::{FileExt, TryLockError};
 
 use super::super::clock::Deadline;
 use super::super::fs::open_regular;
-use super::observer::{Holder, Report};
-use super::{Backoff, LockError};
+use super::backoff::Backoff;
+use super::error::LockError;
+use super::observer::{Holder, WaitReport};
 
 /// Wait after which a waiter claims the next turn.
 const LONG: Duration = Duration::from_secs(1);
@@ -52,7 +53,7 @@ impl Gate {
             }
         }
         let mut backoff = Backoff::new(Duration::from_micros(200), Duration::from_millis(5));
-        let (mut turn, mut report) = (None, Report::default());
+        let (mut turn, mut report) = (None, WaitReport::default());
         loop {
             if try_lock(&file, path)? {
                 return Ok(Gate { file });

@@ -42,21 +42,21 @@ pub(crate) fn observe_waits(observer: impl Fn(&LongWait) + Send + Sync + 'static
 
 /// State of one wait, which is reported once for each holder.
 #[derive(Debug, Default)]
-pub(super) struct Report(Option<Holder>);
+pub(super) struct WaitReport(Option<Holder>);
 
-impl Report {
-    /// Reports the wait if it has lasted for [`LONG`] and `look` returns a holder that was not
-    /// reported yet.
+impl WaitReport {
+    /// Reports the wait if it has lasted for [`LONG`] and `find_holder` returns a holder that was
+    /// not reported yet.
     pub(super) fn update(
         &mut self,
         resource: &Path,
         deadline: &Deadline,
-        look: impl FnOnce() -> (Holder, Duration),
+        find_holder: impl FnOnce() -> (Holder, Duration),
     ) {
         if deadline.elapsed() < LONG {
             return;
         }
-        let (holder, at_most) = look();
+        let (holder, at_most) = find_holder();
         if self.0.as_ref() == Some(&holder) {
             return;
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use super::super::env;
+use nix::unistd::Uid;
 
 /// Some fields of /proc/PID/stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) fn all() -> Vec<Stat> {
 /// (`NAME=value`) in its environment. Misses a process that has overwritten its environment.
 pub(super) fn has_word(pid: i32, words: &[String]) -> bool {
     let owner = fs::metadata(format!("/proc/{pid}")).map(|meta| meta.uid());
-    if !owner.is_ok_and(|uid| uid == env::effective_uid()) {
+    if !owner.is_ok_and(|uid| uid == Uid::effective().as_raw()) {
         return false;
     }
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

@@ -1,9 +1,15 @@
 //! Tests with real processes: liveness, signals, and ending whole trees without harming bystanders.
 
+use super::process::pidfd;
+use super::table::{self, Stat};
 use super::*;
+use crate::sys::clock::Deadline;
+use crate::sys::ready;
 use crate::sys::testing::{Guarded, is_dead, number_in, until};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 

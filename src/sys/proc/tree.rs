@@ -8,6 +8,7 @@
 //! that no other process knows it.
 
 use std::collections::{HashMap, HashSet};
+use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -15,9 +16,13 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::super::clock::{self, Deadline};
+use super::process::{Process, is_subreaper, signal, wait_exit};
 use super::table::{self, Stat};
-use super::{Process, is_subreaper, signal};
 
+/// Time between the TERM to a supervisor and the KILL to its tree.
+pub(crate) const SUPERVISED_END: Duration = Duration::from_secs(5);
+/// The last part of [`SUPERVISED_END`]: the grace time of the tree, from its own TERM.
+const TREE_GRACE: Duration = Duration::from_secs(1);
 /// Time limit for killed processes to vanish.
 const KILLED_WITHIN: Duration = Duration::from_secs(2);
 /// Interval of scanning the whole process table for new members during a wait.
@@ -50,6 +55,25 @@ pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Ve
     Tree::new(Some(root), include_root, &[]).end(grace)
 }
 
+/// Ends processes that end their own trees on TERM, as [`crate::sys::child::supervise()`] does.
+/// Sends TERM to all of them, waits, and ends the trees of those that still run. `programs` are
+/// processes below them, which a supervisor that was killed could not end.
+pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
+    for supervisor in supervisors {
+        signal(*supervisor, libc::SIGTERM);
+    }
+    let deadline = Deadline::after(SUPERVISED_END - TREE_GRACE);
+    for supervisor in supervisors {
+        wait_exit(*supervisor, deadline.remaining());
+    }
+    // Concurrently: each tree may take its whole grace time.
+    thread::scope(|scope| {
+        for root in supervisors.iter().chain(programs).filter(|process| process.is_alive()) {
+            scope.spawn(move || end_tree(*root, true, TREE_GRACE));
+        }
+    });
+}
+
 /// Ends every process of this user that has one of `marks` (`NAME=value`) in its environment, and
 /// all of their descendants, as [`end_tree`] does. For a tree whose root was killed.
 pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
@@ -61,7 +85,7 @@ pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
 
 /// Requests an orderly exit. HUP is only for processes that ignore TERM: one that cleans up on TERM
 /// but does not handle HUP would die of the HUP.
-fn ask(process: Process) {
+fn request_exit(process: Process) {
     signal(process, libc::SIGTERM);
     if table::ignores(process.pid, libc::SIGTERM) {
         signal(process, libc::SIGHUP);
@@ -94,7 +118,7 @@ struct Tree<'a> {
     /// Members that lead a session.
     leaders: HashSet<Process>,
     /// Members that were sent the signals of the current phase.
-    told: HashSet<Process>,
+    signalled: HashSet<Process>,
 }
 
 impl<'a> Tree<'a> {
@@ -107,7 +131,7 @@ impl<'a> Tree<'a> {
             caller,
             known,
             leaders: HashSet::new(),
-            told: HashSet::new(),
+            signalled: HashSet::new(),
         }
     }
 
@@ -115,7 +139,7 @@ impl<'a> Tree<'a> {
     fn end(mut self, grace: Duration) -> Vec<Process> {
         let deadline = Deadline::after(grace);
         self.grow();
-        let ended = self.pursue(Deadline::after(grace / 2), ask)
+        let ended = self.pursue(Deadline::after(grace / 2), request_exit)
             || self.pursue(Deadline::after(deadline.remaining()), hang_up);
         if !ended {
             self.freeze();
@@ -186,21 +210,21 @@ impl<'a> Tree<'a> {
     }
 
     /// Applies `act` to every member that has not had it in this phase.
-    fn tell_new_ones(&mut self, act: fn(Process)) {
+    fn signal_new_members(&mut self, act: fn(Process)) {
         let new: Vec<Process> =
-            self.targets().filter(|process| !self.told.contains(process)).collect();
+            self.targets().filter(|process| !self.signalled.contains(process)).collect();
         for process in new {
             act(process);
-            self.told.insert(process);
+            self.signalled.insert(process);
         }
     }
 
     /// Stops all members until no new one appears, so that none forks between the scan and the
     /// kill.
     fn freeze(&mut self) {
-        self.told.clear();
+        self.signalled.clear();
         for _ in 0..FREEZE_ROUNDS {
-            self.tell_new_ones(stop);
+            self.signal_new_members(stop);
             if !self.grow() {
                 return;
             }
@@ -210,8 +234,8 @@ impl<'a> Tree<'a> {
     /// Applies `act` to all members, including new ones, and waits until none is left. Returns
     /// false at the deadline.
     fn pursue(&mut self, deadline: Deadline, act: fn(Process)) -> bool {
-        self.told.clear();
-        self.tell_new_ones(act);
+        self.signalled.clear();
+        self.signal_new_members(act);
         let mut step = Duration::from_millis(2);
         let mut next_scan = Deadline::after(RESCAN);
         loop {
@@ -220,7 +244,7 @@ impl<'a> Tree<'a> {
             // table finds no new member.
             if all_gone || next_scan.expired() {
                 let grown = self.grow();
-                self.tell_new_ones(act);
+                self.signal_new_members(act);
                 next_scan = Deadline::after(RESCAN);
                 if all_gone && !grown {
                     return true;

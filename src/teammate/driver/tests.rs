@@ -317,11 +317,11 @@ fn a_worker_process_hears_its_signals_and_leaves_nothing_behind() {
     let working = std::thread::spawn(move || {
         let words =
             ["teammate::driver::tests::helper_works", "--exact", "--ignored", "--nocapture"];
-        let command = exec::Command {
+        let command = exec::ExecCommand {
             program: env::current_exe().expect("a running test has a program").into(),
             args: words.iter().map(OsString::from).collect(),
             cwd: Some(root),
-            ..exec::Command::default()
+            ..exec::ExecCommand::default()
         };
         exec::run(&command, PATIENCE).expect("it ends")
     });

@@ -16,7 +16,7 @@ use crate::sys::child::{self, Program, PtyMaster, own_size};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, QUIT, Signal, WINCH};
-use crate::sys::tty::{self, Display, RawTerminal};
+use crate::sys::tty::{Display, RawTerminal, TerminalInput};
 
 /// Rows and columns if our terminal reports no size.
 const SIZE: (u16, u16) = (50, 200);
@@ -333,13 +333,13 @@ impl InputThread {
     fn read_input(self) {
         loop {
             match self.raw.next(self.stopped.as_fd()) {
-                Ok(tty::Input::Keys(keys)) => self.keys(keys),
-                Ok(tty::Input::Signal(WINCH)) => self.resize(),
-                Ok(tty::Input::Signal(number)) => {
+                Ok(TerminalInput::Keys(keys)) => self.keys(keys),
+                Ok(TerminalInput::Signal(WINCH)) => self.resize(),
+                Ok(TerminalInput::Signal(number)) => {
                     self.inputs.send(WrapperInput::Signal(signal_of(number)));
                 }
-                Ok(tty::Input::Other) => return,
-                Ok(tty::Input::Gone) | Err(_) => {
+                Ok(TerminalInput::Other) => return,
+                Ok(TerminalInput::Gone) | Err(_) => {
                     self.inputs.send(WrapperInput::Signal(Signal::Hangup));
                     return;
                 }

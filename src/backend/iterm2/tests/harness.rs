@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::{Iterm2, ItermHome};
-use crate::backend::{Backend, BackendError, Label, Launch};
+use crate::backend::{Backend, BackendError, Label, PlacementRequest};
 use crate::model::id::MemberName;
 use crate::model::placement::{ItermSession, Layout, Placement};
 use crate::sys::clock::{self, Deadline};
@@ -34,8 +34,11 @@ impl Mac {
         let leader = ItermSession { session_id: String::new(), tty: String::new() };
         let mut mac = Mac { dir, leader };
         let program = mac.path("osascript").into();
-        let start =
-            exec::Command { program, args: vec!["--emulate".into()], ..exec::Command::default() };
+        let start = exec::ExecCommand {
+            program,
+            args: vec!["--emulate".into()],
+            ..exec::ExecCommand::default()
+        };
         let output = exec::run(&start, PATIENCE).expect("python3 is there");
         assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         mac.leader = mac.open("sleep");
@@ -110,11 +113,11 @@ impl Mac {
 }
 
 /// A launcher with a token of its own, which runs `script` and then sleeps.
-pub(super) fn launch(member: &str, script: &str) -> Launch {
+pub(super) fn launch(member: &str, script: &str) -> PlacementRequest {
     let script = format!("{script}; exec sleep 600");
     let argv = ["/bin/sh", "-c", &script].map(OsString::from).to_vec();
     let label = Label { name: member.to_owned(), ..Label::default() };
-    Launch {
+    PlacementRequest {
         member: MemberName::new(member).expect("a name"),
         token: format!("token-{member}"),
         argv,

@@ -2,11 +2,11 @@
 
 use super::super::Tmux;
 use super::super::command::{PaneId, Server, Unit};
-use super::super::verb::{self, Proof};
+use super::super::verb::{self, PaneGuard};
 use super::harness::{
     Lab, all_closed, exists, launch, launches, marks, pane, placed, traced, until,
 };
-use crate::backend::{Backend, BackendError, Mark, TmuxHome};
+use crate::backend::{Backend, CloseOutcome, Mark, TmuxHome};
 use crate::model::placement::{Layout, Placement, Verdict};
 
 #[test]
@@ -24,8 +24,8 @@ fn sixteen_panes_are_verified_in_one_process_and_closed_in_three() {
     // Closing takes two, and a third if the server has not finished when it lists the panes.
     assert!(lab.calls() - before <= 4, "{}", lab.calls() - before);
     assert_eq!(lab.panes(), ["%0"]);
-    for result in tmux.close_all(&marks(&places, &all)) {
-        assert_eq!(result.expect("again"), Verdict::Gone);
+    for outcome in tmux.close_all(&marks(&places, &all), &mut |_| true) {
+        assert!(matches!(outcome, CloseOutcome::Gone), "again: {outcome:?}");
     }
 }
 
@@ -59,14 +59,14 @@ fn sd_05_batch_results_match_those_of_single_calls() {
     let alone: Vec<Verdict> =
         asked.iter().map(|mark| tmux.verify(mark.placement, mark.token)).collect();
     assert_eq!(verdicts, alone);
-    let word = |result: &Result<Verdict, BackendError>| match result {
-        Ok(Verdict::Owned) => "closed",
-        Ok(Verdict::Gone) => "gone",
-        Err(BackendError::NotOurs { verdict: Verdict::Foreign { .. }, .. }) => "foreign",
-        Err(BackendError::NotOurs { verdict: Verdict::Unknown { .. }, .. }) => "unknown",
-        other => panic!("{other:?}"),
+    let word = |outcome: &CloseOutcome| match outcome {
+        CloseOutcome::Closed => "closed",
+        CloseOutcome::Gone => "gone",
+        CloseOutcome::Foreign { .. } => "foreign",
+        CloseOutcome::Unknown { .. } => "unknown",
+        CloseOutcome::Failed(error) => panic!("{error:?}"),
     };
-    let results = tmux.close_all(&asked);
+    let results = tmux.close_all(&asked, &mut |_| true);
     let words: Vec<&str> = results.iter().map(word).collect();
     assert_eq!(words, ["closed", "foreign", "closed", "unknown", "unknown", "gone", "closed"]);
     let left: Vec<Verdict> = tmux.verify_all(&marks(&places, &all));
@@ -104,8 +104,10 @@ fn sp_15_close_through_a_faulty_tmux_is_reported_as_failed() {
         let text =
             format!("#!/bin/sh\ncase \"$*\" in *if-shell*) {answer};; esac\nexec tmux \"$@\"\n");
         let fake = Tmux::new(TmuxHome { program: lab.script(name, &text), ..lab.home("demo") });
-        for result in fake.close_all(&marks(&places, &all)) {
-            let text = result.expect_err("not closed").to_string();
+        for (outcome, place) in
+            fake.close_all(&marks(&places, &all), &mut |_| true).into_iter().zip(&places)
+        {
+            let text = outcome.into_verdict(place).expect_err("not closed").to_string();
             assert!(text.contains(expected), "{text}");
         }
         assert_eq!(lab.panes(), before);
@@ -146,7 +148,7 @@ fn sec_01_words_of_an_inner_command_arrive_byte_for_byte() {
     words.push(format!("; run-shell 'touch {}' ;", canary.display()));
     let ids = lab.field("%0", "#{pid} #{pane_pid}");
     let (server, process) = ids.split_once(' ').expect("two");
-    let proof = Proof::Process(process.parse().expect("a pid"));
+    let proof = PaneGuard::Process(process.parse().expect("a pid"));
     let lead = PaneId::parse("%0").expect("an id");
     let tmux = Server { program: "tmux".as_ref(), socket: Some(&lab.socket) };
     for (nth, some) in words.chunks(150).enumerate() {

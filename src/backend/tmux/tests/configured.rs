@@ -229,7 +229,7 @@ fn sp_03_batch_larger_than_one_call_is_placed_completely() {
         assert_eq!(words, format!("{} {}", launch.member, launch.token));
     }
     let huge = launch("huge");
-    let huge = crate::backend::Launch {
+    let huge = crate::backend::PlacementRequest {
         argv: vec!["/bin/echo".into(), "x".repeat(20_000).into()],
         ..huge
     };
@@ -291,8 +291,9 @@ fn pf_05_labels_and_close_wait_for_one_call_of_a_hanging_tmux() {
     std::thread::scope(|scope| {
         scope.spawn(|| hangs.label(&labels));
         scope.spawn(|| {
-            for result in hangs.close_all(&marks(&places, &all)) {
-                let text = result.expect_err("not closed").to_string();
+            let outcomes = hangs.close_all(&marks(&places, &all), &mut |_| true);
+            for (outcome, place) in outcomes.into_iter().zip(&places) {
+                let text = outcome.into_verdict(place).expect_err("not closed").to_string();
                 assert!(text.contains("5000 ms"), "{text}");
             }
         });

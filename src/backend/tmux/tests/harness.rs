@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::Tmux;
-use crate::backend::{Backend, BackendError, Label, Launch, Mark, TmuxHome};
+use crate::backend::{Backend, CloseOutcome, Label, Mark, PlacementRequest, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
 use crate::sys::clock::{self, Deadline};
@@ -109,7 +109,7 @@ impl Lab {
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
-    pub(super) fn try_tmux(&self, words: &[&str]) -> exec::Output {
+    pub(super) fn try_tmux(&self, words: &[&str]) -> exec::ExecOutput {
         let mut all = vec!["-u", "-S", self.socket.to_str().expect("utf-8")];
         all.extend(words);
         run("tmux", &all)
@@ -208,10 +208,13 @@ impl Drop for Lab {
     }
 }
 
-pub(super) fn run(program: &str, words: &[&str]) -> exec::Output {
+pub(super) fn run(program: &str, words: &[&str]) -> exec::ExecOutput {
     let args = words.iter().map(OsString::from).collect();
-    let command =
-        exec::Command { program: OsString::from(program), args, ..exec::Command::default() };
+    let command = exec::ExecCommand {
+        program: OsString::from(program),
+        args,
+        ..exec::ExecCommand::default()
+    };
     exec::run(&command, PATIENCE).expect("the helper program runs")
 }
 
@@ -224,8 +227,8 @@ pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
-    Launch {
+pub(super) fn launch_of(member: &str, argv: &[&str]) -> PlacementRequest {
+    PlacementRequest {
         member: MemberName::existing(member).expect("a name"),
         token: format!("tok-{}", crate::sys::rand::token()),
         argv: argv.iter().map(OsString::from).collect(),
@@ -238,16 +241,16 @@ pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
 }
 
 /// A launcher that keeps running.
-pub(super) fn launch(member: &str) -> Launch {
+pub(super) fn launch(member: &str) -> PlacementRequest {
     launch_of(member, &["/usr/bin/env", "sleep", "300"])
 }
 
-pub(super) fn launches(count: usize) -> Vec<Launch> {
+pub(super) fn launches(count: usize) -> Vec<PlacementRequest> {
     (0..count).map(|nth| launch(&format!("m{nth}"))).collect()
 }
 
 /// Places all launchers, each of which must succeed.
-pub(super) fn placed(tmux: &Tmux, launches: &[Launch]) -> Vec<Placement> {
+pub(super) fn placed(tmux: &Tmux, launches: &[PlacementRequest]) -> Vec<Placement> {
     tmux.place(launches).into_iter().map(|result| result.expect("a place")).collect()
 }
 
@@ -259,28 +262,35 @@ pub(super) fn pane(placement: &Placement) -> &TmuxPane {
 }
 
 /// Closes a placement that must still exist.
-pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &Launch) {
-    assert_eq!(tmux.close(placement, &launch.token).expect("closed"), Verdict::Owned);
+pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &PlacementRequest) {
+    let outcome = tmux.close(placement, &launch.token);
+    assert!(matches!(outcome, CloseOutcome::Closed), "{outcome:?}");
     assert_eq!(tmux.verify(placement, &launch.token), Verdict::Gone);
 }
 
-pub(super) fn marks<'a>(places: &'a [Placement], launches: &'a [Launch]) -> Vec<Mark<'a>> {
-    let mark =
-        |(placement, launch): (&'a Placement, &'a Launch)| Mark { placement, token: &launch.token };
+pub(super) fn marks<'a>(
+    places: &'a [Placement],
+    launches: &'a [PlacementRequest],
+) -> Vec<Mark<'a>> {
+    let mark = |(placement, launch): (&'a Placement, &'a PlacementRequest)| Mark {
+        placement,
+        token: &launch.token,
+    };
     places.iter().zip(launches).map(mark).collect()
 }
 
 /// Closes placements that must all still exist.
-pub(super) fn all_closed(tmux: &Tmux, places: &[Placement], launches: &[Launch]) {
-    for result in tmux.close_all(&marks(places, launches)) {
-        assert_eq!(result.expect("closed"), Verdict::Owned);
+pub(super) fn all_closed(tmux: &Tmux, places: &[Placement], launches: &[PlacementRequest]) {
+    for outcome in tmux.close_all(&marks(places, launches), &mut |_| true) {
+        assert!(matches!(outcome, CloseOutcome::Closed), "{outcome:?}");
     }
 }
 
 /// Asserts that closing is refused, and returns the verdict.
 pub(super) fn refused(tmux: &Tmux, placement: &Placement, token: &str) -> Verdict {
     match tmux.close(placement, token) {
-        Err(BackendError::NotOurs { verdict, .. }) => verdict,
+        CloseOutcome::Foreign { difference } => Verdict::Foreign { difference },
+        CloseOutcome::Unknown { reason } => Verdict::Unknown { reason },
         other => panic!("not refused: {other:?}"),
     }
 }

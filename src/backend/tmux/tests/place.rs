@@ -31,9 +31,9 @@ fn sp_05_panes_go_to_the_callers_session_not_the_newest() {
         );
         assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
     }
-    let own_window = lab.field(&caller, "#{window_id}");
+    let mark_window = lab.field(&caller, "#{window_id}");
     assert!(
-        places.iter().all(|place| pane(place).window_id != own_window),
+        places.iter().all(|place| pane(place).window_id != mark_window),
         "LY-04: the lead keeps its window"
     );
 }
@@ -395,8 +395,8 @@ fn sec_02_hostile_names_execute_nothing() {
     let bad = launch("bob");
     let tmux = Tmux::new(lab.home("demo"));
     for token in ["", "a b", "#{pane_id}", "x;"] {
-        let results =
-            tmux.place(&[crate::backend::Launch { token: token.to_owned(), ..bad.clone() }]);
+        let results = tmux
+            .place(&[crate::backend::PlacementRequest { token: token.to_owned(), ..bad.clone() }]);
         assert!(matches!(results[..], [Err(BackendError::Refused { .. })]), "{token:?}");
     }
     let short = tmux.place(&[launch_of("bob", &["/bin/true"])]);

@@ -1,17 +1,17 @@
 //! Shows a notice about a pending request in the status line of a team's terminals, without moving
-//! the focus. tmux format-expands the notice, so it holds only our own words and [`Plain`] names
-//! (SEC-02).
+//! the focus. tmux format-expands the notice, so it holds only our own words and [`PlainWord`]
+//! names (SEC-02).
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::command::{PaneId, Plain, Server, SessionId, Unit};
+use super::command::{PaneId, PlainWord, Server, SessionId, Unit};
 use super::row::{ClientRow, PaneRow, rows};
 use super::verb;
 
 /// A request that a member is waiting for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub(crate) struct RequestNotice<'a> {
     pub(crate) team: &'a str,
     pub(crate) member: &'a str,
     /// The kind of the request; a word of ours, never a user's.
@@ -20,9 +20,9 @@ pub(crate) struct Call<'a> {
     pub(crate) again: bool,
 }
 
-impl Call<'_> {
-    fn words(&self) -> String {
-        let (team, member) = (Plain::from_text(self.team), Plain::from_text(self.member));
+impl RequestNotice<'_> {
+    fn text(&self) -> String {
+        let (team, member) = (PlainWord::from_text(self.team), PlainWord::from_text(self.member));
         let asks = if self.again { "still asks" } else { "asks" };
         let (team, member) = (team.as_str(), member.as_str());
         format!("phalanx: {member} {asks} for a {} - phalanx requests -t {team}", self.kind)
@@ -31,12 +31,12 @@ impl Call<'_> {
 
 /// Shows the notice on every terminal attached to a session with a pane that carries one of these
 /// tokens, or with the pane `lead`. Ignores errors.
-pub(crate) fn call(
+pub(crate) fn show_notice(
     program: &Path,
     socket: &Path,
     tokens: &[String],
     lead: Option<&str>,
-    call: &Call<'_>,
+    notice: &RequestNotice<'_>,
 ) {
     let server = Server { program, socket: Some(socket) };
     let found = server.ask(&verb::panes().then(verb::clients())).lines;
@@ -45,12 +45,12 @@ pub(crate) fn call(
     let sessions: BTreeSet<SessionId> =
         rows::<PaneRow>(&found).into_iter().filter(ours).map(|row| row.session).collect();
     // A client in control mode has no status line.
-    let looks = |row: &ClientRow| sessions.contains(&row.session) && !row.control;
-    let words = call.words();
+    let is_shown = |row: &ClientRow| sessions.contains(&row.session) && !row.control;
+    let text = notice.text();
     let units: Vec<Unit> = rows::<ClientRow>(&found)
         .iter()
-        .filter(|row| looks(row))
-        .map(|row| verb::tell(&row.name, &words))
+        .filter(|row| is_shown(row))
+        .map(|row| verb::show_message(&row.name, &text))
         .collect();
     server.run(&units);
 }
@@ -62,9 +62,9 @@ mod tests {
     #[test]
     fn sec_02_notice_contains_no_format_syntax() {
         let hostile = "#(touch x)#{pane_id}#[fg=red]%H\u{1b}[2J;";
-        let call = Call { team: hostile, member: hostile, kind: "plan", again: true };
-        assert!(!call.words().contains(['#', '%', '\u{1b}', ';', '{']), "{}", call.words());
-        let call = Call { team: "alpha", member: "ada", again: false, ..call };
-        assert_eq!(call.words(), "phalanx: ada asks for a plan - phalanx requests -t alpha");
+        let notice = RequestNotice { team: hostile, member: hostile, kind: "plan", again: true };
+        assert!(!notice.text().contains(['#', '%', '\u{1b}', ';', '{']), "{}", notice.text());
+        let notice = RequestNotice { team: "alpha", member: "ada", again: false, ..notice };
+        assert_eq!(notice.text(), "phalanx: ada asks for a plan - phalanx requests -t alpha");
     }
 }

@@ -1,0 +1,71 @@
+//! The error of all backends. It quotes the messages of the programs behind them.
+
+use crate::model::id::MemberName;
+use crate::model::placement::{BackendKind, Verdict};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BackendError {
+    /// The program behind the backend is missing or does not work.
+    #[error("{program} does not work here: {problem}")]
+    Unavailable { program: &'static str, problem: String },
+    /// tmux rejected a command; `stderr` is its own message.
+    #[error("tmux refused `{command}`: {stderr}")]
+    Refused { command: String, stderr: String },
+    /// tmux gave an answer that could not be parsed.
+    #[error("tmux answered `{command}` with {answer:?}")]
+    Unreadable { command: String, answer: String },
+    /// iTerm2 rejected a script or timed out; `message` is the message of iTerm2 or macOS.
+    #[error("iTerm2 cannot {doing}: {message}")]
+    Iterm2 {
+        /// The attempted action, to follow "cannot".
+        doing: &'static str,
+        /// Apple's error number, such as -1743.
+        code: Option<i32>,
+        message: String,
+        /// An instruction for the user.
+        advice: Option<&'static str>,
+    },
+    /// A command could not be run, or timed out.
+    #[error(transparent)]
+    Exec(#[from] crate::sys::exec::ExecError),
+    /// The launcher exited before it could be identified.
+    #[error("the launcher of {member} exited at once")]
+    LauncherGone { member: MemberName },
+    /// The operation requires a placement that is proven ours; nothing was changed.
+    #[error("{place} was not touched: {verdict}")]
+    NotOurs { place: String, verdict: Verdict },
+    /// The placement still exists after its close was requested.
+    #[error("{place} is still there after {waited_ms} ms")]
+    StillThere { place: String, waited_ms: u64 },
+    /// The placement is ours, but its terminal does not accept input at present.
+    #[error("{place} takes no input: {problem}")]
+    NoInput { place: String, problem: &'static str },
+    #[error("the {} backend cannot {verb} a member", backend.as_str())]
+    CannotDo { backend: BackendKind, verb: &'static str },
+    /// An external program failed; `problem` may quote its message, cleaned for printing.
+    #[error("`{call}` {problem}")]
+    External { call: String, problem: String },
+    /// A file of the placement could not be read.
+    #[error(transparent)]
+    File(#[from] crate::sys::fs::FsError),
+}
+
+impl BackendError {
+    /// An instruction for the user, if there is one.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            BackendError::Iterm2 { advice, .. } => advice.map(str::to_owned),
+            BackendError::Unavailable { .. }
+            | BackendError::External { .. }
+            | BackendError::Refused { .. }
+            | BackendError::Unreadable { .. }
+            | BackendError::Exec(_)
+            | BackendError::LauncherGone { .. }
+            | BackendError::NotOurs { .. }
+            | BackendError::StillThere { .. }
+            | BackendError::NoInput { .. }
+            | BackendError::CannotDo { .. }
+            | BackendError::File(_) => None,
+        }
+    }
+}
