@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::config::manifest::Manifest;
 use crate::lead;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
-use crate::model::manifest::Manifest;
 use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;

@@ -3,6 +3,7 @@
 
 pub(crate) mod backend;
 mod cli;
+pub(crate) mod config;
 pub mod drive;
 pub(crate) mod hooks;
 pub(crate) mod lead;

@@ -87,7 +87,7 @@ after = ["files", "space"]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::manifest::Manifest;
+    use crate::config::manifest::Manifest;
 
     #[test]
     fn manifest_is_valid_with_and_without_its_agent() {

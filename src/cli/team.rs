@@ -9,12 +9,12 @@ use super::fail::{Class, Exit, Failure};
 use super::setup::Setup;
 use super::up::{MAX_MANIFEST, read_text};
 use super::{Done, broken, shutdown, worktree};
+use crate::config::manifest::Manifest;
 use crate::model::id::TeamName;
-use crate::model::manifest::Manifest;
 use crate::model::settings::{MAX_MEMBERS, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
-use crate::ops::settings::Change;
+use crate::ops::settings::SettingsChange;
 use crate::ops::{self, OpsError};
 use crate::ui;
 
@@ -75,11 +75,12 @@ fn from_file(
         let message = format!("{shown}:{}:{}: {}", fault.line, fault.column, fault.message);
         Failure::new(Class::Usage, message, Some(hint))
     })?;
-    let (tasks_only, said) = ops::manifest::mode(&setup.ctx, &manifest, &manifest.team.backend);
+    let (tasks_only, said) =
+        ops::manifest::choose_mode(&setup.ctx, &manifest, &manifest.team.backend);
     let settings =
         ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
             .map_err(|e| refused(e.to_string(), e.hint()))?;
-    let crowds = ops::manifest::crowds(&settings.templates);
+    let crowds = ops::manifest::shared_checkout_warnings(&settings.templates);
     said.iter().chain(&crowds).for_each(|line| setup.out.say(line));
     Ok((settings, manifest.team.description))
 }
@@ -114,7 +115,7 @@ pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
         };
         return Err(Failure::usage(format!("`{}` has no value", key.escape_debug()), &hint));
     }
-    let change = Change {
+    let change = SettingsChange {
         set: pairs.iter().map(|[key, value]| (key.clone(), value.clone())).collect(),
         unset: args.unset.clone(),
     };
@@ -124,7 +125,7 @@ pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
     Ok(Exit::DONE)
 }
 
-fn changes(team: &TeamName, change: &Change) -> String {
+fn changes(team: &TeamName, change: &SettingsChange) -> String {
     let set = change.set.iter().map(|(key, value)| format!("{key} = {}", text::short(value, 60)));
     let unset = change.unset.iter().map(|key| format!("{key} has its default again"));
     let lines: Vec<String> =

@@ -10,8 +10,8 @@ use super::conduct::{self, LeadSession};
 use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
 use super::{Done, args, interrupt, lead, shutdown, spawn};
+use crate::config::manifest::Manifest;
 use crate::lead::End;
-use crate::model::manifest::Manifest;
 use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
@@ -67,9 +67,12 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     };
     let here = &setup.ctx.caller.cwd;
     let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
-    let (tasks_only, mode) = ops::manifest::mode(&setup.ctx, &manifest, &settings.backend);
-    let wanted = ops::manifest::wanted(&manifest, tasks_only, here, read)?;
-    let said = mode.into_iter().chain(ops::manifest::crowds(&wanted.templates)).collect();
+    let (tasks_only, mode) = ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
+    let wanted = ops::manifest::member_orders(&manifest, tasks_only, here, read)?;
+    let said = mode
+        .into_iter()
+        .chain(ops::manifest::shared_checkout_warnings(&wanted.templates))
+        .collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = Plan {
         name: manifest.team.name.clone(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
-use super::hook::Hook;
+use super::hook::HookCommand;
 use super::id::MemberName;
 use super::limits::Limits;
 use super::order::Template;
@@ -206,7 +206,7 @@ pub(crate) struct Settings {
     pub(crate) followup: Option<ReminderPolicy>,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hooks: Vec<Hook>,
+    pub(crate) hooks: Vec<HookCommand>,
     /// Templates of the members that the lead starts itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,

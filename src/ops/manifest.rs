@@ -6,12 +6,12 @@ use std::path::Path;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
+use crate::config::manifest::{Manifest, MemberSpec, TaskSpec, TeamMode};
 use crate::model::environ::EnvRules;
 use crate::model::id::MemberName;
-use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec, TeamMode};
 use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::Extra;
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
@@ -26,10 +26,7 @@ pub(crate) fn settings(
     Ok(Settings {
         backend: backend.unwrap_or_else(|| team.backend.clone()),
         layout: team.layout,
-        finish: match team.finish {
-            manifest::Finish::TasksDone => Finish::TasksDone,
-            manifest::Finish::Manual => Finish::Manual,
-        },
+        finish: team.finish,
         keep,
         rules: rules(manifest),
         roles: manifest.roles.clone(),
@@ -65,7 +62,7 @@ fn rules(manifest: &Manifest) -> TeamRules {
 
 /// The members to start.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct MemberOrders {
     /// Started at once.
     pub(crate) orders: Vec<Order>,
     /// Started by the lead, when there is work or after a failure.
@@ -74,13 +71,13 @@ pub(crate) struct Wanted {
 
 /// Returns the members to start; with `tasks_only`, for task mode, each task is a run of its own.
 /// `read` returns the text of a prompt file. Directories are relative to `here`.
-pub(crate) fn wanted<E>(
+pub(crate) fn member_orders<E>(
     manifest: &Manifest,
     tasks_only: bool,
     here: &Path,
     mut read: impl FnMut(&str) -> Result<String, E>,
-) -> Result<Wanted, E> {
-    let mut wanted = Wanted { orders: Vec::new(), templates: Vec::new() };
+) -> Result<MemberOrders, E> {
+    let mut found = MemberOrders { orders: Vec::new(), templates: Vec::new() };
     for member in &manifest.members {
         let order = order(member, here, &mut read)?;
         let demand = match (member.scale, member.when_needed, member.restart) {
@@ -91,7 +88,7 @@ pub(crate) fn wanted<E>(
             (None, true, _) => Demand::WhenNeeded,
             (None, false, true) => Demand::Standing,
             (None, false, false) => {
-                wanted.orders.push(order);
+                found.orders.push(order);
                 continue;
             }
         };
@@ -101,12 +98,10 @@ pub(crate) fn wanted<E>(
             Demand::WhenNeeded | Demand::PerTask(_) => 0,
             Demand::Standing => 1,
         };
-        wanted
-            .orders
-            .extend(template.names().iter().take(at_once).map(|name| template.order(name)));
-        wanted.templates.push(template);
+        found.orders.extend(template.names().iter().take(at_once).map(|name| template.order(name)));
+        found.templates.push(template);
     }
-    Ok(wanted)
+    Ok(found)
 }
 
 fn order<E>(
@@ -169,7 +164,7 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
 
 /// Returns true for task mode, and a line that names the mode and the reason; no line for the
 /// default mode.
-pub(crate) fn mode(
+pub(crate) fn choose_mode(
     ctx: &Context,
     manifest: &Manifest,
     backend: &BackendChoice,
@@ -190,8 +185,8 @@ pub(crate) fn mode(
 }
 
 /// Returns a warning for each member whose concurrent runs would share one checkout (TK-09).
-pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
-    let crowd = |template: &Template| {
+pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
+    let warning = |template: &Template| {
         let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
         if !several || template.takes_commands() || template.order.worktree.is_some() {
             return None;
@@ -204,7 +199,7 @@ pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
             checkout.display()
         ))
     };
-    templates.iter().filter_map(crowd).collect()
+    templates.iter().filter_map(warning).collect()
 }
 
 /// Rejects members that cannot be one run per task.
@@ -222,6 +217,7 @@ pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::settings::Finish;
 
     const TEXT: &str = r#"
 [team]
@@ -275,13 +271,14 @@ priority = 2
     #[test]
     fn orders_take_prompts_from_files_and_command_lines_from_run() {
         let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
-        let got = wanted(&manifest(), false, Path::new("/w"), read).expect("orders").orders;
+        let got = member_orders(&manifest(), false, Path::new("/w"), read).expect("orders").orders;
         assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
         assert_eq!(got[0].profile.as_deref(), Some("worker"));
         assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
         assert_eq!((got[1].profile.as_deref(), got[1].command.len()), (Some("shell"), 3));
         assert_eq!(got[0].cwd.as_deref(), Some("/w"));
-        let unreadable = wanted(&manifest(), false, Path::new("/w"), |_| Err::<String, _>("no"));
+        let unreadable =
+            member_orders(&manifest(), false, Path::new("/w"), |_| Err::<String, _>("no"));
         assert_eq!(unreadable.err(), Some("no"));
     }
 
@@ -290,7 +287,8 @@ priority = 2
         let text = "[team]\nname = \"x\"\nmax_members = 3\n[[member]]\nname = \"dev\"\nscale = { min = 2 }\n\
             [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
         let manifest = Manifest::parse(text).expect("manifest");
-        let got = wanted(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
+        let got =
+            member_orders(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
         let names: Vec<&str> = got.orders.iter().map(|order| order.name.as_str()).collect();
         assert_eq!(names, ["dev-1", "dev-2", "old"]);
         let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();

@@ -11,10 +11,10 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::config::ConfigError;
 use crate::model::mode::Mode;
-use crate::model::sheet::SheetError;
 
 pub(crate) use judge::{Asked, Composer, Finding, Look, judge, last_words};
 pub(crate) use rule::{Pattern, Rule, ScreenState};
@@ -51,7 +51,7 @@ pub(crate) struct Profile {
 }
 
 /// The process that runs in the pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Runs {
     /// The program itself, on the terminal of the pane.
@@ -61,10 +61,6 @@ pub(crate) enum Runs {
 }
 
 impl Runs {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Runs); 2] =
-        [("native", Runs::Native), ("wrapped", Runs::Wrapped)];
-
     /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -75,18 +71,12 @@ impl Runs {
 }
 
 /// An event that a program can report by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Hook {
     TurnEnd,
     /// The program asks for permission to use a tool.
     Permission,
-}
-
-impl Hook {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Hook); 2] =
-        [("turn-end", Hook::TurnEnd), ("permission", Hook::Permission)];
 }
 
 /// Command lines and environment of a program.
@@ -117,7 +107,7 @@ pub(crate) struct Launch {
 }
 
 /// The way in which the program gets its first prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Prompt {
     /// The program reads it from its mailbox.
@@ -129,10 +119,6 @@ pub(crate) enum Prompt {
 }
 
 impl Prompt {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Prompt); 3] =
-        [("mailbox", Prompt::Mailbox), ("argv", Prompt::Argv), ("typed", Prompt::Typed)];
-
     /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -144,7 +130,7 @@ impl Prompt {
 }
 
 /// The way in which the program gets the description of its team (`ops::brief`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Brief {
     /// On the command line, as `{brief}`.
@@ -157,10 +143,6 @@ pub(crate) enum Brief {
 }
 
 impl Brief {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Brief); 3] =
-        [("argv", Brief::Argv), ("first-message", Brief::FirstMessage), ("none", Brief::None)];
-
     /// Returns the spelling in a profile; `None` for [`Brief::None`].
     pub(crate) fn way(self) -> Option<&'static str> {
         match self {
@@ -200,7 +182,7 @@ pub(crate) struct Keys {
 }
 
 /// The party that answers a shutdown request to a wrapped program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ShutdownPolicy {
     /// The wrapper, by the state of the screen: it approves if the program is idle, and rejects if
@@ -208,12 +190,6 @@ pub(crate) enum ShutdownPolicy {
     Auto,
     /// The agent: it gets the request as a turn and answers with a command.
     Ask,
-}
-
-impl ShutdownPolicy {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, ShutdownPolicy); 2] =
-        [("auto", ShutdownPolicy::Auto), ("ask", ShutdownPolicy::Ask)];
 }
 
 /// Keys that answer a dialog.
@@ -292,7 +268,7 @@ impl Profile {
     /// # Errors
     /// The first error in the text, with line and column, if the TOML is invalid, or a key is
     /// unknown, missing or has an invalid value.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, SheetError> {
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
         read::read(name, text)
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::judge::Look;
 
@@ -149,23 +149,13 @@ fn is_word(word: &str) -> bool {
 }
 
 /// Progress that a program reports (OSC 9;4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Progress {
     None,
     Busy,
     Error,
     Paused,
-}
-
-impl Progress {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Progress); 4] = [
-        ("none", Progress::None),
-        ("busy", Progress::Busy),
-        ("error", Progress::Error),
-        ("paused", Progress::Paused),
-    ];
 }
 
 /// The part of the screen to which a rule applies.

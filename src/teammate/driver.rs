@@ -226,7 +226,7 @@ impl Driver<'_> {
     /// must still be handled.
     fn complete(&self, task: TaskId, outcome: Outcome) -> Option<Event> {
         let (ctx, team, who) = (self.ctx.clone(), self.team.clone(), self.me.name.clone());
-        let hooks = ops::hooks::configured(&ctx, &team);
+        let hooks = ops::hooks::load_hooks(&ctx, &team);
         let asks = hooks.guard_tasks();
         let complete = move || {
             completed(&team, ops::task::complete(&ctx, &team, &hooks, task, &who, Some(&outcome)))

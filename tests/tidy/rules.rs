@@ -11,12 +11,13 @@ use crate::scan::{self, Kind, Path, Token};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("sys", &[]),
-    ("profile", &["model"]),
+    ("config", &["model", "sys"]),
+    ("profile", &["model", "config"]),
     ("store", &["model", "sys"]),
     ("backend", &["model", "sys"]),
     ("worktree", &["model", "sys"]),
     ("hooks", &["model", "sys"]),
-    ("ops", &["model", "sys", "profile", "store", "backend", "worktree", "hooks"]),
+    ("ops", &["model", "sys", "config", "profile", "store", "backend", "worktree", "hooks"]),
     ("lead", &["model", "sys", "profile", "ops"]),
     ("teammate", &["model", "sys", "profile", "ops"]),
     ("ui", &["model", "sys", "ops"]),
@@ -25,8 +26,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 const EVERYTHING: &[&str] = &[
-    "model", "sys", "profile", "store", "backend", "worktree", "hooks", "ops", "lead", "teammate",
-    "ui", "mcp",
+    "model", "sys", "config", "profile", "store", "backend", "worktree", "hooks", "ops", "lead",
+    "teammate", "ui", "mcp",
 ];
 
 /// The composition roots, which may import every folder; `drive` gives access to benches and

@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::tables::TeamTable;
 use super::*;
+use crate::config::settings::{KEYS, SECTIONS};
 use crate::model::followup::Escalation;
-use crate::model::hook::{HookEvent, Words};
+use crate::model::hook::{HookEvent, Invocation};
 use crate::model::rules::Rule;
 use crate::model::worktree::WorktreeRequest;
 
@@ -106,7 +108,10 @@ fn every_key_is_read() {
             && !begin.is_for(HookEvent::SubagentStart, "dev")
     );
     assert_eq!((done.event, done.timeout_s), (HookEvent::TaskCompleted, 120));
-    assert_eq!(done.run, Words::Program(["cargo", "test", "--quiet"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        done.run,
+        Invocation::Program(["cargo", "test", "--quiet"].map(str::to_owned).to_vec())
+    );
     let worktree = &manifest.worktree;
     assert_eq!(
         (worktree.dir.as_deref(), worktree.copy.join(" ")),
@@ -147,6 +152,26 @@ fn every_key_is_read() {
     assert_eq!(test.active_form.as_deref(), Some("Running the tests"));
     assert_eq!((fmt.show_output, test.show_output), (false, true));
     assert_eq!((test.cwd.as_deref(), test.description.as_deref()), (Some("sub"), Some("")));
+}
+
+/// Returns the keys of a table in the order of its type.
+fn keys_of<T: serde::de::DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
+    let error = toml::from_str::<T>("'?' = 0").expect_err("an unknown key");
+    error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn keys_of_settings_are_those_of_the_manifest() {
+    let fixed = ["name", "description", "mode"];
+    let mut settable = keys_of::<TeamTable>();
+    settable.retain(|key| !fixed.contains(&key.as_str()));
+    let mut listed: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
+    listed.sort_by_key(|key| settable.iter().position(|known| known == key));
+    assert_eq!(listed, settable);
+    let root = keys_of::<ManifestTable>();
+    let mut sections: Vec<&str> = SECTIONS.iter().copied().chain(["team", "task"]).collect();
+    sections.sort_by_key(|section| root.iter().position(|known| known == section));
+    assert_eq!(sections, root);
 }
 
 #[test]
@@ -206,7 +231,7 @@ fn unknown_key_suggests_the_nearest_known_one() {
     );
     let error =
         Manifest::parse("[team]\nname = \"t\"\n\n[[member]]\nname = \"a\"\nprofil = \"x\"\n");
-    let expected = SheetError {
+    let expected = ConfigError {
         line: 6,
         column: 1,
         message: "unknown key `profil` in [[member]]".to_owned(),

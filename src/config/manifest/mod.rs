@@ -10,24 +10,24 @@ mod check;
 mod doable;
 mod followup;
 mod roles;
-mod rules;
-mod sections;
-pub(crate) mod settings;
+mod tables;
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
+use super::{ConfigError, Faults, parse};
 use crate::model::followup::ReminderPolicy;
-use crate::model::hook::Hook;
+use crate::model::hook::HookCommand;
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::role::{Roles, Tools};
 use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::settings::{BackendChoice, OnHang, Privacy};
-use crate::model::sheet::{Faults, SheetError};
+use crate::model::settings::{BackendChoice, Finish, OnHang, Privacy};
 use crate::model::worktree;
-use sections::Form;
+use tables::{Form, ManifestTable};
 
 /// A valid manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct Manifest {
     pub(crate) defaults: Defaults,
     pub(crate) worktree: worktree::Rules,
     /// In the order of the file.
-    pub(crate) hooks: Vec<Hook>,
+    pub(crate) hooks: Vec<HookCommand>,
     /// In the order of the file. Names are unique, ignoring case.
     pub(crate) members: Vec<MemberSpec>,
     /// In the order of the file. Keys are unique, and `after` forms no cycle.
@@ -56,7 +56,7 @@ impl Manifest {
     /// # Errors
     /// The first fault in the file. Faults between entries (unknown references, cycles, duplicate
     /// names, tasks that no member can do) are reported only if each entry is valid by itself.
-    pub(crate) fn parse(text: &str) -> Result<Manifest, SheetError> {
+    pub(crate) fn parse(text: &str) -> Result<Manifest, ConfigError> {
         Manifest::parse_as(Form::Manifest, text)
     }
 
@@ -64,30 +64,29 @@ impl Manifest {
     ///
     /// # Errors
     /// As [`Manifest::parse`].
-    pub(crate) fn parse_settings(text: &str) -> Result<Manifest, SheetError> {
+    pub(crate) fn parse_settings(text: &str) -> Result<Manifest, ConfigError> {
         Manifest::parse_as(Form::Settings, text)
     }
 
-    fn parse_as(form: Form, text: &str) -> Result<Manifest, SheetError> {
-        let table =
-            toml::de::DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
+    fn parse_as(form: Form, text: &str) -> Result<Manifest, ConfigError> {
+        let table: ManifestTable = parse(form.document(), text)?;
         let mut faults = Faults::default();
-        let draft = sections::read(form, table.get_ref(), &mut faults);
+        let manifest = table.locate(form, &mut faults);
         faults.into_result(text)?;
         let mut faults = Faults::default();
-        check::check(&draft, &mut faults);
+        check::check(&manifest, &mut faults);
         faults.into_result(text)?;
         let mut faults = Faults::default();
-        doable::check(&draft, &mut faults);
+        doable::check(&manifest, &mut faults);
         faults.into_result(text)?;
-        Ok(draft.into_manifest())
+        Ok(manifest.into_manifest())
     }
 }
 
 /// `[team]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeamSection {
-    /// A name that phalanx may create ([`crate::model::sheet::check_name`]).
+    /// A name that phalanx may create ([`crate::model::name::check_name`]).
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) mode: TeamMode,
@@ -120,7 +119,8 @@ pub(crate) struct TeamSection {
 }
 
 /// `mode = …` of the team: the kind of members that do its tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum TeamMode {
     /// Standing members, except those that are marked as task-only.
     #[default]
@@ -129,15 +129,6 @@ pub(crate) enum TeamMode {
     Task,
     /// `Teammate` if there is a backend for standing members, else `Task`.
     Auto,
-}
-
-/// `finish = …`: the condition under which `up` ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
-    /// No task is left to do.
-    TasksDone,
-    /// The user ends the team.
-    Manual,
 }
 
 /// `[env]`: the variables of the caller's environment that members get. Each entry is a variable's
