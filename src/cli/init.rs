@@ -93,7 +93,7 @@ mod tests {
     fn manifest_is_valid_with_and_without_its_agent() {
         let text = manifest("demo", "phalanx up team.toml");
         let plain = Manifest::parse(&text).expect("valid");
-        assert_eq!((plain.team.name.as_str(), plain.tasks.len()), ("demo", 3));
+        assert_eq!((plain.name.as_str(), plain.tasks.len()), ("demo", 3));
         let lines = text.lines().map(|line| match line.strip_prefix("# ") {
             Some(key) if key.starts_with("[[") || key.contains(" = ") => key,
             _ => line,

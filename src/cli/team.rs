@@ -76,13 +76,13 @@ fn from_file(
         Failure::new(Class::Usage, message, Some(hint))
     })?;
     let (tasks_only, said) =
-        ops::manifest::choose_mode(&setup.ctx, &manifest, &manifest.team.backend);
+        ops::manifest::choose_mode(&setup.ctx, &manifest, &manifest.settings.backend);
     let settings =
         ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
             .map_err(|e| refused(e.to_string(), e.hint()))?;
     let crowds = ops::manifest::shared_checkout_warnings(&settings.templates);
     said.iter().chain(&crowds).for_each(|line| setup.out.say(line));
-    Ok((settings, manifest.team.description))
+    Ok((settings, manifest.description))
 }
 
 /// Returns a function that reads a member's prompt file.

@@ -66,7 +66,7 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
         read_text(&path, MAX_MANIFEST).map_err(problem)
     };
     let here = &setup.ctx.caller.cwd;
-    let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
+    let settings = ops::manifest::team_settings(&manifest, args.backend.clone(), args.keep);
     let (tasks_only, mode) = ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
     let wanted = ops::manifest::member_orders(&manifest, tasks_only, here, read)?;
     let said = mode
@@ -75,8 +75,8 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
         .collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = Plan {
-        name: manifest.team.name.clone(),
-        description: manifest.team.description.clone().unwrap_or_default(),
+        name: manifest.name.clone(),
+        description: manifest.description.clone().unwrap_or_default(),
         tasks: ops::manifest::tasks(&manifest, here)?,
         settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
         orders: wanted.orders,

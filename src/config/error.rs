@@ -299,6 +299,7 @@ fn type_error(
     value: &DeValue,
     depth: usize,
 ) -> String {
+    let is_text = matches!(value, DeValue::String(_));
     let wanted = match (wanted, depth) {
         ("i64", _) if matches!(value, DeValue::Integer(_)) => {
             return format!("{field} is too large");
@@ -307,6 +308,15 @@ fn type_error(
         ("a boolean", _) => "true or false".to_owned(),
         ("a string", 1) => "a list of strings".to_owned(),
         ("a string", 2) => "a list of lists of strings".to_owned(),
+        ("a sequence", 0) if is_text && ["run", "notify", "setup"].contains(&key) => {
+            return format!(
+                "{field} must be a list of strings (program and arguments); it is not run by a shell"
+            );
+        }
+        ("a sequence", 0) if ["argv", "resume", "once"].contains(&key) => {
+            "a list of lists of strings".to_owned()
+        }
+        ("a sequence", 1) => "a list of lists of strings".to_owned(),
         ("a sequence", 0) if at_root => format!("a list of tables, [[{key}]]"),
         ("a sequence", 0) => "a list of strings".to_owned(),
         ("a map", _) if key == "env" => "a table of strings".to_owned(),

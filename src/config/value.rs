@@ -1,11 +1,11 @@
-//! Types of values in configuration files. Each is a new type rather than a conversion, so that the
-//! deserializer reports a fault at the value itself, also inside a list.
+//! Types of values in configuration files. Each is a type rather than a conversion of a field, so
+//! that the deserializer reports a fault at the value itself, also inside a list.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::model::name::{check_member_name, check_name, check_pattern, check_variable};
@@ -15,63 +15,62 @@ use crate::model::worktree::check_inside;
 /// Stands for the key and its section at the start of a message: `` `name` in [team] ``.
 pub(crate) const FIELD: &str = "{field}";
 
-/// PlainText without NUL bytes, since it is used in a command line or a path.
-#[derive(Debug, Deserialize)]
-pub(crate) struct PlainText(#[serde(deserialize_with = "text")] pub(crate) String);
+/// Defines types that are parsed from a string. A message may begin with [`FIELD`].
+macro_rules! text_types {
+    ($($(#[$attribute:meta])* $name:ident($value:ty) = $parse:expr;)*) => {$(
+        $(#[$attribute])*
+        #[derive(Debug)]
+        pub(crate) struct $name(pub(crate) $value);
 
-/// PlainText that is not blank.
-#[derive(Debug, Deserialize)]
-pub(crate) struct NonBlank(#[serde(deserialize_with = "word")] pub(crate) String);
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                let parsed = $crate::config::value::ParsedText($parse);
+                deserializer.deserialize_string(parsed).map($name)
+            }
+        }
+    )*};
+}
+pub(crate) use text_types;
 
-/// A name that phalanx may create.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Name(#[serde(deserialize_with = "name")] pub(crate) String);
+/// Deserializes a string with a function.
+pub(crate) struct ParsedText<T>(pub(crate) fn(&str) -> Result<T, String>);
 
-/// The name of a new member.
-#[derive(Debug, Deserialize)]
-pub(crate) struct NewMemberName(#[serde(deserialize_with = "member_name")] pub(crate) String);
+impl<T> Visitor<'_> for ParsedText<T> {
+    type Value = T;
 
-/// The name of an environment variable, as a key.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-struct VariableName(#[serde(deserialize_with = "variable_name")] String);
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a string")
+    }
 
-/// The name of an environment variable, or a prefix followed by `*`.
-#[derive(Debug, Deserialize)]
-pub(crate) struct VariablePattern(
-    #[serde(deserialize_with = "variable_pattern")] pub(crate) String,
-);
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.0)(text).map_err(E::custom)
+    }
+}
 
-/// The path of a file inside the repository.
-#[derive(Debug, Deserialize)]
-pub(crate) struct InsidePath(#[serde(deserialize_with = "inside_path")] pub(crate) String);
-
-/// Comma-separated permission patterns.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Patterns(#[serde(deserialize_with = "patterns")] pub(crate) Vec<Rule>);
-
-/// One of the fixed words of an enum.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "T: DeserializeOwned"))]
-pub(crate) struct Choice<T>(#[serde(deserialize_with = "choice")] pub(crate) T);
-
-/// An integer that is not less than `LEAST`.
-#[derive(Debug)]
-pub(crate) struct AtLeast<const LEAST: usize>(pub(crate) usize);
-
-/// A command line: program and arguments.
-#[derive(Debug)]
-pub(crate) struct Argv(pub(crate) Vec<String>);
-
-/// Environment variables with their values.
-#[derive(Debug, Default)]
-pub(crate) struct Variables(pub(crate) BTreeMap<String, String>);
-
-/// Deserializes a string and parses it. The message of an error may begin with [`FIELD`].
-pub(crate) fn parsed<'de, D: Deserializer<'de>, T>(
-    deserializer: D,
-    parse: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<T, D::Error> {
-    parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+text_types! {
+    /// Text without NUL bytes, since it is used in a command line or a path.
+    PlainText(String) = parse_text;
+    /// Plain text that is not blank.
+    NonBlank(String) = parse_non_blank;
+    /// A name that phalanx may create.
+    Name(String) = |text| checked(parse_non_blank(text), check_name);
+    /// The name of a new member.
+    NewMemberName(String) = |text| checked(parse_non_blank(text), check_member_name);
+    /// The name of an environment variable, as a key.
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    VariableName(String) = |text| {
+        check_variable(text).map_err(|said| format!("{FIELD} {said}"))?;
+        Ok(text.to_owned())
+    };
+    /// The name of an environment variable, or a prefix followed by `*`.
+    VariablePattern(String) = |text| checked(parse_text(text), check_pattern);
+    /// The path of a file inside the repository.
+    InsidePath(String) = |text| checked(parse_text(text), check_inside);
+    /// Comma-separated permission patterns.
+    Patterns(Vec<Rule>) = |text| {
+        let text = parse_text(text)?;
+        Rule::parse_list(&text).map_err(|said| format!("the pattern {}", said.escape_debug()))
+    };
 }
 
 pub(crate) fn parse_text(text: &str) -> Result<String, String> {
@@ -81,14 +80,28 @@ pub(crate) fn parse_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-pub(crate) fn parse_word(text: &str) -> Result<String, String> {
+pub(crate) fn parse_non_blank(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err(format!("{FIELD} is empty"));
     }
     parse_text(text)
 }
 
-/// Parses a word that follows a rule whose message continues a sentence starting with the word.
+/// Parses one of a list of words.
+pub(crate) fn known_word(text: &str, known: &'static [&'static str]) -> Result<String, String> {
+    let word = parse_non_blank(text)?;
+    if known.contains(&text) {
+        return Ok(word);
+    }
+    Err(unknown_word(&word, known))
+}
+
+/// Returns the message for a word that is not one of the known ones.
+pub(crate) fn unknown_word(word: &str, known: &'static [&'static str]) -> String {
+    serde::de::value::Error::unknown_variant(word, known).to_string()
+}
+
+/// Checks a text by a rule whose message continues a sentence that starts with the text.
 pub(crate) fn checked(
     text: Result<String, String>,
     rule: fn(&str) -> Result<(), String>,
@@ -100,51 +113,24 @@ pub(crate) fn checked(
     }
 }
 
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, parse_text)
+/// One of the fixed words of an enum.
+#[derive(Debug)]
+pub(crate) struct Choice<T>(pub(crate) T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Choice<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Choice<T>, D::Error> {
+        let parsed = ParsedText(|text| {
+            let word = parse_non_blank(text)?;
+            let word = StrDeserializer::<serde::de::value::Error>::new(&word);
+            T::deserialize(word).map(Choice).map_err(|e| e.to_string())
+        });
+        deserializer.deserialize_string(parsed)
+    }
 }
 
-fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, parse_word)
-}
-
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |text| checked(parse_word(text), check_name))
-}
-
-fn member_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |text| checked(parse_word(text), check_member_name))
-}
-
-fn variable_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |text| {
-        check_variable(text).map_err(|said| format!("{FIELD} {said}"))?;
-        Ok(text.to_owned())
-    })
-}
-
-fn variable_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |text| checked(parse_text(text), check_pattern))
-}
-
-fn inside_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |text| checked(parse_text(text), check_inside))
-}
-
-fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
-    parsed(deserializer, |text| {
-        let text = parse_text(text)?;
-        Rule::parse_list(&text).map_err(|said| format!("the pattern {}", said.escape_debug()))
-    })
-}
-
-fn choice<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
-    parsed(deserializer, |text| {
-        let word = parse_word(text)?;
-        let word = StrDeserializer::<serde::de::value::Error>::new(&word);
-        T::deserialize(word).map_err(|e| e.to_string())
-    })
-}
+/// An integer that is not less than `LEAST`.
+#[derive(Debug)]
+pub(crate) struct AtLeast<const LEAST: usize>(pub(crate) usize);
 
 impl<'de, const LEAST: usize> Deserialize<'de> for AtLeast<LEAST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtLeast<LEAST>, D::Error> {
@@ -156,6 +142,10 @@ impl<'de, const LEAST: usize> Deserialize<'de> for AtLeast<LEAST> {
     }
 }
 
+/// Environment variables with their values.
+#[derive(Debug, Default)]
+pub(crate) struct Variables(pub(crate) BTreeMap<String, String>);
+
 impl<'de> Deserialize<'de> for Variables {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Variables, D::Error> {
         let entries = BTreeMap::<VariableName, PlainText>::deserialize(deserializer)?;
@@ -163,38 +153,23 @@ impl<'de> Deserialize<'de> for Variables {
     }
 }
 
+/// A command line: program and arguments.
+#[derive(Debug)]
+pub(crate) struct Argv(pub(crate) Vec<String>);
+
 impl<'de> Deserialize<'de> for Argv {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Argv, D::Error> {
-        deserializer.deserialize_seq(ArgvVisitor)
-    }
-}
-
-struct ArgvVisitor;
-
-impl<'de> Visitor<'de> for ArgvVisitor {
-    type Value = Argv;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a list of strings")
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Argv, E> {
-        Err(E::custom(format!(
-            "{FIELD} must be a list of strings (program and arguments); it is not run by a shell"
-        )))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Argv, A::Error> {
-        let mut argv = Vec::new();
-        while let Some(PlainText(word)) = items.next_element()? {
-            argv.push(word);
-        }
+        let argv = strings(Vec::<PlainText>::deserialize(deserializer)?);
         match argv.first() {
-            None => Err(A::Error::custom(format!("{FIELD} is empty"))),
+            None => Err(D::Error::custom(format!("{FIELD} is empty"))),
             Some(program) if program.trim().is_empty() => {
-                Err(A::Error::custom(format!("{FIELD} does not name a program")))
+                Err(D::Error::custom(format!("{FIELD} does not name a program")))
             }
             Some(_) => Ok(Argv(argv)),
         }
     }
+}
+
+pub(crate) fn strings(list: Vec<PlainText>) -> Vec<String> {
+    list.into_iter().map(|text| text.0).collect()
 }

@@ -7,57 +7,21 @@ use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use crate::config::manifest::{Manifest, MemberSpec, TaskSpec, TeamMode};
-use crate::model::environ::EnvRules;
 use crate::model::id::MemberName;
 use crate::model::order::{Demand, Order, Scale, Template};
-use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::Extra;
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
 
 /// Returns the settings of the team. `backend`, from the command line, overrides the manifest.
-pub(crate) fn settings(
+pub(crate) fn team_settings(
     manifest: &Manifest,
     backend: Option<BackendChoice>,
     keep: bool,
-) -> Result<Settings, OpsError> {
-    let team = &manifest.team;
-    Ok(Settings {
-        backend: backend.unwrap_or_else(|| team.backend.clone()),
-        layout: team.layout,
-        finish: team.finish,
-        keep,
-        rules: rules(manifest),
-        roles: manifest.roles.clone(),
-        answer_within_s: team.answer_within,
-        notify: team.notify.clone(),
-        followup: team.followup,
-        env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
-        worktree: manifest.worktree.clone(),
-        hooks: manifest.hooks.clone(),
-        max_depth: team.max_depth,
-        privacy: team.privacy,
-        limits: team.limits,
-        unresponsive_after_s: team.unresponsive_after,
-        on_hang: team.on_hang,
-        hang_after_s: team.hang_after,
-        ..Settings::by_hand(team.max_members)
-    })
-}
-
-/// Returns the team's rules with those of its members; those of a scaled member hold for each
-/// instance.
-fn rules(manifest: &Manifest) -> TeamRules {
-    let mut rules = manifest.rules.clone();
-    for member in manifest.members.iter().filter(|member| member.rules != RuleSet::default()) {
-        let names: Vec<String> = match member.scale {
-            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", member.name)).collect(),
-            None => vec![member.name.clone()],
-        };
-        rules.members.extend(names.into_iter().map(|name| (name, member.rules.clone())));
-    }
-    rules
+) -> Settings {
+    let settings = manifest.settings.clone();
+    Settings { backend: backend.unwrap_or_else(|| settings.backend.clone()), keep, ..settings }
 }
 
 /// The members to start.
@@ -81,7 +45,7 @@ pub(crate) fn member_orders<E>(
     for member in &manifest.members {
         let order = order(member, here, &mut read)?;
         let demand = match (member.scale, member.when_needed, member.restart) {
-            (scale, _, _) if tasks_only || member.is_task_only(&manifest.roles) => {
+            (scale, _, _) if tasks_only || member.is_task_only(&manifest.settings.roles) => {
                 Demand::PerTask(scale.map(|scale| scale.max))
             }
             (Some(scale), _, _) => Demand::Scaled(scale),
@@ -170,7 +134,7 @@ pub(crate) fn choose_mode(
     backend: &BackendChoice,
 ) -> (bool, Option<String>) {
     let line = |mode: &str, why: String| Some(format!("mode {mode}: {why}"));
-    match manifest.team.mode {
+    match manifest.mode {
         TeamMode::Teammate => (false, None),
         TeamMode::Task => (true, line("task", "as requested".to_owned())),
         TeamMode::Auto => match backends::stands(ctx, backend) {
@@ -253,7 +217,7 @@ priority = 2
 
     #[test]
     fn settings_take_the_backend_of_the_command_line_first() {
-        let got = settings(&manifest(), Some(BackendChoice::Pty), true).expect("settings");
+        let got = team_settings(&manifest(), Some(BackendChoice::Pty), true);
         assert_eq!(
             (got.backend, got.layout, got.finish),
             (BackendChoice::Pty, crate::model::placement::Layout::Windows, Finish::TasksDone)
@@ -262,10 +226,7 @@ priority = 2
             (got.keep, got.max_members, got.env.deny.as_slice()),
             (true, 3, &["SECRET_*".to_owned()][..])
         );
-        assert_eq!(
-            settings(&manifest(), None, false).expect("settings").backend,
-            BackendChoice::Auto
-        );
+        assert_eq!(team_settings(&manifest(), None, false).backend, BackendChoice::Auto);
     }
 
     #[test]

@@ -156,12 +156,12 @@ fn convert_document(
     if tasks_only {
         manifest::check_task_mode(&wanted)?;
     }
-    if wanted.team.max_depth != current.max_depth {
-        depth::must_keep_within(ctx, wanted.team.max_depth)?;
+    if wanted.settings.max_depth != current.max_depth {
+        depth::must_keep_within(ctx, wanted.settings.max_depth)?;
     }
     let samples: Vec<Order> = templates.iter().map(Template::sample).collect();
-    spawn::check(ctx, &wanted.roles, &samples)?;
-    let new = manifest::settings(&wanted, None, current.keep)?;
+    spawn::check(ctx, &wanted.settings.roles, &samples)?;
+    let new = wanted.settings;
     let mut rules = new.rules.clone();
     let has_template = |name: &String| {
         let name = MemberName::existing(name);
@@ -170,6 +170,7 @@ fn convert_document(
     let of_others = current.rules.members.iter().filter(|(name, _)| !has_template(name));
     rules.members.extend(of_others.map(|(name, set)| (name.clone(), set.clone())));
     Ok(Settings {
+        keep: current.keep,
         chosen: current.chosen.filter(|_| new.backend == current.backend),
         tmux_socket: current.tmux_socket.clone(),
         checkouts: current.checkouts.clone(),
@@ -261,7 +262,7 @@ mod tests {
             let templates = manifest::member_orders(&wanted, tasks_only, Path::new("/w"), prompt)
                 .expect("members")
                 .templates;
-            Settings { templates, ..manifest::settings(&wanted, None, true).expect("settings") }
+            Settings { templates, ..wanted.settings }
         };
         for (text, tasks_only) in [(every_key, false), (runs, true)] {
             let before = read(text, tasks_only);
@@ -271,10 +272,7 @@ mod tests {
             let templates = manifest::member_orders(&parsed, false, Path::new("/x"), none)
                 .expect("members")
                 .templates;
-            let after = Settings {
-                templates,
-                ..manifest::settings(&parsed, None, true).expect("settings")
-            };
+            let after = Settings { templates, ..parsed.settings };
             assert_eq!(settings::document(&after), document);
             let mut sorted = before.templates;
             sorted.sort_by(|a, b| a.order.name.cmp(&b.order.name));
@@ -290,8 +288,8 @@ mod tests {
     fn defaults_survive_the_round_trip_through_a_document() {
         let base = Settings::by_hand(crate::model::settings::MAX_MEMBERS);
         let parsed = settings::parse_document(settings::document(&base)).expect("settings");
-        assert_eq!(manifest::settings(&parsed, None, true).expect("settings"), base);
+        assert_eq!(parsed.settings, base);
         let empty = settings::parse_document(Table::new()).expect("settings");
-        assert_eq!(manifest::settings(&empty, None, true).expect("settings"), base);
+        assert_eq!(empty.settings, base);
     }
 }

@@ -1,10 +1,9 @@
 //! The tables of a profile as they are written, with their defaults, and their conversion.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -15,8 +14,8 @@ use super::{
     ShutdownPolicy,
 };
 use crate::config::value::{
-    Choice, FIELD, Name, NonBlank, PlainText, VariablePattern, Variables, parse_text, parse_word,
-    parsed,
+    Choice, FIELD, Name, NonBlank, PlainText, VariablePattern, Variables, parse_non_blank,
+    parse_text, strings, text_types,
 };
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::mode::Mode;
@@ -172,55 +171,28 @@ impl<'de, const MOST: u64> Deserialize<'de> for AtMost<MOST> {
     }
 }
 
-/// Keys to type: any non-empty text.
-#[derive(Debug, Deserialize)]
-struct TypedKeys(#[serde(deserialize_with = "typed_keys")] String);
-
-/// A pattern that is not blank.
-#[derive(Debug, Deserialize)]
-struct OnePattern(#[serde(deserialize_with = "one_pattern")] Pattern);
-
-#[derive(Debug, Deserialize)]
-struct ListedPattern(#[serde(deserialize_with = "listed_pattern")] Pattern);
-
-#[derive(Debug, Deserialize)]
-struct StateText(#[serde(deserialize_with = "state")] ScreenState);
-
-#[derive(Debug, Deserialize)]
-struct AreaText(#[serde(deserialize_with = "area")] Area);
-
-fn typed_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |keys| {
+text_types! {
+    /// Keys to type: any non-empty text.
+    TypedKeys(String) = |keys| {
         if keys.is_empty() { Err(format!("{FIELD} is empty")) } else { Ok(keys.to_owned()) }
-    })
-}
-
-fn one_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pattern, D::Error> {
-    parsed(deserializer, |text| compile(&parse_word(text)?))
-}
-
-fn listed_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pattern, D::Error> {
-    parsed(deserializer, |text| compile(&parse_text(text)?))
+    };
+    /// A pattern that is not blank.
+    OnePattern(Pattern) = |text| compile(&parse_non_blank(text)?);
+    ListedPattern(Pattern) = |text| compile(&parse_text(text)?);
+    StateText(ScreenState) = |text| {
+        let known = "ready, idle, working, needs_login, blocked:REASON, dialog:NAME";
+        ScreenState::parse(&parse_non_blank(text)?)
+            .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
+    };
+    AreaText(Area) = |text| {
+        let known = "whole, last N, cursor row, title";
+        Area::parse(&parse_non_blank(text)?)
+            .ok_or_else(|| format!("no area `{}`; known: {known}", text.escape_debug()))
+    };
 }
 
 fn compile(text: &str) -> Result<Pattern, String> {
     Pattern::new(text).map_err(|said| format!("{FIELD} {said}"))
-}
-
-fn state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScreenState, D::Error> {
-    parsed(deserializer, |text| {
-        let known = "ready, idle, working, needs_login, blocked:REASON, dialog:NAME";
-        ScreenState::parse(&parse_word(text)?)
-            .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
-    })
-}
-
-fn area<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Area, D::Error> {
-    parsed(deserializer, |text| {
-        let known = "whole, last N, cursor row, title";
-        Area::parse(&parse_word(text)?)
-            .ok_or_else(|| format!("no area `{}`; known: {known}", text.escape_debug()))
-    })
 }
 
 /// The groups of a command line, each a list of words.
@@ -229,26 +201,9 @@ struct Templates(Vec<Vec<Spanned<String>>>);
 
 impl<'de> Deserialize<'de> for Templates {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Templates, D::Error> {
-        deserializer.deserialize_seq(TemplatesVisitor)
-    }
-}
-
-struct TemplatesVisitor;
-
-impl<'de> Visitor<'de> for TemplatesVisitor {
-    type Value = Templates;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a list of lists of strings")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Templates, A::Error> {
-        let mut groups = Vec::new();
-        while let Some(group) = items.next_element()? {
-            groups.push(group);
-        }
+        let groups = Vec::deserialize(deserializer)?;
         if groups.is_empty() {
-            return Err(A::Error::custom(format!("{FIELD} does not name a program")));
+            return Err(D::Error::custom(format!("{FIELD} does not name a program")));
         }
         Ok(Templates(groups))
     }
@@ -475,8 +430,4 @@ fn convert_rules(tables: Vec<Spanned<RuleTable>>, faults: &mut Faults) -> Vec<Ru
         });
     }
     rules
-}
-
-fn strings(list: Vec<PlainText>) -> Vec<String> {
-    list.into_iter().map(|text| text.0).collect()
 }

@@ -4,7 +4,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use crate::config::value::{Argv, Choice, FIELD, checked, parse_text, parsed};
+use crate::config::value::{Argv, Choice, FIELD, checked, parse_text, text_types};
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 
@@ -33,33 +33,27 @@ pub(crate) struct HookTable {
     timeout: Option<Timeout>,
 }
 
-#[derive(Debug, Deserialize)]
-struct AbsolutePath(#[serde(deserialize_with = "absolute_path")] String);
-
-#[derive(Debug, Deserialize)]
-struct MatcherText(#[serde(deserialize_with = "matcher")] Option<Matcher>);
-
-/// A timeout in seconds.
-#[derive(Debug, Deserialize)]
-struct Timeout(#[serde(deserialize_with = "timeout")] u64);
-
-fn absolute_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |path| checked(parse_text(path), check_absolute))
+text_types! {
+    AbsolutePath(String) = |path| checked(parse_text(path), check_absolute);
+    MatcherText(Option<Matcher>) =
+        |text| Matcher::parse(text).map_err(|said| format!("{FIELD} {said}"));
 }
 
 fn check_absolute(path: &str) -> Result<(), String> {
     if path.starts_with('/') { Ok(()) } else { Err("is not an absolute path".to_owned()) }
 }
 
-fn matcher<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Matcher>, D::Error> {
-    parsed(deserializer, |text| Matcher::parse(text).map_err(|said| format!("{FIELD} {said}")))
-}
+/// A timeout in seconds.
+#[derive(Debug)]
+struct Timeout(u64);
 
-fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    match u64::try_from(i64::deserialize(deserializer)?) {
-        Ok(seconds @ 1..=LONGEST_S) => Ok(seconds),
-        Ok(_) | Err(_) => {
-            Err(D::Error::custom(format!("{FIELD} must be from 1 to {LONGEST_S}, in seconds")))
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timeout, D::Error> {
+        match u64::try_from(i64::deserialize(deserializer)?) {
+            Ok(seconds @ 1..=LONGEST_S) => Ok(Timeout(seconds)),
+            Ok(_) | Err(_) => {
+                Err(D::Error::custom(format!("{FIELD} must be from 1 to {LONGEST_S}, in seconds")))
+            }
         }
     }
 }

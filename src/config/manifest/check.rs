@@ -21,12 +21,16 @@ pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
 
 fn check_count(manifest: &LocatedManifest, faults: &mut Faults) {
     let at_once = |member: &LocatedMember| match member.spec.scale {
-        _ if manifest.team.mode == TeamMode::Task || member.spec.is_task_only(&manifest.roles) => 0,
+        _ if manifest.mode == TeamMode::Task
+            || member.spec.is_task_only(&manifest.settings.roles) =>
+        {
+            0
+        }
         Some(scale) => scale.min,
         None => usize::from(!member.spec.when_needed),
     };
     let (count, max) =
-        (manifest.members.iter().map(at_once).sum::<usize>(), manifest.team.max_members);
+        (manifest.members.iter().map(at_once).sum::<usize>(), manifest.settings.max_members);
     let mut room = max;
     let surplus = manifest.members.iter().find(|member| match room.checked_sub(at_once(member)) {
         Some(left) => {
@@ -76,11 +80,8 @@ fn check_task_keys<'d>(tasks: &'d [LocatedTask], faults: &mut Faults) -> BTreeMa
 }
 
 fn check_owners(manifest: &LocatedManifest, faults: &mut Faults) {
-    let spec = |member: &LocatedMember| match member.spec.scale {
-        Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", member.spec.name)).collect(),
-        None => vec![member.spec.name.clone()],
-    };
-    let all: Vec<String> = manifest.members.iter().flat_map(spec).collect();
+    let all: Vec<String> =
+        manifest.members.iter().flat_map(|member| member.spec.instance_names()).collect();
     let names = || all.iter().map(String::as_str);
     for (task, owner) in manifest.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?)))
     {

@@ -91,11 +91,7 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
 
 /// Returns true if `member`, or one of those that it stands for, has this name.
 fn names(member: &LocatedMember, owner: &str) -> bool {
-    let name = &member.spec.name;
-    match member.spec.scale {
-        Some(scale) => (1..=scale.max).any(|n| owner.eq_ignore_ascii_case(&format!("{name}-{n}"))),
-        None => owner.eq_ignore_ascii_case(name),
-    }
+    member.spec.instance_names().iter().any(|name| owner.eq_ignore_ascii_case(name))
 }
 
 fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
@@ -105,7 +101,7 @@ fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
 }
 
 fn is_per_task(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
-    manifest.team.mode == TeamMode::Task || member.spec.is_task_only(&manifest.roles)
+    manifest.mode == TeamMode::Task || member.spec.is_task_only(&manifest.settings.roles)
 }
 
 /// Returns true if the lead ever starts the member. One with `start = "when-needed"` and a role is

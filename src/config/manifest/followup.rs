@@ -112,7 +112,7 @@ mod tests {
 
     fn read(keys: &str) -> Result<Option<ReminderPolicy>, String> {
         let text = format!("[team]\nname = \"t\"\n{keys}");
-        Manifest::parse(&text).map(|manifest| manifest.team.followup).map_err(|e| e.to_string())
+        Manifest::parse(&text).map(|manifest| manifest.settings.followup).map_err(|e| e.to_string())
     }
 
     #[test]

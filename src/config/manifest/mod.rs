@@ -17,33 +17,22 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{ConfigError, Faults, parse};
-use crate::model::followup::ReminderPolicy;
-use crate::model::hook::HookCommand;
-use crate::model::limits::Limits;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
-use crate::model::placement::Layout;
 use crate::model::role::{Roles, Tools};
-use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::settings::{BackendChoice, Finish, OnHang, Privacy};
+use crate::model::settings::Settings;
 use crate::model::worktree;
 use tables::{Form, ManifestTable};
 
 /// A valid manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Manifest {
-    pub(crate) team: TeamSection,
-    pub(crate) env: EnvSection,
-    /// `[rules]`, for the team and for roles.
-    pub(crate) rules: TeamRules,
-    /// `[role.NAME]`, and the tools of `[defaults]`.
-    pub(crate) roles: Roles,
-    /// The values that members inherit. Already applied to [`MemberSpec`]; kept for members that
-    /// join later.
-    pub(crate) defaults: Defaults,
-    pub(crate) worktree: worktree::Rules,
-    /// In the order of the file.
-    pub(crate) hooks: Vec<HookCommand>,
+    /// A name that phalanx may create ([`crate::model::name::check_name`]).
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) mode: TeamMode,
+    /// All settings of the team except for its templates, with the rules of its members.
+    pub(crate) settings: Settings,
     /// In the order of the file. Names are unique, ignoring case.
     pub(crate) members: Vec<MemberSpec>,
     /// In the order of the file. Keys are unique, and `after` forms no cycle.
@@ -69,53 +58,25 @@ impl Manifest {
     }
 
     fn parse_as(form: Form, text: &str) -> Result<Manifest, ConfigError> {
-        let table: ManifestTable = parse(form.document(), text)?;
+        let mut table: ManifestTable = parse(form.document(), text)?;
         let mut faults = Faults::default();
-        let manifest = table.locate(form, &mut faults);
+        let (name, description) = table.take_name(form, &mut faults);
+        let located = table.locate(form, &mut faults);
         faults.into_result(text)?;
-        let mut faults = Faults::default();
-        check::check(&manifest, &mut faults);
-        faults.into_result(text)?;
-        let mut faults = Faults::default();
-        doable::check(&manifest, &mut faults);
-        faults.into_result(text)?;
-        Ok(manifest.into_manifest())
+        for check in [check::check, doable::check] {
+            let mut faults = Faults::default();
+            check(&located, &mut faults);
+            faults.into_result(text)?;
+        }
+        Ok(Manifest {
+            name,
+            description,
+            mode: located.mode,
+            settings: located.settings,
+            members: located.members.into_iter().map(|member| member.spec).collect(),
+            tasks: located.tasks.into_iter().map(|task| task.spec).collect(),
+        })
     }
-}
-
-/// `[team]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TeamSection {
-    /// A name that phalanx may create ([`crate::model::name::check_name`]).
-    pub(crate) name: String,
-    pub(crate) description: Option<String>,
-    pub(crate) mode: TeamMode,
-    pub(crate) backend: BackendChoice,
-    pub(crate) layout: Layout,
-    /// The condition under which `up` ends.
-    pub(crate) finish: Finish,
-    /// Maximum number of teammates, without the lead. At least 1.
-    pub(crate) max_members: usize,
-    /// Seconds in which a member's request can be answered. At least 1.
-    pub(crate) answer_within: u64,
-    /// Seconds until a member that has not started an assigned task counts as unresponsive. At
-    /// least 1.
-    pub(crate) unresponsive_after: u64,
-    /// The action for a member that hangs.
-    pub(crate) on_hang: OnHang,
-    /// Seconds without activity until a member with a task in progress counts as hanging. At least
-    /// 1.
-    pub(crate) hang_after: u64,
-    /// Reminders of overdue answers and of tasks without progress; `None` for no reminders.
-    pub(crate) followup: Option<ReminderPolicy>,
-    /// Program and arguments to run for each request that waits for a person; empty for none.
-    pub(crate) notify: Vec<String>,
-    /// Maximum nesting depth of teams. At least 1.
-    pub(crate) max_depth: usize,
-    /// Access of teammates to a member's output.
-    pub(crate) privacy: Privacy,
-    /// Limits on the open tasks of one member. Each at least 1.
-    pub(crate) limits: Limits,
 }
 
 /// `mode = …` of the team: the kind of members that do its tasks.
@@ -129,24 +90,6 @@ pub(crate) enum TeamMode {
     Task,
     /// `Teammate` if there is a backend for standing members, else `Task`.
     Auto,
-}
-
-/// `[env]`: the variables of the caller's environment that members get. Each entry is a variable's
-/// name, or a prefix followed by `*`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct EnvSection {
-    pub(crate) allow: Vec<String>,
-    pub(crate) deny: Vec<String>,
-}
-
-/// `[defaults]`: values for members that do not set them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Defaults {
-    pub(crate) profile: String,
-    pub(crate) cwd: String,
-    pub(crate) model: Option<String>,
-    pub(crate) mode: Option<Mode>,
-    pub(crate) env: BTreeMap<String, String>,
 }
 
 /// One `[[member]]`, with the defaults applied.
@@ -179,13 +122,19 @@ pub(crate) struct MemberSpec {
     pub(crate) restart: bool,
     /// It is never a standing member: each task is a separate run.
     pub(crate) task_only: bool,
-    /// The member's own rules, in addition to those of the team and of its role.
-    pub(crate) rules: RuleSet,
     /// The member's own restrictions; its role and the team may add more.
     pub(crate) tools: Tools,
 }
 
 impl MemberSpec {
+    /// Returns the names of all members that it stands for.
+    pub(crate) fn instance_names(&self) -> Vec<String> {
+        match self.scale {
+            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.name)).collect(),
+            None => vec![self.name.clone()],
+        }
+    }
+
     /// Returns true if the member or its role is marked as task-only.
     pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
         let role = self.role.as_ref().and_then(|role| roles.named.get(role));

@@ -1,24 +1,23 @@
 //! `[role.NAME]`, and the tools of roles and members.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::tables::all_rules;
-use crate::config::value::{Choice, NonBlank, Patterns, parsed};
+use crate::config::value::{Choice, NonBlank, Patterns, known_word, text_types};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
 use crate::model::team::COLORS;
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub(super) struct RoleName(#[serde(deserialize_with = "role_name")] pub(super) String);
-
-fn role_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    parsed(deserializer, |name| {
+text_types! {
+    /// The name of a role, as a key.
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    RoleName(String) = |name| {
         if name.trim().is_empty() || name.contains('\0') {
             return Err("a role must have a name".to_owned());
         }
         Ok(name.to_owned())
-    })
+    };
+    Color(String) = |color| known_word(color, &COLORS);
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,20 +31,6 @@ pub(super) struct RoleTable {
     task_only: bool,
     allowed_tools: Option<Vec<Patterns>>,
     disallowed_tools: Vec<Patterns>,
-}
-
-/// One of [`COLORS`].
-#[derive(Debug)]
-struct Color(String);
-
-impl<'de> Deserialize<'de> for Color {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Color, D::Error> {
-        let NonBlank(word) = NonBlank::deserialize(deserializer)?;
-        if !COLORS.contains(&word.as_str()) {
-            return Err(D::Error::unknown_variant(&word, &COLORS));
-        }
-        Ok(Color(word))
-    }
 }
 
 impl From<RoleTable> for Role {
@@ -82,7 +67,7 @@ mod tests {
     fn every_key_of_a_role_is_read() {
         let text = include_str!("../../../fixtures/manifests/every_key.toml");
         let manifest = Manifest::parse(text).expect("manifest");
-        let scout = &manifest.roles.named["scout"];
+        let scout = &manifest.settings.roles.named["scout"];
         assert_eq!(scout.description.as_deref(), Some("looks first"));
         assert_eq!(scout.prompt.as_deref(), Some("Look, and change nothing."));
         assert_eq!((scout.model.as_deref(), scout.mode), (Some("haiku"), Some(Mode::Plan)));
@@ -92,7 +77,7 @@ mod tests {
             ["Read", "Grep", "Bash(git log:*)"]
         );
         assert_eq!(names(&scout.tools.disallowed), ["Edit"]);
-        let (team, alice) = (&manifest.roles.tools, &manifest.members[0].tools);
+        let (team, alice) = (&manifest.settings.roles.tools, &manifest.members[0].tools);
         assert_eq!(
             (names(&team.disallowed), team.allowed.as_deref()),
             (vec!["WebSearch".to_owned()], None)

@@ -11,22 +11,22 @@ use toml::Spanned;
 
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::roles::{RoleName, RoleTable, tools};
-use super::{Defaults, EnvSection, Manifest, MemberSpec, TaskSpec, TeamMode, TeamSection};
+use super::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::value::{
     Argv, AtLeast, Choice, InsidePath, Name, NewMemberName, NonBlank, Patterns, PlainText,
-    VariablePattern, Variables, checked, parse_word,
+    VariablePattern, Variables, checked, parse_non_blank, text_types, unknown_word,
 };
 use crate::config::{Document, Faults};
+use crate::model::environ::EnvRules;
 use crate::model::followup::Escalation;
-use crate::model::hook::HookCommand;
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
 use crate::model::order::{SHELL, Scale, WORKER, ability};
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::{Rule, RuleSet, TeamRules};
-use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy};
+use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, WorktreeRequest, check_branch};
 
@@ -205,18 +205,11 @@ struct TaskTable {
     show_output: bool,
 }
 
-/// The requested backend.
-#[derive(Debug)]
-struct BackendWord(BackendChoice);
-
-impl<'de> Deserialize<'de> for BackendWord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BackendWord, D::Error> {
-        let NonBlank(word) = NonBlank::deserialize(deserializer)?;
-        let choice = BackendChoice::parse(&word);
-        choice
-            .map(BackendWord)
-            .ok_or_else(|| D::Error::unknown_variant(&word, &BackendChoice::FORMS))
-    }
+text_types! {
+    BackendWord(BackendChoice) = |text| {
+        let word = parse_non_blank(text)?;
+        BackendChoice::parse(&word).ok_or_else(|| unknown_word(&word, &BackendChoice::FORMS))
+    };
 }
 
 /// `worktree` of a member.
@@ -246,20 +239,15 @@ impl Visitor<'_> for WorktreeVisitor {
     }
 
     fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
-        let branch = checked(parse_word(branch), check_branch);
+        let branch = checked(parse_non_blank(branch), check_branch);
         branch.map(WorktreeKey::Branch).map_err(E::custom)
     }
 }
 
 /// A manifest with the positions of its entries, for the checks between them.
 pub(super) struct LocatedManifest {
-    pub(super) team: TeamSection,
-    env: EnvSection,
-    rules: TeamRules,
-    pub(super) roles: Roles,
-    defaults: Defaults,
-    worktree: Rules,
-    hooks: Vec<HookCommand>,
+    pub(super) mode: TeamMode,
+    pub(super) settings: Settings,
     pub(super) members: Vec<LocatedMember>,
     pub(super) tasks: Vec<LocatedTask>,
 }
@@ -280,93 +268,87 @@ pub(super) struct LocatedTask {
     pub(super) spec: TaskSpec,
 }
 
-impl LocatedManifest {
-    pub(super) fn into_manifest(self) -> Manifest {
-        Manifest {
-            team: self.team,
-            env: self.env,
-            rules: self.rules,
-            roles: self.roles,
-            defaults: self.defaults,
-            worktree: self.worktree,
-            hooks: self.hooks,
-            members: self.members.into_iter().map(|member| member.spec).collect(),
-            tasks: self.tasks.into_iter().map(|task| task.spec).collect(),
-        }
-    }
-}
-
 impl ManifestTable {
+    /// Returns the name and the description of the team.
+    pub(super) fn take_name(
+        &mut self,
+        form: Form,
+        faults: &mut Faults,
+    ) -> (String, Option<String>) {
+        let Some(team) = &mut self.team else {
+            if form == Form::Manifest {
+                faults.add(&(0..0), "the manifest has no [team]");
+            }
+            return (String::new(), None);
+        };
+        let span = team.span();
+        let name = team.get_mut().name.take();
+        if name.is_none() && form == Form::Manifest {
+            faults.add(&span, "[team] has no `name`");
+        }
+        (name.map(|name| name.0).unwrap_or_default(), team.get_mut().description.take())
+    }
+
     /// Applies the defaults and adds the faults of each table by itself.
     pub(super) fn locate(self, form: Form, faults: &mut Faults) -> LocatedManifest {
-        if self.team.is_none() && form == Form::Manifest {
-            faults.add(&(0..0), "the manifest has no [team]");
-        }
-        if let Some(team) = &self.team
-            && team.get_ref().name.is_none()
-            && form == Form::Manifest
-        {
-            faults.add(&team.span(), "[team] has no `name`");
-        }
-        let team = self.team.map(Spanned::into_inner).unwrap_or_default();
-        let DefaultsTable { allowed_tools, disallowed_tools, .. } = self.defaults;
-        let defaults = Defaults {
-            profile: self.defaults.profile.map_or(WORKER.to_owned(), |name| name.0),
-            cwd: self.defaults.cwd.map_or(".".to_owned(), |cwd| cwd.0),
-            model: self.defaults.model.map(|model| model.0),
-            mode: self.defaults.mode.map(|mode| mode.0),
-            env: self.defaults.env.0,
-        };
+        let mut team = self.team.map(Spanned::into_inner).unwrap_or_default();
+        let defaults = self.defaults;
+        let mode = chosen(team.mode.take());
+        let mut rules = self.rules.into_rules();
+        let members: Vec<LocatedMember> = self
+            .member
+            .into_iter()
+            .map(|member| locate_member(member, &defaults, &mut rules, faults))
+            .collect();
         LocatedManifest {
-            team: team.into_section(form, faults),
-            env: EnvSection {
-                allow: self.env.allow.into_iter().map(|pattern| pattern.0).collect(),
-                deny: self.env.deny.into_iter().map(|pattern| pattern.0).collect(),
+            mode,
+            settings: Settings {
+                env: EnvRules {
+                    allow: self.env.allow.into_iter().map(|pattern| pattern.0).collect(),
+                    deny: self.env.deny.into_iter().map(|pattern| pattern.0).collect(),
+                },
+                rules,
+                roles: Roles {
+                    named: self
+                        .role
+                        .into_iter()
+                        .map(|(name, role)| (name.0, role.into()))
+                        .collect(),
+                    tools: tools(defaults.allowed_tools, defaults.disallowed_tools),
+                },
+                worktree: Rules {
+                    dir: self.worktree.dir.map(|dir| dir.0),
+                    copy: self.worktree.copy.into_iter().map(|path| path.0).collect(),
+                    setup: self.worktree.setup.map(|setup| setup.0).unwrap_or_default(),
+                },
+                hooks: hook_commands(self.hook, faults),
+                ..team.into_settings(form, faults)
             },
-            rules: self.rules.into_rules(),
-            roles: Roles {
-                named: self.role.into_iter().map(|(name, role)| (name.0, role.into())).collect(),
-                tools: tools(allowed_tools, disallowed_tools),
-            },
-            worktree: Rules {
-                dir: self.worktree.dir.map(|dir| dir.0),
-                copy: self.worktree.copy.into_iter().map(|path| path.0).collect(),
-                setup: self.worktree.setup.map(|setup| setup.0).unwrap_or_default(),
-            },
-            hooks: hook_commands(self.hook, faults),
-            members: self
-                .member
-                .into_iter()
-                .map(|member| {
-                    let header = member.span();
-                    member.into_inner().locate(header, &defaults, faults)
-                })
-                .collect(),
+            members,
             tasks: self.task.into_iter().map(TaskTable::locate).collect(),
-            defaults,
         }
     }
 }
 
 impl TeamTable {
-    fn into_section(self, form: Form, faults: &mut Faults) -> TeamSection {
+    fn into_settings(self, form: Form, faults: &mut Faults) -> Settings {
         let (finish, max_members) = match form {
             Form::Manifest => (Finish::TasksDone, DEFAULT_MAX_MEMBERS),
             Form::Settings => (Finish::Manual, settings::MAX_MEMBERS),
         };
-        let Limits { max_per_link, max_per_member } = Limits::default();
-        TeamSection {
-            name: self.name.map(|name| name.0).unwrap_or_default(),
-            description: self.description,
-            mode: chosen(self.mode),
+        let default = Settings::by_hand(self.max_members.map_or(max_members, |count| count.0));
+        let seconds = |count: Option<AtLeast<1>>, default: u64| {
+            count.map_or(default, |seconds| u64::try_from(seconds.0).unwrap_or(u64::MAX))
+        };
+        let Limits { max_per_link, max_per_member } = default.limits;
+        Settings {
             backend: self.backend.map(|backend| backend.0).unwrap_or_default(),
             layout: chosen(self.layout),
             finish: self.finish.map_or(finish, |finish| finish.0),
-            max_members: self.max_members.map_or(max_members, |count| count.0),
-            answer_within: seconds(self.answer_within, settings::answer_within_s()),
-            unresponsive_after: seconds(self.unresponsive_after, settings::unresponsive_after_s()),
+            answer_within_s: seconds(self.answer_within, default.answer_within_s),
+            unresponsive_after_s: seconds(self.unresponsive_after, default.unresponsive_after_s),
             on_hang: chosen(self.on_hang),
-            hang_after: seconds(self.hang_after, settings::hang_after_s()),
+            hang_after_s: seconds(self.hang_after, default.hang_after_s),
             followup: reminder_policy(
                 self.followup_interval_minutes,
                 self.followup_max_reminders,
@@ -374,12 +356,13 @@ impl TeamTable {
                 faults,
             ),
             notify: self.notify.map(|notify| notify.0).unwrap_or_default(),
-            max_depth: self.max_depth.map_or(1, |depth| depth.0),
+            max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),
             privacy: chosen(self.privacy),
             limits: Limits {
                 max_per_link: self.max_per_link.map_or(max_per_link, |limit| limit.0),
                 max_per_member: self.max_per_member.map_or(max_per_member, |limit| limit.0),
             },
+            ..default
         }
     }
 }
@@ -409,49 +392,60 @@ pub(super) fn all_rules(list: Vec<Patterns>) -> Vec<Rule> {
     list.into_iter().flat_map(|patterns| patterns.0).collect()
 }
 
-impl MemberTable {
-    fn locate(
-        self,
-        header: Range<usize>,
-        defaults: &Defaults,
-        faults: &mut Faults,
-    ) -> LocatedMember {
-        self.check_prompt_and_profile(faults);
-        self.check_start_and_scale(faults);
-        self.check_task_only(faults);
-        let run = self.run.map(|run| run.0);
-        let inherited = if run.is_some() { SHELL } else { defaults.profile.as_str() };
-        let profile = self.profile.map_or(inherited.to_owned(), |profile| profile.into_inner().0);
-        let default_model =
-            defaults.model.clone().filter(|_| ability(&profile) == Ability::Prompts);
-        let mut env = defaults.env.clone();
-        env.extend(self.env.0);
-        let spec = MemberSpec {
-            role: self.role.map(|role| role.0),
-            model: self.model.map(|model| model.0).or(default_model),
-            mode: self.mode.map(|mode| mode.0).or(defaults.mode),
-            profile,
-            prompt: self.prompt,
-            prompt_file: self.prompt_file.map(|file| file.into_inner().0),
-            cwd: self.cwd.map_or_else(|| defaults.cwd.clone(), |cwd| cwd.0),
-            worktree: self.worktree.and_then(|worktree| match worktree.into_inner() {
-                WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
-                WorktreeKey::Branch(branch) => Some(WorktreeRequest::Branch(branch)),
-            }),
-            run,
-            env,
-            plan: self.plan.unwrap_or(false),
-            when_needed: self.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
-            scale: self.scale.map(|scale| convert_scale(&scale, faults)),
-            restart: self.restart.is_some_and(|restart| restart.get_ref().0 == Restart::OnFailure),
-            task_only: self.task_only.is_some_and(Spanned::into_inner),
-            rules: self.rules.into_set(),
-            tools: tools(self.allowed_tools, self.disallowed_tools),
-            name: self.name.get_ref().0.clone(),
-        };
-        LocatedMember { header, name: self.name.span(), spec }
+/// Applies the defaults to a member, and adds its rules to those of the team.
+fn locate_member(
+    table: Spanned<MemberTable>,
+    defaults: &DefaultsTable,
+    rules: &mut TeamRules,
+    faults: &mut Faults,
+) -> LocatedMember {
+    let header = table.span();
+    let table = table.into_inner();
+    table.check_prompt_and_profile(faults);
+    table.check_start_and_scale(faults);
+    table.check_task_only(faults);
+    let name = table.name.span();
+    let run = table.run.map(|run| run.0);
+    let inherited = match (&run, &defaults.profile) {
+        (Some(_), _) => SHELL,
+        (None, Some(profile)) => &profile.0,
+        (None, None) => WORKER,
+    };
+    let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.into_inner().0);
+    let default_model = defaults.model.as_ref().filter(|_| ability(&profile) == Ability::Prompts);
+    let default_cwd = || defaults.cwd.as_ref().map_or(".", |cwd| &cwd.0).to_owned();
+    let mut env = defaults.env.0.clone();
+    env.extend(table.env.0);
+    let spec = MemberSpec {
+        name: table.name.into_inner().0,
+        role: table.role.map(|role| role.0),
+        model: table.model.as_ref().or(default_model).map(|model| model.0.clone()),
+        mode: table.mode.as_ref().or(defaults.mode.as_ref()).map(|mode| mode.0),
+        profile,
+        prompt: table.prompt,
+        prompt_file: table.prompt_file.map(|file| file.into_inner().0),
+        cwd: table.cwd.map_or_else(default_cwd, |cwd| cwd.0),
+        worktree: table.worktree.and_then(|worktree| match worktree.into_inner() {
+            WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
+            WorktreeKey::Branch(branch) => Some(WorktreeRequest::Branch(branch)),
+        }),
+        run,
+        env,
+        plan: table.plan.unwrap_or(false),
+        when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
+        scale: table.scale.map(|scale| convert_scale(&scale, faults)),
+        restart: table.restart.is_some_and(|restart| restart.get_ref().0 == Restart::OnFailure),
+        task_only: table.task_only.is_some_and(Spanned::into_inner),
+        tools: tools(table.allowed_tools, table.disallowed_tools),
+    };
+    let own = table.rules.into_set();
+    if own != RuleSet::default() {
+        rules.members.extend(spec.instance_names().into_iter().map(|name| (name, own.clone())));
     }
+    LocatedMember { header, name, spec }
+}
 
+impl MemberTable {
     fn check_prompt_and_profile(&self, faults: &mut Faults) {
         if let (Some(_), Some(file)) = (&self.prompt, &self.prompt_file) {
             faults.add(&file.span(), "[[member]] has both `prompt` and `prompt_file`");
@@ -557,8 +551,4 @@ impl TaskTable {
 
 fn chosen<T: Default>(choice: Option<Choice<T>>) -> T {
     choice.map(|choice| choice.0).unwrap_or_default()
-}
-
-fn seconds(count: Option<AtLeast<1>>, default: u64) -> u64 {
-    count.map_or(default, |seconds| u64::try_from(seconds.0).unwrap_or(u64::MAX))
 }

@@ -5,9 +5,13 @@ use proptest::prelude::*;
 use super::tables::TeamTable;
 use super::*;
 use crate::config::settings::{KEYS, SECTIONS};
-use crate::model::followup::Escalation;
+use crate::model::environ::EnvRules;
+use crate::model::followup::{Escalation, ReminderPolicy};
 use crate::model::hook::{HookEvent, Invocation};
+use crate::model::limits::Limits;
+use crate::model::placement::Layout;
 use crate::model::rules::Rule;
+use crate::model::settings::{BackendChoice, Finish, OnHang, Privacy};
 use crate::model::worktree::WorktreeRequest;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
@@ -34,31 +38,31 @@ fn fault_in(rest: &str) -> String {
 #[test]
 fn smallest_manifest_has_the_defaults() {
     let manifest = good("team.name = \"t\"");
-    let team = TeamSection {
-        name: "t".to_owned(),
-        description: None,
-        mode: TeamMode::Teammate,
+    assert_eq!(
+        (manifest.name.as_str(), manifest.description, manifest.mode),
+        ("t", None, TeamMode::Teammate)
+    );
+    let expected = Settings {
         backend: BackendChoice::Auto,
         layout: Layout::Panes,
         finish: Finish::TasksDone,
-        max_members: 8,
-        answer_within: 3600,
-        unresponsive_after: 60,
+        answer_within_s: 3600,
+        unresponsive_after_s: 60,
         on_hang: OnHang::Report,
-        hang_after: 900,
+        hang_after_s: 900,
         followup: None,
         notify: Vec::new(),
         max_depth: 1,
         privacy: Privacy::Open,
         limits: Limits { max_per_link: 3, max_per_member: 5 },
+        env: EnvRules::default(),
+        ..Settings::by_hand(8)
     };
-    assert_eq!(manifest.team, team);
-    assert_eq!(
-        (manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()),
-        ("worker", ".")
-    );
-    assert_eq!(manifest.env, EnvSection::default());
+    assert_eq!(manifest.settings, expected);
     assert_eq!((manifest.members.len(), manifest.tasks.len()), (0, 0));
+    let manifest = good("team.name = \"t\"\n[[member]]\nname = \"a\"\n");
+    let member = &manifest.members[0];
+    assert_eq!((member.profile.as_str(), member.cwd.as_str()), ("worker", "."));
 }
 
 #[test]
@@ -84,25 +88,25 @@ fn manifest_of_the_repository_checks_is_valid() {
 #[test]
 fn every_key_is_read() {
     let manifest = good(include_str!("../../../fixtures/manifests/every_key.toml"));
-    assert_eq!(manifest.team.backend, BackendChoice::Pty);
-    assert_eq!(manifest.team.layout, Layout::Windows);
-    assert_eq!(manifest.team.finish, Finish::Manual);
-    assert_eq!(manifest.team.max_members, 4);
-    assert_eq!((manifest.team.answer_within, manifest.team.notify.len()), (600, 2));
-    assert_eq!(manifest.team.unresponsive_after, 90);
+    assert_eq!(manifest.settings.backend, BackendChoice::Pty);
+    assert_eq!(manifest.settings.layout, Layout::Windows);
+    assert_eq!(manifest.settings.finish, Finish::Manual);
+    assert_eq!(manifest.settings.max_members, 4);
+    assert_eq!((manifest.settings.answer_within_s, manifest.settings.notify.len()), (600, 2));
+    assert_eq!(manifest.settings.unresponsive_after_s, 90);
     let followup =
         ReminderPolicy { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
-    assert_eq!(manifest.team.followup, Some(followup));
+    assert_eq!(manifest.settings.followup, Some(followup));
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
-    assert_eq!(words(&manifest.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
-    assert_eq!(words(&manifest.rules.team.ask), ["WebFetch"]);
-    assert_eq!(words(&manifest.rules.team.allow), ["Bash(git:*)", "Edit"]);
-    assert_eq!(words(&manifest.rules.roles["tester"].allow), ["Bash(cargo test:*)"]);
-    assert_eq!(words(&manifest.members[0].rules.deny), ["Edit(/etc/**)"]);
-    assert_eq!(manifest.team.max_depth, 2);
-    assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
-    assert_eq!(manifest.env.deny, ["*"]);
-    let [begin, done] = manifest.hooks.as_slice() else { panic!("two hooks") };
+    assert_eq!(words(&manifest.settings.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
+    assert_eq!(words(&manifest.settings.rules.team.ask), ["WebFetch"]);
+    assert_eq!(words(&manifest.settings.rules.team.allow), ["Bash(git:*)", "Edit"]);
+    assert_eq!(words(&manifest.settings.rules.roles["tester"].allow), ["Bash(cargo test:*)"]);
+    assert_eq!(words(&manifest.settings.rules.members["alice"].deny), ["Edit(/etc/**)"]);
+    assert_eq!(manifest.settings.max_depth, 2);
+    assert_eq!(manifest.settings.env.allow, ["PATH", "LC_*"]);
+    assert_eq!(manifest.settings.env.deny, ["*"]);
+    let [begin, done] = manifest.settings.hooks.as_slice() else { panic!("two hooks") };
     assert!(
         begin.is_for(HookEvent::SubagentStart, "tester")
             && !begin.is_for(HookEvent::SubagentStart, "dev")
@@ -112,7 +116,7 @@ fn every_key_is_read() {
         done.run,
         Invocation::Program(["cargo", "test", "--quiet"].map(str::to_owned).to_vec())
     );
-    let worktree = &manifest.worktree;
+    let worktree = &manifest.settings.worktree;
     assert_eq!(
         (worktree.dir.as_deref(), worktree.copy.join(" ")),
         (Some("../trees"), ".env".to_owned())
@@ -122,9 +126,9 @@ fn every_key_is_read() {
     let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else {
         panic!("six members")
     };
-    assert_eq!(manifest.team.mode, TeamMode::Auto);
-    assert_eq!(manifest.team.limits, Limits { max_per_link: 2, max_per_member: 4 });
-    assert!(asker.task_only && !bob.task_only && manifest.roles.named["scout"].task_only);
+    assert_eq!(manifest.mode, TeamMode::Auto);
+    assert_eq!(manifest.settings.limits, Limits { max_per_link: 2, max_per_member: 4 });
+    assert!(asker.task_only && !bob.task_only && manifest.settings.roles.named["scout"].task_only);
     assert_eq!(alice.profile, "claude");
     assert_eq!(alice.mode, Some(Mode::Plan));
     assert_eq!(alice.model.as_deref(), Some("opus"));
