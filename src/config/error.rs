@@ -117,9 +117,8 @@ impl Faults {
 pub(crate) struct Document {
     /// The name of the text in messages.
     pub(crate) title: &'static str,
-    /// Keys, each after its section, that the type has but that this kind of text may not have. The
-    /// section is empty for the root.
-    pub(crate) denied: &'static [(&'static str, &'static str)],
+    /// Dotted keys that the type has but that this kind of text may not have.
+    pub(crate) denied: &'static [&'static str],
 }
 
 /// Deserializes a text.
@@ -129,23 +128,22 @@ pub(crate) struct Document {
 pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T, ConfigError> {
     let parsed = || DeTable::parse(text).map_err(|error| ConfigError::syntax(text, &error));
     let table = parsed()?;
-    if let Some((section, key)) = kind.denied_key(table.get_ref()) {
-        let message = unknown_key(&section, key.get_ref());
-        return Err(ConfigError::at(text, key.span().start, message, None));
-    }
-    T::deserialize(Deserializer::from(table)).map_err(|error| {
-        // The deserializer has consumed the table.
-        let table = match parsed() {
-            Ok(table) => table,
-            Err(error) => return error,
-        };
-        let span = error.span().unwrap_or_default();
-        let (message, nearest) = match find(table.get_ref(), &span) {
-            Some((steps, value)) => kind.explain(&steps, value, error.message()),
-            None => (kind.explain_root(error.message()), None),
-        };
-        ConfigError::at(text, span.start, message, nearest)
-    })
+    let denied = kind.denied_key(table.get_ref());
+    let (span, said) = if let Some(key) = denied {
+        (key.span(), format!("unknown field `{}`", key.get_ref()))
+    } else {
+        match T::deserialize(Deserializer::from(table)) {
+            Ok(value) => return Ok(value),
+            Err(error) => (error.span().unwrap_or_default(), error.message().to_owned()),
+        }
+    };
+    // The deserializer has consumed the first table.
+    let table = parsed()?;
+    let (message, nearest) = match find(table.get_ref(), &span) {
+        Some((steps, value)) => kind.explain(&steps, value, &said),
+        None => (kind.explain_root(&said), None),
+    };
+    Err(ConfigError::at(text, span.start, message, nearest))
 }
 
 /// A step from a table or list to what it contains.
@@ -186,26 +184,19 @@ fn find_in<'t>(
 }
 
 impl Document {
-    fn denied_key<'t>(&self, root: &'t DeTable<'t>) -> Option<(String, &'t Spanned<DeString<'t>>)> {
-        self.denied.iter().find_map(|(section, key)| {
-            let (title, table) = if section.is_empty() {
-                (self.title.to_owned(), root)
-            } else {
-                (format!("[{section}]"), root.get(*section)?.get_ref().as_table()?)
+    fn denied_key<'t>(&self, root: &'t DeTable<'t>) -> Option<&'t Spanned<DeString<'t>>> {
+        self.denied.iter().find_map(|path| {
+            let (table, key) = match path.split_once('.') {
+                Some((section, key)) => (root.get(section)?.get_ref().as_table()?, key),
+                None => (root, *path),
             };
-            table.get_key_value(*key).map(|(key, _)| (title, key))
+            table.get_key_value(key).map(|(key, _)| key)
         })
     }
 
     /// Returns the name of a table as it is written in the file: `[team]`, `[[member]]`.
     fn section(&self, steps: &[Step]) -> String {
-        let keys: Vec<&str> = steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::Key(key) => Some(*key),
-                Step::Item => None,
-            })
-            .collect();
+        let keys = keys(steps);
         // The user names the tables below these.
         let keys = match keys.as_slice() {
             [above @ ("role" | "answers"), _] => vec![*above],
@@ -243,13 +234,9 @@ impl Document {
             return (format!("{field}{rest}"), None);
         }
         if let Some(rest) = said.strip_prefix(&format!("unknown field `{key}`")) {
+            let path = |word: &str| [keys(above), vec![word]].concat().join(".");
             let mut known = words(rest);
-            known.retain(|word| {
-                !self
-                    .denied
-                    .iter()
-                    .any(|(denied, key)| key == word && self.section(&key_steps(denied)) == section)
-            });
+            known.retain(|word| !self.denied.contains(&path(word).as_str()));
             let synonym =
                 SYNONYMS.iter().find(|(other, ours)| other == key && known.contains(ours));
             let meant = synonym.map(|(_, ours)| *ours).or_else(|| nearest(key, known));
@@ -257,7 +244,8 @@ impl Document {
                 None if section == "[env]" => "; variables are set in [defaults.env]",
                 _ => "",
             };
-            return (unknown_key(&section, key) + hint, meant.map(str::to_owned));
+            let message = format!("unknown key `{}` in {section}{hint}", key.escape_debug());
+            return (message, meant.map(str::to_owned));
         }
         let word = value.as_str().unwrap_or_default();
         if let Some(rest) = said.strip_prefix(&format!("unknown variant `{word}`")) {
@@ -281,12 +269,15 @@ impl Document {
     }
 }
 
-fn key_steps(section: &'static str) -> Vec<Step<'static>> {
-    if section.is_empty() { Vec::new() } else { vec![Step::Key(section)] }
-}
-
-fn unknown_key(section: &str, key: &str) -> String {
-    format!("unknown key `{}` in {section}", key.escape_debug())
+/// Returns the keys of a way, without the lists in between.
+fn keys<'t>(steps: &[Step<'t>]) -> Vec<&'t str> {
+    steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Key(key) => Some(*key),
+            Step::Item => None,
+        })
+        .collect()
 }
 
 /// Returns the message for a value of the wrong type. `depth` is the number of lists around the

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Serialize;
 use toml::{Table, Value};
 
 use super::ConfigError;
@@ -11,10 +12,9 @@ use super::manifest::Manifest;
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::mode::Mode;
 use crate::model::order::{Demand, Order, Scale, Template};
-use crate::model::placement::Layout;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::{Rule, RuleSet};
-use crate::model::settings::{Finish, Privacy, Settings};
+use crate::model::settings::Settings;
 use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
@@ -222,31 +222,18 @@ fn shown(value: &Value) -> String {
 }
 
 fn team(settings: &Settings) -> Table {
-    let word = |word: &str| Value::String(word.to_owned());
-    let layout = Layout::ALL
-        .iter()
-        .find(|(_, layout)| *layout == settings.layout)
-        .map_or("panes", |(word, _)| word);
-    let privacy = Privacy::ALL
-        .iter()
-        .find(|(_, privacy)| *privacy == settings.privacy)
-        .map_or("open", |(word, _)| word);
-    let finish = match settings.finish {
-        Finish::TasksDone => "tasks-done",
-        Finish::Manual => "manual",
-    };
     let mut team = Table::from_iter([
-        ("backend".to_owned(), word(&settings.backend.to_string())),
-        ("layout".to_owned(), word(layout)),
-        ("finish".to_owned(), word(finish)),
+        ("backend".to_owned(), word(&settings.backend)),
+        ("layout".to_owned(), word(settings.layout)),
+        ("finish".to_owned(), word(settings.finish)),
         ("max_members".to_owned(), count(settings.max_members)),
         ("max_depth".to_owned(), count(settings.max_depth)),
-        ("privacy".to_owned(), word(privacy)),
+        ("privacy".to_owned(), word(settings.privacy)),
         ("max_per_link".to_owned(), count(settings.limits.max_per_link)),
         ("max_per_member".to_owned(), count(settings.limits.max_per_member)),
         ("answer_within".to_owned(), count(settings.answer_within_s)),
         ("unresponsive_after".to_owned(), count(settings.unresponsive_after_s)),
-        ("on_hang".to_owned(), word(settings.on_hang.as_str())),
+        ("on_hang".to_owned(), word(settings.on_hang)),
         ("hang_after".to_owned(), count(settings.hang_after_s)),
     ]);
     team.extend(lists([("notify", settings.notify.clone())]));
@@ -254,9 +241,14 @@ fn team(settings: &Settings) -> Table {
         let key = |key: &str| key.to_owned();
         team.insert(key("followup_interval_minutes"), minutes(followup.interval_ms));
         team.insert(key("followup_max_reminders"), count(followup.max_reminders));
-        team.insert(key("escalation_mode"), word(followup.escalation.as_str()));
+        team.insert(key("escalation_mode"), word(followup.escalation));
     }
     team
+}
+
+/// Returns the word of an enum's value.
+fn word(value: impl Serialize) -> Value {
+    Value::try_from(value).expect("a value of an enum is a string")
 }
 
 /// Returns an interval in minutes. A float represents any interval up to a year exactly to the

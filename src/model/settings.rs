@@ -39,11 +39,6 @@ pub(crate) enum Privacy {
     Own,
 }
 
-impl Privacy {
-    /// All values with their names in manifests.
-    pub(crate) const ALL: [(&str, Privacy); 2] = [("open", Privacy::Open), ("own", Privacy::Own)];
-}
-
 /// The lead's reaction to a member that hangs, that is, has a task in progress but shows no
 /// activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -74,22 +74,9 @@ fn order<E>(
     read: &mut impl FnMut(&str) -> Result<String, E>,
 ) -> Result<Order, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
-    Ok(Order {
-        name: member.name.clone(),
-        profile: Some(member.profile.clone()),
-        role: member.role.clone(),
-        model: member.model.clone(),
-        mode: member.mode,
-        plan: member.plan,
-        prompt: member.prompt.clone().or(from_file),
-        session: None,
-        cwd: Some(plain(here, &member.cwd)),
-        worktree: member.worktree.clone(),
-        tools: member.tools.clone(),
-        env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        command: member.run.clone().unwrap_or_default(),
-        task: None,
-    })
+    let order = member.order.clone();
+    let cwd = order.cwd.map(|cwd| plain(here, &cwd));
+    Ok(Order { prompt: order.prompt.or(from_file), cwd, ..order })
 }
 
 /// Resolves a directory against `here`, without `.` components.
@@ -168,12 +155,15 @@ pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
 
 /// Rejects members that cannot be one run per task.
 pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
-    let cannot = |member: &&MemberSpec| member.run.is_some() || member.plan;
+    let cannot = |member: &&MemberSpec| !member.order.command.is_empty() || member.order.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
-    let why =
-        if member.plan { "must have a plan approved" } else { "has a command line of its own" };
+    let why = if member.order.plan {
+        "must have a plan approved"
+    } else {
+        "has a command line of its own"
+    };
     Err(OpsError::Usage {
-        problem: format!("member `{}` {why}, and in task mode nobody stands", member.name),
+        problem: format!("member `{}` {why}, and in task mode nobody stands", member.order.name),
         hint: Some("leave it away, or write `mode = \"teammate\"` in [team]".to_owned()),
     })
 }

@@ -143,13 +143,13 @@ fn convert_document(
         known.iter().position(|name| **name == of.order.name).unwrap_or(known.len())
     });
     let is_kept = |name: &str| templates.iter().any(|template| template.order.name == name);
-    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.name)) {
+    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.order.name)) {
         return Err(OpsError::Usage {
-            problem: format!("member `{}` is not one that the lead would start", member.name),
+            problem: format!("member `{}` is not one that the lead would start", member.order.name),
             hint: Some(format!(
                 "give it `scale`, `restart`, `task_only` or `start = \"when-needed\"`, or start it with \
                  `phalanx spawn {}`",
-                member.name
+                member.order.name
             )),
         });
     }

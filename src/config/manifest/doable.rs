@@ -4,7 +4,6 @@ use super::TeamMode;
 use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
 use crate::config::Faults;
 use crate::model::name::nearest;
-use crate::model::order::ability;
 use crate::model::waiting::Ability;
 
 pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
@@ -21,7 +20,7 @@ fn check_owned(manifest: &LocatedManifest, task: &LocatedTask, owner: &str, faul
     let key = &task.spec.key;
     let span = task.owner.as_ref().map_or(task.key.clone(), |owner| owner.span());
     let has_command = task.spec.run.is_some();
-    match ability(&member.spec.profile) {
+    match member.spec.ability() {
         Ability::Commands if !has_command => faults.add(
             &span,
             format!(
@@ -58,7 +57,7 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
             "task `{key}` is for the role `{}`, which no member has",
             role.get_ref().escape_debug()
         );
-        let roles = manifest.members.iter().filter_map(|one| one.spec.role.as_deref());
+        let roles = manifest.members.iter().filter_map(|one| one.spec.order.role.as_deref());
         faults.add_with(&role.span(), said, nearest(role.get_ref(), roles));
         return;
     }
@@ -67,7 +66,7 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
     let of_role = of_role.unwrap_or_default();
     let wanted = if task.spec.run.is_some() { Ability::Commands } else { Ability::Prompts };
     let able: Vec<&&LocatedMember> =
-        suiting.iter().filter(|one| ability(&one.spec.profile) == wanted).collect();
+        suiting.iter().filter(|one| one.spec.ability() == wanted).collect();
     if able.is_empty() {
         let said = match wanted {
             Ability::Commands => format!(
@@ -95,7 +94,7 @@ fn names(member: &LocatedMember, owner: &str) -> bool {
 }
 
 fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
-    let role = member.spec.role.as_deref();
+    let role = member.spec.order.role.as_deref();
     let wanted = task.spec.role.as_deref();
     wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
 }
@@ -107,7 +106,8 @@ fn is_per_task(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
 /// Returns true if the lead ever starts the member. One with `start = "when-needed"` and a role is
 /// started only for a task of that role or a task that it owns.
 fn comes(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
-    if !member.spec.when_needed || member.spec.role.is_none() || is_per_task(manifest, member) {
+    if !member.spec.when_needed || member.spec.order.role.is_none() || is_per_task(manifest, member)
+    {
         return true;
     }
     manifest.tasks.iter().any(|task| match &task.spec.owner {

@@ -17,11 +17,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{ConfigError, Faults, parse};
-use crate::model::mode::Mode;
-use crate::model::order::Scale;
-use crate::model::role::{Roles, Tools};
+use crate::model::order::{Order, Scale, WORKER, ability};
+use crate::model::role::Roles;
 use crate::model::settings::Settings;
-use crate::model::worktree;
+use crate::model::waiting::Ability;
 use tables::{Form, ManifestTable};
 
 /// A valid manifest.
@@ -58,9 +57,8 @@ impl Manifest {
     }
 
     fn parse_as(form: Form, text: &str) -> Result<Manifest, ConfigError> {
-        let mut table: ManifestTable = parse(form.document(), text)?;
+        let table: ManifestTable = parse(form.document(), text)?;
         let mut faults = Faults::default();
-        let (name, description) = table.take_name(form, &mut faults);
         let located = table.locate(form, &mut faults);
         faults.into_result(text)?;
         for check in [check::check, doable::check] {
@@ -69,8 +67,8 @@ impl Manifest {
             faults.into_result(text)?;
         }
         Ok(Manifest {
-            name,
-            description,
+            name: located.name,
+            description: located.description,
             mode: located.mode,
             settings: located.settings,
             members: located.members.into_iter().map(|member| member.spec).collect(),
@@ -93,27 +91,13 @@ pub(crate) enum TeamMode {
 }
 
 /// One `[[member]]`, with the defaults applied.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MemberSpec {
-    pub(crate) name: String,
-    pub(crate) role: Option<String>,
-    /// The member's own profile, else `shell` if it has a `run`, else the default. Its existence is
-    /// not checked here.
-    pub(crate) profile: String,
-    pub(crate) model: Option<String>,
-    pub(crate) mode: Option<Mode>,
-    /// Never set together with `prompt_file`.
-    pub(crate) prompt: Option<String>,
+    /// Always with a profile: the member's own, else `shell` if it has a `run`, else the default.
+    /// Its directory is as written.
+    pub(crate) order: Order,
+    /// Never set together with the order's prompt.
     pub(crate) prompt_file: Option<String>,
-    pub(crate) cwd: String,
-    /// The git worktree to create for it; `None` for none.
-    pub(crate) worktree: Option<worktree::WorktreeRequest>,
-    /// The member's command line: program and arguments, at least the program.
-    pub(crate) run: Option<Vec<String>>,
-    /// The variables of `[defaults.env]`, overridden by the member's own.
-    pub(crate) env: BTreeMap<String, String>,
-    /// Its plan must be approved before it works.
-    pub(crate) plan: bool,
     /// It is started only when there is a task for it.
     pub(crate) when_needed: bool,
     /// It stands for several members, named `NAME-1`, `NAME-2` and so on.
@@ -122,22 +106,25 @@ pub(crate) struct MemberSpec {
     pub(crate) restart: bool,
     /// It is never a standing member: each task is a separate run.
     pub(crate) task_only: bool,
-    /// The member's own restrictions; its role and the team may add more.
-    pub(crate) tools: Tools,
 }
 
 impl MemberSpec {
     /// Returns the names of all members that it stands for.
     pub(crate) fn instance_names(&self) -> Vec<String> {
         match self.scale {
-            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.name)).collect(),
-            None => vec![self.name.clone()],
+            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.order.name)).collect(),
+            None => vec![self.order.name.clone()],
         }
+    }
+
+    /// Returns the kind of tasks that it can do.
+    fn ability(&self) -> Ability {
+        ability(self.order.profile.as_deref().unwrap_or(WORKER))
     }
 
     /// Returns true if the member or its role is marked as task-only.
     pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
-        let role = self.role.as_ref().and_then(|role| roles.named.get(role));
+        let role = self.order.role.as_ref().and_then(|role| roles.named.get(role));
         self.task_only || role.is_some_and(|role| role.task_only)
     }
 }

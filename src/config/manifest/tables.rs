@@ -22,7 +22,7 @@ use crate::model::environ::EnvRules;
 use crate::model::followup::Escalation;
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
-use crate::model::order::{SHELL, Scale, WORKER, ability};
+use crate::model::order::{Order, SHELL, Scale, WORKER, ability};
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::{Rule, RuleSet, TeamRules};
@@ -41,9 +41,7 @@ impl Form {
     pub(super) fn document(self) -> Document {
         match self {
             Form::Manifest => Document { title: "the manifest", denied: &[] },
-            Form::Settings => {
-                Document { title: "the settings", denied: &[("team", "name"), ("", "task")] }
-            }
+            Form::Settings => Document { title: "the settings", denied: &["team.name", "task"] },
         }
     }
 }
@@ -246,6 +244,8 @@ impl Visitor<'_> for WorktreeVisitor {
 
 /// A manifest with the positions of its entries, for the checks between them.
 pub(super) struct LocatedManifest {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
     pub(super) mode: TeamMode,
     pub(super) settings: Settings,
     pub(super) members: Vec<LocatedMember>,
@@ -269,31 +269,19 @@ pub(super) struct LocatedTask {
 }
 
 impl ManifestTable {
-    /// Returns the name and the description of the team.
-    pub(super) fn take_name(
-        &mut self,
-        form: Form,
-        faults: &mut Faults,
-    ) -> (String, Option<String>) {
-        let Some(team) = &mut self.team else {
-            if form == Form::Manifest {
-                faults.add(&(0..0), "the manifest has no [team]");
-            }
-            return (String::new(), None);
-        };
-        let span = team.span();
-        let name = team.get_mut().name.take();
-        if name.is_none() && form == Form::Manifest {
-            faults.add(&span, "[team] has no `name`");
-        }
-        (name.map(|name| name.0).unwrap_or_default(), team.get_mut().description.take())
-    }
-
     /// Applies the defaults and adds the faults of each table by itself.
     pub(super) fn locate(self, form: Form, faults: &mut Faults) -> LocatedManifest {
+        if form == Form::Manifest {
+            match &self.team {
+                None => faults.add(&(0..0), "the manifest has no [team]"),
+                Some(team) if team.get_ref().name.is_none() => {
+                    faults.add(&team.span(), "[team] has no `name`");
+                }
+                Some(_) => {}
+            }
+        }
         let mut team = self.team.map(Spanned::into_inner).unwrap_or_default();
         let defaults = self.defaults;
-        let mode = chosen(team.mode.take());
         let mut rules = self.rules.into_rules();
         let members: Vec<LocatedMember> = self
             .member
@@ -301,7 +289,9 @@ impl ManifestTable {
             .map(|member| locate_member(member, &defaults, &mut rules, faults))
             .collect();
         LocatedManifest {
-            mode,
+            name: team.name.take().map(|name| name.0).unwrap_or_default(),
+            description: team.description.take(),
+            mode: chosen(team.mode.take()),
             settings: Settings {
                 env: EnvRules {
                     allow: self.env.allow.into_iter().map(|pattern| pattern.0).collect(),
@@ -416,27 +406,31 @@ fn locate_member(
     let default_cwd = || defaults.cwd.as_ref().map_or(".", |cwd| &cwd.0).to_owned();
     let mut env = defaults.env.0.clone();
     env.extend(table.env.0);
-    let spec = MemberSpec {
+    let order = Order {
         name: table.name.into_inner().0,
         role: table.role.map(|role| role.0),
         model: table.model.as_ref().or(default_model).map(|model| model.0.clone()),
         mode: table.mode.as_ref().or(defaults.mode.as_ref()).map(|mode| mode.0),
-        profile,
+        profile: Some(profile),
         prompt: table.prompt,
-        prompt_file: table.prompt_file.map(|file| file.into_inner().0),
-        cwd: table.cwd.map_or_else(default_cwd, |cwd| cwd.0),
+        cwd: Some(table.cwd.map_or_else(default_cwd, |cwd| cwd.0)),
         worktree: table.worktree.and_then(|worktree| match worktree.into_inner() {
             WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
             WorktreeKey::Branch(branch) => Some(WorktreeRequest::Branch(branch)),
         }),
-        run,
-        env,
+        command: run.unwrap_or_default(),
+        env: env.into_iter().collect(),
         plan: table.plan.unwrap_or(false),
+        tools: tools(table.allowed_tools, table.disallowed_tools),
+        ..Order::default()
+    };
+    let spec = MemberSpec {
+        order,
+        prompt_file: table.prompt_file.map(|file| file.into_inner().0),
         when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
         scale: table.scale.map(|scale| convert_scale(&scale, faults)),
         restart: table.restart.is_some_and(|restart| restart.get_ref().0 == Restart::OnFailure),
         task_only: table.task_only.is_some_and(Spanned::into_inner),
-        tools: tools(table.allowed_tools, table.disallowed_tools),
     };
     let own = table.rules.into_set();
     if own != RuleSet::default() {
