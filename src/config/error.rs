@@ -219,7 +219,8 @@ impl Document {
         }
     }
 
-    /// Returns the message for an error at a key or its value, and the word that was probably meant.
+    /// Returns the message for an error at a key or its value, and the word that was probably
+    /// meant.
     fn explain(&self, steps: &[Step], value: &DeValue, said: &str) -> (String, Option<String>) {
         if let Some(key) = quoted(said, "missing field ") {
             return (format!("{} has no `{key}`", self.section(steps)), None);

@@ -1,6 +1,6 @@
 //! Configuration files: manifests, settings of teams, hooks, agent files, and the parts of Claude
-//! Code's settings that phalanx obeys. TOML texts are deserialized by derived types that deny unknown
-//! keys; the first fault is reported with its line, its column and the nearest known key.
+//! Code's settings that phalanx obeys. TOML texts are deserialized by derived types that deny
+//! unknown keys; the first fault is reported with its line, its column and the nearest known key.
 
 pub(crate) mod agent_file;
 pub(crate) mod claude_settings;

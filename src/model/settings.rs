@@ -53,20 +53,6 @@ pub(crate) enum OnHang {
     Release,
 }
 
-impl OnHang {
-    /// All values with their names in manifests.
-    pub(crate) const ALL: [(&str, OnHang); 3] =
-        [("report", OnHang::Report), ("restart", OnHang::Restart), ("release", OnHang::Release)];
-
-    /// The name in manifests.
-    pub(crate) fn as_str(self) -> &'static str {
-        OnHang::ALL
-            .into_iter()
-            .find(|(_, action)| *action == self)
-            .map_or("report", |(word, _)| word)
-    }
-}
-
 /// The requested backend: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
