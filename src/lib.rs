@@ -3,6 +3,7 @@
 
 pub(crate) mod backend;
 mod cli;
+pub(crate) mod config;
 pub(crate) mod event_loop;
 pub(crate) mod hooks;
 pub(crate) mod lead;

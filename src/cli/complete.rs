@@ -15,7 +15,7 @@ use super::fail::{Done, Exit, Failure};
 use super::out::{Color, Out};
 use super::setup::Setup;
 use super::verbs::visible;
-use crate::model::manifest::settings::KEYS;
+use crate::config::settings::KEYS;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;
 use crate::model::text;
@@ -190,7 +190,7 @@ fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 
 /// Built-in roles that have only a name are offered even without a team.
 fn roles() -> Vec<CompletionCandidate> {
-    let own = meant().and_then(|team| ops::roles::of(&team).ok()).unwrap_or_default().named;
+    let own = meant().and_then(|team| ops::roles::team_roles(&team).ok()).unwrap_or_default().named;
     let of_team = own
         .iter()
         .map(|(name, role)| (name.as_str(), role.description.as_deref().unwrap_or_default()));

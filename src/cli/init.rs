@@ -101,13 +101,13 @@ after = ["files", "space"]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::manifest::Manifest;
+    use crate::config::manifest::Manifest;
 
     #[test]
     fn manifest_is_valid_with_and_without_its_agent() {
         let text = manifest("demo", "phalanx up team.toml");
         let plain = Manifest::parse(&text).expect("valid");
-        assert_eq!((plain.team.name.as_str(), plain.tasks.len()), ("demo", 3));
+        assert_eq!((plain.name.as_str(), plain.tasks.len()), ("demo", 3));
         let lines = text.lines().map(|line| match line.strip_prefix("# ") {
             Some(key) if key.starts_with("[[") || key.contains(" = ") => key,
             _ => line,

@@ -14,7 +14,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Extra, Task};
 use crate::model::wire::{self, Object};
 use crate::ops::authority::Action;
-use crate::ops::hooks::Hooks;
+use crate::ops::hooks::TeamHooks;
 use crate::ops::task::Completed;
 use crate::ops::{
     self, Context, Kind, NewTask, OpsError, TaskChanges, TaskOwner, TaskStatus, Team,
@@ -225,9 +225,9 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
 fn guarded(
     setup: &Setup,
     team: &Team,
-    verb: impl FnOnce(&Context, &Team, &Hooks) -> Result<Completed, OpsError> + Send + 'static,
+    verb: impl FnOnce(&Context, &Team, &TeamHooks) -> Result<Completed, OpsError> + Send + 'static,
 ) -> Result<Completed, Failure> {
-    let hooks = ops::hooks::configured(&setup.ctx, team);
+    let hooks = ops::hooks::load_hooks(&setup.ctx, team);
     if !hooks.guard_tasks() {
         return Ok(verb(&setup.ctx, team, &hooks)?);
     }

@@ -10,12 +10,12 @@ use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
 use super::stop::end_all_by_force;
 use super::{broken, deletion};
+use crate::config::manifest::Manifest;
 use crate::model::id::TeamName;
-use crate::model::manifest::Manifest;
 use crate::model::settings::{MAX_MEMBERS, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
-use crate::ops::settings::Change;
+use crate::ops::settings::SettingsChange;
 use crate::ops::{self, Kind, OpsError};
 use crate::ui;
 
@@ -154,13 +154,14 @@ fn from_file(
         let message = format!("{shown}:{}:{}: {}", fault.line, fault.column, fault.message);
         Failure::new(Kind::Usage, message, Some(hint))
     })?;
-    let (tasks_only, said) = ops::manifest::mode(&setup.ctx, &manifest, &manifest.team.backend);
+    let (tasks_only, said) =
+        ops::manifest::choose_mode(&setup.ctx, &manifest, &manifest.settings.backend);
     let settings =
         ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
             .map_err(|e| refused(e.to_string(), e.hint()))?;
-    let crowds = ops::manifest::crowds(&settings.templates);
+    let crowds = ops::manifest::shared_checkout_warnings(&settings.templates);
     said.iter().chain(&crowds).for_each(|line| setup.out.say(line));
-    Ok((settings, manifest.team.description))
+    Ok((settings, manifest.description))
 }
 
 /// Returns a function that reads a member's prompt file.
@@ -193,7 +194,7 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> Done {
         };
         return Err(Failure::usage(format!("`{}` has no value", key.escape_debug()), &hint));
     }
-    let change = Change {
+    let change = SettingsChange {
         set: pairs.iter().map(|[key, value]| (key.clone(), value.clone())).collect(),
         unset: args.unset.clone(),
     };
@@ -203,7 +204,7 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> Done {
     Ok(Exit::DONE)
 }
 
-fn changes(team: &TeamName, change: &Change) -> String {
+fn changes(team: &TeamName, change: &SettingsChange) -> String {
     let set = change.set.iter().map(|(key, value)| format!("{key} = {}", text::short(value, 60)));
     let unset = change.unset.iter().map(|key| format!("{key} has its default again"));
     let lines: Vec<String> =

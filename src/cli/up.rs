@@ -16,8 +16,8 @@ use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
 use super::start::{how_to_watch, proof_notice};
 use super::{interrupt, stop};
+use crate::config::manifest::Manifest;
 use crate::lead::LeadEnd;
-use crate::model::manifest::Manifest;
 use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::{BackendChoice, Settings};
@@ -91,14 +91,17 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
         read_text(&path, MAX_MANIFEST).map_err(problem)
     };
     let here = &setup.ctx.caller.cwd;
-    let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
-    let (tasks_only, mode) = ops::manifest::mode(&setup.ctx, &manifest, &settings.backend);
-    let wanted = ops::manifest::wanted(&manifest, tasks_only, here, read)?;
-    let said = mode.into_iter().chain(ops::manifest::crowds(&wanted.templates)).collect();
+    let settings = ops::manifest::team_settings(&manifest, args.backend.clone(), args.keep);
+    let (tasks_only, mode) = ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
+    let wanted = ops::manifest::member_orders(&manifest, tasks_only, here, read)?;
+    let said = mode
+        .into_iter()
+        .chain(ops::manifest::shared_checkout_warnings(&wanted.templates))
+        .collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = Plan {
-        name: manifest.team.name.clone(),
-        description: manifest.team.description.clone().unwrap_or_default(),
+        name: manifest.name.clone(),
+        description: manifest.description.clone().unwrap_or_default(),
         tasks: ops::manifest::tasks(&manifest, here)?,
         settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
         orders: wanted.orders,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::hook::{Hook, Words};
+use crate::model::hook::{HookCommand, Invocation};
 use crate::model::text;
 use crate::sys::exec::{self, ExecCommand, ExecError};
 use crate::sys::{clock, proc, rand};
@@ -53,7 +53,7 @@ pub(crate) struct Ran {
 }
 
 /// Runs the hook and waits until it exits or its timeout has passed.
-pub(crate) fn run(hook: &Hook, call: &Call) -> Ran {
+pub(crate) fn run(hook: &HookCommand, call: &Call) -> Ran {
     let mark = rand::uuid();
     let command = command(hook, call, &mark);
     let begun = clock::now_ms();
@@ -84,14 +84,14 @@ pub(crate) fn end_all(owner: &str) {
     proc::end_marked(&[format!("{OWNER}={owner}")], GRACE);
 }
 
-fn command(hook: &Hook, call: &Call, mark: &str) -> ExecCommand {
+fn command(hook: &HookCommand, call: &Call, mark: &str) -> ExecCommand {
     let (program, args) = match &hook.run {
-        Words::Program(argv) => {
+        Invocation::Program(argv) => {
             let mut words = argv.iter().map(OsString::from);
             (words.next().unwrap_or_default(), words.collect())
         }
         // The only use of a shell: the user wrote this line for one, and nothing is interpolated.
-        Words::Line(line) => ("sh".into(), vec!["-c".into(), line.into()]),
+        Invocation::Line(line) => ("sh".into(), vec!["-c".into(), line.into()]),
     };
     let mut env = call.env.to_vec();
     env.extend([(MARK.into(), mark.into()), (OWNER.into(), call.owner.into())]);

@@ -26,7 +26,7 @@ pub(super) struct HookRunner {
     at: u64,
     due: UnboundedSender<Occasion>,
     runner: JoinHandle<()>,
-    found: Arc<hooks::Hooks>,
+    found: Arc<hooks::TeamHooks>,
 }
 
 impl HookRunner {
@@ -40,7 +40,7 @@ impl HookRunner {
         ctx: &Context,
         team: &Team,
     ) -> Result<Option<(HookRunner, Vec<Event>)>, OpsError> {
-        let found = hooks::configured(ctx, team);
+        let found = hooks::load_hooks(ctx, team);
         for warning in &found.warnings {
             ops::events::note(team, Note::of(EventKind::Warning).with("text", warning.as_str()))?;
         }
@@ -51,7 +51,7 @@ impl HookRunner {
         let began = events.iter().rposition(|event| event.event == EventKind::LeadStarted);
         let fresh = events.split_off(began.unwrap_or(events.len()));
         let (due, incoming) = unbounded_channel();
-        for start in hooks::unheard_starts(team, &events)? {
+        for start in hooks::starts_without_hooks(team, &events)? {
             // The runner outlives this sender.
             let _ = due.send(start);
         }
@@ -93,7 +93,7 @@ async fn run(
     mut due: UnboundedReceiver<Occasion>,
     ctx: Context,
     team: Team,
-    hooks: Arc<hooks::Hooks>,
+    hooks: Arc<hooks::TeamHooks>,
 ) {
     let mut underway = JoinSet::new();
     loop {
@@ -109,8 +109,8 @@ async fn run(
     while underway.join_next().await.is_some() {}
 }
 
-fn run_one(ctx: &Context, team: &Team, hooks: &hooks::Hooks, occasion: &Occasion) {
-    if let Err(e) = hooks::attend(ctx, team, hooks, occasion)
+fn run_one(ctx: &Context, team: &Team, hooks: &hooks::TeamHooks, occasion: &Occasion) {
+    if let Err(e) = hooks::run_hooks(ctx, team, hooks, occasion)
         && team.exists()
     {
         let text = format!("hook {}: {e}", occasion.event.as_str());

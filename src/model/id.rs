@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::sheet::nearest;
+use super::name::nearest;
 
 /// Name of every lead, in the roster and as its mailbox.
 pub(crate) const LEAD: &str = "team-lead";

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::sheet::nearest;
+use super::name::nearest;
 
 /// Named keys, spelled as in tmux.
 const NAMED: [(&str, Named); 16] = [

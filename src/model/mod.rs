@@ -14,8 +14,8 @@ pub(crate) mod id;
 pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod limits;
-pub(crate) mod manifest;
 pub(crate) mod mode;
+pub(crate) mod name;
 pub(crate) mod order;
 pub(crate) mod placement;
 pub(crate) mod protocol;
@@ -30,7 +30,6 @@ pub(crate) mod said;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod settings;
-pub(crate) mod sheet;
 pub(crate) mod shutdown_finding;
 pub(crate) mod spec;
 pub(crate) mod task;

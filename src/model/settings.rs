@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
-use super::hook::Hook;
+use super::hook::HookCommand;
 use super::id::MemberName;
 use super::limits::Limits;
 use super::order::Template;
@@ -39,11 +39,6 @@ pub(crate) enum Privacy {
     Own,
 }
 
-impl Privacy {
-    /// All values with their names in manifests.
-    pub(crate) const ALL: [(&str, Privacy); 2] = [("open", Privacy::Open), ("own", Privacy::Own)];
-}
-
 /// The lead's reaction to a member that hangs, that is, has a task in progress but shows no
 /// activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -56,20 +51,6 @@ pub(crate) enum OnHang {
     Restart,
     /// Releases its tasks to other members.
     Release,
-}
-
-impl OnHang {
-    /// All values with their names in manifests.
-    pub(crate) const ALL: [(&str, OnHang); 3] =
-        [("report", OnHang::Report), ("restart", OnHang::Restart), ("release", OnHang::Release)];
-
-    /// The name in manifests.
-    pub(crate) fn as_str(self) -> &'static str {
-        OnHang::ALL
-            .into_iter()
-            .find(|(_, action)| *action == self)
-            .map_or("report", |(word, _)| word)
-    }
 }
 
 /// The requested backend: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
@@ -206,7 +187,7 @@ pub(crate) struct Settings {
     pub(crate) followup: Option<ReminderPolicy>,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hooks: Vec<Hook>,
+    pub(crate) hooks: Vec<HookCommand>,
     /// Templates of the members that the lead starts itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,

@@ -28,7 +28,7 @@ pub(crate) fn brief(
         (Some(member), _) => {
             let record = team.member_record(&member.name)?;
             let role = record.and_then(|record| role(ctx, team, &record));
-            let descriptions = roles::descriptions(ctx, &roles::of(team)?, &roster);
+            let descriptions = roles::descriptions(ctx, &roles::team_roles(team)?, &roster);
             Ok(brief::brief(&roster, &member.name, role.as_deref(), &descriptions))
         }
         (None, None) => Ok(brief::outside()),
@@ -46,6 +46,6 @@ fn role(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<String
     let wish = &record.wish;
     let at_home =
         profiles::find(ctx, &wish.profile).is_ok_and(|profile| profile.takes(Names::Agents));
-    let own = roles::of(team).ok().filter(|_| !at_home)?;
-    roles::find(ctx, &own, wish.role.as_deref()?, Path::new(&wish.cwd)).ok()?.role.prompt
+    let own = roles::team_roles(team).ok().filter(|_| !at_home)?;
+    roles::resolve_role(ctx, &own, wish.role.as_deref()?, Path::new(&wish.cwd)).ok()?.role.prompt
 }

@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
 use super::context::Context;
 use super::error::OpsError;
-use super::hooks::places;
-use crate::hooks::{self, Places};
+use super::hooks::hook_files;
+use crate::config::claude_settings::ClaudeSettings;
+use crate::config::hooks::{HookFiles, is_trusted};
 use crate::model::mode::Mode;
 use crate::store::TeamStore;
 
@@ -16,19 +15,6 @@ use crate::store::TeamStore;
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";
 /// Disables the mode if it is `false`, `0` or `disable`.
 const VARIABLE: &str = "CLAUDE_CODE_BYPASS_PERMISSIONS_MODE";
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Settings {
-    permissions: Permissions,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Permissions {
-    additional_directories: Vec<String>,
-    disable_bypass_permissions_mode: Option<String>,
-}
 
 /// Checks that settings and environment do not disable the mode.
 ///
@@ -39,9 +25,9 @@ pub(super) fn must_be_enabled(ctx: &Context, team: &TeamStore, mode: Mode) -> Re
     if mode != Mode::BypassPermissions {
         return Ok(());
     }
-    let places = places(ctx, team)?;
-    let files = everywhere(&places).into_iter().chain(places.project_settings());
-    let by_file = files
+    let files = hook_files(ctx, team)?;
+    let paths = global_files(&files).into_iter().chain(files.project_settings());
+    let by_file = paths
         .map(|path| (disabled_by(&path), path))
         .find_map(|(why, path)| why.map(|why| format!("{}: {why}", path.display())));
     let value = ctx.caller.var(VARIABLE).map(|value| value.to_string_lossy().to_lowercase());
@@ -56,7 +42,7 @@ pub(super) fn must_be_enabled(ctx: &Context, team: &TeamStore, mode: Mode) -> Re
 }
 
 fn disabled_by(path: &Path) -> Option<String> {
-    match read(path) {
+    match ClaudeSettings::read(path) {
         Ok(settings) => {
             let value = settings.permissions.disable_bypass_permissions_mode?;
             (value == "disable").then(|| "permissions.disableBypassPermissionsMode".to_owned())
@@ -72,12 +58,12 @@ pub(super) fn additional_directories(
     ctx: &Context,
     team: &TeamStore,
 ) -> Result<Vec<String>, OpsError> {
-    let places = places(ctx, team)?;
-    let project = if hooks::is_trusted(&places) { places.project_settings() } else { Vec::new() };
-    let base = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
+    let files = hook_files(ctx, team)?;
+    let project = if is_trusted(&files) { files.project_settings() } else { Vec::new() };
+    let base = files.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let mut found: Vec<String> = Vec::new();
-    for path in everywhere(&places).iter().chain(&project) {
-        let settings = read(path).unwrap_or_default();
+    for path in global_files(&files).iter().chain(&project) {
+        let settings = ClaudeSettings::read(path).unwrap_or_default();
         for dir in settings.permissions.additional_directories {
             let dir = base.join(dir).to_string_lossy().into_owned();
             if !found.contains(&dir) {
@@ -88,12 +74,7 @@ pub(super) fn additional_directories(
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<Settings, String> {
-    let Some(text) = hooks::read_settings(path)? else { return Ok(Settings::default()) };
-    serde_json::from_str(&text).map_err(|e| e.to_string())
-}
-
 /// The settings that apply in every project.
-fn everywhere(places: &Places) -> [PathBuf; 2] {
-    [PathBuf::from(MANAGED), places.user.clone()]
+fn global_files(files: &HookFiles) -> [PathBuf; 2] {
+    [PathBuf::from(MANAGED), files.user.clone()]
 }

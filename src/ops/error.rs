@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::backend::BackendError;
+use crate::config::ConfigError;
 use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName, nearest_name};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
-use crate::model::sheet::SheetError;
 use crate::model::task::TaskState;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
@@ -50,7 +50,7 @@ pub(crate) enum OpsError {
     NoSuchProfile { name: String, known: Vec<String>, nearest: Option<String> },
     /// A user's profile that cannot be parsed.
     #[error("{}:{source}", file.display())]
-    Profile { file: PathBuf, source: SheetError },
+    Profile { file: PathBuf, source: ConfigError },
     #[error("role `{}` does not exist", name.escape_debug())]
     NoSuchRole { name: String, known: Vec<String>, nearest: Option<String> },
     /// An agent file, or a directory of agent files, that cannot be read.

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::error::OpsError;
 use super::{presence, send};
-use crate::hooks::{self, Call, End, Known, Places, Ran};
+use crate::config::hooks::{ConfiguredHook, HookFiles, find_hooks};
+use crate::hooks::{self, Call, End, Ran};
 use crate::model::environ;
 use crate::model::event::{Event, EventKind, Note};
-use crate::model::hook::{HookEvent, Verdict};
+use crate::model::hook::{HookEvent, HookVerdict};
 use crate::model::id::{MemberName, TaskId, agent_id};
 use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
@@ -30,13 +31,13 @@ const NO_ROLE: &str = "general-purpose";
 /// The program that runs the hooks of its settings itself.
 const CLAUDE: &str = "claude";
 /// Characters of a hook's output that the journal keeps.
-const TOLD: usize = 500;
+const LONGEST_OUTPUT: usize = 500;
 
 /// The hooks of a team as they were read; later changes of the files have no effect.
 #[derive(Debug, Clone)]
-pub(crate) struct Hooks {
-    known: Vec<Known>,
-    /// Hooks and files that could not be read or may not run.
+pub(crate) struct TeamHooks {
+    known: Vec<ConfiguredHook>,
+    /// TeamHooks and files that could not be read or may not run.
     pub(crate) warnings: Vec<String>,
     /// The working directory of hooks: that of the lead.
     project: PathBuf,
@@ -56,7 +57,7 @@ pub(crate) struct Occasion {
 }
 
 /// The input of a hook and the member that it is about.
-struct Telling<'a> {
+struct HookSubject<'a> {
     event: HookEvent,
     member: &'a MemberName,
     agent_type: &'a str,
@@ -68,10 +69,10 @@ struct Telling<'a> {
 }
 
 /// Reads the hooks of the manifest, the user and the project. Unreadable files become warnings.
-pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
-    let places = places(ctx, team).unwrap_or_else(|_| user_places(ctx));
-    let here = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
-    let none = Hooks {
+pub(crate) fn load_hooks(ctx: &Context, team: &TeamStore) -> TeamHooks {
+    let files = hook_files(ctx, team).unwrap_or_else(|_| user_hook_files(ctx));
+    let here = files.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
+    let none = TeamHooks {
         known: Vec::new(),
         warnings: Vec::new(),
         project: here,
@@ -81,33 +82,36 @@ pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
     if ctx.caller.var(INSIDE).is_some() {
         return none;
     }
-    let found = hooks::find(&places);
+    let found = find_hooks(&files);
     let mut warnings = found.warnings;
     let settings = team.settings().unwrap_or_else(|e| {
         warnings.push(format!("hooks of the manifest do not run: {e}"));
         None
     });
     let manifest = settings.map(|settings| settings.hooks).unwrap_or_default().into_iter();
-    let manifest =
-        manifest.map(|hook| Known { hook, source: "the manifest".to_owned(), of_claude: false });
-    Hooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
+    let manifest = manifest.map(|hook| ConfiguredHook {
+        hook,
+        source: "the manifest".to_owned(),
+        of_claude: false,
+    });
+    TeamHooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
 }
 
 /// Returns the settings files of the user and of the project: the directory in which the lead works.
 ///
 /// # Errors
 /// The team file cannot be read, so the project is unknown.
-pub(super) fn places(ctx: &Context, team: &TeamStore) -> Result<Places, OpsError> {
+pub(super) fn hook_files(ctx: &Context, team: &TeamStore) -> Result<HookFiles, OpsError> {
     let lead = team.team()?.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
-    Ok(Places { project: lead.filter(|dir| fs::is_dir(dir)), ..user_places(ctx) })
+    Ok(HookFiles { project: lead.filter(|dir| fs::is_dir(dir)), ..user_hook_files(ctx) })
 }
 
-fn user_places(ctx: &Context) -> Places {
+fn user_hook_files(ctx: &Context) -> HookFiles {
     let [own, user] = ctx.store.hook_files();
-    Places { own, user, project: None }
+    HookFiles { own, user, project: None }
 }
 
-impl Hooks {
+impl TeamHooks {
     /// Returns true if no hooks are configured.
     pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
@@ -115,7 +119,7 @@ impl Hooks {
 
     /// Returns a description and the source of each hook.
     pub(super) fn listed(&self) -> impl Iterator<Item = (String, &str)> {
-        let words = |known: &Known| {
+        let words = |known: &ConfiguredHook| {
             format!("{} runs `{}`", known.hook.event.as_str(), known.hook.run.shown())
         };
         self.known.iter().map(move |known| (words(known), known.source.as_str()))
@@ -138,7 +142,7 @@ impl Hooks {
 }
 
 /// Returns the starts of running members for which no hook ran, because there was no lead then.
-pub(crate) fn unheard_starts(
+pub(crate) fn starts_without_hooks(
     team: &TeamStore,
     events: &[Event],
 ) -> Result<Vec<Occasion>, OpsError> {
@@ -147,9 +151,9 @@ pub(crate) fn unheard_starts(
         let is_its = |e: &&Event| e.member.as_ref() == Some(&record.name);
         let latest = events.iter().filter(is_its).rfind(|e| e.event == EventKind::MemberReady);
         let Some(ready) = latest else { continue };
-        let heard =
+        let has_run =
             |e: &Event| e.event == EventKind::HookRan && e.cause.as_ref() == Some(&ready.id);
-        if !events.iter().any(heard) {
+        if !events.iter().any(has_run) {
             let (event, cause) = (HookEvent::SubagentStart, ready.id.clone());
             starts.push(Occasion { event, member: record.name, cause });
         }
@@ -161,15 +165,15 @@ pub(crate) fn unheard_starts(
 ///
 /// # Errors
 /// A team that cannot be read or written. A failing hook is only a warning in the journal.
-pub(crate) fn attend(
+pub(crate) fn run_hooks(
     ctx: &Context,
     team: &TeamStore,
-    hooks: &Hooks,
+    hooks: &TeamHooks,
     occasion: &Occasion,
 ) -> Result<(), OpsError> {
     let Some(record) = team.member_record(&occasion.member)? else { return Ok(()) };
     let (event, member) = (occasion.event, &occasion.member);
-    let telling = Telling {
+    let subject = HookSubject {
         event,
         member,
         agent_type: record.wish.role.as_deref().unwrap_or(NO_ROLE),
@@ -178,11 +182,11 @@ pub(crate) fn attend(
         runs_its_own: event == HookEvent::TeammateIdle && is_claude(&record),
         input: input(team, hooks, event, &record),
     };
-    for (_, ran, verdict) in run_all(ctx, team, hooks, &telling)? {
+    for (_, ran, verdict) in run_all(ctx, team, hooks, &subject)? {
         match verdict {
-            Verdict::Show => tell(team, member, event, &ran.stdout)?,
-            Verdict::Hold => tell(team, member, event, or_nothing(&ran.stderr))?,
-            Verdict::Nothing | Verdict::Complain => {}
+            HookVerdict::Show => send_output(team, member, event, &ran.stdout)?,
+            HookVerdict::Hold => send_output(team, member, event, reason_or_default(&ran.stderr))?,
+            HookVerdict::Nothing | HookVerdict::Complain => {}
         }
     }
     Ok(())
@@ -195,11 +199,11 @@ pub(crate) fn attend(
 pub(super) fn before_completion(
     ctx: &Context,
     team: &TeamStore,
-    hooks: &Hooks,
+    hooks: &TeamHooks,
     task: &Task,
     who: &MemberName,
 ) -> Result<Vec<String>, OpsError> {
-    let telling = Telling {
+    let subject = HookSubject {
         event: HookEvent::TaskCompleted,
         member: who,
         agent_type: NO_ROLE,
@@ -207,20 +211,20 @@ pub(super) fn before_completion(
         cause: task.extra.event.as_deref(),
         runs_its_own: false,
         input: json!({
-            "hook_event_name": HookEvent::TaskCompleted.as_str(), "cwd": shown(&hooks.project),
+            "hook_event_name": HookEvent::TaskCompleted.as_str(), "cwd": path_text(&hooks.project),
             "task_id": task.id.to_string(), "task_subject": task.subject,
             "task_description": task.description, "teammate_name": who, "team_name": team.name(),
         }),
     };
     let mut complaints = hooks.warnings.clone();
-    for (source, ran, verdict) in run_all(ctx, team, hooks, &telling)? {
+    for (source, ran, verdict) in run_all(ctx, team, hooks, &subject)? {
         match verdict {
-            Verdict::Hold => {
-                let said = or_nothing(&ran.stderr).to_owned();
+            HookVerdict::Hold => {
+                let said = reason_or_default(&ran.stderr).to_owned();
                 return Err(OpsError::HookRefused { task: task.id, said });
             }
-            Verdict::Complain => complaints.push(complaint(telling.event, &source, &ran)),
-            Verdict::Nothing | Verdict::Show => {}
+            HookVerdict::Complain => complaints.push(complaint(subject.event, &source, &ran)),
+            HookVerdict::Nothing | HookVerdict::Show => {}
         }
     }
     if hooks.are_stopped() {
@@ -230,7 +234,7 @@ pub(super) fn before_completion(
 }
 
 /// Returns the input of a member's hooks, as docs/hooks.md defines it.
-fn input(team: &TeamStore, hooks: &Hooks, event: HookEvent, record: &MemberRecord) -> Value {
+fn input(team: &TeamStore, hooks: &TeamHooks, event: HookEvent, record: &MemberRecord) -> Value {
     let agent_type = record.wish.role.as_deref().unwrap_or(NO_ROLE);
     let mut input = match event {
         HookEvent::SubagentStart | HookEvent::SubagentStop => {
@@ -242,10 +246,10 @@ fn input(team: &TeamStore, hooks: &Hooks, event: HookEvent, record: &MemberRecor
     };
     let log = team.log(&record.name);
     if event == HookEvent::SubagentStop && fs::exists(&log) {
-        input["agent_transcript_path"] = shown(&log).into();
+        input["agent_transcript_path"] = path_text(&log).into();
     }
     input["hook_event_name"] = event.as_str().into();
-    input["cwd"] = shown(&hooks.project).into();
+    input["cwd"] = path_text(&hooks.project).into();
     input
 }
 
@@ -254,30 +258,30 @@ fn input(team: &TeamStore, hooks: &Hooks, event: HookEvent, record: &MemberRecor
 fn run_all(
     ctx: &Context,
     team: &TeamStore,
-    hooks: &Hooks,
-    telling: &Telling,
-) -> Result<Vec<(String, Ran, Verdict)>, OpsError> {
-    let env = environment(ctx, team, hooks, telling);
+    hooks: &TeamHooks,
+    subject: &HookSubject,
+) -> Result<Vec<(String, Ran, HookVerdict)>, OpsError> {
+    let env = environment(ctx, team, hooks, subject);
     let mut all = Vec::new();
     let meant =
-        hooks.known.iter().filter(|known| known.hook.is_for(telling.event, telling.agent_type));
-    for known in meant.filter(|known| !(known.of_claude && telling.runs_its_own)) {
+        hooks.known.iter().filter(|known| known.hook.is_for(subject.event, subject.agent_type));
+    for known in meant.filter(|known| !(known.of_claude && subject.runs_its_own)) {
         if hooks.are_stopped() {
             break;
         }
         let call =
-            Call { input: &telling.input, env: &env, cwd: &hooks.project, owner: &hooks.owner };
+            Call { input: &subject.input, env: &env, cwd: &hooks.project, owner: &hooks.owner };
         let ran = hooks::run(&known.hook, &call);
         let verdict = match ran.end {
-            End::Code(code) => telling.event.verdict(code),
-            End::Signal(_) | End::TimedOut | End::NotRun(_) => Verdict::Complain,
+            End::Code(code) => subject.event.verdict(code),
+            End::Signal(_) | End::TimedOut | End::NotRun(_) => HookVerdict::Complain,
         };
         if !team.exists() {
             break;
         }
-        team.record_all(news(telling, known, &ran, verdict))?;
+        team.record_all(journal_notes(subject, known, &ran, verdict))?;
         all.push((known.source.clone(), ran, verdict));
-        if telling.event == HookEvent::TaskCompleted && verdict == Verdict::Hold {
+        if subject.event == HookEvent::TaskCompleted && verdict == HookVerdict::Hold {
             break;
         }
     }
@@ -290,20 +294,20 @@ fn run_all(
 fn environment(
     ctx: &Context,
     team: &TeamStore,
-    hooks: &Hooks,
-    telling: &Telling,
+    hooks: &TeamHooks,
+    subject: &HookSubject,
 ) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> =
         ctx.caller.env.iter().filter(|(name, _)| !environ::is_identity(name)).cloned().collect();
     env.retain(|(name, _)| name != "CLAUDE_PROJECT_DIR");
-    let agent = agent_id(telling.member, team.name());
+    let agent = agent_id(subject.member, team.name());
     env.extend(
         [
             ("PHALANX_TEAM", team.name().as_str().into()),
             ("PHALANX_CONFIG_DIR", team.root().into()),
-            ("PHALANX_AGENT_NAME", telling.member.as_str().into()),
+            ("PHALANX_AGENT_NAME", subject.member.as_str().into()),
             ("PHALANX_AGENT_ID", OsString::from(agent)),
-            (INSIDE, telling.event.as_str().into()),
+            (INSIDE, subject.event.as_str().into()),
             ("CLAUDE_PROJECT_DIR", hooks.project.clone().into()),
         ]
         .map(|(name, value): (&str, OsString)| (name.into(), value)),
@@ -313,17 +317,22 @@ fn environment(
 
 /// Returns the journal entries of a hook's run; a failure adds a warning, which every front end
 /// shows.
-fn news(telling: &Telling, known: &Known, ran: &Ran, verdict: Verdict) -> Vec<Note> {
+fn journal_notes(
+    subject: &HookSubject,
+    known: &ConfiguredHook,
+    ran: &Ran,
+    verdict: HookVerdict,
+) -> Vec<Note> {
     let about = |kind| Note {
-        cause: telling.cause.map(str::to_owned),
-        member: Some(telling.member.clone()),
-        task: telling.task,
+        cause: subject.cause.map(str::to_owned),
+        member: Some(subject.member.clone()),
+        task: subject.task,
         ..Note::of(kind)
     };
     let mut note = about(EventKind::HookRan)
-        .with("hook", telling.event.as_str())
+        .with("hook", subject.event.as_str())
         .with("source", known.source.as_str())
-        .with("run", text::short(&known.hook.run.shown(), TOLD))
+        .with("run", text::short(&known.hook.run.shown(), LONGEST_OUTPUT))
         .with("outcome", outcome(ran, verdict))
         .with("elapsed_ms", ran.elapsed_ms);
     match &ran.end {
@@ -331,22 +340,22 @@ fn news(telling: &Telling, known: &Known, ran: &Ran, verdict: Verdict) -> Vec<No
         End::Signal(signal) => note = note.with("signal", *signal),
         End::TimedOut | End::NotRun(_) => {}
     }
-    if verdict == Verdict::Hold {
-        note = note.with("reason", text::short(or_nothing(&ran.stderr), TOLD));
+    if verdict == HookVerdict::Hold {
+        note = note.with("reason", text::short(reason_or_default(&ran.stderr), LONGEST_OUTPUT));
     }
-    let warning = complaint(telling.event, &known.source, ran);
+    let warning = complaint(subject.event, &known.source, ran);
     let warning =
-        (verdict == Verdict::Complain).then(|| about(EventKind::Warning).with("text", warning));
+        (verdict == HookVerdict::Complain).then(|| about(EventKind::Warning).with("text", warning));
     [note].into_iter().chain(warning).collect()
 }
 
-fn outcome(ran: &Ran, verdict: Verdict) -> &'static str {
+fn outcome(ran: &Ran, verdict: HookVerdict) -> &'static str {
     match (&ran.end, verdict) {
         (End::TimedOut, _) => "timed_out",
         (End::NotRun(_), _) => "not_run",
-        (End::Code(_) | End::Signal(_), Verdict::Complain) => "failed",
-        (End::Code(_) | End::Signal(_), Verdict::Hold) => "held",
-        (End::Code(_) | End::Signal(_), Verdict::Nothing | Verdict::Show) => "done",
+        (End::Code(_) | End::Signal(_), HookVerdict::Complain) => "failed",
+        (End::Code(_) | End::Signal(_), HookVerdict::Hold) => "held",
+        (End::Code(_) | End::Signal(_), HookVerdict::Nothing | HookVerdict::Show) => "done",
     }
 }
 
@@ -359,17 +368,17 @@ fn complaint(event: HookEvent, source: &str, ran: &Ran) -> String {
         End::NotRun(why) => why.clone(),
     };
     let said = if ran.stderr.is_empty() { String::new() } else { format!(": {}", ran.stderr) };
-    text::short(&format!("hook {} of {source}: {how}{said}", event.as_str()), TOLD)
+    text::short(&format!("hook {} of {source}: {how}{said}", event.as_str()), LONGEST_OUTPUT)
 }
 
-fn or_nothing(said: &str) -> &str {
+fn reason_or_default(said: &str) -> &str {
     if said.is_empty() { "it gave no reason" } else { said }
 }
 
 /// Sends a hook's output to the member's mailbox, if the member reads mail. The prefix keeps the
 /// output from being parsed as a protocol message, so that text quoted by a hook controls no member
 /// (SEC-05).
-fn tell(
+fn send_output(
     team: &TeamStore,
     member: &MemberName,
     event: HookEvent,
@@ -388,7 +397,7 @@ fn is_claude(record: &MemberRecord) -> bool {
     program.is_some_and(|program| program == CLAUDE)
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 

@@ -6,66 +6,27 @@ use std::path::Path;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::environ::EnvRules;
+use crate::config::manifest::{Manifest, MemberSpec, TaskSpec, TeamMode};
 use crate::model::id::MemberName;
-use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec, TeamMode};
 use crate::model::order::{Demand, Order, Scale, Template};
-use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::Extra;
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
 
 /// Returns the settings of the team. `backend`, from the command line, overrides the manifest.
-pub(crate) fn settings(
+pub(crate) fn team_settings(
     manifest: &Manifest,
     backend: Option<BackendChoice>,
     keep: bool,
-) -> Result<Settings, OpsError> {
-    let team = &manifest.team;
-    Ok(Settings {
-        backend: backend.unwrap_or_else(|| team.backend.clone()),
-        layout: team.layout,
-        finish: match team.finish {
-            manifest::Finish::TasksDone => Finish::TasksDone,
-            manifest::Finish::Manual => Finish::Manual,
-        },
-        keep,
-        rules: rules(manifest),
-        roles: manifest.roles.clone(),
-        answer_within_s: team.answer_within,
-        notify: team.notify.clone(),
-        followup: team.followup,
-        env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
-        worktree: manifest.worktree.clone(),
-        hooks: manifest.hooks.clone(),
-        max_depth: team.max_depth,
-        privacy: team.privacy,
-        limits: team.limits,
-        unresponsive_after_s: team.unresponsive_after,
-        on_hang: team.on_hang,
-        hang_after_s: team.hang_after,
-        ..Settings::by_hand(team.max_members)
-    })
-}
-
-/// Returns the team's rules with those of its members; those of a scaled member hold for each
-/// instance.
-fn rules(manifest: &Manifest) -> TeamRules {
-    let mut rules = manifest.rules.clone();
-    for member in manifest.members.iter().filter(|member| member.rules != RuleSet::default()) {
-        let names: Vec<String> = match member.scale {
-            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", member.name)).collect(),
-            None => vec![member.name.clone()],
-        };
-        rules.members.extend(names.into_iter().map(|name| (name, member.rules.clone())));
-    }
-    rules
+) -> Settings {
+    let settings = manifest.settings.clone();
+    Settings { backend: backend.unwrap_or_else(|| settings.backend.clone()), keep, ..settings }
 }
 
 /// The members to start.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct MemberOrders {
     /// Started at once.
     pub(crate) orders: Vec<Order>,
     /// Started by the lead, when there is work or after a failure.
@@ -74,24 +35,24 @@ pub(crate) struct Wanted {
 
 /// Returns the members to start; with `tasks_only`, for task mode, each task is a run of its own.
 /// `read` returns the text of a prompt file. Directories are relative to `here`.
-pub(crate) fn wanted<E>(
+pub(crate) fn member_orders<E>(
     manifest: &Manifest,
     tasks_only: bool,
     here: &Path,
     mut read: impl FnMut(&str) -> Result<String, E>,
-) -> Result<Wanted, E> {
-    let mut wanted = Wanted { orders: Vec::new(), templates: Vec::new() };
+) -> Result<MemberOrders, E> {
+    let mut found = MemberOrders { orders: Vec::new(), templates: Vec::new() };
     for member in &manifest.members {
         let order = order(member, here, &mut read)?;
         let demand = match (member.scale, member.when_needed, member.restart) {
-            (scale, _, _) if tasks_only || member.is_task_only(&manifest.roles) => {
+            (scale, _, _) if tasks_only || member.is_task_only(&manifest.settings.roles) => {
                 Demand::PerTask(scale.map(|scale| scale.max))
             }
             (Some(scale), _, _) => Demand::Scaled(scale),
             (None, true, _) => Demand::WhenNeeded,
             (None, false, true) => Demand::Standing,
             (None, false, false) => {
-                wanted.orders.push(order);
+                found.orders.push(order);
                 continue;
             }
         };
@@ -101,12 +62,10 @@ pub(crate) fn wanted<E>(
             Demand::WhenNeeded | Demand::PerTask(_) => 0,
             Demand::Standing => 1,
         };
-        wanted
-            .orders
-            .extend(template.names().iter().take(at_once).map(|name| template.order(name)));
-        wanted.templates.push(template);
+        found.orders.extend(template.names().iter().take(at_once).map(|name| template.order(name)));
+        found.templates.push(template);
     }
-    Ok(wanted)
+    Ok(found)
 }
 
 fn order<E>(
@@ -115,22 +74,9 @@ fn order<E>(
     read: &mut impl FnMut(&str) -> Result<String, E>,
 ) -> Result<Order, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
-    Ok(Order {
-        name: member.name.clone(),
-        profile: Some(member.profile.clone()),
-        role: member.role.clone(),
-        model: member.model.clone(),
-        mode: member.mode,
-        plan: member.plan,
-        prompt: member.prompt.clone().or(from_file),
-        session: None,
-        cwd: Some(plain(here, &member.cwd)),
-        worktree: member.worktree.clone(),
-        tools: member.tools.clone(),
-        env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        command: member.run.clone().unwrap_or_default(),
-        task: None,
-    })
+    let order = member.order.clone();
+    let cwd = order.cwd.map(|cwd| plain(here, &cwd));
+    Ok(Order { prompt: order.prompt.or(from_file), cwd, ..order })
 }
 
 /// Resolves a directory against `here`, without `.` components.
@@ -169,13 +115,13 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
 
 /// Returns true for task mode, and a line that names the mode and the reason; no line for the
 /// default mode.
-pub(crate) fn mode(
+pub(crate) fn choose_mode(
     ctx: &Context,
     manifest: &Manifest,
     backend: &BackendChoice,
 ) -> (bool, Option<String>) {
     let line = |mode: &str, why: String| Some(format!("mode {mode}: {why}"));
-    match manifest.team.mode {
+    match manifest.mode {
         TeamMode::Teammate => (false, None),
         TeamMode::Task => (true, line("task", "as requested".to_owned())),
         TeamMode::Auto => match backends::check(ctx, backend) {
@@ -190,8 +136,8 @@ pub(crate) fn mode(
 }
 
 /// Returns a warning for each member whose concurrent runs would share one checkout (TK-09).
-pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
-    let crowd = |template: &Template| {
+pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
+    let warning = |template: &Template| {
         let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
         if !several || template.takes_commands() || template.order.worktree.is_some() {
             return None;
@@ -204,17 +150,20 @@ pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
             checkout.display()
         ))
     };
-    templates.iter().filter_map(crowd).collect()
+    templates.iter().filter_map(warning).collect()
 }
 
 /// Rejects members that cannot be one run per task.
 pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
-    let cannot = |member: &&MemberSpec| member.run.is_some() || member.plan;
+    let cannot = |member: &&MemberSpec| !member.order.command.is_empty() || member.order.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
-    let why =
-        if member.plan { "must have a plan approved" } else { "has a command line of its own" };
+    let why = if member.order.plan {
+        "must have a plan approved"
+    } else {
+        "has a command line of its own"
+    };
     Err(OpsError::Usage {
-        problem: format!("member `{}` {why}, and in task mode nobody stands", member.name),
+        problem: format!("member `{}` {why}, and in task mode nobody stands", member.order.name),
         hint: Some("leave it away, or write `mode = \"teammate\"` in [team]".to_owned()),
     })
 }
@@ -222,6 +171,7 @@ pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::settings::Finish;
 
     const TEXT: &str = r#"
 [team]
@@ -257,7 +207,7 @@ priority = 2
 
     #[test]
     fn settings_take_the_backend_of_the_command_line_first() {
-        let got = settings(&manifest(), Some(BackendChoice::Pty), true).expect("settings");
+        let got = team_settings(&manifest(), Some(BackendChoice::Pty), true);
         assert_eq!(
             (got.backend, got.layout, got.finish),
             (BackendChoice::Pty, crate::model::placement::Layout::Windows, Finish::TasksDone)
@@ -266,22 +216,20 @@ priority = 2
             (got.keep, got.max_members, got.env.deny.as_slice()),
             (true, 3, &["SECRET_*".to_owned()][..])
         );
-        assert_eq!(
-            settings(&manifest(), None, false).expect("settings").backend,
-            BackendChoice::Auto
-        );
+        assert_eq!(team_settings(&manifest(), None, false).backend, BackendChoice::Auto);
     }
 
     #[test]
     fn orders_take_prompts_from_files_and_command_lines_from_run() {
         let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
-        let got = wanted(&manifest(), false, Path::new("/w"), read).expect("orders").orders;
+        let got = member_orders(&manifest(), false, Path::new("/w"), read).expect("orders").orders;
         assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
         assert_eq!(got[0].profile.as_deref(), Some("worker"));
         assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
         assert_eq!((got[1].profile.as_deref(), got[1].command.len()), (Some("shell"), 3));
         assert_eq!(got[0].cwd.as_deref(), Some("/w"));
-        let unreadable = wanted(&manifest(), false, Path::new("/w"), |_| Err::<String, _>("no"));
+        let unreadable =
+            member_orders(&manifest(), false, Path::new("/w"), |_| Err::<String, _>("no"));
         assert_eq!(unreadable.err(), Some("no"));
     }
 
@@ -290,7 +238,8 @@ priority = 2
         let text = "[team]\nname = \"x\"\nmax_members = 3\n[[member]]\nname = \"dev\"\nscale = { min = 2 }\n\
             [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
         let manifest = Manifest::parse(text).expect("manifest");
-        let got = wanted(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
+        let got =
+            member_orders(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
         let names: Vec<&str> = got.orders.iter().map(|order| order.name.as_str()).collect();
         assert_eq!(names, ["dev-1", "dev-2", "old"]);
         let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::sheet;
+use crate::model::name::{check_name, nearest};
 use crate::profile::{self, Profile};
 use crate::sys::fs;
 
@@ -70,8 +70,7 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
         }),
         None => {
             let known = names(&own);
-            let nearest =
-                sheet::nearest(&name, known.iter().map(String::as_str)).map(str::to_owned);
+            let nearest = nearest(&name, known.iter().map(String::as_str)).map(str::to_owned);
             Err(OpsError::NoSuchProfile { name, known, nearest })
         }
     }
@@ -97,7 +96,7 @@ fn names(own: &[String]) -> Vec<String> {
 fn own_names(ctx: &Context) -> Result<Vec<String>, OpsError> {
     let files = fs::list(&ctx.store.profiles())?;
     let name = |file: &String| file.strip_suffix(ENDING).map(str::to_owned);
-    Ok(files.iter().filter_map(name).filter(|name| sheet::check_name(name).is_ok()).collect())
+    Ok(files.iter().filter_map(name).filter(|name| check_name(name).is_ok()).collect())
 }
 
 fn read(file: &Path) -> Result<String, OpsError> {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::role::{AgentFile, PLAIN, Role, Roles};
-use crate::model::sheet;
+use crate::config::agent_file::AgentFile;
+use crate::model::name::nearest;
+use crate::model::role::{PLAIN, Role, Roles};
 use crate::model::team::Team;
 use crate::store::TeamStore;
 use crate::sys::fs::{self, FsError};
@@ -21,14 +22,14 @@ const PROJECT: &str = ".claude/agents";
 
 /// A role and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ResolvedRole {
     pub(crate) name: String,
     pub(crate) role: Role,
-    pub(crate) source: Source,
+    pub(crate) source: RoleSource,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum RoleSource {
     Manifest,
     /// An agent file, and its fields that phalanx ignores.
     File(PathBuf, Vec<String>),
@@ -37,7 +38,7 @@ pub(crate) enum Source {
 }
 
 /// Returns the roles of a team's manifest; none for a team that phalanx did not create.
-pub(crate) fn of(team: &TeamStore) -> Result<Roles, OpsError> {
+pub(crate) fn team_roles(team: &TeamStore) -> Result<Roles, OpsError> {
     Ok(team.settings()?.map(|settings| settings.roles).unwrap_or_default())
 }
 
@@ -49,8 +50,8 @@ pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<
             continue;
         };
         if !found.contains_key(role)
-            && let Ok(Found { role: Role { description: Some(words), .. }, .. }) =
-                find(ctx, own, role, Path::new(&member.cwd))
+            && let Ok(ResolvedRole { role: Role { description: Some(words), .. }, .. }) =
+                resolve_role(ctx, own, role, Path::new(&member.cwd))
         {
             found.insert(role.to_owned(), words);
         }
@@ -63,21 +64,26 @@ pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<
 /// # Errors
 /// [`OpsError::NoSuchRole`] for an unknown name; [`OpsError::Role`] for a directory of agent files,
 /// or the agent file of this name, that cannot be read.
-pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result<Found, OpsError> {
-    let found = |role, source| Found { name: name.to_owned(), role, source };
+pub(crate) fn resolve_role(
+    ctx: &Context,
+    own: &Roles,
+    name: &str,
+    cwd: &Path,
+) -> Result<ResolvedRole, OpsError> {
+    let found = |role, source| ResolvedRole { name: name.to_owned(), role, source };
     if let Some(role) = own.named.get(name) {
-        return Ok(found(role.clone(), Source::Manifest));
+        return Ok(found(role.clone(), RoleSource::Manifest));
     }
     let mut known: Vec<String> =
         own.named.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
-    for (dir, inside) in places(ctx, cwd) {
-        let files =
-            fs::list(&dir).map_err(|e| OpsError::Role { file: dir.clone(), problem: plain(&e) })?;
+    for (dir, inside) in agent_dirs(ctx, cwd) {
+        let files = fs::list(&dir)
+            .map_err(|e| OpsError::Role { file: dir.clone(), problem: describe(&e) })?;
         for file in files.iter().filter(|file| file.ends_with(ENDING)) {
             let path = dir.join(file);
-            match read(&path, inside.as_deref()) {
+            match read_agent_file(&path, inside.as_deref()) {
                 Ok(agent) if agent.name == name => {
-                    return Ok(found(agent.role, Source::File(path, agent.unknown)));
+                    return Ok(found(agent.role, RoleSource::File(path, agent.unknown)));
                 }
                 Ok(agent) => known.push(agent.name),
                 Err(problem) if file.strip_suffix(ENDING) == Some(name) => {
@@ -89,19 +95,19 @@ pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result
         }
     }
     if PLAIN.contains(&name) {
-        return Ok(found(Role::default(), Source::Plain));
+        return Ok(found(Role::default(), RoleSource::Plain));
     }
     known.sort();
     known.dedup();
-    let nearest = sheet::nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+    let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
     Err(OpsError::NoSuchRole { name: name.to_owned(), known, nearest })
 }
 
 /// Returns the directories of agent files, nearest first: from `cwd` up to the top of its
 /// repository, then the user's. Each project directory comes with the repository, outside which its
 /// links must not point: others may have put them there.
-fn places(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
-    let mut places = Vec::new();
+fn agent_dirs(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let mut dirs = Vec::new();
     // The launcher reports a directory that does not exist.
     if let Ok(cwd) = fs::canonical(cwd) {
         let top = checkout_of(&cwd).unwrap_or_else(|| cwd.clone());
@@ -109,22 +115,22 @@ fn places(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
         let project = cwd
             .ancestors()
             .take_while(|dir| dir.starts_with(&top) && Some(*dir) != home.as_deref());
-        places.extend(project.map(|dir| (dir.join(PROJECT), Some(top.clone()))));
+        dirs.extend(project.map(|dir| (dir.join(PROJECT), Some(top.clone()))));
     }
-    places.push((ctx.store.agents(), None));
-    places
+    dirs.push((ctx.store.agents(), None));
+    dirs
 }
 
-fn read(path: &Path, inside: Option<&Path>) -> Result<AgentFile, String> {
-    let real = fs::canonical(path).map_err(|e| plain(&e))?;
+fn read_agent_file(path: &Path, inside: Option<&Path>) -> Result<AgentFile, String> {
+    let real = fs::canonical(path).map_err(|e| describe(&e))?;
     if inside.is_some_and(|inside| !real.starts_with(inside)) {
         return Err("it is a symbolic link that points outside its repository".to_owned());
     }
-    let bytes = fs::read(&real, LARGEST).map_err(|e| plain(&e))?.ok_or("it no longer exists")?;
+    let bytes = fs::read(&real, LARGEST).map_err(|e| describe(&e))?.ok_or("it no longer exists")?;
     AgentFile::parse(&String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?)
 }
 
-fn plain(e: &FsError) -> String {
+fn describe(e: &FsError) -> String {
     match e {
         FsError::Io { source, .. } => source.to_string(),
         FsError::Refused { reason, .. } => reason.clone(),

@@ -6,21 +6,23 @@ use toml::Table;
 use super::context::Context;
 use super::error::OpsError;
 use super::{depth, manifest, resume, spawn};
+use crate::config::settings;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
-use crate::model::manifest::settings::{self, KEYS};
 use crate::model::order::{Order, Template};
 use crate::model::settings::Settings;
 use crate::store::TeamStore;
 
+pub(crate) use crate::config::settings::{KEYS, flatten};
+
 /// A change of some settings: keys with their values, and keys to reset to their defaults.
 #[derive(Debug, Default)]
-pub(crate) struct Change {
+pub(crate) struct SettingsChange {
     pub(crate) set: Vec<(String, String)>,
     pub(crate) unset: Vec<String>,
 }
 
-impl Change {
+impl SettingsChange {
     fn keys(&self) -> Vec<&str> {
         self.set
             .iter()
@@ -48,7 +50,7 @@ pub(crate) type ReadPrompt<'a> = &'a mut dyn FnMut(&str) -> Result<String, OpsEr
 /// # Errors
 /// [`OpsError::Usage`] for a team that another program created, which has none.
 pub(crate) fn document(team: &TeamStore) -> Result<Table, OpsError> {
-    Ok(settings::document(&known(team)?))
+    Ok(settings::document(&existing_settings(team)?))
 }
 
 /// Returns the document of a team that was created without any settings.
@@ -66,8 +68,8 @@ pub(crate) fn from_file(
     read: ReadPrompt,
 ) -> Result<Settings, OpsError> {
     let mut document = settings::document(base);
-    settings::merge(&mut document, settings::from_file(text));
-    plan(ctx, base, document, tasks_only, read)
+    settings::merge(&mut document, settings::parse_file(text));
+    convert_document(ctx, base, document, tasks_only, read)
 }
 
 /// Changes settings, all or none. A running lead reads them again.
@@ -78,7 +80,7 @@ pub(crate) fn from_file(
 pub(crate) fn set(
     ctx: &Context,
     team: &TeamStore,
-    change: &Change,
+    change: &SettingsChange,
     read: ReadPrompt,
 ) -> Result<(), OpsError> {
     let document = change.document()?;
@@ -88,14 +90,14 @@ pub(crate) fn set(
         .map(|key| settings::path(key))
         .collect::<Result<Vec<_>, _>>()
         .map_err(usage)?;
-    let present = present(ctx, team, &known(team)?, &document)?;
+    let started = orders_of_started(ctx, team, &existing_settings(team)?, &document)?;
     let mut done = Ok(());
     team.change_settings(|found| {
         let mut whole = settings::document(found);
-        settings::merge(&mut whole, present.clone());
+        settings::merge(&mut whole, started.clone());
         settings::merge(&mut whole, document.clone());
         let changed = unset.iter().try_for_each(|path| remove(&mut whole, path));
-        match changed.and_then(|()| plan(ctx, found, whole, false, &mut *read)) {
+        match changed.and_then(|()| convert_document(ctx, found, whole, false, &mut *read)) {
             Ok(new) => *found = new,
             Err(e) => done = Err(e),
         }
@@ -106,7 +108,7 @@ pub(crate) fn set(
     Ok(())
 }
 
-fn known(team: &TeamStore) -> Result<Settings, OpsError> {
+fn existing_settings(team: &TeamStore) -> Result<Settings, OpsError> {
     team.settings()?.ok_or_else(|| {
         let problem = format!(
             "team `{}` was not made by phalanx, which keeps no settings for it",
@@ -120,20 +122,20 @@ fn known(team: &TeamStore) -> Result<Settings, OpsError> {
 }
 
 /// Returns the settings of a whole document; what a document cannot hold is kept from `current`.
-fn plan(
+fn convert_document(
     ctx: &Context,
     current: &Settings,
     document: Table,
     tasks_only: bool,
     read: ReadPrompt,
 ) -> Result<Settings, OpsError> {
-    let wanted = settings::read(document).map_err(|fault| {
+    let wanted = settings::parse_document(document).map_err(|fault| {
         let nearest =
             fault.nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
         usage(fault.message + &nearest)
     })?;
     let mut templates =
-        manifest::wanted(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
+        manifest::member_orders(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
     // A document sorts members by name; the lead serves them in the order in which they were added.
     let known: Vec<&String> =
         current.templates.iter().map(|template| &template.order.name).collect();
@@ -141,33 +143,34 @@ fn plan(
         known.iter().position(|name| **name == of.order.name).unwrap_or(known.len())
     });
     let is_kept = |name: &str| templates.iter().any(|template| template.order.name == name);
-    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.name)) {
+    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.order.name)) {
         return Err(OpsError::Usage {
-            problem: format!("member `{}` is not one that the lead would start", member.name),
+            problem: format!("member `{}` is not one that the lead would start", member.order.name),
             hint: Some(format!(
                 "give it `scale`, `restart`, `task_only` or `start = \"when-needed\"`, or start it with \
                  `phalanx spawn {}`",
-                member.name
+                member.order.name
             )),
         });
     }
     if tasks_only {
         manifest::check_task_mode(&wanted)?;
     }
-    if wanted.team.max_depth != current.max_depth {
-        depth::must_keep_within(ctx, wanted.team.max_depth)?;
+    if wanted.settings.max_depth != current.max_depth {
+        depth::must_keep_within(ctx, wanted.settings.max_depth)?;
     }
     let samples: Vec<Order> = templates.iter().map(Template::sample).collect();
-    spawn::check(ctx, &wanted.roles, &samples)?;
-    let new = manifest::settings(&wanted, None, current.keep)?;
+    spawn::check(ctx, &wanted.settings.roles, &samples)?;
+    let new = wanted.settings;
     let mut rules = new.rules.clone();
-    let is_made = |name: &String| {
+    let has_template = |name: &String| {
         let name = MemberName::existing(name);
         name.is_ok_and(|name| templates.iter().any(|template| template.makes(&name)))
     };
-    let of_others = current.rules.members.iter().filter(|(name, _)| !is_made(name));
+    let of_others = current.rules.members.iter().filter(|(name, _)| !has_template(name));
     rules.members.extend(of_others.map(|(name, set)| (name.clone(), set.clone())));
     Ok(Settings {
+        keep: current.keep,
         chosen: current.chosen.filter(|_| new.backend == current.backend),
         tmux_socket: current.tmux_socket.clone(),
         checkouts: current.checkouts.clone(),
@@ -179,7 +182,7 @@ fn plan(
 
 /// Returns the orders of started members that the change names but that have no template, as a
 /// basis for the change.
-fn present(
+fn orders_of_started(
     ctx: &Context,
     team: &TeamStore,
     settings: &Settings,
@@ -246,7 +249,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::model::manifest::Manifest;
+    use crate::config::manifest::Manifest;
 
     /// Every key of a manifest survives the round trip.
     #[test]
@@ -256,22 +259,20 @@ mod tests {
         let read = |text: &str, tasks_only: bool| {
             let wanted = Manifest::parse(text).expect("manifest");
             let prompt = |file: &str| Ok::<_, ()>(format!("text of {file}"));
-            let templates = manifest::wanted(&wanted, tasks_only, Path::new("/w"), prompt)
+            let templates = manifest::member_orders(&wanted, tasks_only, Path::new("/w"), prompt)
                 .expect("members")
                 .templates;
-            Settings { templates, ..manifest::settings(&wanted, None, true).expect("settings") }
+            Settings { templates, ..wanted.settings }
         };
         for (text, tasks_only) in [(every_key, false), (runs, true)] {
             let before = read(text, tasks_only);
             let document = settings::document(&before);
-            let parsed = settings::read(document.clone()).expect("settings");
+            let parsed = settings::parse_document(document.clone()).expect("settings");
             let none = |_: &str| Err::<String, ()>(());
-            let templates =
-                manifest::wanted(&parsed, false, Path::new("/x"), none).expect("members").templates;
-            let after = Settings {
-                templates,
-                ..manifest::settings(&parsed, None, true).expect("settings")
-            };
+            let templates = manifest::member_orders(&parsed, false, Path::new("/x"), none)
+                .expect("members")
+                .templates;
+            let after = Settings { templates, ..parsed.settings };
             assert_eq!(settings::document(&after), document);
             let mut sorted = before.templates;
             sorted.sort_by(|a, b| a.order.name.cmp(&b.order.name));
@@ -286,9 +287,9 @@ mod tests {
     #[test]
     fn defaults_survive_the_round_trip_through_a_document() {
         let base = Settings::by_hand(crate::model::settings::MAX_MEMBERS);
-        let parsed = settings::read(settings::document(&base)).expect("settings");
-        assert_eq!(manifest::settings(&parsed, None, true).expect("settings"), base);
-        let empty = settings::read(Table::new()).expect("settings");
-        assert_eq!(manifest::settings(&empty, None, true).expect("settings"), base);
+        let parsed = settings::parse_document(settings::document(&base)).expect("settings");
+        assert_eq!(parsed.settings, base);
+        let empty = settings::parse_document(Table::new()).expect("settings");
+        assert_eq!(empty.settings, base);
     }
 }

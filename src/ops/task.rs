@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::hooks::{self, Hooks};
+use super::hooks::{self, TeamHooks};
 use super::owners;
 use super::send::say_all;
 use crate::model::board::{Board, Refusal};
@@ -90,7 +90,7 @@ fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
 pub(crate) fn update(
     ctx: &Context,
     team: &TeamStore,
-    hooks: &Hooks,
+    hooks: &TeamHooks,
     id: TaskId,
     changes: &TaskChanges,
 ) -> Result<Completed, OpsError> {
@@ -395,7 +395,7 @@ pub(crate) struct Completed {
 pub(crate) fn complete(
     ctx: &Context,
     team: &TeamStore,
-    hooks: &Hooks,
+    hooks: &TeamHooks,
     id: TaskId,
     who: &MemberName,
     outcome: Option<&Outcome>,

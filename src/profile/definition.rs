@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::rule::{Pattern, Rule};
 use super::words::{Group, Names, Values};
@@ -38,7 +38,7 @@ pub(crate) struct Profile {
 }
 
 /// The process that runs in the pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Runs {
     /// The program itself, on the terminal of the pane.
@@ -48,10 +48,6 @@ pub(crate) enum Runs {
 }
 
 impl Runs {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Runs); 2] =
-        [("native", Runs::Native), ("wrapped", Runs::Wrapped)];
-
     /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -62,18 +58,12 @@ impl Runs {
 }
 
 /// An event that a program can report by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Hook {
     TurnEnd,
     /// The program asks for permission to use a tool.
     Permission,
-}
-
-impl Hook {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Hook); 2] =
-        [("turn-end", Hook::TurnEnd), ("permission", Hook::Permission)];
 }
 
 /// Command lines and environment of a program.
@@ -104,7 +94,7 @@ pub(crate) struct Launch {
 }
 
 /// The way in which the program gets its first prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Prompt {
     /// The program reads it from its mailbox.
@@ -116,10 +106,6 @@ pub(crate) enum Prompt {
 }
 
 impl Prompt {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Prompt); 3] =
-        [("mailbox", Prompt::Mailbox), ("argv", Prompt::Argv), ("typed", Prompt::Typed)];
-
     /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -131,7 +117,7 @@ impl Prompt {
 }
 
 /// The way in which the program gets the description of its team (`ops::brief`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Brief {
     /// On the command line, as `{brief}`.
@@ -144,10 +130,6 @@ pub(crate) enum Brief {
 }
 
 impl Brief {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Brief); 3] =
-        [("argv", Brief::Argv), ("first-message", Brief::FirstMessage), ("none", Brief::None)];
-
     /// Returns the spelling in a profile; `None` for [`Brief::None`].
     pub(crate) fn way(self) -> Option<&'static str> {
         match self {
@@ -187,7 +169,7 @@ pub(crate) struct Keys {
 }
 
 /// The party that answers a shutdown request to a wrapped program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ShutdownPolicy {
     /// The wrapper, by the state of the screen: it approves if the program is idle, and rejects if
@@ -195,12 +177,6 @@ pub(crate) enum ShutdownPolicy {
     Auto,
     /// The agent: it gets the request as a turn and answers with a command.
     Ask,
-}
-
-impl ShutdownPolicy {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, ShutdownPolicy); 2] =
-        [("auto", ShutdownPolicy::Auto), ("ask", ShutdownPolicy::Ask)];
 }
 
 /// Keys that answer a dialog.

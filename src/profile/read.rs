@@ -1,11 +1,11 @@
-//! Parser of profiles: keys, types and defaults.
+//! The tables of a profile as they are written, with their defaults, and their conversion.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use strum::{IntoEnumIterator, VariantNames};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 use super::definition::{
     Answer, Brief, ComposerRule, Hook, Keys, Launch, Paste, Profile, Prompt, Ready, Runs,
@@ -14,49 +14,201 @@ use super::definition::{
 use super::rule::{Area, Pattern, Rule, ScreenState};
 use super::snapshot::Progress;
 use super::words::{Group, Names};
+use crate::config::value::{
+    Choice, FIELD, Name, NonBlank, PlainText, VariablePattern, Variables, parse_non_blank,
+    parse_text, strings, text_types,
+};
+use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::mode::Mode;
-use crate::model::sheet::{At, Faults, Section, SheetError, check_name, check_pattern};
-
-const ROOT: [&str; 13] = [
-    "about",
-    "seen",
-    "runs",
-    "reads_mail",
-    "hooks",
-    "shutdown",
-    "launch",
-    "ready",
-    "keys",
-    "paste",
-    "composer",
-    "answers",
-    "rule",
-];
-const LAUNCH: [&str; 10] =
-    ["argv", "prompt", "brief", "modes", "plan", "resume", "once", "env", "allow", "keep_tools"];
-const READY: [&str; 2] = ["when", "settle_ms"];
-const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
-const PASTE: [&str; 4] = ["bracketed", "gap_ms", "settle_ms", "most_bytes"];
-const COMPOSER: [&str; 6] = ["line", "above", "until", "placeholder", "ghost", "last"];
-const ANSWER: [&str; 2] = ["allow", "deny"];
-const RULE: [&str; 10] = [
-    "name",
-    "state",
-    "area",
-    "match",
-    "not",
-    "title",
-    "progress",
-    "quiet_ms",
-    "alternate",
-    "bracketed_paste",
-];
 
 const SETTLE_MS: u64 = 700;
 const PASTE_SETTLE_MS: u64 = 150;
 const PASTE_MOST: u64 = 4096;
 /// Maximum of every time in a profile, in milliseconds.
 const LONGEST_MS: u64 = 60_000;
+/// Maximum of `most_bytes`.
+const LARGEST_PASTE: u64 = 1 << 20;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileTable {
+    about: NonBlank,
+    seen: Option<NonBlank>,
+    runs: Option<Choice<Runs>>,
+    reads_mail: Option<bool>,
+    #[serde(default)]
+    hooks: Vec<Choice<Hook>>,
+    shutdown: Option<Choice<ShutdownPolicy>>,
+    launch: LaunchTable,
+    #[serde(default)]
+    ready: ReadyTable,
+    #[serde(default)]
+    keys: KeysTable,
+    #[serde(default)]
+    paste: PasteTable,
+    composer: Option<ComposerTable>,
+    #[serde(default)]
+    answers: BTreeMap<Spanned<String>, AnswerTable>,
+    #[serde(default)]
+    rule: Vec<Spanned<RuleTable>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table, [launch]")]
+struct LaunchTable {
+    argv: Spanned<Templates>,
+    prompt: Option<Choice<Prompt>>,
+    brief: Option<Choice<Brief>>,
+    #[serde(default)]
+    modes: ModesTable,
+    #[serde(default)]
+    plan: Vec<PlainText>,
+    resume: Option<Templates>,
+    once: Option<Templates>,
+    env: Option<Spanned<Variables>>,
+    #[serde(default)]
+    allow: Vec<VariablePattern>,
+    #[serde(default)]
+    keep_tools: Vec<PlainText>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "a table, [launch.modes]"
+)]
+struct ModesTable {
+    default: Option<Vec<PlainText>>,
+    accept_edits: Option<Vec<PlainText>>,
+    bypass_permissions: Option<Vec<PlainText>>,
+    plan: Option<Vec<PlainText>>,
+    delegate: Option<Vec<PlainText>>,
+    dont_ask: Option<Vec<PlainText>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [ready]")]
+struct ReadyTable {
+    when: Option<Choice<ReadyWhen>>,
+    settle_ms: Option<AtMost<LONGEST_MS>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ReadyWhen {
+    Hello,
+    Running,
+    Settled,
+    Screen,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [keys]")]
+struct KeysTable {
+    submit: Option<TypedKeys>,
+    interrupt: Option<TypedKeys>,
+    quit: Vec<PlainText>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [paste]")]
+struct PasteTable {
+    bracketed: Option<bool>,
+    gap_ms: Option<AtMost<LONGEST_MS>>,
+    settle_ms: Option<AtMost<LONGEST_MS>>,
+    most_bytes: Option<AtMost<LARGEST_PASTE>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table, [composer]")]
+struct ComposerTable {
+    line: Spanned<OnePattern>,
+    above: Option<OnePattern>,
+    until: Option<OnePattern>,
+    placeholder: Option<OnePattern>,
+    #[serde(default)]
+    ghost: bool,
+    #[serde(default)]
+    last: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table, [answers.RULE]")]
+struct AnswerTable {
+    allow: TypedKeys,
+    deny: TypedKeys,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a list of tables, [[rule]]")]
+struct RuleTable {
+    name: Spanned<Name>,
+    state: StateText,
+    area: Option<AreaText>,
+    #[serde(default, rename = "match")]
+    patterns: Vec<ListedPattern>,
+    #[serde(default, rename = "not")]
+    absent: Vec<ListedPattern>,
+    title: Option<OnePattern>,
+    progress: Option<Choice<Progress>>,
+    quiet_ms: Option<AtMost<LONGEST_MS>>,
+    alternate: Option<bool>,
+    bracketed_paste: Option<bool>,
+}
+
+/// An integer from 0 to `MOST`.
+#[derive(Debug)]
+struct AtMost<const MOST: u64>(u64);
+
+impl<'de, const MOST: u64> Deserialize<'de> for AtMost<MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtMost<MOST>, D::Error> {
+        let number = u64::try_from(i64::deserialize(deserializer)?).ok();
+        number
+            .filter(|number| *number <= MOST)
+            .map(AtMost)
+            .ok_or_else(|| D::Error::custom(format!("{FIELD} must be from 0 to {MOST}")))
+    }
+}
+
+text_types! {
+    /// Keys to type: any non-empty text.
+    TypedKeys(String) = |keys| {
+        if keys.is_empty() { Err(format!("{FIELD} is empty")) } else { Ok(keys.to_owned()) }
+    };
+    /// A pattern that is not blank.
+    OnePattern(Pattern) = |text| compile(&parse_non_blank(text)?);
+    ListedPattern(Pattern) = |text| compile(&parse_text(text)?);
+    StateText(ScreenState) = |text| {
+        let known = "ready, idle, working, needs_login, blocked:REASON, dialog:NAME";
+        ScreenState::parse(&parse_non_blank(text)?)
+            .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
+    };
+    AreaText(Area) = |text| {
+        let known = "whole, last N, cursor row, title";
+        Area::parse(&parse_non_blank(text)?)
+            .ok_or_else(|| format!("no area `{}`; known: {known}", text.escape_debug()))
+    };
+}
+
+fn compile(text: &str) -> Result<Pattern, String> {
+    Pattern::new(text).map_err(|said| format!("{FIELD} {said}"))
+}
+
+/// The groups of a command line, each a list of words.
+#[derive(Debug)]
+struct Templates(Vec<Vec<Spanned<String>>>);
+
+impl<'de> Deserialize<'de> for Templates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Templates, D::Error> {
+        let groups = Vec::deserialize(deserializer)?;
+        if groups.is_empty() {
+            return Err(D::Error::custom(format!("{FIELD} does not name a program")));
+        }
+        Ok(Templates(groups))
+    }
+}
 
 impl Profile {
     /// Parses a profile.
@@ -64,55 +216,53 @@ impl Profile {
     /// # Errors
     /// The first error in the text, with line and column, if the TOML is invalid, or a key is
     /// unknown, missing or has an invalid value.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, SheetError> {
-        let table = DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
+        let table: ProfileTable = parse(Document { title: "the profile", denied: &[] }, text)?;
         let mut faults = Faults::default();
-        let profile = profile(name, table.get_ref(), &mut faults);
+        let profile = table.convert(name, &mut faults);
         faults.into_result(text)?;
         Ok(profile)
     }
 }
 
-fn profile(name: &str, table: &DeTable, faults: &mut Faults) -> Profile {
-    let root = Section::root("the profile", table, &ROOT, faults);
-    root.demand("launch", "[launch]", faults);
-    let runs = root.choice("runs", &Runs::ALL, faults).map_or(Runs::Wrapped, At::into_inner);
-    let rules = rules(&root.tables("rule", "[[rule]]", &RULE, faults), faults);
-    let answers = answers(&root, &rules, faults);
-    Profile {
-        name: name.to_owned(),
-        about: inner(root.required("about", faults)).unwrap_or_default(),
-        seen: inner(root.word("seen", faults)),
-        runs,
-        reads_mail: root.flag("reads_mail", faults).unwrap_or(true),
-        hooks: hooks(&root, faults),
-        launch: launch(&root.table("launch", "[launch]", &LAUNCH, faults), runs, faults),
-        ready: ready(&root.table("ready", "[ready]", &READY, faults), faults),
-        keys: keys(&root.table("keys", "[keys]", &KEYS, faults), faults),
-        paste: paste(&root.table("paste", "[paste]", &PASTE, faults), faults),
-        composer: root
-            .value("composer")
-            .and_then(|value| Section::open("[composer]", value, &COMPOSER, faults))
-            .and_then(|section| composer(&section, faults)),
-        answers,
-        shutdown: root
-            .choice("shutdown", &ShutdownPolicy::ALL, faults)
-            .map_or(ShutdownPolicy::Auto, At::into_inner),
-        rules,
+impl ProfileTable {
+    fn convert(self, name: &str, faults: &mut Faults) -> Profile {
+        let runs = self.runs.map_or(Runs::Wrapped, |runs| runs.0);
+        let rules = convert_rules(self.rule, faults);
+        let answers = convert_answers(self.answers, &rules, faults);
+        Profile {
+            name: name.to_owned(),
+            about: self.about.0,
+            seen: self.seen.map(|seen| seen.0),
+            runs,
+            reads_mail: self.reads_mail.unwrap_or(true),
+            hooks: self.hooks.into_iter().map(|hook| hook.0).collect(),
+            launch: self.launch.convert(runs, faults),
+            ready: self.ready.convert(),
+            keys: Keys {
+                submit: self.keys.submit.map_or("\r".to_owned(), |keys| keys.0),
+                interrupt: self.keys.interrupt.map(|keys| keys.0),
+                quit: strings(self.keys.quit),
+            },
+            paste: self.paste.convert(),
+            composer: self.composer.map(|composer| composer.convert(faults)),
+            answers,
+            shutdown: self.shutdown.map_or(ShutdownPolicy::Auto, |shutdown| shutdown.0),
+            rules,
+        }
     }
 }
 
-/// Reads the keys that answer dialogs. A rule with keys must capture the question, because before
+/// Converts the keys that answer dialogs. A rule with keys must capture the question, because before
 /// typing it is compared with the one that was decided.
-fn answers(root: &Section, rules: &[Rule], faults: &mut Faults) -> BTreeMap<String, Answer> {
+fn convert_answers(
+    tables: BTreeMap<Spanned<String>, AnswerTable>,
+    rules: &[Rule],
+    faults: &mut Faults,
+) -> BTreeMap<String, Answer> {
     let mut answers = BTreeMap::new();
-    let Some(value) = root.value("answers") else { return answers };
-    let DeValue::Table(table) = value.get_ref() else {
-        faults.add(&value.span(), "`answers` must contain tables: [answers.RULE]");
-        return answers;
-    };
-    for (name, value) in table {
-        let said = match rules.iter().find(|rule| rule.name == **name.get_ref()) {
+    for (name, AnswerTable { allow, deny }) in tables {
+        let said = match rules.iter().find(|rule| rule.name == *name.get_ref()) {
             None => Some("names no rule"),
             Some(rule) if !matches!(rule.state, ScreenState::Dialog(_)) => {
                 Some("refers to a rule that is not a dialog")
@@ -128,289 +278,163 @@ fn answers(root: &Section, rules: &[Rule], faults: &mut Faults) -> BTreeMap<Stri
                 format!("`{}` in [answers] {said}", name.get_ref().escape_debug()),
             );
         }
-        let Some(section) = Section::open("[answers.RULE]", value, &ANSWER, faults) else {
-            continue;
-        };
-        section.demand("allow", "`allow`", faults);
-        section.demand("deny", "`deny`", faults);
-        let (allow, deny) = (typed(&section, "allow", faults), typed(&section, "deny", faults));
-        answers.extend(
-            allow
-                .zip(deny)
-                .map(|(allow, deny)| (name.get_ref().to_string(), Answer { allow, deny })),
-        );
+        answers.insert(name.into_inner(), Answer { allow: allow.0, deny: deny.0 });
     }
     answers
 }
 
-fn hooks(root: &Section, faults: &mut Faults) -> Vec<Hook> {
-    let known = Hook::ALL.map(|(word, _)| word);
-    let mut hooks = Vec::new();
-    for word in root.list("hooks", faults) {
-        match Hook::ALL.iter().find(|(name, _)| *name == word.get_ref().as_str()) {
-            Some((_, hook)) => hooks.push(*hook),
-            None => crate::model::sheet::unknown("hook", &word, &known, faults),
-        }
-    }
-    hooks
-}
-
-fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
-    section.demand("argv", "`argv`", faults);
-    let argv = groups(section, "argv", faults);
-    let prompt =
-        section.choice("prompt", &Prompt::ALL, faults).map_or(Prompt::Typed, At::into_inner);
-    // By default only wrapped programs are briefed: a native program that reads its mailbox already
-    // knows about teams.
-    let otherwise = if runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
-    let brief = section.choice("brief", &Brief::ALL, faults).map_or(otherwise, At::into_inner);
-    let on_it = [
-        ("prompt", Names::Prompt, prompt == Prompt::Argv),
-        ("brief", Names::Brief, brief == Brief::Argv),
-    ];
-    for (key, place, wanted) in on_it {
-        let takes = argv.iter().any(|group| group.names().any(|name| name == place));
-        if let Some(value) = section.value("argv")
-            && takes != wanted
-        {
-            let said =
-                format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
-            faults.add(&value.span(), said);
-        }
-    }
-    let modes = section.table("modes", "[launch.modes]", Mode::VARIANTS, faults);
-    let words = |mode: Mode, faults: &mut Faults| {
-        modes.value(mode.as_str()).map(|_| (mode.as_str(), strings(&modes, mode.as_str(), faults)))
-    };
-    Launch {
-        argv,
-        prompt,
-        brief,
-        modes: Mode::iter().filter_map(|mode| words(mode, faults)).collect(),
-        plan: strings(section, "plan", faults),
-        resume: groups(section, "resume", faults),
-        once: groups(section, "once", faults),
-        keep_tools: strings(section, "keep_tools", faults),
-        env: variables(section, faults),
-        allow: section
-            .names("allow", check_pattern, faults)
-            .into_iter()
-            .map(At::into_inner)
-            .collect(),
-    }
-}
-
-/// Reads a command line: a list of groups, each a list of words.
-fn groups(section: &Section, key: &str, faults: &mut Faults) -> Vec<Group> {
-    const WANTED: &str = "a list of lists of strings";
-    let Some(value) = section.value(key) else { return Vec::new() };
-    let DeValue::Array(array) = value.get_ref() else {
-        section.refuse::<()>(key, value, WANTED, value.get_ref(), faults);
-        return Vec::new();
-    };
-    if array.is_empty() {
-        faults.add(&value.span(), format!("`{key}` in {} does not name a program", section.title));
-    }
-    let mut groups = Vec::new();
-    for item in array {
-        let DeValue::Array(words) = item.get_ref() else {
-            section.refuse::<()>(key, item, WANTED, item.get_ref(), faults);
-            continue;
-        };
-        let texts: Option<Vec<&str>> = words.iter().map(|word| word.get_ref().as_str()).collect();
-        match texts {
-            Some(texts) => groups.extend(group(&texts, &|at| words[at].span(), faults)),
-            None => {
-                section.refuse::<()>(key, item, WANTED, item.get_ref(), faults);
+impl LaunchTable {
+    fn convert(self, runs: Runs, faults: &mut Faults) -> Launch {
+        let prompt = self.prompt.map_or(Prompt::Typed, |prompt| prompt.0);
+        // By default only wrapped programs are briefed: a native program that reads its mailbox
+        // already knows about teams.
+        let default_brief = if runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
+        let brief = self.brief.map_or(default_brief, |brief| brief.0);
+        let argv_span = self.argv.span();
+        let argv = convert_groups(self.argv.into_inner(), faults);
+        let on_it = [
+            ("prompt", Names::Prompt, prompt == Prompt::Argv),
+            ("brief", Names::Brief, brief == Brief::Argv),
+        ];
+        for (key, place, wanted) in on_it {
+            if argv.iter().any(|group| group.names().any(|name| name == place)) != wanted {
+                let said =
+                    format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
+                faults.add(&argv_span, said);
             }
         }
-    }
-    groups
-}
-
-fn group(
-    words: &[&str],
-    place: &dyn Fn(usize) -> Range<usize>,
-    faults: &mut Faults,
-) -> Option<Group> {
-    if let Some(at) = words.iter().position(|word| word.contains('\0')) {
-        faults.add(&place(at), "a word must not contain a NUL character");
-    }
-    match Group::parse(words.iter().copied()) {
-        Ok(group) => Some(group),
-        Err((at, said)) => {
-            faults.add(&place(at), said);
-            None
+        Launch {
+            argv,
+            prompt,
+            brief,
+            modes: self.modes.convert(),
+            plan: strings(self.plan),
+            resume: self.resume.map(|groups| convert_groups(groups, faults)).unwrap_or_default(),
+            once: self.once.map(|groups| convert_groups(groups, faults)).unwrap_or_default(),
+            keep_tools: strings(self.keep_tools),
+            env: self.env.map(|env| convert_variables(env, faults)).unwrap_or_default(),
+            allow: self.allow.into_iter().map(|pattern| pattern.0).collect(),
         }
     }
 }
 
-fn variables(section: &Section, faults: &mut Faults) -> BTreeMap<String, Group> {
-    let place = section.value("env").map_or(0..0, Spanned::span);
-    let found = section.variables("[launch.env]", faults);
-    found
+impl ModesTable {
+    fn convert(self) -> BTreeMap<&'static str, Vec<String>> {
+        [
+            (Mode::Default, self.default),
+            (Mode::AcceptEdits, self.accept_edits),
+            (Mode::BypassPermissions, self.bypass_permissions),
+            (Mode::Plan, self.plan),
+            (Mode::Delegate, self.delegate),
+            (Mode::DontAsk, self.dont_ask),
+        ]
         .into_iter()
-        .filter_map(|(name, value)| {
-            Some((name, group(&[value.as_str()], &|_| place.clone(), faults)?))
+        .filter_map(|(mode, words)| Some((mode.as_str(), strings(words?))))
+        .collect()
+    }
+}
+
+fn convert_groups(Templates(groups): Templates, faults: &mut Faults) -> Vec<Group> {
+    groups
+        .iter()
+        .filter_map(|words| {
+            let texts: Vec<&str> = words.iter().map(|word| word.get_ref().as_str()).collect();
+            convert_group(&texts, &|at| words[at].span(), faults)
         })
         .collect()
 }
 
-fn ready(section: &Section, faults: &mut Faults) -> Ready {
-    let ms = number(section, "settle_ms", SETTLE_MS, LONGEST_MS, faults);
-    let kinds = [
-        ("hello", Ready::Hello),
-        ("running", Ready::Running),
-        ("settled", Ready::Settled { ms }),
-        ("screen", Ready::Screen),
-    ];
-    section.choice("when", &kinds, faults).map_or(Ready::Screen, At::into_inner)
-}
-
-fn keys(section: &Section, faults: &mut Faults) -> Keys {
-    Keys {
-        submit: typed(section, "submit", faults).unwrap_or("\r".to_owned()),
-        interrupt: typed(section, "interrupt", faults),
-        quit: strings(section, "quit", faults),
+fn convert_group(
+    words: &[&str],
+    span_of: &dyn Fn(usize) -> Range<usize>,
+    faults: &mut Faults,
+) -> Option<Group> {
+    if let Some(at) = words.iter().position(|word| word.contains('\0')) {
+        faults.add(&span_of(at), "a word must not contain a NUL character");
     }
+    Group::parse(words.iter().copied()).map_err(|(at, said)| faults.add(&span_of(at), said)).ok()
 }
 
-/// Reads keys to type: any non-empty text.
-fn typed(section: &Section, key: &str, faults: &mut Faults) -> Option<String> {
-    let keys = section.text(key, faults)?;
-    if keys.get_ref().is_empty() {
-        faults.add(&keys.span(), format!("`{key}` in {} is empty", section.title));
-    }
-    Some(keys.into_inner())
-}
-
-fn paste(section: &Section, faults: &mut Faults) -> Paste {
-    let most = number(section, "most_bytes", PASTE_MOST, 1 << 20, faults);
-    Paste {
-        bracketed: section.flag("bracketed", faults).unwrap_or(true),
-        gap_ms: number(section, "gap_ms", 0, LONGEST_MS, faults),
-        settle_ms: number(section, "settle_ms", PASTE_SETTLE_MS, LONGEST_MS, faults),
-        most_bytes: usize::try_from(most).unwrap_or(usize::MAX),
-    }
-}
-
-fn composer(section: &Section, faults: &mut Faults) -> Option<ComposerRule> {
-    section.demand("line", "`line`", faults);
-    let line = pattern(section, "line", faults);
-    if let (Some(found), Some(value)) = (&line, section.value("line"))
-        && !found.has_text()
-    {
-        faults.add(&value.span(), "`line` in [composer] needs a group `(?<text>…)`");
-    }
-    Some(ComposerRule {
-        above: pattern(section, "above", faults),
-        until: pattern(section, "until", faults),
-        placeholder: pattern(section, "placeholder", faults),
-        ghost: section.flag("ghost", faults).unwrap_or(false),
-        last: section.flag("last", faults).unwrap_or(false),
-        line: line?,
-    })
-}
-
-fn rules(sections: &[Section], faults: &mut Faults) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
-    for section in sections {
-        let Some(rule) = rule(section, faults) else { continue };
-        if rules.iter().any(|other| other.name == rule.name) {
-            let place = section.value("name").map_or(section.span.clone(), Spanned::span);
-            faults.add(&place, format!("duplicate rule `{}`", rule.name));
-        }
-        rules.push(rule);
-    }
-    rules
-}
-
-fn rule(section: &Section, faults: &mut Faults) -> Option<Rule> {
-    let name = section.required_name("name", check_name, faults);
-    let state = section.required("state", faults).and_then(|word| {
-        let found = ScreenState::parse(word.get_ref());
-        if found.is_none() {
-            let known = "ready, idle, working, needs_login, blocked:REASON, dialog:NAME";
-            faults.add(
-                &word.span(),
-                format!("no state `{}`; known: {known}", word.get_ref().escape_debug()),
-            );
-        }
-        found
-    });
-    let rule = Rule {
-        name: inner(name).unwrap_or_default(),
-        state: state.unwrap_or(ScreenState::Unknown),
-        area: area(section, faults),
-        patterns: patterns(section, "match", faults),
-        absent: patterns(section, "not", faults),
-        title: pattern(section, "title", faults),
-        progress: inner(section.choice("progress", &Progress::ALL, faults)),
-        quiet_ms: section
-            .value("quiet_ms")
-            .map(|_| number(section, "quiet_ms", 0, LONGEST_MS, faults)),
-        alternate: section.flag("alternate", faults),
-        bracketed_paste: section.flag("bracketed_paste", faults),
-    };
-    // A rule without conditions would match every screen, even an empty one. The keys are checked,
-    // not the compiled patterns, so that an invalid pattern is reported only once.
-    let asks = ["title", "progress", "quiet_ms"].iter().any(|key| section.value(key).is_some());
-    if !asks && section.list("match", faults).is_empty() {
-        faults.add(&section.span, "[[rule]] needs `match`, `title`, `progress` or `quiet_ms`");
-    }
-    Some(rule)
-}
-
-fn area(section: &Section, faults: &mut Faults) -> Area {
-    let Some(word) = section.word("area", faults) else { return Area::Whole };
-    Area::parse(word.get_ref()).unwrap_or_else(|| {
-        let said = format!(
-            "no area `{}`; known: whole, last N, cursor row, title",
-            word.get_ref().escape_debug()
-        );
-        faults.add(&word.span(), said);
-        Area::Whole
-    })
-}
-
-fn pattern(section: &Section, key: &str, faults: &mut Faults) -> Option<Pattern> {
-    let word = section.word(key, faults)?;
-    compiled(section, key, &word, faults)
-}
-
-fn patterns(section: &Section, key: &str, faults: &mut Faults) -> Vec<Pattern> {
-    section
-        .list(key, faults)
-        .iter()
-        .filter_map(|word| compiled(section, key, word, faults))
+fn convert_variables(env: Spanned<Variables>, faults: &mut Faults) -> BTreeMap<String, Group> {
+    let span = env.span();
+    let variables = env.into_inner().0.into_iter();
+    variables
+        .filter_map(|(name, value)| {
+            Some((name, convert_group(&[value.as_str()], &|_| span.clone(), faults)?))
+        })
         .collect()
 }
 
-fn compiled(
-    section: &Section,
-    key: &str,
-    word: &At<String>,
-    faults: &mut Faults,
-) -> Option<Pattern> {
-    Pattern::new(word.get_ref())
-        .map_err(|said| faults.add(&word.span(), format!("`{key}` in {} {said}", section.title)))
-        .ok()
+impl ReadyTable {
+    fn convert(self) -> Ready {
+        match self.when.map_or(ReadyWhen::Screen, |when| when.0) {
+            ReadyWhen::Hello => Ready::Hello,
+            ReadyWhen::Running => Ready::Running,
+            ReadyWhen::Settled => {
+                Ready::Settled { ms: self.settle_ms.map_or(SETTLE_MS, |ms| ms.0) }
+            }
+            ReadyWhen::Screen => Ready::Screen,
+        }
+    }
 }
 
-/// Reads an integer from 0 to `most`.
-fn number(section: &Section, key: &str, default: u64, most: u64, faults: &mut Faults) -> u64 {
-    let Some(number) = section.integer(key, faults) else { return default };
-    u64::try_from(*number.get_ref()).ok().filter(|n| *n <= most).unwrap_or_else(|| {
-        faults
-            .add(&number.span(), format!("`{key}` in {} must be from 0 to {most}", section.title));
-        default
-    })
+impl PasteTable {
+    fn convert(self) -> Paste {
+        let most = self.most_bytes.map_or(PASTE_MOST, |most| most.0);
+        Paste {
+            bracketed: self.bracketed.unwrap_or(true),
+            gap_ms: self.gap_ms.map_or(0, |ms| ms.0),
+            settle_ms: self.settle_ms.map_or(PASTE_SETTLE_MS, |ms| ms.0),
+            most_bytes: usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
 }
 
-fn strings(section: &Section, key: &str, faults: &mut Faults) -> Vec<String> {
-    section.list(key, faults).into_iter().map(At::into_inner).collect()
+impl ComposerTable {
+    fn convert(self, faults: &mut Faults) -> ComposerRule {
+        if !self.line.get_ref().0.has_text() {
+            faults.add(&self.line.span(), "`line` in [composer] needs a group `(?<text>…)`");
+        }
+        ComposerRule {
+            line: self.line.into_inner().0,
+            above: self.above.map(|pattern| pattern.0),
+            until: self.until.map(|pattern| pattern.0),
+            placeholder: self.placeholder.map(|pattern| pattern.0),
+            ghost: self.ghost,
+            last: self.last,
+        }
+    }
 }
 
-fn inner<T>(value: Option<At<T>>) -> Option<T> {
-    value.map(At::into_inner)
+fn convert_rules(tables: Vec<Spanned<RuleTable>>, faults: &mut Faults) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for table in tables {
+        let header = table.span();
+        let table = table.into_inner();
+        let name = &table.name.get_ref().0;
+        if rules.iter().any(|other| other.name == *name) {
+            faults.add(&table.name.span(), format!("duplicate rule `{name}`"));
+        }
+        // A rule without conditions would match every screen, even an empty one.
+        let has_condition = !table.patterns.is_empty()
+            || table.title.is_some()
+            || table.progress.is_some()
+            || table.quiet_ms.is_some();
+        if !has_condition {
+            faults.add(&header, "[[rule]] needs `match`, `title`, `progress` or `quiet_ms`");
+        }
+        rules.push(Rule {
+            name: table.name.into_inner().0,
+            state: table.state.0,
+            area: table.area.map_or(Area::Whole, |area| area.0),
+            patterns: table.patterns.into_iter().map(|pattern| pattern.0).collect(),
+            absent: table.absent.into_iter().map(|pattern| pattern.0).collect(),
+            title: table.title.map(|pattern| pattern.0),
+            progress: table.progress.map(|progress| progress.0),
+            quiet_ms: table.quiet_ms.map(|ms| ms.0),
+            alternate: table.alternate,
+            bracketed_paste: table.bracketed_paste,
+        });
+    }
+    rules
 }

@@ -1,6 +1,6 @@
 //! Snapshot of a screen, as the rules of a profile see it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Snapshot of a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,21 +59,11 @@ impl Look {
 }
 
 /// Progress that a program reports (OSC 9;4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Progress {
     None,
     Busy,
     Error,
     Paused,
-}
-
-impl Progress {
-    /// All variants with their spelling in a profile.
-    pub(crate) const ALL: [(&'static str, Progress); 4] = [
-        ("none", Progress::None),
-        ("busy", Progress::Busy),
-        ("error", Progress::Error),
-        ("paused", Progress::Paused),
-    ];
 }

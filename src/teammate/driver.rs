@@ -190,7 +190,7 @@ impl WorkerDriver<'_> {
     /// must still be handled.
     fn complete(&self, task: TaskId, outcome: Outcome) -> Option<WorkerEvent> {
         let (ctx, team, who) = (self.io.ctx.clone(), self.io.team.clone(), self.io.me.name.clone());
-        let hooks = ops::hooks::configured(&ctx, &team);
+        let hooks = ops::hooks::load_hooks(&ctx, &team);
         let asks = hooks.guard_tasks();
         let complete = move || {
             completed(&team, ops::task::complete(&ctx, &team, &hooks, task, &who, Some(&outcome)))

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::config::manifest::Manifest;
 use crate::model::envelope::Envelope;
 use crate::model::id::TaskId;
-use crate::model::manifest::Manifest;
 use crate::model::protocol::Message;
 use crate::model::task::Task;
 use crate::model::team::Team;

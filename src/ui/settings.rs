@@ -4,8 +4,8 @@ use toml::Table as Document;
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, tinted};
-use crate::model::manifest::settings::{KEYS, flatten};
 use crate::model::text;
+use crate::ops::settings::{KEYS, flatten};
 
 /// Maximum length of a value, in characters.
 const VALUE: usize = 24;

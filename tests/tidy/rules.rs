@@ -11,12 +11,13 @@ use crate::scan::{self, Kind, Path, Token};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("sys", &[]),
-    ("profile", &["model"]),
+    ("config", &["model", "sys"]),
+    ("profile", &["model", "config"]),
     ("store", &["model", "sys"]),
     ("backend", &["model", "sys"]),
     ("worktree", &["model", "sys"]),
     ("hooks", &["model", "sys"]),
-    ("ops", &["model", "sys", "profile", "store", "backend", "worktree", "hooks"]),
+    ("ops", &["model", "sys", "config", "profile", "store", "backend", "worktree", "hooks"]),
     ("event_loop", &["model"]),
     ("lead", &["model", "sys", "profile", "ops", "event_loop"]),
     ("teammate", &["model", "sys", "profile", "ops", "event_loop"]),
@@ -29,6 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const EVERYTHING: &[&str] = &[
     "model",
     "sys",
+    "config",
     "profile",
     "store",
     "backend",

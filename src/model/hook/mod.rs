@@ -1,21 +1,16 @@
 //! User-defined commands that run on events of a team: their event, the agents they apply to, and
 //! the meaning of their exit codes.
 
-mod claude;
-mod sheet;
 #[cfg(test)]
 mod tests;
 
 use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use claude::{ClaudeHooks, read_claude};
-pub(crate) use sheet::{OwnHooks, read_hooks, read_own};
-
 /// Default timeout of a hook, in seconds.
-const TIMEOUT_S: u64 = 60;
+pub(crate) const TIMEOUT_S: u64 = 60;
 /// Maximum timeout of a hook, in seconds.
-const LONGEST_S: u64 = 3600;
+pub(crate) const LONGEST_S: u64 = 3600;
 
 /// The event that triggers a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,7 +45,7 @@ impl HookEvent {
     }
 
     /// Returns true if hooks of this event may be limited to certain agent types.
-    fn has_matcher(self) -> bool {
+    pub(crate) fn has_matcher(self) -> bool {
         match self {
             HookEvent::SubagentStart | HookEvent::SubagentStop => true,
             HookEvent::TeammateIdle | HookEvent::TaskCompleted => false,
@@ -58,23 +53,23 @@ impl HookEvent {
     }
 
     /// Returns the consequence of a hook's exit code.
-    pub(crate) fn verdict(self, code: i32) -> Verdict {
+    pub(crate) fn verdict(self, code: i32) -> HookVerdict {
         match (code, self) {
-            (0, HookEvent::SubagentStart) => Verdict::Show,
+            (0, HookEvent::SubagentStart) => HookVerdict::Show,
             (0, HookEvent::SubagentStop | HookEvent::TeammateIdle | HookEvent::TaskCompleted) => {
-                Verdict::Nothing
+                HookVerdict::Nothing
             }
-            (2, HookEvent::TeammateIdle | HookEvent::TaskCompleted) => Verdict::Hold,
+            (2, HookEvent::TeammateIdle | HookEvent::TaskCompleted) => HookVerdict::Hold,
             // Includes exit code 2 of SubagentStop: the agent has already exited and cannot
             // continue.
-            (_, _) => Verdict::Complain,
+            (_, _) => HookVerdict::Complain,
         }
     }
 }
 
 /// The consequence of a hook's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum HookVerdict {
     Nothing,
     /// Pass the hook's stdout to the agent.
     Show,
@@ -88,36 +83,36 @@ pub(crate) enum Verdict {
 /// The command of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Words {
+pub(crate) enum Invocation {
     /// Program and arguments.
     Program(Vec<String>),
     /// A command line for `sh`, as in Claude Code's settings.
     Line(String),
 }
 
-impl Words {
+impl Invocation {
     /// Returns the command as text for display.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Words::Program(argv) => argv.join(" "),
-            Words::Line(line) => line.clone(),
+            Invocation::Program(argv) => argv.join(" "),
+            Invocation::Line(line) => line.clone(),
         }
     }
 }
 
 /// A command and the condition under which it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Hook {
+pub(crate) struct HookCommand {
     pub(crate) event: HookEvent,
     /// Limits the hook to certain agent types; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) matcher: Option<Matcher>,
-    pub(crate) run: Words,
+    pub(crate) run: Invocation,
     /// Time after which the hook and all its child processes are terminated, in seconds.
     pub(crate) timeout_s: u64,
 }
 
-impl Hook {
+impl HookCommand {
     /// Returns true if the hook runs on this event for an agent of this type.
     pub(crate) fn is_for(&self, event: HookEvent, agent_type: &str) -> bool {
         self.event == event && self.matcher.as_ref().is_none_or(|matcher| matcher.fits(agent_type))

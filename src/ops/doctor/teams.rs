@@ -92,7 +92,7 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
 
 /// Lists the configured hooks, and warns of those that cannot run.
 fn hooks(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
-    let hooks = hooks::configured(ctx, team);
+    let hooks = hooks::load_hooks(ctx, team);
     let place = team.team_file().to_string_lossy().into_owned();
     let known =
         hooks.listed().map(|(what, source)| Finding::new("hook", Severity::Note, what, source));

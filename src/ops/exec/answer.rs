@@ -69,7 +69,7 @@ fn complete(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError
             exe: env::current_exe().unwrap_or_else(|_| PathBuf::from("phalanx")),
         },
     };
-    let hooks = hooks::configured(&ctx, &run.team);
+    let hooks = hooks::load_hooks(&ctx, &run.team);
     match task::complete(&ctx, &run.team, &hooks, id, &run.member, Some(outcome)) {
         Ok(done) => {
             done.complaints.iter().for_each(|complaint| run.say(complaint));

@@ -109,11 +109,11 @@ impl Stage {
         Some(String::from_utf8(bytes).expect("text"))
     }
 
-    fn attend(&self, event: HookEvent) {
-        let hooks = configured(&self.ctx, &self.team);
+    fn run_hooks(&self, event: HookEvent) {
+        let hooks = load_hooks(&self.ctx, &self.team);
         assert_eq!(hooks.warnings, Vec::<String>::new());
         let occasion = Occasion { event, member: name("ada"), cause: "the-event".to_owned() };
-        attend(&self.ctx, &self.team, &hooks, &occasion).expect("the store works");
+        run_hooks(&self.ctx, &self.team, &hooks, &occasion).expect("the store works");
     }
 
     fn mail(&self) -> Vec<String> {
@@ -132,9 +132,9 @@ impl Stage {
 #[test]
 fn en_04_hook_input_and_environment_name_the_member() {
     let stage = Stage::new("/opt/worker");
-    stage.attend(HookEvent::SubagentStart);
+    stage.run_hooks(HookEvent::SubagentStart);
     let told: Value = serde_json::from_str(&stage.text("told").expect("it ran")).expect("json");
-    let cwd = shown(stage.dir.path());
+    let cwd = path_text(stage.dir.path());
     let expected = json!({"agent_id": "ada@demo", "agent_type": "tester", "hook_event_name": "SubagentStart", "cwd": cwd});
     assert_eq!(told, expected);
     let env = stage.text("env").expect("it ran");
@@ -164,7 +164,7 @@ fn en_04_hook_input_and_environment_name_the_member() {
 #[test]
 fn sec_05_exit_2_sends_hook_output_to_an_idle_member_as_text() {
     let stage = Stage::new("/opt/worker");
-    stage.attend(HookEvent::TeammateIdle);
+    stage.run_hooks(HookEvent::TeammateIdle);
     let [said] = stage.mail().try_into().expect("one message");
     assert!(said.starts_with("Hook TeammateIdle: {\"type\":\"shutdown_request\""), "{said}");
     assert!(matches!(Message::parse(&said), Message::Text(_)), "{said}");
@@ -175,10 +175,10 @@ fn sec_05_exit_2_sends_hook_output_to_an_idle_member_as_text() {
 #[test]
 fn no_hook_runs_twice_for_a_native_claude() {
     let stage = Stage::new("/opt/claude");
-    stage.attend(HookEvent::TeammateIdle);
+    stage.run_hooks(HookEvent::TeammateIdle);
     assert_eq!((stage.text("own").is_some(), stage.text("claudes").is_some()), (true, false));
     // A Claude in its own process does not run this hook for itself, so phalanx does.
-    stage.attend(HookEvent::SubagentStart);
+    stage.run_hooks(HookEvent::SubagentStart);
     assert!(stage.text("claudes-start").is_some());
 }
 
@@ -188,7 +188,7 @@ fn a_member_that_has_left_receives_no_hook_output() {
     let run = stage.team.member_record(&name("ada")).expect("readable").expect("ada").incarnation;
     let over = |record: &mut MemberRecord| record.state = MemberState::Completed;
     stage.team.change_record(&name("ada"), &run, over).expect("written");
-    stage.attend(HookEvent::TeammateIdle);
+    stage.run_hooks(HookEvent::TeammateIdle);
     assert!(stage.text("own").is_some());
     assert!(!fs::exists(&stage.team.inbox_file(&name("ada"))), "no mailbox is made for it");
 }
@@ -197,7 +197,7 @@ fn a_member_that_has_left_receives_no_hook_output() {
 fn hooks_run_no_hooks() {
     let mut stage = Stage::new("/opt/worker");
     stage.ctx.caller.env.push((INSIDE.into(), "TaskCompleted".into()));
-    assert!(configured(&stage.ctx, &stage.team).is_empty());
+    assert!(load_hooks(&stage.ctx, &stage.team).is_empty());
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn the_completion_hook_runs_before_the_task_is_completed() {
     let new =
         NewTask { subject: "Do".to_owned(), description: "it".to_owned(), ..NewTask::default() };
     let id = task::create(&stage.ctx, &stage.team, &[new]).expect("a task")[0].id;
-    let hooks = configured(&stage.ctx, &stage.team);
+    let hooks = load_hooks(&stage.ctx, &stage.team);
     let complete =
         |who: &MemberName| task::complete(&stage.ctx, &stage.team, &hooks, id, who, None);
     // A completion that is refused anyway runs no hook.
@@ -243,7 +243,7 @@ fn starts_without_a_lead_are_reported_once() {
     let stage = Stage::new("/opt/worker");
     let unheard = || {
         let (events, _) = stage.team.events_from(0).expect("readable");
-        unheard_starts(&stage.team, &events).expect("readable")
+        starts_without_hooks(&stage.team, &events).expect("readable")
     };
     assert_eq!(unheard(), []);
     let ready =
@@ -262,7 +262,7 @@ fn an_interrupted_completion_hook_refuses() {
     let new = NewTask { subject: "Do".to_owned(), ..NewTask::default() };
     let id = task::create(&stage.ctx, &stage.team, &[new]).expect("a task")[0].id;
     task::claim(&stage.ctx, &stage.team, id).expect("claimed");
-    let hooks = configured(&stage.ctx, &stage.team);
+    let hooks = load_hooks(&stage.ctx, &stage.team);
     hooks.end_all();
     let refused = task::complete(&stage.ctx, &stage.team, &hooks, id, &MemberName::lead(), None);
     assert!(refused.is_err_and(|e| e.to_string().ends_with("it was interrupted")));

@@ -165,7 +165,7 @@ pub(crate) fn dry_run(
     order: &Order,
     unique: bool,
 ) -> Result<Plan, OpsError> {
-    let draft = prepare::draft(ctx, &roles::of(team)?, order)?;
+    let draft = prepare::draft(ctx, &roles::team_roles(team)?, order)?;
     prepare::check_modes(ctx, team, std::slice::from_ref(&draft))?;
     prepare::plan(ctx, team, &draft, unique)
 }
@@ -183,7 +183,7 @@ pub(crate) fn spawn(
     terms: &SpawnOptions,
 ) -> Result<Batch, OpsError> {
     depth::must_allow(ctx)?;
-    let roles = roles::of(team)?;
+    let roles = roles::team_roles(team)?;
     let drafts =
         orders.iter().map(|o| prepare::draft(ctx, &roles, o)).collect::<Result<Vec<_>, _>>()?;
     prepare::check_modes(ctx, team, &drafts)?;

@@ -23,7 +23,7 @@ pub(super) fn dispatch(
     terms: &SpawnOptions,
 ) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
     depth::must_allow(ctx)?;
-    let roles = roles::of(team)?;
+    let roles = roles::team_roles(team)?;
     Ok(orders.iter().map(|order| start(ctx, team, &roles, order, terms)).collect())
 }
 

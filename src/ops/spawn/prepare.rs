@@ -99,7 +99,11 @@ fn draft_as(
     let name = MemberName::new(&order.name)?;
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>();
-    let role = order.role.as_deref().map(|role| roles::find(ctx, roles, role, &cwd)).transpose()?;
+    let role = order
+        .role
+        .as_deref()
+        .map(|role| roles::resolve_role(ctx, roles, role, &cwd))
+        .transpose()?;
     let part = role_merge::fill(order, role, &roles.tools, &profile);
     command::check(&part.order, &profile)?;
     if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
@@ -194,7 +198,7 @@ pub(super) fn plan(
     let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
     let member = entry(team, &found, draft, name, BackendKind::Pty, &worktrees);
     found.members.push(member.clone());
-    let roles = roles::of(team)?;
+    let roles = roles::team_roles(team)?;
     let told = command::told(ctx, &roles, draft, &found, &member);
     let session = found.lead_session_id.unwrap_or_default();
     let add_dirs = claude_settings::additional_directories(ctx, team)?;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::roles::{Found, Source};
+use super::super::roles::{ResolvedRole, RoleSource};
 use crate::model::order::Order;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::Rule;
@@ -23,25 +23,30 @@ pub(super) struct Part {
 }
 
 /// Fills the gaps of `order` from its role, then from the tool rules common to the team.
-pub(super) fn fill(order: &Order, found: Option<Found>, common: &Tools, profile: &Profile) -> Part {
+pub(super) fn fill(
+    order: &Order,
+    found: Option<ResolvedRole>,
+    common: &Tools,
+    profile: &Profile,
+) -> Part {
     let (order, tools) = (order.clone(), order.tools.clone());
     let mut part =
         Part { order, color: None, tools, agents: None, duty: None, warnings: Vec::new() };
     if let Some(found) = found {
         cast(&mut part, found, profile);
     }
-    part.tools = std::mem::take(&mut part.tools).or(common).settled();
+    part.tools = std::mem::take(&mut part.tools).or(common).without_forbidden();
     part.warnings.extend(unenforced(&part.tools, profile));
     part
 }
 
 /// Applies the role. Settings of an agent file that this program does not support cause warnings,
 /// because such files are written for another program.
-fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile) {
+fn cast(part: &mut Part, ResolvedRole { name, role, source }: ResolvedRole, profile: &Profile) {
     let (shown, program) = (text::line(&name), &profile.name);
     let mut warn = |said: String| part.warnings.push(format!("role `{shown}`: {said}"));
     let at_home = profile.takes(Names::Agents);
-    let from_file = matches!(source, Source::File(_, _));
+    let from_file = matches!(source, RoleSource::File(_, _));
     if part.order.model.is_none() {
         match &role.model {
             Some(model) if (from_file && !at_home) || !profile.takes(Names::Model) => {
@@ -58,13 +63,13 @@ fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile)
             mode => part.order.mode = mode,
         }
     }
-    if let Source::File(path, unknown) = &source {
+    if let RoleSource::File(path, unknown) = &source {
         let said =
             |field: &String| format!("{}: `{}` is not applied", path.display(), text::line(field));
         part.warnings.extend(unknown.iter().map(said));
     }
     part.agents =
-        (at_home && source == Source::Manifest).then(|| definition(&name, &role)).flatten();
+        (at_home && source == RoleSource::Manifest).then(|| definition(&name, &role)).flatten();
     part.duty = role.prompt.filter(|_| !at_home);
     part.color = role.color;
     part.tools = std::mem::take(&mut part.tools).or(&role.tools);

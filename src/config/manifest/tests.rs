@@ -2,10 +2,17 @@
 
 use proptest::prelude::*;
 
+use super::tables::TeamTable;
 use super::*;
-use crate::model::followup::Escalation;
-use crate::model::hook::{HookEvent, Words};
+use crate::config::settings::{KEYS, SECTIONS};
+use crate::model::environ::EnvRules;
+use crate::model::followup::{Escalation, ReminderPolicy};
+use crate::model::hook::{HookEvent, Invocation};
+use crate::model::limits::Limits;
+use crate::model::mode::Mode;
+use crate::model::placement::Layout;
 use crate::model::rules::Rule;
+use crate::model::settings::{BackendChoice, Finish, OnHang, Privacy};
 use crate::model::worktree::WorktreeRequest;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
@@ -32,39 +39,46 @@ fn fault_in(rest: &str) -> String {
 #[test]
 fn smallest_manifest_has_the_defaults() {
     let manifest = good("team.name = \"t\"");
-    let team = TeamSection {
-        name: "t".to_owned(),
-        description: None,
-        mode: TeamMode::Teammate,
+    assert_eq!(
+        (manifest.name.as_str(), manifest.description, manifest.mode),
+        ("t", None, TeamMode::Teammate)
+    );
+    let expected = Settings {
         backend: BackendChoice::Auto,
         layout: Layout::Panes,
         finish: Finish::TasksDone,
-        max_members: 8,
-        answer_within: 3600,
-        unresponsive_after: 60,
+        answer_within_s: 3600,
+        unresponsive_after_s: 60,
         on_hang: OnHang::Report,
-        hang_after: 900,
+        hang_after_s: 900,
         followup: None,
         notify: Vec::new(),
         max_depth: 1,
         privacy: Privacy::Open,
         limits: Limits { max_per_link: 3, max_per_member: 5 },
+        env: EnvRules::default(),
+        ..Settings::by_hand(8)
     };
-    assert_eq!(manifest.team, team);
-    assert_eq!(
-        (manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()),
-        ("worker", ".")
-    );
-    assert_eq!(manifest.env, EnvSection::default());
+    assert_eq!(manifest.settings, expected);
     assert_eq!((manifest.members.len(), manifest.tasks.len()), (0, 0));
+    let manifest = good("team.name = \"t\"\n[[member]]\nname = \"a\"\n");
+    let member = &manifest.members[0];
+    assert_eq!(
+        (member.order.profile.as_deref(), member.order.cwd.as_deref()),
+        (Some("worker"), Some("."))
+    );
 }
 
 #[test]
 fn manifest_of_the_repository_checks_is_valid() {
     let manifest = good(CHECKS);
-    let names: Vec<&str> = manifest.members.iter().map(|member| member.name.as_str()).collect();
+    let names: Vec<&str> =
+        manifest.members.iter().map(|member| member.order.name.as_str()).collect();
     assert_eq!(names, ["ada", "ben", "cleo"]);
-    assert!(manifest.members.iter().all(|member| member.profile == "worker" && member.cwd == "."));
+    assert!(manifest.members.iter().all(|member| {
+        (member.order.profile.as_deref(), member.order.cwd.as_deref())
+            == (Some("worker"), Some("."))
+    }));
     let graph: Vec<(&str, Vec<&str>)> = manifest
         .tasks
         .iter()
@@ -82,63 +96,67 @@ fn manifest_of_the_repository_checks_is_valid() {
 #[test]
 fn every_key_is_read() {
     let manifest = good(include_str!("../../../fixtures/manifests/every_key.toml"));
-    assert_eq!(manifest.team.backend, BackendChoice::Pty);
-    assert_eq!(manifest.team.layout, Layout::Windows);
-    assert_eq!(manifest.team.finish, Finish::Manual);
-    assert_eq!(manifest.team.max_members, 4);
-    assert_eq!((manifest.team.answer_within, manifest.team.notify.len()), (600, 2));
-    assert_eq!(manifest.team.unresponsive_after, 90);
+    assert_eq!(manifest.settings.backend, BackendChoice::Pty);
+    assert_eq!(manifest.settings.layout, Layout::Windows);
+    assert_eq!(manifest.settings.finish, Finish::Manual);
+    assert_eq!(manifest.settings.max_members, 4);
+    assert_eq!((manifest.settings.answer_within_s, manifest.settings.notify.len()), (600, 2));
+    assert_eq!(manifest.settings.unresponsive_after_s, 90);
     let followup =
         ReminderPolicy { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
-    assert_eq!(manifest.team.followup, Some(followup));
+    assert_eq!(manifest.settings.followup, Some(followup));
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
-    assert_eq!(words(&manifest.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
-    assert_eq!(words(&manifest.rules.team.ask), ["WebFetch"]);
-    assert_eq!(words(&manifest.rules.team.allow), ["Bash(git:*)", "Edit"]);
-    assert_eq!(words(&manifest.rules.roles["tester"].allow), ["Bash(cargo test:*)"]);
-    assert_eq!(words(&manifest.members[0].rules.deny), ["Edit(/etc/**)"]);
-    assert_eq!(manifest.team.max_depth, 2);
-    assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
-    assert_eq!(manifest.env.deny, ["*"]);
-    let [begin, done] = manifest.hooks.as_slice() else { panic!("two hooks") };
+    assert_eq!(words(&manifest.settings.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
+    assert_eq!(words(&manifest.settings.rules.team.ask), ["WebFetch"]);
+    assert_eq!(words(&manifest.settings.rules.team.allow), ["Bash(git:*)", "Edit"]);
+    assert_eq!(words(&manifest.settings.rules.roles["tester"].allow), ["Bash(cargo test:*)"]);
+    assert_eq!(words(&manifest.settings.rules.members["alice"].deny), ["Edit(/etc/**)"]);
+    assert_eq!(manifest.settings.max_depth, 2);
+    assert_eq!(manifest.settings.env.allow, ["PATH", "LC_*"]);
+    assert_eq!(manifest.settings.env.deny, ["*"]);
+    let [begin, done] = manifest.settings.hooks.as_slice() else { panic!("two hooks") };
     assert!(
         begin.is_for(HookEvent::SubagentStart, "tester")
             && !begin.is_for(HookEvent::SubagentStart, "dev")
     );
     assert_eq!((done.event, done.timeout_s), (HookEvent::TaskCompleted, 120));
-    assert_eq!(done.run, Words::Program(["cargo", "test", "--quiet"].map(str::to_owned).to_vec()));
-    let worktree = &manifest.worktree;
+    assert_eq!(
+        done.run,
+        Invocation::Program(["cargo", "test", "--quiet"].map(str::to_owned).to_vec())
+    );
+    let worktree = &manifest.settings.worktree;
     assert_eq!(
         (worktree.dir.as_deref(), worktree.copy.join(" ")),
         (Some("../trees"), ".env".to_owned())
     );
     assert_eq!(worktree.setup, ["npm", "ci"]);
-    assert_eq!(manifest.members[0].worktree, Some(WorktreeRequest::Own));
+    assert_eq!(manifest.members[0].order.worktree, Some(WorktreeRequest::Own));
     let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else {
         panic!("six members")
     };
-    assert_eq!(manifest.team.mode, TeamMode::Auto);
-    assert_eq!(manifest.team.limits, Limits { max_per_link: 2, max_per_member: 4 });
-    assert!(asker.task_only && !bob.task_only && manifest.roles.named["scout"].task_only);
-    assert_eq!(alice.profile, "claude");
-    assert_eq!(alice.mode, Some(Mode::Plan));
-    assert_eq!(alice.model.as_deref(), Some("opus"));
-    assert_eq!(alice.role.as_deref(), Some("tester"));
-    assert_eq!(alice.cwd, "crates/core");
-    assert!(alice.plan);
-    assert_eq!(alice.env.get("A").map(String::as_str), Some("own"));
-    assert_eq!(alice.env.get("B").map(String::as_str), Some("default"));
-    assert_eq!(bob.mode, Some(Mode::AcceptEdits));
-    assert_eq!((bob.profile.as_str(), bob.model.as_deref()), ("codex", Some("sonnet")));
+    assert_eq!(manifest.mode, TeamMode::Auto);
+    assert_eq!(manifest.settings.limits, Limits { max_per_link: 2, max_per_member: 4 });
+    assert!(asker.task_only && !bob.task_only && manifest.settings.roles.named["scout"].task_only);
+    assert_eq!(alice.order.profile.as_deref(), Some("claude"));
+    assert_eq!(alice.order.mode, Some(Mode::Plan));
+    assert_eq!(alice.order.model.as_deref(), Some("opus"));
+    assert_eq!(alice.order.role.as_deref(), Some("tester"));
+    assert_eq!(alice.order.cwd.as_deref(), Some("crates/core"));
+    assert!(alice.order.plan);
+    let env =
+        [("A", "own"), ("B", "default")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(alice.order.env, env);
+    assert_eq!(bob.order.mode, Some(Mode::AcceptEdits));
+    assert_eq!(
+        (bob.order.profile.as_deref(), bob.order.model.as_deref()),
+        (Some("codex"), Some("sonnet"))
+    );
     assert_eq!(bob.prompt_file.as_deref(), Some("prompts/bob.md"));
     assert_eq!((bob.restart, qa.when_needed), (true, true));
     assert_eq!(dev.scale, Some(Scale { min: 1, max: 2 }));
     assert!(!log.restart && !log.when_needed && log.scale.is_none());
-    assert_eq!(log.profile, "shell");
-    assert_eq!(
-        log.run.as_deref(),
-        Some(["tail", "-f", "build.log", ""].map(str::to_owned).as_slice())
-    );
+    assert_eq!(log.order.profile.as_deref(), Some("shell"));
+    assert_eq!(log.order.command, ["tail", "-f", "build.log", ""]);
     let [fmt, test] = manifest.tasks.as_slice() else { panic!("two tasks") };
     assert_eq!((fmt.priority, fmt.owner.as_deref()), (Some(-16), Some("alice")));
     assert_eq!((fmt.role.as_deref(), test.role.as_deref()), (Some("tester"), None));
@@ -147,6 +165,26 @@ fn every_key_is_read() {
     assert_eq!(test.active_form.as_deref(), Some("Running the tests"));
     assert_eq!((fmt.show_output, test.show_output), (false, true));
     assert_eq!((test.cwd.as_deref(), test.description.as_deref()), (Some("sub"), Some("")));
+}
+
+/// Returns the keys of a table in the order of its type.
+fn keys_of<T: serde::de::DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
+    let error = toml::from_str::<T>("'?' = 0").expect_err("an unknown key");
+    error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn keys_of_settings_are_those_of_the_manifest() {
+    let fixed = ["name", "description", "mode"];
+    let mut settable = keys_of::<TeamTable>();
+    settable.retain(|key| !fixed.contains(&key.as_str()));
+    let mut listed: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
+    listed.sort_by_key(|key| settable.iter().position(|known| known == key));
+    assert_eq!(listed, settable);
+    let root = keys_of::<ManifestTable>();
+    let mut sections: Vec<&str> = SECTIONS.iter().copied().chain(["team", "task"]).collect();
+    sections.sort_by_key(|section| root.iter().position(|known| known == section));
+    assert_eq!(sections, root);
 }
 
 #[test]
@@ -206,7 +244,7 @@ fn unknown_key_suggests_the_nearest_known_one() {
     );
     let error =
         Manifest::parse("[team]\nname = \"t\"\n\n[[member]]\nname = \"a\"\nprofil = \"x\"\n");
-    let expected = SheetError {
+    let expected = ConfigError {
         line: 6,
         column: 1,
         message: "unknown key `profil` in [[member]]".to_owned(),
@@ -346,7 +384,8 @@ fn worktree_is_requested_per_member() {
     let text = "[[member]]\nname = \"a\"\nworktree = true\n[[member]]\nname = \"b\"\nworktree = \"feat/x\"\n\
                 [[member]]\nname = \"c\"\nworktree = false\n";
     let text = format!("[team]\nname = \"t\"\n{text}");
-    let wishes: Vec<_> = good(&text).members.into_iter().map(|member| member.worktree).collect();
+    let wishes: Vec<_> =
+        good(&text).members.into_iter().map(|member| member.order.worktree).collect();
     assert_eq!(
         wishes,
         [Some(WorktreeRequest::Own), Some(WorktreeRequest::Branch("feat/x".to_owned())), None]
@@ -416,7 +455,7 @@ fn contradicting_keys_are_refused() {
     );
     let shell =
         "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"shell\"\n";
-    assert_eq!(good(shell).members[0].profile, "shell");
+    assert_eq!(good(shell).members[0].order.profile.as_deref(), Some("shell"));
 }
 
 #[test]

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Serialize;
 use toml::{Table, Value};
 
-use super::Manifest;
-use crate::model::hook::{Hook, Words};
+use super::ConfigError;
+use super::manifest::Manifest;
+use crate::model::hook::{HookCommand, Invocation};
 use crate::model::mode::Mode;
 use crate::model::order::{Demand, Order, Scale, Template};
-use crate::model::placement::Layout;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::{Rule, RuleSet};
-use crate::model::settings::{Finish, Privacy, Settings};
-use crate::model::sheet::SheetError;
+use crate::model::settings::Settings;
 use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
@@ -42,8 +42,8 @@ pub(crate) const KEYS: [(&str, &str); 16] = [
 pub(crate) const SECTIONS: [&str; 7] =
     ["env", "rules", "role", "defaults", "worktree", "hook", "member"];
 
-/// Returns the settings as a document. Members are keyed by name, so that a dotted key can lead to
-/// one.
+/// Returns the settings as a document with sorted keys. Members are keyed by name, so that a dotted
+/// key can lead to one.
 pub(crate) fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
     put(&mut document, "team", team(settings));
@@ -72,7 +72,22 @@ pub(crate) fn document(settings: &Settings) -> Table {
         (template.order.name.clone(), Value::Table(member(template, &of_name(template))))
     });
     put(&mut document, "member", members.collect());
-    document
+    sorted(document)
+}
+
+/// Sorts the keys of all tables, so that their order does not depend on that of the code above.
+fn sorted(table: Table) -> Table {
+    let table: BTreeMap<String, Value> =
+        table.into_iter().map(|(key, value)| (key, sorted_value(value))).collect();
+    table.into_iter().collect()
+}
+
+fn sorted_value(value: Value) -> Value {
+    match value {
+        Value::Table(table) => Value::Table(sorted(table)),
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted_value).collect()),
+        other => other,
+    }
 }
 
 /// Returns a document that sets one key. A value that is not TOML is taken as a string.
@@ -135,7 +150,7 @@ pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
 }
 
 /// Parses a settings file, which was checked with [`Manifest::parse_settings`], into a document.
-pub(crate) fn from_file(text: &str) -> Table {
+pub(crate) fn parse_file(text: &str) -> Table {
     let mut document: Table = toml::from_str(text).unwrap_or_default();
     if let Some(Value::Array(members)) = document.remove("member") {
         let named = members.into_iter().filter_map(|member| {
@@ -151,8 +166,10 @@ pub(crate) fn from_file(text: &str) -> Table {
 ///
 /// # Errors
 /// The first fault. Its position is in generated text and means nothing to the user.
-pub(crate) fn read(mut document: Table) -> Result<Manifest, SheetError> {
+pub(crate) fn parse_document(mut document: Table) -> Result<Manifest, ConfigError> {
     if let Some(Value::Table(members)) = document.remove("member") {
+        // By name, whatever the order in which the document got them.
+        let members: BTreeMap<String, Value> = members.into_iter().collect();
         let entry = |(name, of): (String, Value)| {
             let mut member = Table::from_iter([("name".to_owned(), Value::String(name))]);
             if let Value::Table(of) = of {
@@ -205,31 +222,18 @@ fn shown(value: &Value) -> String {
 }
 
 fn team(settings: &Settings) -> Table {
-    let word = |word: &str| Value::String(word.to_owned());
-    let layout = Layout::ALL
-        .iter()
-        .find(|(_, layout)| *layout == settings.layout)
-        .map_or("panes", |(word, _)| word);
-    let privacy = Privacy::ALL
-        .iter()
-        .find(|(_, privacy)| *privacy == settings.privacy)
-        .map_or("open", |(word, _)| word);
-    let finish = match settings.finish {
-        Finish::TasksDone => "tasks-done",
-        Finish::Manual => "manual",
-    };
     let mut team = Table::from_iter([
-        ("backend".to_owned(), word(&settings.backend.to_string())),
-        ("layout".to_owned(), word(layout)),
-        ("finish".to_owned(), word(finish)),
+        ("backend".to_owned(), word(&settings.backend)),
+        ("layout".to_owned(), word(settings.layout)),
+        ("finish".to_owned(), word(settings.finish)),
         ("max_members".to_owned(), count(settings.max_members)),
         ("max_depth".to_owned(), count(settings.max_depth)),
-        ("privacy".to_owned(), word(privacy)),
+        ("privacy".to_owned(), word(settings.privacy)),
         ("max_per_link".to_owned(), count(settings.limits.max_per_link)),
         ("max_per_member".to_owned(), count(settings.limits.max_per_member)),
         ("answer_within".to_owned(), count(settings.answer_within_s)),
         ("unresponsive_after".to_owned(), count(settings.unresponsive_after_s)),
-        ("on_hang".to_owned(), word(settings.on_hang.as_str())),
+        ("on_hang".to_owned(), word(settings.on_hang)),
         ("hang_after".to_owned(), count(settings.hang_after_s)),
     ]);
     team.extend(lists([("notify", settings.notify.clone())]));
@@ -237,9 +241,14 @@ fn team(settings: &Settings) -> Table {
         let key = |key: &str| key.to_owned();
         team.insert(key("followup_interval_minutes"), minutes(followup.interval_ms));
         team.insert(key("followup_max_reminders"), count(followup.max_reminders));
-        team.insert(key("escalation_mode"), word(followup.escalation.as_str()));
+        team.insert(key("escalation_mode"), word(followup.escalation));
     }
     team
+}
+
+/// Returns the word of an enum's value.
+fn word(value: impl Serialize) -> Value {
+    Value::try_from(value).expect("a value of an enum is a string")
 }
 
 /// Returns an interval in minutes. A float represents any interval up to a year exactly to the
@@ -285,8 +294,8 @@ fn tools(tools: &Tools) -> Table {
 
 /// Returns a hook as a table. A hook of a manifest always runs a program; returns `None` for any
 /// other kind.
-fn hook(hook: &Hook) -> Option<Value> {
-    let Words::Program(run) = &hook.run else { return None };
+fn hook(hook: &HookCommand) -> Option<Value> {
+    let Invocation::Program(run) = &hook.run else { return None };
     let mut table = lists([("run", run.clone())]);
     put_text(&mut table, "event", Some(hook.event.as_str()));
     put_text(&mut table, "matcher", hook.matcher.clone().map(String::from).as_deref());
@@ -369,20 +378,8 @@ fn put_flag(table: &mut Table, key: &str, flag: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sections::{ROOT, TEAM};
     use super::*;
 
-    #[test]
-    fn keys_are_those_of_the_manifest() {
-        let fixed = ["name", "description", "mode"];
-        let settable: Vec<&str> = TEAM.into_iter().filter(|key| !fixed.contains(key)).collect();
-        let mut listed: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
-        listed.sort_by_key(|key| settable.iter().position(|known| known == key));
-        assert_eq!(listed, settable);
-        let mut sections: Vec<&str> = SECTIONS.iter().copied().chain(["team", "task"]).collect();
-        sections.sort_by_key(|section| ROOT.iter().position(|known| known == section));
-        assert_eq!(sections, ROOT);
-    }
     #[test]
     fn assignment_takes_a_dotted_key_and_a_toml_value_or_text() {
         let of =

@@ -1,11 +1,20 @@
 //! Finds configured hooks: a user's own always count, a project's only if the user trusts the
 //! project. A file that cannot be read adds a warning and never an error.
 
+mod claude;
+mod own;
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
-use crate::model::hook::{ClaudeHooks, Hook, OwnHooks, read_claude, read_own};
+use crate::model::hook::HookCommand;
 use crate::sys::env;
 use crate::sys::fs;
+use claude::{ClaudeHooks, parse_claude_hooks};
+use own::{OwnHooks, parse_own_hooks};
+
+pub(super) use own::{HookTable, hook_commands};
 
 /// Size limit of a settings file, in bytes; `fs::read` rejects a larger one.
 const LARGEST: u64 = 1 << 20;
@@ -13,7 +22,7 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// The files that may configure hooks.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct HookFiles {
     /// `<config root>/phalanx/hooks.toml`.
     pub(crate) own: PathBuf,
     /// `<config root>/settings.json`.
@@ -23,7 +32,7 @@ pub(crate) struct Places {
     pub(crate) project: Option<PathBuf>,
 }
 
-impl Places {
+impl HookFiles {
     /// The paths of the project's settings files, whether or not they exist.
     pub(crate) fn project_settings(&self) -> Vec<PathBuf> {
         let dir = self.project.iter().map(|project| project.join(".claude"));
@@ -34,8 +43,8 @@ impl Places {
 
 /// A hook and the file that configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
-    pub(crate) hook: Hook,
+pub(crate) struct ConfiguredHook {
+    pub(crate) hook: HookCommand,
     /// The path of the file, for messages.
     pub(crate) source: String,
     /// True if the file is one of Claude's settings files, which a native Claude teammate reads
@@ -45,16 +54,16 @@ pub(crate) struct Known {
 
 /// The hooks that may run, and a warning for each file or entry that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Found {
-    pub(crate) hooks: Vec<Known>,
+pub(crate) struct FoundHooks {
+    pub(crate) hooks: Vec<ConfiguredHook>,
     pub(crate) warnings: Vec<String>,
 }
 
 /// Reads the user's own file, the user's settings and the project's settings, in this order.
-pub(crate) fn find(places: &Places) -> Found {
-    let mut found = Found::default();
-    let own = own_hooks(&places.own, &mut found);
-    let settings = settings(places, &own.trusted, &mut found);
+pub(crate) fn find_hooks(files: &HookFiles) -> FoundHooks {
+    let mut found = FoundHooks::default();
+    let own = read_own_hooks(&files.own, &mut found);
+    let settings = read_claude_settings(files, &own.trusted, &mut found);
     if settings.iter().any(|(_, read)| read.disabled) {
         return found;
     }
@@ -64,15 +73,15 @@ pub(crate) fn find(places: &Places) -> Found {
         for hook in read.hooks {
             // Like Claude, runs a hook once that is configured identically in two files.
             if !found.hooks.iter().any(|known| known.of_claude && known.hook == hook) {
-                found.hooks.push(Known { hook, source: source.clone(), of_claude: true });
+                found.hooks.push(ConfiguredHook { hook, source: source.clone(), of_claude: true });
             }
         }
     }
     found
 }
 
-fn own_hooks(path: &Path, found: &mut Found) -> OwnHooks {
-    let text = match read(path) {
+fn read_own_hooks(path: &Path, found: &mut FoundHooks) -> OwnHooks {
+    let text = match read_trusted_file(path) {
         Ok(None) => return OwnHooks::default(),
         Ok(Some(text)) => text,
         Err(problem) => {
@@ -80,47 +89,55 @@ fn own_hooks(path: &Path, found: &mut Found) -> OwnHooks {
             return OwnHooks::default();
         }
     };
-    let own = read_own(&text).unwrap_or_else(|e| {
+    let own = parse_own_hooks(&text).unwrap_or_else(|e| {
         found.warnings.push(format!("hooks in {0} are disabled: {0}:{e}", path.display()));
         OwnHooks::default()
     });
     let source = path.display().to_string();
-    let known =
-        |hook: &Hook| Known { hook: hook.clone(), source: source.clone(), of_claude: false };
+    let known = |hook: &HookCommand| ConfiguredHook {
+        hook: hook.clone(),
+        source: source.clone(),
+        of_claude: false,
+    };
     found.hooks.extend(own.hooks.iter().map(known));
     own
 }
 
 /// Reads those of Claude's settings files whose hooks may run.
-fn settings(places: &Places, trusted: &[String], found: &mut Found) -> Vec<(PathBuf, ClaudeHooks)> {
-    let mut heard: Vec<(PathBuf, ClaudeHooks)> = claude_hooks(&places.user, found)
-        .map(|read| (places.user.clone(), read))
+fn read_claude_settings(
+    files: &HookFiles,
+    trusted: &[String],
+    found: &mut FoundHooks,
+) -> Vec<(PathBuf, ClaudeHooks)> {
+    let mut applied: Vec<(PathBuf, ClaudeHooks)> = read_claude_hooks(&files.user, found)
+        .map(|read| (files.user.clone(), read))
         .into_iter()
         .collect();
-    let Some(project) = &places.project else { return heard };
-    let trusts = trusts(trusted, project);
-    for path in places.project_settings() {
+    let Some(project) = &files.project else { return applied };
+    let is_trusted = is_below(trusted, project);
+    for path in files.project_settings() {
         // If the project is the home directory, its settings file is the user's.
-        if fs::canonical(&path).ok() == fs::canonical(&places.user).ok() {
+        if fs::canonical(&path).ok() == fs::canonical(&files.user).ok() {
             continue;
         }
-        let Some(read) = claude_hooks(&path, found) else { continue };
-        if trusts {
-            heard.push((path, read));
+        let Some(read) = read_claude_hooks(&path, found) else { continue };
+        if is_trusted {
+            applied.push((path, read));
         } else if !read.hooks.is_empty() {
             found.warnings.push(format!(
                 "hooks in {} are disabled: {} is not listed under `trusted` in {}",
                 path.display(),
                 project.display(),
-                places.own.display()
+                files.own.display()
             ));
         }
     }
-    heard
+    applied
 }
 
-fn claude_hooks(path: &Path, found: &mut Found) -> Option<ClaudeHooks> {
-    let read = read(path).and_then(|text| text.map(|text| read_claude(&text)).transpose());
+fn read_claude_hooks(path: &Path, found: &mut FoundHooks) -> Option<ClaudeHooks> {
+    let read = read_trusted_file(path)
+        .and_then(|text| text.map(|text| parse_claude_hooks(&text)).transpose());
     match read {
         Ok(read) => read,
         Err(problem) => {
@@ -131,7 +148,7 @@ fn claude_hooks(path: &Path, found: &mut Found) -> Option<ClaudeHooks> {
 }
 
 /// Returns true if the project is one of the trusted directories or lies below one.
-fn trusts(trusted: &[String], project: &Path) -> bool {
+fn is_below(trusted: &[String], project: &Path) -> bool {
     let Ok(project) = fs::canonical(project) else { return false };
     trusted
         .iter()
@@ -140,9 +157,9 @@ fn trusts(trusted: &[String], project: &Path) -> bool {
 }
 
 /// Returns true if the user's own file lists the project, or a directory above it, as trusted.
-pub(crate) fn is_trusted(places: &Places) -> bool {
-    let own = own_hooks(&places.own, &mut Found::default());
-    places.project.as_ref().is_some_and(|project| trusts(&own.trusted, project))
+pub(crate) fn is_trusted(files: &HookFiles) -> bool {
+    let own = read_own_hooks(&files.own, &mut FoundHooks::default());
+    files.project.as_ref().is_some_and(|project| is_below(&own.trusted, project))
 }
 
 /// Reads a text file that belongs to the user or to root and is not world-writable (SEC-07).
@@ -153,7 +170,7 @@ pub(crate) fn is_trusted(places: &Places) -> bool {
 /// A message if the path is a broken symbolic link or no regular file, if the file belongs to a
 /// user other than the effective user and root, is world-writable, larger than the limit or not
 /// UTF-8, or if an I/O operation fails.
-pub(crate) fn read(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn read_trusted_file(path: &Path) -> Result<Option<String>, String> {
     let Ok(real) = fs::canonical(path) else {
         return if fs::exists(path) {
             Err("it is a broken symbolic link".to_owned())

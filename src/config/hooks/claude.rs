@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use super::{Hook, HookEvent, LONGEST_S, Matcher, TIMEOUT_S, Words};
+use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 use crate::model::wire::Object;
 
 /// Hooks from a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ClaudeHooks {
-    pub(crate) hooks: Vec<Hook>,
+    pub(crate) hooks: Vec<HookCommand>,
     /// Reasons for each part that was skipped.
     pub(crate) problems: Vec<String>,
     /// `disableAllHooks`: hooks of all settings files are disabled.
@@ -21,7 +21,7 @@ pub(crate) struct ClaudeHooks {
 ///
 /// # Errors
 /// Fails if the text is not a JSON object.
-pub(crate) fn read_claude(text: &str) -> Result<ClaudeHooks, String> {
+pub(crate) fn parse_claude_hooks(text: &str) -> Result<ClaudeHooks, String> {
     let settings: Object =
         serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))?;
     let mut read = ClaudeHooks {
@@ -64,7 +64,11 @@ fn read_group(event: HookEvent, group: &Value, read: &mut ClaudeHooks) {
     }
 }
 
-fn read_hook(event: HookEvent, matcher: Option<Matcher>, hook: &Value) -> Result<Hook, String> {
+fn read_hook(
+    event: HookEvent,
+    matcher: Option<Matcher>,
+    hook: &Value,
+) -> Result<HookCommand, String> {
     let text = |key: &str| hook.get(key).and_then(Value::as_str);
     match text("type") {
         Some("command") => {}
@@ -87,7 +91,7 @@ fn read_hook(event: HookEvent, matcher: Option<Matcher>, hook: &Value) -> Result
             Some(_) | None => return Err("has a `timeout` that is no number of seconds".to_owned()),
         },
     };
-    Ok(Hook { event, matcher, run: Words::Line(command.to_owned()), timeout_s })
+    Ok(HookCommand { event, matcher, run: Invocation::Line(command.to_owned()), timeout_s })
 }
 
 /// Rounds up to whole seconds, at most [`LONGEST_S`].

@@ -5,28 +5,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::TeamMode;
-use super::sections::{Draft, MemberDraft, TaskDraft};
-use crate::model::sheet::{Faults, nearest};
+use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
+use crate::config::Faults;
+use crate::model::name::nearest;
 
 /// Adds all faults between entries.
-pub(super) fn check(draft: &Draft, faults: &mut Faults) {
-    check_count(draft, faults);
-    check_member_names(&draft.members, faults);
-    let keys = check_task_keys(&draft.tasks, faults);
-    check_owners(draft, faults);
-    check_after(&draft.tasks, &keys, faults);
-    check_cycles(&draft.tasks, &keys, faults);
+pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
+    check_count(manifest, faults);
+    check_member_names(&manifest.members, faults);
+    let keys = check_task_keys(&manifest.tasks, faults);
+    check_owners(manifest, faults);
+    check_after(&manifest.tasks, &keys, faults);
+    check_cycles(&manifest.tasks, &keys, faults);
 }
 
-fn check_count(draft: &Draft, faults: &mut Faults) {
-    let at_once = |member: &MemberDraft| match member.spec.scale {
-        _ if draft.team.mode == TeamMode::Task || member.spec.is_task_only(&draft.roles) => 0,
+fn check_count(manifest: &LocatedManifest, faults: &mut Faults) {
+    let at_once = |member: &LocatedMember| match member.spec.scale {
+        _ if manifest.mode == TeamMode::Task
+            || member.spec.is_task_only(&manifest.settings.roles) =>
+        {
+            0
+        }
         Some(scale) => scale.min,
         None => usize::from(!member.spec.when_needed),
     };
-    let (count, max) = (draft.members.iter().map(at_once).sum::<usize>(), draft.team.max_members);
+    let (count, max) =
+        (manifest.members.iter().map(at_once).sum::<usize>(), manifest.settings.max_members);
     let mut room = max;
-    let surplus = draft.members.iter().find(|member| match room.checked_sub(at_once(member)) {
+    let surplus = manifest.members.iter().find(|member| match room.checked_sub(at_once(member)) {
         Some(left) => {
             room = left;
             false
@@ -40,10 +46,10 @@ fn check_count(draft: &Draft, faults: &mut Faults) {
 }
 
 /// Ignores case, because some file systems do and members have files under their names.
-fn check_member_names(members: &[MemberDraft], faults: &mut Faults) {
+fn check_member_names(members: &[LocatedMember], faults: &mut Faults) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for member in members {
-        let name = member.spec.name.as_str();
+        let name = member.spec.order.name.as_str();
         match seen.get(&name.to_ascii_lowercase()) {
             Some(first) if *first == name => {
                 faults.add(&member.name, format!("two members are named `{name}`"));
@@ -60,7 +66,7 @@ fn check_member_names(members: &[MemberDraft], faults: &mut Faults) {
 }
 
 /// Returns the index of each key's task.
-fn check_task_keys<'d>(tasks: &'d [TaskDraft], faults: &mut Faults) -> BTreeMap<&'d str, usize> {
+fn check_task_keys<'d>(tasks: &'d [LocatedTask], faults: &mut Faults) -> BTreeMap<&'d str, usize> {
     let mut keys = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
         let key = task.spec.key.as_str();
@@ -73,14 +79,12 @@ fn check_task_keys<'d>(tasks: &'d [TaskDraft], faults: &mut Faults) -> BTreeMap<
     keys
 }
 
-fn check_owners(draft: &Draft, faults: &mut Faults) {
-    let spec = |member: &MemberDraft| match member.spec.scale {
-        Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", member.spec.name)).collect(),
-        None => vec![member.spec.name.clone()],
-    };
-    let all: Vec<String> = draft.members.iter().flat_map(spec).collect();
+fn check_owners(manifest: &LocatedManifest, faults: &mut Faults) {
+    let all: Vec<String> =
+        manifest.members.iter().flat_map(|member| member.spec.instance_names()).collect();
     let names = || all.iter().map(String::as_str);
-    for (task, owner) in draft.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?))) {
+    for (task, owner) in manifest.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?)))
+    {
         if !names().any(|name| name == owner.get_ref().as_str()) {
             let said = format!(
                 "owner `{}` of task `{}` is not a member",
@@ -92,7 +96,7 @@ fn check_owners(draft: &Draft, faults: &mut Faults) {
     }
 }
 
-fn check_after(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
+fn check_after(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
     for task in tasks {
         for before in &task.after {
             if keys.contains_key(before.get_ref().as_str()) {
@@ -110,7 +114,7 @@ fn check_after(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut F
 }
 
 /// Reports one cycle; ignores references to unknown tasks.
-fn check_cycles(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
+fn check_cycles(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
     let waits: Vec<Vec<(usize, Range<usize>)>> = tasks
         .iter()
         .map(|task| {

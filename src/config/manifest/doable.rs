@@ -1,26 +1,26 @@
 //! Rejects tasks that no member can do, for which the team would wait forever.
 
 use super::TeamMode;
-use super::sections::{Draft, MemberDraft, TaskDraft};
-use crate::model::order::ability;
-use crate::model::sheet::{Faults, nearest};
+use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
+use crate::config::Faults;
+use crate::model::name::nearest;
 use crate::model::waiting::Ability;
 
-pub(super) fn check(draft: &Draft, faults: &mut Faults) {
-    for task in &draft.tasks {
+pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
+    for task in &manifest.tasks {
         match &task.spec.owner {
-            Some(owner) => check_owned(draft, task, owner, faults),
-            None => check_free(draft, task, faults),
+            Some(owner) => check_owned(manifest, task, owner, faults),
+            None => check_free(manifest, task, faults),
         }
     }
 }
 
-fn check_owned(draft: &Draft, task: &TaskDraft, owner: &str, faults: &mut Faults) {
-    let Some(member) = draft.members.iter().find(|member| names(member, owner)) else { return };
+fn check_owned(manifest: &LocatedManifest, task: &LocatedTask, owner: &str, faults: &mut Faults) {
+    let Some(member) = manifest.members.iter().find(|member| names(member, owner)) else { return };
     let key = &task.spec.key;
     let span = task.owner.as_ref().map_or(task.key.clone(), |owner| owner.span());
     let has_command = task.spec.run.is_some();
-    match ability(&member.spec.profile) {
+    match member.spec.ability() {
         Ability::Commands if !has_command => faults.add(
             &span,
             format!(
@@ -33,7 +33,7 @@ fn check_owned(draft: &Draft, task: &TaskDraft, owner: &str, faults: &mut Faults
                 format!("`{owner}` is a plain command, which does no tasks; `{key}` needs another owner"),
             );
         }
-        Ability::Prompts if has_command && is_per_task(draft, member) => faults.add(
+        Ability::Prompts if has_command && is_per_task(manifest, member) => faults.add(
             &span,
             format!("task `{key}` has a command, and its owner `{owner}` is no worker that could run it"),
         ),
@@ -41,22 +41,23 @@ fn check_owned(draft: &Draft, task: &TaskDraft, owner: &str, faults: &mut Faults
     }
 }
 
-fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
+fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Faults) {
     let key = &task.spec.key;
-    if draft.members.is_empty() {
+    if manifest.members.is_empty() {
         faults.add(
             &task.key,
             format!("no member can do task `{key}`: the manifest has no [[member]]"),
         );
         return;
     }
-    let suiting: Vec<&MemberDraft> = draft.members.iter().filter(|one| fits(one, task)).collect();
+    let suiting: Vec<&LocatedMember> =
+        manifest.members.iter().filter(|one| fits(one, task)).collect();
     if let Some(role) = task.role.as_ref().filter(|_| suiting.is_empty()) {
         let said = format!(
             "task `{key}` is for the role `{}`, which no member has",
             role.get_ref().escape_debug()
         );
-        let roles = draft.members.iter().filter_map(|one| one.spec.role.as_deref());
+        let roles = manifest.members.iter().filter_map(|one| one.spec.order.role.as_deref());
         faults.add_with(&role.span(), said, nearest(role.get_ref(), roles));
         return;
     }
@@ -64,8 +65,8 @@ fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
         task.spec.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
     let of_role = of_role.unwrap_or_default();
     let wanted = if task.spec.run.is_some() { Ability::Commands } else { Ability::Prompts };
-    let able: Vec<&&MemberDraft> =
-        suiting.iter().filter(|one| ability(&one.spec.profile) == wanted).collect();
+    let able: Vec<&&LocatedMember> =
+        suiting.iter().filter(|one| one.spec.ability() == wanted).collect();
     if able.is_empty() {
         let said = match wanted {
             Ability::Commands => format!(
@@ -78,7 +79,7 @@ fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
             ),
         };
         faults.add(&task.key, said);
-    } else if !able.iter().any(|one| comes(draft, one)) {
+    } else if !able.iter().any(|one| comes(manifest, one)) {
         let said = format!(
             "no member is started for task `{key}`: those that can do it wait for tasks of their role; \
              give it that `role`"
@@ -88,31 +89,28 @@ fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
 }
 
 /// Returns true if `member`, or one of those that it stands for, has this name.
-fn names(member: &MemberDraft, owner: &str) -> bool {
-    let name = &member.spec.name;
-    match member.spec.scale {
-        Some(scale) => (1..=scale.max).any(|n| owner.eq_ignore_ascii_case(&format!("{name}-{n}"))),
-        None => owner.eq_ignore_ascii_case(name),
-    }
+fn names(member: &LocatedMember, owner: &str) -> bool {
+    member.spec.instance_names().iter().any(|name| owner.eq_ignore_ascii_case(name))
 }
 
-fn fits(member: &MemberDraft, task: &TaskDraft) -> bool {
-    let role = member.spec.role.as_deref();
+fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
+    let role = member.spec.order.role.as_deref();
     let wanted = task.spec.role.as_deref();
     wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
 }
 
-fn is_per_task(draft: &Draft, member: &MemberDraft) -> bool {
-    draft.team.mode == TeamMode::Task || member.spec.is_task_only(&draft.roles)
+fn is_per_task(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
+    manifest.mode == TeamMode::Task || member.spec.is_task_only(&manifest.settings.roles)
 }
 
 /// Returns true if the lead ever starts the member. One with `start = "when-needed"` and a role is
 /// started only for a task of that role or a task that it owns.
-fn comes(draft: &Draft, member: &MemberDraft) -> bool {
-    if !member.spec.when_needed || member.spec.role.is_none() || is_per_task(draft, member) {
+fn comes(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
+    if !member.spec.when_needed || member.spec.order.role.is_none() || is_per_task(manifest, member)
+    {
         return true;
     }
-    draft.tasks.iter().any(|task| match &task.spec.owner {
+    manifest.tasks.iter().any(|task| match &task.spec.owner {
         Some(owner) => names(member, owner),
         None => task.spec.role.is_some() && fits(member, task),
     })
@@ -120,7 +118,7 @@ fn comes(draft: &Draft, member: &MemberDraft) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::manifest::Manifest;
+    use crate::config::manifest::Manifest;
 
     /// Returns the fault of a manifest whose `[team]` is on lines 1 and 2; empty if it is valid.
     fn fault(rest: &str) -> String {

@@ -6,11 +6,11 @@ pub(super) struct Field {
     /// Line number, starting at 1.
     line: usize,
     pub(super) key: String,
-    pub(super) value: Value,
+    pub(super) value: FieldValue,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum FieldValue {
     Text(String),
     List(Vec<String>),
     /// A deeper structure, which is not parsed.
@@ -24,13 +24,13 @@ impl Field {
     /// Fails if the value is not a text or contains a NUL character.
     pub(super) fn word(&self) -> Result<Option<String>, String> {
         match &self.value {
-            Value::Text(text) if text.contains('\0') => {
+            FieldValue::Text(text) if text.contains('\0') => {
                 Err(self.fault("it contains a NUL character"))
             }
-            Value::Text(text) => {
+            FieldValue::Text(text) => {
                 Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned))
             }
-            Value::List(_) | Value::Nested => Err(self.fault("not a text")),
+            FieldValue::List(_) | FieldValue::Nested => Err(self.fault("not a text")),
         }
     }
 
@@ -98,14 +98,15 @@ fn belongs(line: &str) -> bool {
     line.is_empty() || line.starts_with([' ', '\t']) || line.starts_with("- ") || line == "-"
 }
 
-fn value(first: &str, more: &[&str]) -> Result<Value, String> {
-    let block =
-        |joint| Value::Text(more.iter().map(|line| line.trim()).collect::<Vec<_>>().join(joint));
+fn value(first: &str, more: &[&str]) -> Result<FieldValue, String> {
+    let block = |joint| {
+        FieldValue::Text(more.iter().map(|line| line.trim()).collect::<Vec<_>>().join(joint))
+    };
     match first.chars().next() {
         Some('|') => Ok(block("\n")),
         Some('>') => Ok(block(" ")),
-        Some('[') => Ok(Value::List(inline(first)?)),
-        Some('{' | '&' | '*' | '!') if first != "*" => Ok(Value::Nested),
+        Some('[') => Ok(FieldValue::List(inline(first)?)),
+        Some('{' | '&' | '*' | '!') if first != "*" => Ok(FieldValue::Nested),
         None | Some('#') => below(more),
         // A plain scalar may continue on the following lines.
         Some(_) => {
@@ -115,13 +116,13 @@ fn value(first: &str, more: &[&str]) -> Result<Value, String> {
                 .map(str::trim)
                 .filter(|l| !l.is_empty())
                 .collect();
-            Ok(Value::Text(scalar(&whole.join(" "))?))
+            Ok(FieldValue::Text(scalar(&whole.join(" "))?))
         }
     }
 }
 
 /// Parses a value that starts on the next line: a list or a deeper structure.
-fn below(more: &[&str]) -> Result<Value, String> {
+fn below(more: &[&str]) -> Result<FieldValue, String> {
     let lines = || {
         more.iter()
             .map(|line| line.trim())
@@ -130,11 +131,11 @@ fn below(more: &[&str]) -> Result<Value, String> {
     let item = |line: &str| line.strip_prefix('-').map(|item| item.trim().to_owned());
     let list: Option<Vec<String>> = lines().map(item).collect();
     match list {
-        Some(list) if list.is_empty() => Ok(Value::Text(String::new())),
+        Some(list) if list.is_empty() => Ok(FieldValue::Text(String::new())),
         Some(list) => {
-            list.iter().map(|item| scalar(item)).collect::<Result<_, _>>().map(Value::List)
+            list.iter().map(|item| scalar(item)).collect::<Result<_, _>>().map(FieldValue::List)
         }
-        None => Ok(Value::Nested),
+        None => Ok(FieldValue::Nested),
     }
 }
 

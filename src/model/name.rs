@@ -1,4 +1,5 @@
-//! Rules for the names in a manifest. Uniqueness is checked elsewhere.
+//! Rules for the names in configuration files, and suggestions for misspelt ones. Uniqueness is
+//! checked elsewhere.
 
 /// Maximum length of a name, in characters.
 const MAX: usize = 64;
@@ -58,9 +59,40 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
     Err("is not a variable name or a prefix followed by `*`".to_owned())
 }
 
+/// Returns the known word that was most likely meant. Two swapped letters count as one mistake. At
+/// most a third of the letters may be wrong, so that `cwd` is never suggested for `run`.
+pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    let word = word.to_lowercase();
+    let allowed = (word.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|known| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known))
+        // A word of one or two letters is within one mistake of too many others.
+        .filter(|(distance, known)| {
+            *distance <= allowed && *distance < known.chars().count().min(word.len())
+        })
+        // Prefer the same length: letters are swapped more often than lost.
+        .min_by_key(|(distance, known)| (*distance, known.len().abs_diff(word.len())))
+        .map(|(_, known)| known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nearest_word_is_within_a_few_mistakes() {
+        let known = ["name", "prompt", "prompt_file", "run", "cwd", "mode", "model"];
+        let near = |word: &str| nearest(word, known);
+        assert_eq!(near("naem"), Some("name"));
+        assert_eq!(near("Name"), Some("name"));
+        assert_eq!(near("prompt-file"), Some("prompt_file"));
+        assert_eq!(near("modle"), Some("model"));
+        assert_eq!(near("moed"), Some("mode"));
+        assert_eq!(near("colour"), None);
+        assert_eq!(near("x"), None);
+        assert_eq!(near(""), None);
+    }
 
     #[test]
     fn names() {

@@ -1,0 +1,367 @@
+//! Deserializes TOML texts that people write. An error names the position, the section and the key.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue, Deserializer};
+
+use super::value::FIELD;
+use crate::model::name::nearest;
+
+/// Names that other tools use for our keys, for the hint "did you mean". A hint is only given in
+/// sections that have our key.
+const SYNONYMS: [(&str, &str); 8] = [
+    ("cmd", "run"),
+    ("command", "run"),
+    ("depends_on", "after"),
+    ("needs", "after"),
+    ("blocked_by", "after"),
+    ("id", "key"),
+    ("title", "subject"),
+    ("agent_type", "role"),
+];
+
+/// A fault with its position. The caller prefixes the file's name, as in `team.toml:4:1: unknown
+/// key …`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}{}", question(.nearest.as_deref()))]
+pub(crate) struct ConfigError {
+    /// From 1.
+    pub(crate) line: usize,
+    /// From 1, in characters; a tab counts as one.
+    pub(crate) column: usize,
+    /// One line, lower case, without a full stop.
+    pub(crate) message: String,
+    /// The word that was probably meant.
+    pub(crate) nearest: Option<String>,
+}
+
+fn question(nearest: Option<&str>) -> String {
+    nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
+}
+
+impl ConfigError {
+    /// Returns an error at a byte offset of the text.
+    fn at(text: &str, offset: usize, message: String, nearest: Option<String>) -> ConfigError {
+        let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        // Lossy, since a span of the parser could end inside a character; the column is close
+        // enough.
+        let head = String::from_utf8_lossy(&before[line_start..]);
+        let head = head.trim_start_matches('\u{feff}').trim_end_matches('\r');
+        ConfigError {
+            line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+            column: 1 + head.chars().count(),
+            message,
+            nearest,
+        }
+    }
+
+    /// Converts an error of the TOML parser.
+    fn syntax(text: &str, error: &toml::de::Error) -> ConfigError {
+        let span = error.span().unwrap_or_default();
+        let message = match error.message() {
+            "duplicate key" => {
+                format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default())
+            }
+            // The parser's message for any bare word in place of a value.
+            said if said.starts_with("invalid boolean") => {
+                "not a valid value; strings need quotes".to_owned()
+            }
+            said => one_line(said),
+        };
+        ConfigError::at(text, span.start, message, None)
+    }
+}
+
+/// Faults found after a text was deserialized. They are collected rather than returned at once,
+/// because a check between entries does not proceed in the order of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<(usize, String, Option<String>)>);
+
+impl Faults {
+    /// Adds a fault at the start of this byte span.
+    pub(crate) fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
+        self.0.push((span.start, message.into(), None));
+    }
+
+    /// Adds a fault with a word that was probably meant.
+    pub(crate) fn add_with(
+        &mut self,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        nearest: Option<&str>,
+    ) {
+        self.0.push((span.start, message.into(), nearest.map(str::to_owned)));
+    }
+
+    /// Returns `Ok` if there are no faults.
+    ///
+    /// # Errors
+    /// The first fault in the file.
+    pub(crate) fn into_result(self, text: &str) -> Result<(), ConfigError> {
+        // `min_by_key` returns the first of several minima, so of two faults at one position the
+        // one found first.
+        match self.0.into_iter().min_by_key(|(offset, ..)| *offset) {
+            Some((offset, message, nearest)) => {
+                Err(ConfigError::at(text, offset, message, nearest))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The kind of a text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Document {
+    /// The name of the text in messages.
+    pub(crate) title: &'static str,
+    /// Dotted keys that the type has but that this kind of text may not have.
+    pub(crate) denied: &'static [&'static str],
+}
+
+/// Deserializes a text.
+///
+/// # Errors
+/// The first fault: invalid TOML, an unknown key, a missing key or an invalid value.
+pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T, ConfigError> {
+    let parsed = || DeTable::parse(text).map_err(|error| ConfigError::syntax(text, &error));
+    let table = parsed()?;
+    let denied = kind.denied_key(table.get_ref());
+    let (span, said) = if let Some(key) = denied {
+        (key.span(), format!("unknown field `{}`", key.get_ref()))
+    } else {
+        match T::deserialize(Deserializer::from(table)) {
+            Ok(value) => return Ok(value),
+            Err(error) => (error.span().unwrap_or_default(), error.message().to_owned()),
+        }
+    };
+    // The deserializer has consumed the first table.
+    let table = parsed()?;
+    let (message, nearest) = match find(table.get_ref(), &span) {
+        Some((steps, value)) => kind.explain(&steps, value, &said),
+        None => (kind.explain_root(&said), None),
+    };
+    Err(ConfigError::at(text, span.start, message, nearest))
+}
+
+/// A step from a table or list to what it contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step<'t> {
+    Key(&'t str),
+    Item,
+}
+
+/// Returns the way from a table to the key or value at a byte span, and the value.
+fn find<'t>(
+    table: &'t DeTable<'t>,
+    span: &Range<usize>,
+) -> Option<(Vec<Step<'t>>, &'t DeValue<'t>)> {
+    table.iter().find_map(|(key, value)| {
+        let (mut steps, found) =
+            if key.span() == *span { (Vec::new(), value.get_ref()) } else { find_in(value, span)? };
+        steps.insert(0, Step::Key(key.get_ref()));
+        Some((steps, found))
+    })
+}
+
+fn find_in<'t>(
+    value: &'t Spanned<DeValue<'t>>,
+    span: &Range<usize>,
+) -> Option<(Vec<Step<'t>>, &'t DeValue<'t>)> {
+    let inner = match value.get_ref() {
+        DeValue::Table(table) => find(table, span),
+        // A list of tables has the span of its first table.
+        DeValue::Array(array) => array.iter().find_map(|item| {
+            let (mut steps, found) = find_in(item, span)?;
+            steps.insert(0, Step::Item);
+            Some((steps, found))
+        }),
+        _ => None,
+    };
+    inner.or_else(|| (value.span() == *span).then(|| (Vec::new(), value.get_ref())))
+}
+
+impl Document {
+    fn denied_key<'t>(&self, root: &'t DeTable<'t>) -> Option<&'t Spanned<DeString<'t>>> {
+        self.denied.iter().find_map(|path| {
+            let (table, key) = match path.split_once('.') {
+                Some((section, key)) => (root.get(section)?.get_ref().as_table()?, key),
+                None => (root, *path),
+            };
+            table.get_key_value(key).map(|(key, _)| key)
+        })
+    }
+
+    /// Returns the name of a table as it is written in the file: `[team]`, `[[member]]`.
+    fn section(&self, steps: &[Step]) -> String {
+        let keys = keys(steps);
+        // The user names the tables below these.
+        let keys = match keys.as_slice() {
+            [above @ ("role" | "answers"), _] => vec![*above],
+            ["rules", "role", _] => vec!["rules", "role"],
+            _ => keys,
+        };
+        match (keys.as_slice(), steps.last()) {
+            ([], _) => self.title.to_owned(),
+            ([key], Some(Step::Item)) => format!("[[{key}]]"),
+            (keys, _) => format!("[{}]", keys.join(".")),
+        }
+    }
+
+    /// Returns the message for an error of the root table.
+    fn explain_root(&self, said: &str) -> String {
+        match quoted(said, "missing field ") {
+            Some("launch") => format!("{} has no [launch]", self.title),
+            Some(key) => format!("{} has no `{key}`", self.title),
+            None => one_line(said),
+        }
+    }
+
+    /// Returns the message for an error at a key or its value, and the word that was probably
+    /// meant.
+    fn explain(&self, steps: &[Step], value: &DeValue, said: &str) -> (String, Option<String>) {
+        if let Some(key) = quoted(said, "missing field ") {
+            return (format!("{} has no `{key}`", self.section(steps)), None);
+        }
+        let last = steps.iter().rposition(|step| *step != Step::Item).unwrap_or_default();
+        let (above, Some(Step::Key(key))) = (&steps[..last], steps.get(last)) else {
+            return (self.explain_root(said), None);
+        };
+        let section = self.section(above);
+        let field = format!("`{}` in {section}", key.escape_debug());
+        if let Some(rest) = said.strip_prefix(FIELD) {
+            return (format!("{field}{rest}"), None);
+        }
+        if let Some(rest) = said.strip_prefix(&format!("unknown field `{key}`")) {
+            let path = |word: &str| [keys(above), vec![word]].concat().join(".");
+            let mut known = words(rest);
+            known.retain(|word| !self.denied.contains(&path(word).as_str()));
+            let synonym =
+                SYNONYMS.iter().find(|(other, ours)| other == key && known.contains(ours));
+            let meant = synonym.map(|(_, ours)| *ours).or_else(|| nearest(key, known));
+            let hint = match meant {
+                None if section == "[env]" => "; variables are set in [defaults.env]",
+                _ => "",
+            };
+            let message = format!("unknown key `{}` in {section}{hint}", key.escape_debug());
+            return (message, meant.map(str::to_owned));
+        }
+        let word = value.as_str().unwrap_or_default();
+        if let Some(rest) = said.strip_prefix(&format!("unknown variant `{word}`")) {
+            let known = words(rest);
+            let listed: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+            let what = if steps.ends_with(&[Step::Item]) { key.trim_end_matches('s') } else { key };
+            let message =
+                format!("unknown {what} `{}`; known: {}", word.escape_debug(), listed.join(", "));
+            return (message, nearest(word, known).map(str::to_owned));
+        }
+        match said.rsplit_once(", expected ") {
+            Some((_, wanted)) if said.starts_with("invalid ") => {
+                let at_root = above.is_empty();
+                (type_error(&field, key, at_root, wanted, value, steps.len() - last - 1), None)
+            }
+            _ if said.starts_with("integer number overflowed") => {
+                (format!("{field} is too large"), None)
+            }
+            _ => (one_line(said), None),
+        }
+    }
+}
+
+/// Returns the keys of a way, without the lists in between.
+fn keys<'t>(steps: &[Step<'t>]) -> Vec<&'t str> {
+    steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Key(key) => Some(*key),
+            Step::Item => None,
+        })
+        .collect()
+}
+
+/// Returns the message for a value of the wrong type. `depth` is the number of lists around the
+/// value.
+fn type_error(
+    field: &str,
+    key: &str,
+    at_root: bool,
+    wanted: &str,
+    value: &DeValue,
+    depth: usize,
+) -> String {
+    let is_text = matches!(value, DeValue::String(_));
+    let wanted = match (wanted, depth) {
+        ("i64", _) if matches!(value, DeValue::Integer(_)) => {
+            return format!("{field} is too large");
+        }
+        ("i64", _) => "a whole number".to_owned(),
+        ("a boolean", _) => "true or false".to_owned(),
+        ("a string", 1) => "a list of strings".to_owned(),
+        ("a string", 2) => "a list of lists of strings".to_owned(),
+        ("a sequence", 0) if is_text && ["run", "notify", "setup"].contains(&key) => {
+            return format!(
+                "{field} must be a list of strings (program and arguments); it is not run by a shell"
+            );
+        }
+        ("a sequence", 0) if ["argv", "resume", "once"].contains(&key) => {
+            "a list of lists of strings".to_owned()
+        }
+        ("a sequence", 1) => "a list of lists of strings".to_owned(),
+        ("a sequence", 0) if at_root => format!("a list of tables, [[{key}]]"),
+        ("a sequence", 0) => "a list of strings".to_owned(),
+        ("a map", _) if key == "env" => "a table of strings".to_owned(),
+        ("a map", _) => format!("a table of tables, [{key}.NAME]"),
+        (other, _) => other.to_owned(),
+    };
+    let found = match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        // The likely mistake is `[member]` in place of `[[member]]`.
+        DeValue::Table(_) if wanted.starts_with("a list of tables") => "one table",
+        DeValue::Table(_) => "a table",
+    };
+    if at_root && (wanted.starts_with("a table") || wanted.starts_with("a list of tables")) {
+        format!("`{key}` must be {wanted}, not {found}")
+    } else {
+        format!("{field} must be {wanted}, not {found}")
+    }
+}
+
+/// Returns the first word in backticks after `prefix`.
+fn quoted<'s>(said: &'s str, prefix: &str) -> Option<&'s str> {
+    words(said.strip_prefix(prefix)?).first().copied()
+}
+
+/// Returns the words in backticks.
+fn words(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_from_one_in_characters() {
+        let place = |text: &str, at: usize| {
+            let error = ConfigError::at(text, at, String::new(), None);
+            (error.line, error.column)
+        };
+        assert_eq!(place("", 0), (1, 1));
+        assert_eq!(place("\u{feff}a", 3), (1, 1));
+        assert_eq!(place("äö = 1", "äö".len()), (1, 3));
+        assert_eq!(place("a\r\nb", 3), (2, 1));
+        assert_eq!(place("a\n", 99), (2, 1));
+        assert_eq!(place("ä", 1), (1, 2));
+    }
+}

@@ -1,0 +1,93 @@
+//! Hooks in phalanx's own format: `[[hook]]` in a manifest or in `hooks.toml`.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use crate::config::value::{Argv, Choice, FIELD, checked, parse_text, text_types};
+use crate::config::{ConfigError, Document, Faults, parse};
+use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
+
+/// The contents of a user's `hooks.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct OwnHooks {
+    pub(crate) hooks: Vec<HookCommand>,
+    /// Directories of projects whose Claude Code settings may run hooks.
+    pub(crate) trusted: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct OwnHooksTable {
+    trusted: Vec<AbsolutePath>,
+    hook: Vec<HookTable>,
+}
+
+/// A `[[hook]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a list of tables, [[hook]]")]
+pub(crate) struct HookTable {
+    event: Choice<HookEvent>,
+    matcher: Option<Spanned<MatcherText>>,
+    run: Argv,
+    timeout: Option<Timeout>,
+}
+
+text_types! {
+    AbsolutePath(String) = |path| checked(parse_text(path), check_absolute);
+    MatcherText(Option<Matcher>) =
+        |text| Matcher::parse(text).map_err(|said| format!("{FIELD} {said}"));
+}
+
+fn check_absolute(path: &str) -> Result<(), String> {
+    if path.starts_with('/') { Ok(()) } else { Err("is not an absolute path".to_owned()) }
+}
+
+/// A timeout in seconds.
+#[derive(Debug)]
+struct Timeout(u64);
+
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timeout, D::Error> {
+        match u64::try_from(i64::deserialize(deserializer)?) {
+            Ok(seconds @ 1..=LONGEST_S) => Ok(Timeout(seconds)),
+            Ok(_) | Err(_) => {
+                Err(D::Error::custom(format!("{FIELD} must be from 1 to {LONGEST_S}, in seconds")))
+            }
+        }
+    }
+}
+
+/// Parses a `hooks.toml`.
+///
+/// # Errors
+/// The first fault with its position: invalid TOML, an unknown key, or an invalid value.
+pub(crate) fn parse_own_hooks(text: &str) -> Result<OwnHooks, ConfigError> {
+    let table: OwnHooksTable = parse(Document { title: "hooks.toml", denied: &[] }, text)?;
+    let mut faults = Faults::default();
+    let hooks = hook_commands(table.hook, &mut faults);
+    faults.into_result(text)?;
+    Ok(OwnHooks { hooks, trusted: table.trusted.into_iter().map(|path| path.0).collect() })
+}
+
+/// Converts the `[[hook]]` tables of a file and adds their faults to `faults`.
+pub(crate) fn hook_commands(tables: Vec<HookTable>, faults: &mut Faults) -> Vec<HookCommand> {
+    tables.into_iter().map(|table| hook_command(table, faults)).collect()
+}
+
+fn hook_command(table: HookTable, faults: &mut Faults) -> HookCommand {
+    let event = table.event.0;
+    if let Some(matcher) = table.matcher.as_ref().filter(|_| !event.has_matcher()) {
+        let said = format!(
+            "`matcher` in [[hook]] has no meaning for {}: it runs for every one",
+            event.as_str()
+        );
+        faults.add(&matcher.span(), said);
+    }
+    HookCommand {
+        event,
+        matcher: table.matcher.and_then(|matcher| matcher.into_inner().0),
+        run: Invocation::Program(table.run.0),
+        timeout_s: table.timeout.map_or(TIMEOUT_S, |timeout| timeout.0),
+    }
+}

@@ -1,0 +1,160 @@
+//! The TOML manifest of `phalanx up`: a team, its members and its tasks. It is parsed from text,
+//! without access to files, profiles or the task board.
+//!
+//! Paths (`cwd`, `prompt_file`) are kept as written. A relative path is relative to the working
+//! directory of `up`, not to the manifest's directory, so that one manifest can serve several
+//! checkouts: `phalanx up fixtures/teams/checks.toml` with `cwd = "."` works on the current
+//! directory.
+
+mod check;
+mod doable;
+mod followup;
+mod roles;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{ConfigError, Faults, parse};
+use crate::model::order::{Order, Scale, WORKER, ability};
+use crate::model::role::Roles;
+use crate::model::settings::Settings;
+use crate::model::waiting::Ability;
+use tables::{Form, ManifestTable};
+
+/// A valid manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Manifest {
+    /// A name that phalanx may create ([`crate::model::name::check_name`]).
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) mode: TeamMode,
+    /// All settings of the team except for its templates, with the rules of its members.
+    pub(crate) settings: Settings,
+    /// In the order of the file. Names are unique, ignoring case.
+    pub(crate) members: Vec<MemberSpec>,
+    /// In the order of the file. Keys are unique, and `after` forms no cycle.
+    pub(crate) tasks: Vec<TaskSpec>,
+}
+
+impl Manifest {
+    /// Parses a manifest.
+    ///
+    /// # Errors
+    /// The first fault in the file. Faults between entries (unknown references, cycles, duplicate
+    /// names, tasks that no member can do) are reported only if each entry is valid by itself.
+    pub(crate) fn parse(text: &str) -> Result<Manifest, ConfigError> {
+        Manifest::parse_as(Form::Manifest, text)
+    }
+
+    /// Parses the settings of a team: a manifest without a name and without tasks.
+    ///
+    /// # Errors
+    /// As [`Manifest::parse`].
+    pub(crate) fn parse_settings(text: &str) -> Result<Manifest, ConfigError> {
+        Manifest::parse_as(Form::Settings, text)
+    }
+
+    fn parse_as(form: Form, text: &str) -> Result<Manifest, ConfigError> {
+        let table: ManifestTable = parse(form.document(), text)?;
+        let mut faults = Faults::default();
+        let located = table.locate(form, &mut faults);
+        faults.into_result(text)?;
+        for check in [check::check, doable::check] {
+            let mut faults = Faults::default();
+            check(&located, &mut faults);
+            faults.into_result(text)?;
+        }
+        Ok(Manifest {
+            name: located.name,
+            description: located.description,
+            mode: located.mode,
+            settings: located.settings,
+            members: located.members.into_iter().map(|member| member.spec).collect(),
+            tasks: located.tasks.into_iter().map(|task| task.spec).collect(),
+        })
+    }
+}
+
+/// `mode = …` of the team: the kind of members that do its tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TeamMode {
+    /// Standing members, except those that are marked as task-only.
+    #[default]
+    Teammate,
+    /// A separate run for each task; there are no standing members.
+    Task,
+    /// `Teammate` if there is a backend for standing members, else `Task`.
+    Auto,
+}
+
+/// One `[[member]]`, with the defaults applied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MemberSpec {
+    /// Always with a profile: the member's own, else `shell` if it has a `run`, else the default.
+    /// Its directory is as written.
+    pub(crate) order: Order,
+    /// Never set together with the order's prompt.
+    pub(crate) prompt_file: Option<String>,
+    /// It is started only when there is a task for it.
+    pub(crate) when_needed: bool,
+    /// It stands for several members, named `NAME-1`, `NAME-2` and so on.
+    pub(crate) scale: Option<Scale>,
+    /// It is restarted when it fails.
+    pub(crate) restart: bool,
+    /// It is never a standing member: each task is a separate run.
+    pub(crate) task_only: bool,
+}
+
+impl MemberSpec {
+    /// Returns the names of all members that it stands for.
+    pub(crate) fn instance_names(&self) -> Vec<String> {
+        match self.scale {
+            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.order.name)).collect(),
+            None => vec![self.order.name.clone()],
+        }
+    }
+
+    /// Returns the kind of tasks that it can do.
+    fn ability(&self) -> Ability {
+        ability(self.order.profile.as_deref().unwrap_or(WORKER))
+    }
+
+    /// Returns true if the member or its role is marked as task-only.
+    pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
+        let role = self.order.role.as_ref().and_then(|role| roles.named.get(role));
+        self.task_only || role.is_some_and(|role| role.task_only)
+    }
+}
+
+/// One `[[task]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskSpec {
+    /// Its name within this manifest.
+    pub(crate) key: String,
+    pub(crate) subject: String,
+    pub(crate) description: Option<String>,
+    pub(crate) active_form: Option<String>,
+    /// The command for a worker: program and arguments, at least the program.
+    pub(crate) run: Option<Vec<String>>,
+    /// Keys of tasks that must be completed before this one, without duplicates.
+    pub(crate) after: Vec<String>,
+    /// Patterns of the files that it may touch.
+    pub(crate) files: Vec<String>,
+    /// The name of a member, in the same case.
+    pub(crate) owner: Option<String>,
+    /// Only members with this role can claim it.
+    pub(crate) role: Option<String>,
+    pub(crate) priority: Option<i64>,
+    /// `None` for the working directory of the member that runs it.
+    pub(crate) cwd: Option<String>,
+    /// Additions to the member's own variables.
+    pub(crate) env: BTreeMap<String, String>,
+    /// The team's final report includes the output of the task.
+    pub(crate) show_output: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! `[role.NAME]`, and the tools of roles and members.
+
+use serde::Deserialize;
+
+use super::tables::all_rules;
+use crate::config::value::{Choice, NonBlank, Patterns, known_word, text_types};
+use crate::model::mode::Mode;
+use crate::model::role::{Role, Tools};
+use crate::model::team::COLORS;
+
+text_types! {
+    /// The name of a role, as a key.
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    RoleName(String) = |name| {
+        if name.trim().is_empty() || name.contains('\0') {
+            return Err("a role must have a name".to_owned());
+        }
+        Ok(name.to_owned())
+    };
+    Color(String) = |color| known_word(color, &COLORS);
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [role.NAME]")]
+pub(super) struct RoleTable {
+    description: Option<String>,
+    prompt: Option<NonBlank>,
+    model: Option<NonBlank>,
+    mode: Option<Choice<Mode>>,
+    color: Option<Color>,
+    task_only: bool,
+    allowed_tools: Option<Vec<Patterns>>,
+    disallowed_tools: Vec<Patterns>,
+}
+
+impl From<RoleTable> for Role {
+    fn from(table: RoleTable) -> Role {
+        Role {
+            description: table.description,
+            prompt: table.prompt.map(|prompt| prompt.0),
+            model: table.model.map(|model| model.0),
+            mode: table.mode.map(|mode| mode.0),
+            color: table.color.map(|color| color.0),
+            task_only: table.task_only,
+            tools: tools(table.allowed_tools, table.disallowed_tools),
+        }
+    }
+}
+
+/// Returns the tools of `allowed_tools` and `disallowed_tools`. A missing `allowed_tools` allows all
+/// tools, an empty one none.
+pub(super) fn tools(allowed: Option<Vec<Patterns>>, disallowed: Vec<Patterns>) -> Tools {
+    Tools { allowed: allowed.map(all_rules), disallowed: all_rules(disallowed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::manifest::Manifest;
+    use crate::model::mode::Mode;
+    use crate::model::rules::Rule;
+
+    fn names(rules: &[Rule]) -> Vec<String> {
+        rules.iter().cloned().map(String::from).collect()
+    }
+
+    #[test]
+    fn every_key_of_a_role_is_read() {
+        let text = include_str!("../../../fixtures/manifests/every_key.toml");
+        let manifest = Manifest::parse(text).expect("manifest");
+        let scout = &manifest.settings.roles.named["scout"];
+        assert_eq!(scout.description.as_deref(), Some("looks first"));
+        assert_eq!(scout.prompt.as_deref(), Some("Look, and change nothing."));
+        assert_eq!((scout.model.as_deref(), scout.mode), (Some("haiku"), Some(Mode::Plan)));
+        assert_eq!(scout.color.as_deref(), Some("pink"));
+        assert_eq!(
+            names(scout.tools.allowed.as_deref().expect("a list")),
+            ["Read", "Grep", "Bash(git log:*)"]
+        );
+        assert_eq!(names(&scout.tools.disallowed), ["Edit"]);
+        let (team, alice) = (&manifest.settings.roles.tools, &manifest.members[0].order.tools);
+        assert_eq!(
+            (names(&team.disallowed), team.allowed.as_deref()),
+            (vec!["WebSearch".to_owned()], None)
+        );
+        assert_eq!(names(alice.allowed.as_deref().expect("a list")), ["Read", "Edit"]);
+    }
+
+    /// ID-02: a restriction that cannot be parsed is refused.
+    #[test]
+    fn id_02_faults_of_a_role_are_reported_at_their_position() {
+        let fault = |role: &str| {
+            let text = format!("[team]\nname = \"x\"\n{role}");
+            Manifest::parse(&text).expect_err("a fault").to_string()
+        };
+        let unknown = fault("[role.a]\ntools = []\n");
+        assert!(unknown.starts_with("4:1: unknown key `tools` in [role]"), "{unknown}");
+        assert!(fault("[role.a]\nallowed_tools = [\"Bash(\"]\n").starts_with("4:18: the pattern"));
+        assert!(fault("[role.a]\ncolor = \"mauve\"\n").contains("unknown color `mauve`"));
+        assert!(fault("[role.\" \"]\n").contains("a role must have a name"));
+    }
+}

@@ -1,0 +1,548 @@
+//! The tables of a manifest as they are written, and their conversion. [`super::check`] checks
+//! references between entries.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use super::followup::{Interval, ReminderCount, reminder_policy};
+use super::roles::{RoleName, RoleTable, tools};
+use super::{MemberSpec, TaskSpec, TeamMode};
+use crate::config::hooks::{HookTable, hook_commands};
+use crate::config::value::{
+    Argv, AtLeast, Choice, InsidePath, Name, NewMemberName, NonBlank, Patterns, PlainText,
+    VariablePattern, Variables, checked, parse_non_blank, text_types, unknown_word,
+};
+use crate::config::{Document, Faults};
+use crate::model::environ::EnvRules;
+use crate::model::followup::Escalation;
+use crate::model::limits::Limits;
+use crate::model::mode::Mode;
+use crate::model::order::{Order, SHELL, Scale, WORKER, ability};
+use crate::model::placement::Layout;
+use crate::model::role::Roles;
+use crate::model::rules::{Rule, RuleSet, TeamRules};
+use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
+use crate::model::waiting::Ability;
+use crate::model::worktree::{Rules, WorktreeRequest, check_branch};
+
+/// The kind of a text: a whole manifest, or the settings of a team that already has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Manifest,
+    Settings,
+}
+
+impl Form {
+    pub(super) fn document(self) -> Document {
+        match self {
+            Form::Manifest => Document { title: "the manifest", denied: &[] },
+            Form::Settings => Document { title: "the settings", denied: &["team.name", "task"] },
+        }
+    }
+}
+
+/// Members of a scaled entry by default: with more, they wait for each other.
+const DEFAULT_SCALE_MAX: usize = 5;
+const DEFAULT_MAX_MEMBERS: usize = 8;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ManifestTable {
+    team: Option<Spanned<TeamTable>>,
+    env: EnvTable,
+    rules: RulesTable,
+    role: BTreeMap<RoleName, RoleTable>,
+    defaults: DefaultsTable,
+    worktree: WorktreeTable,
+    hook: Vec<HookTable>,
+    member: Vec<Spanned<MemberTable>>,
+    task: Vec<TaskTable>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [team]")]
+pub(super) struct TeamTable {
+    name: Option<Name>,
+    description: Option<String>,
+    mode: Option<Choice<TeamMode>>,
+    backend: Option<BackendWord>,
+    layout: Option<Choice<Layout>>,
+    finish: Option<Choice<Finish>>,
+    max_members: Option<AtLeast<1>>,
+    max_depth: Option<AtLeast<1>>,
+    privacy: Option<Choice<Privacy>>,
+    max_per_link: Option<AtLeast<1>>,
+    max_per_member: Option<AtLeast<1>>,
+    answer_within: Option<AtLeast<1>>,
+    unresponsive_after: Option<AtLeast<1>>,
+    on_hang: Option<Choice<OnHang>>,
+    hang_after: Option<AtLeast<1>>,
+    notify: Option<Argv>,
+    followup_interval_minutes: Option<Interval>,
+    followup_max_reminders: Option<Spanned<ReminderCount>>,
+    escalation_mode: Option<Spanned<Choice<Escalation>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [env]")]
+struct EnvTable {
+    allow: Vec<VariablePattern>,
+    deny: Vec<VariablePattern>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [rules]")]
+struct RulesTable {
+    deny: Vec<Patterns>,
+    ask: Vec<Patterns>,
+    allow: Vec<Patterns>,
+    role: BTreeMap<String, RuleLists>,
+}
+
+/// The rules of a role or a member.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table of the lists deny, ask and allow")]
+struct RuleLists {
+    deny: Vec<Patterns>,
+    ask: Vec<Patterns>,
+    allow: Vec<Patterns>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [defaults]")]
+struct DefaultsTable {
+    profile: Option<Name>,
+    cwd: Option<NonBlank>,
+    model: Option<NonBlank>,
+    mode: Option<Choice<Mode>>,
+    env: Variables,
+    allowed_tools: Option<Vec<Patterns>>,
+    disallowed_tools: Vec<Patterns>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [worktree]")]
+struct WorktreeTable {
+    dir: Option<NonBlank>,
+    copy: Vec<InsidePath>,
+    setup: Option<Argv>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a list of tables, [[member]]")]
+struct MemberTable {
+    name: Spanned<NewMemberName>,
+    role: Option<NonBlank>,
+    profile: Option<Spanned<Name>>,
+    model: Option<NonBlank>,
+    mode: Option<Choice<Mode>>,
+    prompt: Option<String>,
+    prompt_file: Option<Spanned<NonBlank>>,
+    cwd: Option<NonBlank>,
+    run: Option<Argv>,
+    #[serde(default)]
+    env: Variables,
+    plan: Option<bool>,
+    worktree: Option<Spanned<WorktreeKey>>,
+    start: Option<Spanned<Choice<Start>>>,
+    scale: Option<Spanned<ScaleTable>>,
+    restart: Option<Spanned<Choice<Restart>>>,
+    task_only: Option<Spanned<bool>>,
+    #[serde(default)]
+    rules: RuleLists,
+    allowed_tools: Option<Vec<Patterns>>,
+    #[serde(default)]
+    disallowed_tools: Vec<Patterns>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Start {
+    Now,
+    WhenNeeded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Restart {
+    Never,
+    OnFailure,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table, [member.scale]")]
+struct ScaleTable {
+    min: Option<AtLeast<0>>,
+    max: Option<AtLeast<1>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a list of tables, [[task]]")]
+struct TaskTable {
+    key: Spanned<Name>,
+    subject: NonBlank,
+    description: Option<String>,
+    active_form: Option<NonBlank>,
+    run: Option<Argv>,
+    #[serde(default)]
+    after: Vec<Spanned<String>>,
+    #[serde(default)]
+    files: Vec<PlainText>,
+    owner: Option<Spanned<NonBlank>>,
+    role: Option<Spanned<NonBlank>>,
+    priority: Option<i64>,
+    cwd: Option<NonBlank>,
+    #[serde(default)]
+    env: Variables,
+    #[serde(default)]
+    show_output: bool,
+}
+
+text_types! {
+    BackendWord(BackendChoice) = |text| {
+        let word = parse_non_blank(text)?;
+        BackendChoice::parse(&word).ok_or_else(|| unknown_word(&word, &BackendChoice::FORMS))
+    };
+}
+
+/// `worktree` of a member.
+#[derive(Debug)]
+enum WorktreeKey {
+    Own(bool),
+    Branch(String),
+}
+
+impl<'de> Deserialize<'de> for WorktreeKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WorktreeKey, D::Error> {
+        deserializer.deserialize_any(WorktreeVisitor)
+    }
+}
+
+struct WorktreeVisitor;
+
+impl Visitor<'_> for WorktreeVisitor {
+    type Value = WorktreeKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("true, false or the name of a branch")
+    }
+
+    fn visit_bool<E: Error>(self, own: bool) -> Result<WorktreeKey, E> {
+        Ok(WorktreeKey::Own(own))
+    }
+
+    fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
+        let branch = checked(parse_non_blank(branch), check_branch);
+        branch.map(WorktreeKey::Branch).map_err(E::custom)
+    }
+}
+
+/// A manifest with the positions of its entries, for the checks between them.
+pub(super) struct LocatedManifest {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    pub(super) mode: TeamMode,
+    pub(super) settings: Settings,
+    pub(super) members: Vec<LocatedMember>,
+    pub(super) tasks: Vec<LocatedTask>,
+}
+
+/// A member with the positions to report for clashes.
+pub(super) struct LocatedMember {
+    pub(super) header: Range<usize>,
+    pub(super) name: Range<usize>,
+    pub(super) spec: MemberSpec,
+}
+
+/// A task with the positions of its key and of its references to other entries.
+pub(super) struct LocatedTask {
+    pub(super) key: Range<usize>,
+    pub(super) after: Vec<Spanned<String>>,
+    pub(super) owner: Option<Spanned<String>>,
+    pub(super) role: Option<Spanned<String>>,
+    pub(super) spec: TaskSpec,
+}
+
+impl ManifestTable {
+    /// Applies the defaults and adds the faults of each table by itself.
+    pub(super) fn locate(self, form: Form, faults: &mut Faults) -> LocatedManifest {
+        if form == Form::Manifest {
+            match &self.team {
+                None => faults.add(&(0..0), "the manifest has no [team]"),
+                Some(team) if team.get_ref().name.is_none() => {
+                    faults.add(&team.span(), "[team] has no `name`");
+                }
+                Some(_) => {}
+            }
+        }
+        let mut team = self.team.map(Spanned::into_inner).unwrap_or_default();
+        let defaults = self.defaults;
+        let mut rules = self.rules.into_rules();
+        let members: Vec<LocatedMember> = self
+            .member
+            .into_iter()
+            .map(|member| locate_member(member, &defaults, &mut rules, faults))
+            .collect();
+        LocatedManifest {
+            name: team.name.take().map(|name| name.0).unwrap_or_default(),
+            description: team.description.take(),
+            mode: chosen(team.mode.take()),
+            settings: Settings {
+                env: EnvRules {
+                    allow: self.env.allow.into_iter().map(|pattern| pattern.0).collect(),
+                    deny: self.env.deny.into_iter().map(|pattern| pattern.0).collect(),
+                },
+                rules,
+                roles: Roles {
+                    named: self
+                        .role
+                        .into_iter()
+                        .map(|(name, role)| (name.0, role.into()))
+                        .collect(),
+                    tools: tools(defaults.allowed_tools, defaults.disallowed_tools),
+                },
+                worktree: Rules {
+                    dir: self.worktree.dir.map(|dir| dir.0),
+                    copy: self.worktree.copy.into_iter().map(|path| path.0).collect(),
+                    setup: self.worktree.setup.map(|setup| setup.0).unwrap_or_default(),
+                },
+                hooks: hook_commands(self.hook, faults),
+                ..team.into_settings(form, faults)
+            },
+            members,
+            tasks: self.task.into_iter().map(TaskTable::locate).collect(),
+        }
+    }
+}
+
+impl TeamTable {
+    fn into_settings(self, form: Form, faults: &mut Faults) -> Settings {
+        let (finish, max_members) = match form {
+            Form::Manifest => (Finish::TasksDone, DEFAULT_MAX_MEMBERS),
+            Form::Settings => (Finish::Manual, settings::MAX_MEMBERS),
+        };
+        let default = Settings::by_hand(self.max_members.map_or(max_members, |count| count.0));
+        let seconds = |count: Option<AtLeast<1>>, default: u64| {
+            count.map_or(default, |seconds| u64::try_from(seconds.0).unwrap_or(u64::MAX))
+        };
+        let Limits { max_per_link, max_per_member } = default.limits;
+        Settings {
+            backend: self.backend.map(|backend| backend.0).unwrap_or_default(),
+            layout: chosen(self.layout),
+            finish: self.finish.map_or(finish, |finish| finish.0),
+            answer_within_s: seconds(self.answer_within, default.answer_within_s),
+            unresponsive_after_s: seconds(self.unresponsive_after, default.unresponsive_after_s),
+            on_hang: chosen(self.on_hang),
+            hang_after_s: seconds(self.hang_after, default.hang_after_s),
+            followup: reminder_policy(
+                self.followup_interval_minutes,
+                self.followup_max_reminders,
+                self.escalation_mode,
+                faults,
+            ),
+            notify: self.notify.map(|notify| notify.0).unwrap_or_default(),
+            max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),
+            privacy: chosen(self.privacy),
+            limits: Limits {
+                max_per_link: self.max_per_link.map_or(max_per_link, |limit| limit.0),
+                max_per_member: self.max_per_member.map_or(max_per_member, |limit| limit.0),
+            },
+            ..default
+        }
+    }
+}
+
+impl RulesTable {
+    fn into_rules(self) -> TeamRules {
+        TeamRules {
+            team: rule_set(self.deny, self.ask, self.allow),
+            roles: self.role.into_iter().map(|(name, lists)| (name, lists.into_set())).collect(),
+            ..TeamRules::default()
+        }
+    }
+}
+
+impl RuleLists {
+    fn into_set(self) -> RuleSet {
+        rule_set(self.deny, self.ask, self.allow)
+    }
+}
+
+fn rule_set(deny: Vec<Patterns>, ask: Vec<Patterns>, allow: Vec<Patterns>) -> RuleSet {
+    RuleSet { deny: all_rules(deny), ask: all_rules(ask), allow: all_rules(allow) }
+}
+
+/// Returns the rules of a list in which one string may contain several.
+pub(super) fn all_rules(list: Vec<Patterns>) -> Vec<Rule> {
+    list.into_iter().flat_map(|patterns| patterns.0).collect()
+}
+
+/// Applies the defaults to a member, and adds its rules to those of the team.
+fn locate_member(
+    table: Spanned<MemberTable>,
+    defaults: &DefaultsTable,
+    rules: &mut TeamRules,
+    faults: &mut Faults,
+) -> LocatedMember {
+    let header = table.span();
+    let table = table.into_inner();
+    table.check_prompt_and_profile(faults);
+    table.check_start_and_scale(faults);
+    table.check_task_only(faults);
+    let name = table.name.span();
+    let run = table.run.map(|run| run.0);
+    let inherited = match (&run, &defaults.profile) {
+        (Some(_), _) => SHELL,
+        (None, Some(profile)) => &profile.0,
+        (None, None) => WORKER,
+    };
+    let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.into_inner().0);
+    let default_model = defaults.model.as_ref().filter(|_| ability(&profile) == Ability::Prompts);
+    let default_cwd = || defaults.cwd.as_ref().map_or(".", |cwd| &cwd.0).to_owned();
+    let mut env = defaults.env.0.clone();
+    env.extend(table.env.0);
+    let order = Order {
+        name: table.name.into_inner().0,
+        role: table.role.map(|role| role.0),
+        model: table.model.as_ref().or(default_model).map(|model| model.0.clone()),
+        mode: table.mode.as_ref().or(defaults.mode.as_ref()).map(|mode| mode.0),
+        profile: Some(profile),
+        prompt: table.prompt,
+        cwd: Some(table.cwd.map_or_else(default_cwd, |cwd| cwd.0)),
+        worktree: table.worktree.and_then(|worktree| match worktree.into_inner() {
+            WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
+            WorktreeKey::Branch(branch) => Some(WorktreeRequest::Branch(branch)),
+        }),
+        command: run.unwrap_or_default(),
+        env: env.into_iter().collect(),
+        plan: table.plan.unwrap_or(false),
+        tools: tools(table.allowed_tools, table.disallowed_tools),
+        ..Order::default()
+    };
+    let spec = MemberSpec {
+        order,
+        prompt_file: table.prompt_file.map(|file| file.into_inner().0),
+        when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
+        scale: table.scale.map(|scale| convert_scale(&scale, faults)),
+        restart: table.restart.is_some_and(|restart| restart.get_ref().0 == Restart::OnFailure),
+        task_only: table.task_only.is_some_and(Spanned::into_inner),
+    };
+    let own = table.rules.into_set();
+    if own != RuleSet::default() {
+        rules.members.extend(spec.instance_names().into_iter().map(|name| (name, own.clone())));
+    }
+    LocatedMember { header, name, spec }
+}
+
+impl MemberTable {
+    fn check_prompt_and_profile(&self, faults: &mut Faults) {
+        if let (Some(_), Some(file)) = (&self.prompt, &self.prompt_file) {
+            faults.add(&file.span(), "[[member]] has both `prompt` and `prompt_file`");
+        }
+        if let (Some(_), Some(profile)) = (&self.run, &self.profile)
+            && profile.get_ref().0 != SHELL
+        {
+            let name = &profile.get_ref().0;
+            let said = format!("a member with `run` uses the profile `shell`, not `{name}`");
+            faults.add(&profile.span(), said);
+        }
+    }
+
+    /// Adds faults for keys that make no sense with `start` or `scale`. A member that stands for
+    /// several is never started as itself, and one that is started on demand needs no `restart`.
+    fn check_start_and_scale(&self, faults: &mut Faults) {
+        if let Some(restart) = &self.restart
+            && (self.start.is_some() || self.scale.is_some())
+        {
+            faults.add(
+                &restart.span(),
+                "[[member]] combines `restart` with `start` or `scale`, which restart it anyway",
+            );
+        }
+        if let (Some(_), Some(worktree)) = (&self.scale, &self.worktree)
+            && matches!(worktree.get_ref(), WorktreeKey::Branch(_))
+        {
+            let said = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
+            faults.add(&worktree.span(), said);
+        }
+        if let (Some(start), Some(_)) = (&self.start, &self.scale) {
+            faults.add(
+                &start.span(),
+                "[[member]] has both `start` and `scale`; `scale.min` sets how many start at once",
+            );
+        }
+    }
+
+    /// Adds faults for a task-only member with keys that only apply to standing members.
+    fn check_task_only(&self, faults: &mut Faults) {
+        let Some(task_only) = self.task_only.as_ref().filter(|marked| *marked.get_ref()) else {
+            return;
+        };
+        let standing = [
+            ("start", self.start.is_some()),
+            ("restart", self.restart.is_some()),
+            ("plan", self.plan.is_some()),
+            ("run", self.run.is_some()),
+        ];
+        for (key, _) in standing.into_iter().filter(|(_, is_set)| *is_set) {
+            let said = format!(
+                "[[member]] has both `task_only` and `{key}`, which applies to standing members only"
+            );
+            faults.add(&task_only.span(), said);
+        }
+    }
+}
+
+fn convert_scale(table: &Spanned<ScaleTable>, faults: &mut Faults) -> Scale {
+    let ScaleTable { min, max } = table.get_ref();
+    let min = min.as_ref().map_or(0, |min| min.0);
+    let max = max.as_ref().map_or(DEFAULT_SCALE_MAX.max(min), |max| max.0);
+    if max < min {
+        let said = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
+        faults.add(&table.span(), said);
+    }
+    Scale { min, max }
+}
+
+impl TaskTable {
+    fn locate(self) -> LocatedTask {
+        let mut after: Vec<String> = Vec::new();
+        for key in &self.after {
+            if !after.contains(key.get_ref()) {
+                after.push(key.get_ref().clone());
+            }
+        }
+        let spec = TaskSpec {
+            key: self.key.get_ref().0.clone(),
+            subject: self.subject.0,
+            description: self.description,
+            active_form: self.active_form.map(|form| form.0),
+            run: self.run.map(|run| run.0),
+            after,
+            files: self.files.into_iter().map(|file| file.0).collect(),
+            owner: self.owner.as_ref().map(|owner| owner.get_ref().0.clone()),
+            role: self.role.as_ref().map(|role| role.get_ref().0.clone()),
+            priority: self.priority,
+            cwd: self.cwd.map(|cwd| cwd.0),
+            env: self.env.0,
+            show_output: self.show_output,
+        };
+        let located = |word: Spanned<NonBlank>| Spanned::new(word.span(), word.into_inner().0);
+        LocatedTask {
+            key: self.key.span(),
+            after: self.after,
+            owner: self.owner.map(located),
+            role: self.role.map(located),
+            spec,
+        }
+    }
+}
+
+fn chosen<T: Default>(choice: Option<Choice<T>>) -> T {
+    choice.map(|choice| choice.0).unwrap_or_default()
+}

@@ -1,0 +1,175 @@
+//! Types of values in configuration files. Each is a type rather than a conversion of a field, so
+//! that the deserializer reports a fault at the value itself, also inside a list.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, Error, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::model::name::{check_member_name, check_name, check_pattern, check_variable};
+use crate::model::rules::Rule;
+use crate::model::worktree::check_inside;
+
+/// Stands for the key and its section at the start of a message: `` `name` in [team] ``.
+pub(crate) const FIELD: &str = "{field}";
+
+/// Defines types that are parsed from a string. A message may begin with [`FIELD`].
+macro_rules! text_types {
+    ($($(#[$attribute:meta])* $name:ident($value:ty) = $parse:expr;)*) => {$(
+        $(#[$attribute])*
+        #[derive(Debug)]
+        pub(crate) struct $name(pub(crate) $value);
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                let parsed = $crate::config::value::ParsedText($parse);
+                deserializer.deserialize_string(parsed).map($name)
+            }
+        }
+    )*};
+}
+pub(crate) use text_types;
+
+/// Deserializes a string with a function.
+pub(crate) struct ParsedText<T>(pub(crate) fn(&str) -> Result<T, String>);
+
+impl<T> Visitor<'_> for ParsedText<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.0)(text).map_err(E::custom)
+    }
+}
+
+text_types! {
+    /// Text without NUL bytes, since it is used in a command line or a path.
+    PlainText(String) = parse_text;
+    /// Plain text that is not blank.
+    NonBlank(String) = parse_non_blank;
+    /// A name that phalanx may create.
+    Name(String) = |text| checked(parse_non_blank(text), check_name);
+    /// The name of a new member.
+    NewMemberName(String) = |text| checked(parse_non_blank(text), check_member_name);
+    /// The name of an environment variable, as a key.
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    VariableName(String) = |text| {
+        check_variable(text).map_err(|said| format!("{FIELD} {said}"))?;
+        Ok(text.to_owned())
+    };
+    /// The name of an environment variable, or a prefix followed by `*`.
+    VariablePattern(String) = |text| checked(parse_text(text), check_pattern);
+    /// The path of a file inside the repository.
+    InsidePath(String) = |text| checked(parse_text(text), check_inside);
+    /// Comma-separated permission patterns.
+    Patterns(Vec<Rule>) = |text| {
+        let text = parse_text(text)?;
+        Rule::parse_list(&text).map_err(|said| format!("the pattern {}", said.escape_debug()))
+    };
+}
+
+pub(crate) fn parse_text(text: &str) -> Result<String, String> {
+    if text.contains('\0') {
+        return Err(format!("{FIELD} must not contain a NUL character"));
+    }
+    Ok(text.to_owned())
+}
+
+pub(crate) fn parse_non_blank(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err(format!("{FIELD} is empty"));
+    }
+    parse_text(text)
+}
+
+/// Parses one of a list of words.
+pub(crate) fn known_word(text: &str, known: &'static [&'static str]) -> Result<String, String> {
+    let word = parse_non_blank(text)?;
+    if known.contains(&text) {
+        return Ok(word);
+    }
+    Err(unknown_word(&word, known))
+}
+
+/// Returns the message for a word that is not one of the known ones.
+pub(crate) fn unknown_word(word: &str, known: &'static [&'static str]) -> String {
+    serde::de::value::Error::unknown_variant(word, known).to_string()
+}
+
+/// Checks a text by a rule whose message continues a sentence that starts with the text.
+pub(crate) fn checked(
+    text: Result<String, String>,
+    rule: fn(&str) -> Result<(), String>,
+) -> Result<String, String> {
+    let text = text?;
+    match rule(&text) {
+        Ok(()) => Ok(text),
+        Err(said) => Err(format!("{FIELD}: `{}` {said}", text.escape_debug())),
+    }
+}
+
+/// One of the fixed words of an enum.
+#[derive(Debug)]
+pub(crate) struct Choice<T>(pub(crate) T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Choice<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Choice<T>, D::Error> {
+        let parsed = ParsedText(|text| {
+            let word = parse_non_blank(text)?;
+            let word = StrDeserializer::<serde::de::value::Error>::new(&word);
+            T::deserialize(word).map(Choice).map_err(|e| e.to_string())
+        });
+        deserializer.deserialize_string(parsed)
+    }
+}
+
+/// An integer that is not less than `LEAST`.
+#[derive(Debug)]
+pub(crate) struct AtLeast<const LEAST: usize>(pub(crate) usize);
+
+impl<'de, const LEAST: usize> Deserialize<'de> for AtLeast<LEAST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtLeast<LEAST>, D::Error> {
+        let number = usize::try_from(i64::deserialize(deserializer)?).ok();
+        number
+            .filter(|number| *number >= LEAST)
+            .map(AtLeast)
+            .ok_or_else(|| D::Error::custom(format!("{FIELD} must be at least {LEAST}")))
+    }
+}
+
+/// Environment variables with their values.
+#[derive(Debug, Default)]
+pub(crate) struct Variables(pub(crate) BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Variables {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Variables, D::Error> {
+        let entries = BTreeMap::<VariableName, PlainText>::deserialize(deserializer)?;
+        Ok(Variables(entries.into_iter().map(|(name, value)| (name.0, value.0)).collect()))
+    }
+}
+
+/// A command line: program and arguments.
+#[derive(Debug)]
+pub(crate) struct Argv(pub(crate) Vec<String>);
+
+impl<'de> Deserialize<'de> for Argv {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Argv, D::Error> {
+        let argv = strings(Vec::<PlainText>::deserialize(deserializer)?);
+        match argv.first() {
+            None => Err(D::Error::custom(format!("{FIELD} is empty"))),
+            Some(program) if program.trim().is_empty() => {
+                Err(D::Error::custom(format!("{FIELD} does not name a program")))
+            }
+            Some(_) => Ok(Argv(argv)),
+        }
+    }
+}
+
+pub(crate) fn strings(list: Vec<PlainText>) -> Vec<String> {
+    list.into_iter().map(|text| text.0).collect()
+}
