@@ -1,11 +1,11 @@
 //! No import cycles between the files of one folder.
 //!
 //! A file imports another one if it names an item that the other file defines, in a `use` or in a
-//! path such as `args::mode()`. Re-exports are followed to the file that defines the item, and are no
-//! import of the file that re-exports. So a `mod.rs` that only declares and re-exports its children
-//! is in no cycle; one that defines a type of its own is, if it uses the children that use the type.
-//! Importing a module alone counts for nothing: its items are named later. Test code is left out,
-//! and so are methods, which belong to the type that the caller has named.
+//! path such as `args::mode()`. Re-exports are followed to the file that defines the item; they are
+//! no import of the file that re-exports. So a `mod.rs` that only declares and re-exports its
+//! children is in no cycle. One that defines a type is in one if it also uses children that use the
+//! type. Importing a module alone does not count, because its items are named later. Test code is
+//! left out, and so are methods, which belong to a type that the caller has named.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
