@@ -32,7 +32,8 @@ pub(super) struct StatusArgs {
 const SWEEP: Duration = Duration::from_secs(1);
 
 pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
-    let (team, all) = (setup.team(Action::Look)?, args.all);
+    let team = setup.team(Action::Look)?;
+    let all = args.all;
     if args.watch {
         let out = setup.out.clone();
         return interrupt::run_interruptible(Failure::StreamEnded, move || {

@@ -58,7 +58,8 @@ impl Graph {
     /// Returns a shortest cycle of each group of files that import each other.
     fn cycles(&self) -> Vec<Vec<usize>> {
         let reached: Vec<_> = (0..self.edges.len()).map(|at| self.reached_from(at)).collect();
-        let (mut cycles, mut seen) = (Vec::new(), BTreeSet::<usize>::new());
+        let mut cycles = Vec::new();
+        let mut seen = BTreeSet::<usize>::new();
         for (at, group) in reached.iter().enumerate() {
             if !seen.contains(&at)
                 && let Some(cycle) = self.path(at, at)
@@ -72,7 +73,8 @@ impl Graph {
     }
 
     fn reached_from(&self, from: usize) -> BTreeSet<usize> {
-        let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+        let mut reached = BTreeSet::new();
+        let mut open = vec![from];
         while let Some(at) = open.pop() {
             open.extend(self.edges[at].iter().filter(|next| reached.insert(**next)));
         }
@@ -184,7 +186,8 @@ fn is_type(name: &str) -> bool {
 
 /// Splits a file into its imports and all other words.
 fn split(file: &Source) -> (Vec<Import>, Vec<&str>) {
-    let (mut imports, mut rest) = (Vec::new(), Vec::new());
+    let mut imports = Vec::new();
+    let mut rest = Vec::new();
     let words = &file.words;
     let mut at = 0;
     while at < words.len() {
