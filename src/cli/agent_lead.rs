@@ -5,7 +5,7 @@ use std::thread;
 use tokio::sync::oneshot;
 
 use super::conclusion;
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::lead_session::{Conclusion, LeadSession, OnExit};
 use super::setup::Setup;
@@ -16,12 +16,12 @@ use crate::sys::signal::Signals;
 use crate::sys::tty;
 use crate::teammate;
 
-pub(super) fn lead(
+pub(super) fn run_agent_lead(
     setup: &Setup,
     profile: Option<&str>,
     command: &[String],
     on_exit: OnExit,
-) -> Done {
+) -> VerbResult {
     let team = setup.team(Action::Lead)?;
     let (lease, agent) = ops::agent_lead::take(&setup.ctx, &team, profile, command)?;
     // The program takes over the terminal from this thread, so no other thread may exist yet.
@@ -47,8 +47,8 @@ pub(super) fn lead(
         Ok::<_, Failure>((code, concluded))
     })?;
     let conclusion = concluded?;
-    let exit = conclusion::told(setup, &team, &conclusion)?;
-    let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.code()));
+    let exit = conclusion::report_end(setup, &team, &conclusion)?;
+    let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code()));
     Ok(if conclusion.left.is_some() { exit } else { of_program })
 }
 
@@ -68,18 +68,18 @@ fn lead_behind(
         // While the agent lead has the terminal, its process gets the signals; afterwards this one
         // does.
         let mut signals = Signals::new()?;
-        let (session, wishes) = LeadSession::new(setup, team, on_exit)?;
-        let session = session.behind(agent.takes_mail());
+        let (session, stop_requests) = LeadSession::new(setup, team, on_exit)?;
+        let session = session.for_agent_lead(agent.takes_mail());
         session.catch_up()?;
         let follow = async {
             // A dropped sender also means that the agent lead has exited.
             let _ = end.await;
-            session.unveil();
+            session.resume_output();
             std::future::pending().await
         };
         tokio::select! {
             biased;
-            conclusion = session.lead(&mut signals, wishes, lease) => conclusion,
+            conclusion = session.lead(&mut signals, stop_requests, lease) => conclusion,
             conclusion = follow => conclusion,
         }
     });

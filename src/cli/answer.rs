@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args};
 use serde_json::{Map, Value, json};
 
 use super::args::{mode, object, request_id};
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::id::RequestId;
 use crate::model::mode::Mode;
@@ -78,7 +78,7 @@ fn status() -> impl TypedValueParser<Value = ShutdownStatus> {
 /// Time limit for typing an answer into a program and seeing its dialog close.
 const TYPING: Duration = Duration::from_secs(20);
 
-pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> Done {
+pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
     let id = request_id(&args.id)?;
     match id.is_shutdown() {
         true => part(setup, &id, args),
@@ -87,7 +87,7 @@ pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> Done {
 }
 
 /// A member's reply to a request for its own shutdown.
-fn part(setup: &Setup, id: &RequestId, args: AnswerArgs) -> Done {
+fn part(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     if args.input.is_some() || args.always {
         let hint = "`--input` and `--always` answer a permission";
         return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
@@ -99,7 +99,7 @@ fn part(setup: &Setup, id: &RequestId, args: AnswerArgs) -> Done {
 }
 
 /// The lead's decision on a plan or permission.
-fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> Done {
+fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     let team = setup.team(Action::Decide)?;
     let answer = ops::decide::Answer {
         approve: args.approve,
@@ -117,7 +117,7 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> Done {
         "request_id": question.id, "kind": question.kind, "from": question.from, "state": question.state(),
         "typed": typed, "added": added,
     });
-    setup.out.outcome(&document, matches!(typed, None | Some(Typed::Taken)), || {
+    setup.out.print_outcome(&document, matches!(typed, None | Some(Typed::Taken)), || {
         let typed = typed.map(|typed| format!(": {}", typed.describe())).unwrap_or_default();
         let mut lines = vec![format!("{}: {}{typed}", question.from, question.state())];
         lines.extend(

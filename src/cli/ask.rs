@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::args::object;
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::read::text_from;
 use super::setup::Setup;
 use crate::ops::ask::{Sent, ToolUse, ask_permission, submit_plan};
@@ -61,7 +61,7 @@ pub(super) struct PermissionArgs {
 /// The tool that runs a command line.
 const SHELL_TOOL: &str = "Bash";
 
-pub(super) fn plan(setup: &Setup, verb: PlanVerb) -> Done {
+pub(super) fn plan(setup: &Setup, verb: PlanVerb) -> VerbResult {
     let PlanVerb::Submit { file } = verb;
     let team = setup.team(Action::Talk)?;
     let text = text_from("plan", &file)?;
@@ -76,7 +76,7 @@ pub(super) fn plan(setup: &Setup, verb: PlanVerb) -> Done {
     show(setup, &submit_plan(&setup.ctx, &team, path, text)?)
 }
 
-pub(super) fn ask(setup: &Setup, verb: AskVerb) -> Done {
+pub(super) fn ask(setup: &Setup, verb: AskVerb) -> VerbResult {
     let AskVerb::Permission(args) = verb;
     let team = setup.team(Action::Talk)?;
     let sent = ask_permission(&setup.ctx, &team, tool_use(args))?;
@@ -91,7 +91,7 @@ fn tool_use(args: PermissionArgs) -> ToolUse {
     ToolUse { tool, input: Value::Object(input), description: args.reason }
 }
 
-fn show(setup: &Setup, sent: &Sent) -> Done {
+fn show(setup: &Setup, sent: &Sent) -> VerbResult {
     setup.out.confirm(sent, || match &sent.input {
         _ if sent.state == "pending" => {
             format!("sent as {}; the answer arrives as a message", sent.request_id)

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::relay;
 use super::setup::Setup;
 use crate::model::id::MemberName;
@@ -34,7 +34,7 @@ pub(super) struct PeekArgs {
     pub(super) lines: usize,
 }
 
-pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> Done {
+pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> VerbResult {
     let (team, names) = setup.members(args.name.as_slice(), Action::Attach)?;
     if !env::stdin_is_tty() || !env::stdout_is_tty() {
         return Err(Failure::usage(
@@ -50,7 +50,7 @@ pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> Done {
     }
 }
 
-pub(super) fn peek(setup: &Setup, args: &PeekArgs) -> Done {
+pub(super) fn peek(setup: &Setup, args: &PeekArgs) -> VerbResult {
     let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
     let mut screens = Vec::new();
     for name in names {
@@ -59,11 +59,11 @@ pub(super) fn peek(setup: &Setup, args: &PeekArgs) -> Done {
     }
     let document = |(name, screen): &(MemberName, String)| json!({ "name": name, "lines": screen.lines().collect::<Vec<_>>() });
     if let [one] = screens.as_slice() {
-        setup.out.give(&document(one), || one.1.clone())?;
+        setup.out.print(&document(one), || one.1.clone())?;
         return Ok(Exit::DONE);
     }
     let documents: Vec<Value> = screens.iter().map(document).collect();
-    setup.out.give(&documents, || {
+    setup.out.print(&documents, || {
         let page = |(name, screen): &(MemberName, String)| format!("==> {name} <==\n{screen}");
         screens.iter().map(page).collect::<Vec<_>>().join("\n\n")
     })?;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use super::fail::Failure;
-use super::notice::Notice;
+use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::{self, Kind, Team};
@@ -25,7 +25,11 @@ const LOG_TAIL: u64 = 4096;
 /// # Errors
 /// Returns [`OpsError::LedByAnother`] if another process acquired the lease first, a failure with
 /// the log's last lines if the lead exits, and a timeout after [`TAKEN_OVER`].
-pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i32, Failure> {
+pub(super) fn start_background_lead(
+    setup: &Setup,
+    team: &Team,
+    verb: &[&str],
+) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
     let log = team.lead_log();
     let words: [OsString; 4] =
@@ -35,8 +39,10 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
     let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
     let deadline = Deadline::after(TAKEN_OVER);
     let limit = TAKEN_OVER.as_secs();
-    let _notice =
-        Notice::of(&setup.out, format!("waiting for process {pid} to take over, up to {limit} s"));
+    let _notice = WaitNotice::fixed(
+        &setup.out,
+        format!("waiting for process {pid} to take over, up to {limit} s"),
+    );
     loop {
         // A short run can be over before the lease was seen.
         if !team.exists() || ops::lease::holder(team)? == Some(pid) {
@@ -44,15 +50,15 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
         }
         if Process::of(pid).is_none() && team.exists() {
             ops::lease::must_be_unheld(team)?;
-            let said = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
-            let said = text::last_lines(&String::from_utf8_lossy(&said), 10);
+            let output = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
+            let output = text::last_lines(&String::from_utf8_lossy(&output), 10);
             let hint = format!(
                 "lead it here with `phalanx lead -t {0}`, or end it with `phalanx down -t {0}`",
                 team.name()
             );
             return Err(Failure::new(
                 Kind::Failed,
-                format!("the lead in the background has ended\n{said}"),
+                format!("the lead in the background has ended\n{output}"),
                 Some(hint),
             ));
         }

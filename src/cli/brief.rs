@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::fail::{Done, Exit};
+use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::ops;
 use crate::ops::authority::Action;
@@ -15,7 +15,7 @@ pub(super) struct BriefArgs {
     name: Option<String>,
 }
 
-pub(super) fn brief(setup: &Setup, args: &BriefArgs) -> Done {
+pub(super) fn brief(setup: &Setup, args: &BriefArgs) -> VerbResult {
     // Without any team the brief says so instead of failing.
     let nowhere = setup.named_team(None)?.is_none() && setup.ctx.store.teams()?.is_empty();
     let text = if nowhere && args.name.is_none() {
@@ -24,6 +24,6 @@ pub(super) fn brief(setup: &Setup, args: &BriefArgs) -> Done {
         let (team, named) = setup.members(args.name.as_slice(), Action::Look)?;
         ops::brief::brief(&setup.ctx, Some(&team), named.first())?
     };
-    setup.out.give(&json!({ "text": text }), || text.clone())?;
+    setup.out.print(&json!({ "text": text }), || text.clone())?;
     Ok(Exit::DONE)
 }

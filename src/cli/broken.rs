@@ -10,23 +10,26 @@ pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), 
     if let Some(name) = setup.named_team(given)?
         && let Some(path) = ops::broken::restore_missing(&setup.ctx, &name)?
     {
-        setup.out.say(&format!("{}: it was missing; restored to end the team", path.display()));
+        setup.out.print_message(&format!(
+            "{}: it was missing; restored to end the team",
+            path.display()
+        ));
     }
     Ok(())
 }
 
-pub(super) fn make_endable(setup: &Setup, team: &Team) -> Result<(), Failure> {
+pub(super) fn prepare_deletion(setup: &Setup, team: &Team) -> Result<(), Failure> {
     ops::force::release_locks(team)?;
     for one in ops::broken::set_aside_all(&setup.ctx, team)? {
         let outcome = match &one.moved_to {
             Some(copy) => format!("moved to {}, which goes with the team", copy.display()),
             None => "usable again".to_owned(),
         };
-        setup.out.say(&format!("{}: {}; {outcome}", one.path.display(), one.problem));
+        setup.out.print_message(&format!("{}: {}; {outcome}", one.path.display(), one.problem));
     }
     for lost in ops::doctor::end_lost_runs(&setup.ctx, team) {
         match lost.failure {
-            None => setup.out.say(&format!("ended {}: {}", lost.place, lost.what)),
+            None => setup.out.print_message(&format!("ended {}: {}", lost.place, lost.what)),
             Some(problem) => {
                 let what = format!("{}: {}; {problem}", lost.place, lost.what);
                 return Err(OpsError::NotEnded { what }.into());

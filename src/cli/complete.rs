@@ -11,7 +11,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 use serde_json::json;
 
 use super::args::Global;
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::out::{Color, Out};
 use super::setup::Setup;
 use super::verbs::visible;
@@ -28,7 +28,7 @@ const ASKED: &str = "PHALANX_COMPLETE";
 const HELP: usize = 60;
 
 /// Answers a shell that requests completions; returns false if none does.
-pub(super) fn answered(args: &[OsString]) -> bool {
+pub(super) fn complete_for_shell(args: &[OsString]) -> bool {
     if env::var(ASKED).is_none() {
         return false;
     }
@@ -38,7 +38,7 @@ pub(super) fn answered(args: &[OsString]) -> bool {
 }
 
 /// Prints the script that registers the completion with a shell.
-pub(super) fn register(out: &Out, shell: &str) -> Done {
+pub(super) fn register(out: &Out, shell: &str) -> VerbResult {
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(shell) else {
         return Err(Failure::usage(
@@ -49,7 +49,7 @@ pub(super) fn register(out: &Out, shell: &str) -> Done {
     let mut script = Vec::new();
     shell.write_registration(ASKED, "phalanx", "phalanx", "phalanx", &mut script)?;
     let script = String::from_utf8_lossy(&script);
-    out.give(&json!({ "shell": shell.name(), "script": script.trim() }), || {
+    out.print(&json!({ "shell": shell.name(), "script": script.trim() }), || {
         script.trim().to_owned()
     })?;
     Ok(Exit::DONE)
@@ -57,7 +57,7 @@ pub(super) fn register(out: &Out, shell: &str) -> Done {
 
 /// The kind of name that an argument takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum NameSource {
     Teams,
     Members,
     Tasks,
@@ -71,20 +71,20 @@ enum Names {
 
 /// Returns the kind of names that an argument of a verb takes; `None` for free text and for new
 /// names.
-fn names(verb: &[&str], arg: &str) -> Option<Names> {
+fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
     match (verb, arg) {
-        (_, "team") => Some(Names::Teams),
+        (_, "team") => Some(NameSource::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
-        (["profile", _], "name") | (_, "profile") => Some(Names::Profiles),
+        (["profile", _], "name") | (_, "profile") => Some(NameSource::Profiles),
         (["task", ..] | ["retry"], "id" | "blocked_by" | "unblock" | "blocks") => {
-            Some(Names::Tasks)
+            Some(NameSource::Tasks)
         }
-        (["answer"] | ["requests", ..], "id") => Some(Names::Requests),
-        (["wait"], "until") => Some(Names::Waits),
-        (["team", "set"], "pairs" | "unset") => Some(Names::Settings),
-        (_, "role") => Some(Names::Roles),
-        (_, "backend") => Some(Names::Backends),
-        (_, "name" | "names" | "to" | "owner" | "speaker") => Some(Names::Members),
+        (["answer"] | ["requests", ..], "id") => Some(NameSource::Requests),
+        (["wait"], "until") => Some(NameSource::Waits),
+        (["team", "set"], "pairs" | "unset") => Some(NameSource::Settings),
+        (_, "role") => Some(NameSource::Roles),
+        (_, "backend") => Some(NameSource::Backends),
+        (_, "name" | "names" | "to" | "owner" | "speaker") => Some(NameSource::Members),
         _ => None,
     }
 }
@@ -94,26 +94,26 @@ fn command() -> Command {
     let mut command = visible();
     // Adds `--help` and the global options to every verb.
     command.build();
-    equip(command, &mut Vec::new())
+    complete_verb(command, &mut Vec::new())
 }
 
-fn equip(command: Command, verb: &mut Vec<String>) -> Command {
+fn complete_verb(command: Command, verb: &mut Vec<String>) -> Command {
     let words: Vec<&str> = verb.iter().map(String::as_str).collect();
-    let command = command.mut_args(|arg| equip_arg(&words, arg));
+    let command = command.mut_args(|arg| complete_arg(&words, arg));
     command.mut_subcommands(|inner| {
         verb.push(inner.get_name().to_owned());
-        let equipped = equip(inner, verb);
+        let completed = complete_verb(inner, verb);
         verb.pop();
-        equipped
+        completed
     })
 }
 
 /// Hides options, so that the shell offers them only after a dash; an empty word gets names.
-fn equip_arg(verb: &[&str], arg: Arg) -> Arg {
+fn complete_arg(verb: &[&str], arg: Arg) -> Arg {
     let is_option = !arg.is_positional();
     let arg = arg.hide(is_option);
     match (names(verb, arg.get_id().as_str()), arg.get_id().as_str()) {
-        (Some(names), _) => arg.add(ArgValueCandidates::new(move || offer(names))),
+        (Some(names), _) => arg.add(ArgValueCandidates::new(move || candidates(names))),
         (None, "config_dir" | "cwd") => arg.value_hint(ValueHint::DirPath),
         (None, "manifest" | "settings" | "prompt_file" | "screen" | "tmux_socket") => {
             arg.value_hint(ValueHint::FilePath)
@@ -123,20 +123,20 @@ fn equip_arg(verb: &[&str], arg: Arg) -> Arg {
 }
 
 /// Returns the candidates of one kind, for the team that the words typed so far select.
-fn offer(names: Names) -> Vec<CompletionCandidate> {
+fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
     let plain = |words: &[&str]| words.iter().filter_map(|word| candidate(word, "")).collect();
     let found = match names {
-        Names::Backends => return plain(&BackendChoice::FORMS),
-        Names::Waits => return plain(&["ready", "idle", "gone", "task="]),
-        Names::Settings => {
+        NameSource::Backends => return plain(&BackendChoice::FORMS),
+        NameSource::Waits => return plain(&["ready", "idle", "gone", "task="]),
+        NameSource::Settings => {
             return KEYS.iter().filter_map(|(key, meaning)| candidate(key, meaning)).collect();
         }
-        Names::Teams => setup().and_then(|setup| teams(&setup)),
-        Names::Profiles => setup().and_then(|setup| profiles(&setup)),
-        Names::Members => meant().and_then(|team| members(&team)),
-        Names::Tasks => meant().and_then(|team| tasks(&team)),
-        Names::Requests => meant().and_then(|team| requests(&team)),
-        Names::Roles => return roles(),
+        NameSource::Teams => setup().and_then(|setup| teams(&setup)),
+        NameSource::Profiles => setup().and_then(|setup| profiles(&setup)),
+        NameSource::Members => meant().and_then(|team| members(&team)),
+        NameSource::Tasks => meant().and_then(|team| tasks(&team)),
+        NameSource::Requests => meant().and_then(|team| requests(&team)),
+        NameSource::Roles => return roles(),
     };
     found.unwrap_or_default()
 }
@@ -162,10 +162,10 @@ fn teams(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 
 fn members(team: &Team) -> Option<Vec<CompletionCandidate>> {
     let roster = team.team().ok()?;
-    let of = |member: &crate::model::team::Member| {
+    let described = |member: &crate::model::team::Member| {
         candidate(member.name.as_str(), member.agent_type.as_deref().unwrap_or_default())
     };
-    Some(roster.members.iter().filter_map(of).collect())
+    Some(roster.members.iter().filter_map(described).collect())
 }
 
 fn tasks(team: &Team) -> Option<Vec<CompletionCandidate>> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::lead_session::Conclusion;
 use super::out::Out;
 use super::setup::Setup;
@@ -14,14 +14,17 @@ use crate::sys::env;
 use crate::ui;
 
 /// Reports the end of the lead and returns the exit code.
-pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done {
+pub(super) fn report_end(setup: &Setup, team: &Team, conclusion: &Conclusion) -> VerbResult {
     match conclusion.end {
         LeadEnd::TeamGone => {
-            setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
+            setup.out.print_message(&format!(
+                "team {} was deleted: nothing is left to lead",
+                team.name()
+            ));
             if setup.out.json {
-                setup
-                    .out
-                    .document(&json!({ "team_name": team.name().as_str(), "lead_pid": null }))?;
+                setup.out.print_document(
+                    &json!({ "team_name": team.name().as_str(), "lead_pid": null }),
+                )?;
             }
             Ok(Exit::DONE)
         }
@@ -34,27 +37,32 @@ pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done 
             Ok(Exit::DONE)
         }
         LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried => {
-            tell(&setup.out, team, conclusion, None)
+            print_report(&setup.out, team, conclusion, None)
         }
     }
 }
 
 /// Prints the final report of a team and returns the exit code. `rerun` is the command that runs
 /// the same team again.
-pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Option<&str>) -> Done {
+pub(super) fn print_report(
+    out: &Out,
+    team: &Team,
+    conclusion: &Conclusion,
+    rerun: Option<&str>,
+) -> VerbResult {
     let success = conclusion.report.as_ref().is_some_and(|report| report.success);
     if let Some(report) = &conclusion.report {
-        let more = more(team, report, rerun);
+        let more = next_command(team, report, rerun);
         let width = env::stdout_is_tty().then(|| usize::from(ui::size().0));
-        out.outcome(report, success, || {
-            ui::report(report, &ui::Page { paint: out.paint, width, more })
+        out.print_outcome(report, success, || {
+            ui::report(report, &ui::ReportFormat { paint: out.paint, width, more })
         })?;
     }
-    if let Some(Failure::Told(told)) = &conclusion.left {
-        out.complain(told);
+    if let Some(Failure::Message(error)) = &conclusion.left {
+        out.report_error(error);
     }
     if team.exists() && conclusion.left.is_none() {
-        out.say(&format!(
+        out.print_message(&format!(
             "team {0} stays on disk; remove it with `phalanx team delete -t {0}`",
             team.name()
         ));
@@ -69,7 +77,7 @@ pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Optio
 
 /// Returns the command that shows more than the report: one for the board if the team stays, else a
 /// run that keeps the team.
-fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
+fn next_command(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
     let failed = report.tasks.iter().find(|task| task.state == TaskState::Failed);
     match (failed, rerun) {
         (Some(task), _) if team.exists() => {

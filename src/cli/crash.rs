@@ -4,36 +4,36 @@ use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
 use std::sync::{Mutex, PoisonError};
 
-use super::fail::{Told, exhausted};
+use super::fail::{ErrorMessage, exhausted};
 use crate::model::text;
 use crate::ops::Kind;
 
 static LAST: Mutex<String> = Mutex::new(String::new());
 
-pub(super) fn watch() {
+pub(super) fn install_panic_hook() {
     panic::set_hook(Box::new(|info| {
-        let said = said(info);
-        let _ = writeln!(io::stderr().lock(), "{}", told(&said).text());
-        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        let text = panic_text(info);
+        let _ = writeln!(io::stderr().lock(), "{}", error_message(&text).text());
+        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }));
 }
 
-pub(super) fn last() -> Told {
-    told(&LAST.lock().unwrap_or_else(PoisonError::into_inner))
+pub(super) fn last_panic() -> ErrorMessage {
+    error_message(&LAST.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Converts a panic message. Some libraries panic when the system refuses a thread or a file; that
 /// is not a bug in phalanx.
-fn told(said: &str) -> Told {
-    if let Some(limit) = exhausted(said) {
+fn error_message(panic: &str) -> ErrorMessage {
+    if let Some(limit) = exhausted(panic) {
         let hint = Some("raise the limit, or end other programs".to_owned());
-        return Told { class: Kind::Failed, message: limit.to_owned(), hint };
+        return ErrorMessage { kind: Kind::Failed, message: limit.to_owned(), hint };
     }
     let hint = Some("this is a bug in phalanx; please report it with this line".to_owned());
-    Told { class: Kind::Internal, message: format!("internal error: {said}"), hint }
+    ErrorMessage { kind: Kind::Internal, message: format!("internal error: {panic}"), hint }
 }
 
-fn said(info: &PanicHookInfo) -> String {
+fn panic_text(info: &PanicHookInfo) -> String {
     let payload = info.payload();
     let words = payload.downcast_ref::<&str>().copied();
     let words =
@@ -49,10 +49,10 @@ mod tests {
 
     #[test]
     fn panic_is_an_internal_error_on_one_line() {
-        let told = told(&text::line("bad\nthing"));
-        assert_eq!(told.text().lines().count(), 2, "{}", told.text());
+        let error = error_message(&text::line("bad\nthing"));
+        assert_eq!(error.text().lines().count(), 2, "{}", error.text());
         assert_eq!(
-            (told.class.code(), told.document()["error"]["kind"].as_str()),
+            (error.kind.exit_code(), error.document()["error"]["kind"].as_str()),
             (70, Some("internal"))
         );
     }
@@ -61,9 +61,9 @@ mod tests {
     fn exhausted_limit_is_named_and_is_not_an_internal_error() {
         let thread = "OS can't spawn worker thread: Resource temporarily unavailable (os error 11) at x.rs:1";
         let file = "failed to create UnixStream: Os { code: 24, message: \"Too many open files\" } at x.rs:1";
-        for (said, limit) in [(thread, "no more processes"), (file, "no more open files")] {
-            let told = told(said);
-            assert!(told.message.starts_with(limit) && told.class == Kind::Failed, "{told:?}");
+        for (panic, limit) in [(thread, "no more processes"), (file, "no more open files")] {
+            let error = error_message(panic);
+            assert!(error.message.starts_with(limit) && error.kind == Kind::Failed, "{error:?}");
         }
     }
 }

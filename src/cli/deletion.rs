@@ -14,23 +14,25 @@ use crate::ops::{Context, Team};
 pub(super) fn delete_team(
     ctx: &Context,
     team: &Team,
-    say: impl FnMut(&str),
+    print: impl FnMut(&str),
 ) -> Result<(), Failure> {
     match ops::team::delete(ctx, team) {
         Err(e) if team.exists() => Err(e.into()),
         Ok(kept) => {
-            tell_kept(&kept, say);
+            report_kept_worktrees(&kept, print);
             Ok(())
         }
         Err(_) => Ok(()),
     }
 }
 
-pub(super) fn tell_kept(kept: &[Removal], mut say: impl FnMut(&str)) {
-    kept.iter().for_each(|one| say(&line(one)));
+/// Prints one line for each worktree that stays or whose branch stays.
+pub(super) fn report_kept_worktrees(kept: &[Removal], mut print: impl FnMut(&str)) {
+    kept.iter().for_each(|one| print(&removal_line(one)));
 }
 
-pub(super) fn line(one: &Removal) -> String {
+/// Formats the result of removing a worktree.
+pub(super) fn removal_line(one: &Removal) -> String {
     let path = text::line(&one.path);
     match (&one.why, &one.branch_left) {
         (Some(why), _) => format!("worktree {path} of `{}` stays: {}", one.name, text::line(why)),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::fail::{Done, Exit};
+use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::ops::doctor::Finding;
 use crate::ops::{self, Kind};
@@ -18,12 +18,12 @@ pub(super) struct DoctorArgs {
     pub(super) fix: bool,
 }
 
-pub(super) fn doctor(setup: &Setup, args: &DoctorArgs) -> Done {
+pub(super) fn doctor(setup: &Setup, args: &DoctorArgs) -> VerbResult {
     if args.fix {
         ops::authority::enter_repair(&setup.ctx)?;
     }
     let checked = ops::doctor::doctor(&setup.ctx, args.fix)?;
-    setup.out.give(&checked, || ui::doctor(&checked, setup.out.verbose, setup.out.paint))?;
+    setup.out.print(&checked, || ui::doctor(&checked, setup.out.verbose, setup.out.paint))?;
     Ok(if checked.findings.iter().any(Finding::is_open) {
         Exit::of(Kind::Failed)
     } else {

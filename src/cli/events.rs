@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::Setup;
@@ -25,20 +25,20 @@ pub(super) struct EventsArgs {
 /// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 
-pub(super) fn events(setup: &Setup, args: &EventsArgs) -> Done {
+pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
     let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
     if !args.follow {
         let (events, _) = ops::events::from(&team, 0)?;
         show(&out, &events)?;
         return Ok(Exit::DONE);
     }
-    interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out))
+    interrupt::run_interruptible(Failure::StreamEnded, move || follow(&team, &out))
 }
 
-fn follow(team: &Team, out: &Out) -> Done {
+fn follow(team: &Team, out: &Out) -> VerbResult {
     let changes = team.changes().map_err(OpsError::from)?;
     if changes.is_polling() {
-        out.say(ops::events::POLLING);
+        out.print_message(ops::events::POLLING);
     }
     let mut at = 0;
     loop {
@@ -54,9 +54,10 @@ fn follow(team: &Team, out: &Out) -> Done {
 
 fn show(out: &Out, events: &[Event]) -> Result<(), Failure> {
     if out.json {
-        return events.iter().try_for_each(|event| out.document(event));
+        return events.iter().try_for_each(|event| out.print_document(event));
     }
     let width = (env::stdout_is_tty() && !out.verbose).then(|| out.width());
-    let frame = ui::EventFrame { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
-    out.data(&ui::event_lines(events, frame))
+    let format =
+        ui::EventFormat { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
+    out.print_text(&ui::event_lines(events, format))
 }

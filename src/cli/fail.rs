@@ -1,4 +1,4 @@
-//! Failures as people and scripts see them: a class with its exit code, a message and a hint.
+//! Failures as people and scripts see them: a kind with its exit code, a message and a hint.
 
 use std::error::Error;
 use std::io;
@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    pub(super) fn code(self) -> u8 {
+    pub(super) fn exit_code(self) -> u8 {
         match self {
             Kind::Failed => 1,
             Kind::Usage => 2,
@@ -48,28 +48,28 @@ pub(super) struct Exit(pub(super) u8);
 impl Exit {
     pub(super) const DONE: Exit = Exit(0);
 
-    /// Returns the exit code of a class, for a verb whose output already describes the failure.
-    pub(super) fn of(class: Kind) -> Exit {
-        Exit(class.code())
+    /// Returns the exit code of a kind, for a verb whose output already describes the failure.
+    pub(super) fn of(kind: Kind) -> Exit {
+        Exit(kind.exit_code())
     }
 }
 
 /// A failure with a message for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) class: Kind,
+pub(super) struct ErrorMessage {
+    pub(super) kind: Kind,
     /// Starts in lower case and has no full stop; further lines are a screen or a list.
     pub(super) message: String,
     pub(super) hint: Option<String>,
 }
 
 /// The result of a verb: its exit code, or a failure to report.
-pub(super) type Done = Result<Exit, Failure>;
+pub(super) type VerbResult = Result<Exit, Failure>;
 
 /// The reason why a verb has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
-    Told(Told),
+    Message(ErrorMessage),
     /// A person interrupted a stream that has no end of its own; no message is needed.
     StreamEnded,
     /// The reader of the output has closed it, so a message would reach no one.
@@ -77,8 +77,8 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn new(class: Kind, message: impl Into<String>, hint: Option<String>) -> Failure {
-        Failure::Told(Told { class, message: message.into(), hint })
+    pub(super) fn new(kind: Kind, message: impl Into<String>, hint: Option<String>) -> Failure {
+        Failure::Message(ErrorMessage { kind, message: message.into(), hint })
     }
 
     pub(super) fn usage(message: impl Into<String>, hint: &str) -> Failure {
@@ -91,14 +91,14 @@ impl Failure {
 
     pub(super) fn exit(&self) -> Exit {
         match self {
-            Failure::Told(told) => Exit::of(told.class),
+            Failure::Message(error) => Exit::of(error.kind),
             Failure::StreamEnded => Exit::of(Kind::Interrupted),
             Failure::OutputClosed => Exit::DONE,
         }
     }
 }
 
-impl Told {
+impl ErrorMessage {
     /// Formats the failure for stderr: `error: …`, further lines indented, `hint: …`.
     pub(super) fn text(&self) -> String {
         let mut lines = Vec::new();
@@ -113,7 +113,7 @@ impl Told {
 
     /// Formats the failure for stdout with `--json`.
     pub(super) fn document(&self) -> Value {
-        json!({ "error": { "kind": self.class.word(), "message": self.message, "hint": self.hint } })
+        json!({ "error": { "kind": self.kind.word(), "message": self.message, "hint": self.hint } })
     }
 }
 
@@ -176,7 +176,7 @@ pub(super) fn exhausted(words: &str) -> Option<&'static str> {
         ("Resource temporarily unavailable", "no more processes are allowed (see `ulimit -u`)"),
         ("Too many open files", "no more open files are allowed (see `ulimit -n`)"),
     ];
-    limits.into_iter().find(|(said, _)| words.contains(said)).map(|(_, limit)| limit)
+    limits.into_iter().find(|(text, _)| words.contains(text)).map(|(_, limit)| limit)
 }
 
 /// Rewrites a system error in our style: `No such file or directory (os error 2)` becomes `no such
@@ -203,7 +203,7 @@ mod tests {
     use crate::model::id::{MemberName, TaskId, TeamName};
 
     #[test]
-    fn every_class_has_its_exit_code_and_kind() {
+    fn every_kind_has_its_exit_code_and_word() {
         let table = [
             (Kind::Failed, 1, "failed"),
             (Kind::Usage, 2, "usage"),
@@ -214,8 +214,8 @@ mod tests {
             (Kind::Internal, 70, "internal"),
             (Kind::Interrupted, 130, "interrupted"),
         ];
-        for (class, code, word) in table {
-            assert_eq!((class.code(), class.word()), (code, word));
+        for (kind, code, word) in table {
+            assert_eq!((kind.exit_code(), kind.word()), (code, word));
         }
     }
 
@@ -257,16 +257,16 @@ mod tests {
 
     #[test]
     fn failure_is_formatted_for_stderr_and_json() {
-        let told = Told {
-            class: Kind::Refused,
+        let error = ErrorMessage {
+            kind: Kind::Refused,
             message: "it is so\nlast \u{1b}[1mline".to_owned(),
             hint: Some("run that".to_owned()),
         };
-        assert_eq!(told.text(), "error: it is so\n  last \u{241b}[1mline\nhint: run that");
+        assert_eq!(error.text(), "error: it is so\n  last \u{241b}[1mline\nhint: run that");
         let expected =
-            json!({"error": {"kind": "refused", "message": told.message, "hint": "run that"}});
-        assert_eq!(told.document(), expected);
-        let bare = Told { hint: None, ..told };
+            json!({"error": {"kind": "refused", "message": error.message, "hint": "run that"}});
+        assert_eq!(error.document(), expected);
+        let bare = ErrorMessage { hint: None, ..error };
         assert_eq!(bare.document()["error"]["hint"], Value::Null);
     }
 

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::args::MemberArg;
-use super::fail::{Done, Exit};
+use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops;
 use crate::ops::authority::Action;
 use crate::ops::focus::Visibility;
 
-pub(super) fn focus(setup: &Setup, args: &MemberArg) -> Done {
+pub(super) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
     let pane = ops::focus::focus(&setup.ctx, &team, &name)?;
     let document = json!({ "name": name.as_str(), "pane": pane });
@@ -18,15 +18,15 @@ pub(super) fn focus(setup: &Setup, args: &MemberArg) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn hide(setup: &Setup, args: &MemberArg) -> Done {
+pub(super) fn hide(setup: &Setup, args: &MemberArg) -> VerbResult {
     turn(setup, args, Visibility::Hidden)
 }
 
-pub(super) fn show(setup: &Setup, args: &MemberArg) -> Done {
+pub(super) fn show(setup: &Setup, args: &MemberArg) -> VerbResult {
     turn(setup, args, Visibility::Shown)
 }
 
-fn turn(setup: &Setup, args: &MemberArg, visibility: Visibility) -> Done {
+fn turn(setup: &Setup, args: &MemberArg, visibility: Visibility) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
     let turned = ops::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
     let words = || {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::fail::{Done, Exit};
+use super::fail::{Exit, VerbResult};
 use super::out::Out;
 use super::setup::Setup;
 use crate::ops::team::{Overview, TeamGlance};
@@ -15,7 +15,7 @@ pub(super) const MANIFEST: &str = "team.toml";
 const SHOWN: usize = 10;
 
 /// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.
-pub(super) fn home(setup: Option<&Setup>, out: &Out) -> Done {
+pub(super) fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
     let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
     let steps = steps(
         &overview,
@@ -23,7 +23,7 @@ pub(super) fn home(setup: Option<&Setup>, out: &Out) -> Done {
     );
     let commands: Vec<&str> = steps.iter().map(|step| step.0.as_str()).collect();
     let document = json!({ "teams": overview.teams, "more": overview.more, "next": commands });
-    out.give(&document, || ui::home(&overview, &steps, out.paint))?;
+    out.print(&document, || ui::home(&overview, &steps, out.paint))?;
     Ok(Exit::DONE)
 }
 

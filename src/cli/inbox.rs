@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
@@ -63,26 +63,26 @@ pub(super) enum MessageFormat {
 const SWEEP: Duration = Duration::from_secs(60);
 
 /// A mailbox and how its messages are shown.
-struct Reader {
+struct MailboxReader {
     team: Team,
     owner: MemberName,
     out: Out,
     format: MessageFormat,
     follow: bool,
     /// The messages to include that were read before.
-    past: Past,
+    past: ReadMessages,
     afterwards: Afterwards,
 }
 
 /// The selection of messages that were read before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Past {
+enum ReadMessages {
     Unread,
     All,
     Since(Timestamp),
 }
 
-pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> Done {
+pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> VerbResult {
     if setup.out.json && args.format.is_some_and(|format| format != MessageFormat::Json) {
         return Err(Failure::usage(
             "`--json` and `--format` name different forms",
@@ -95,7 +95,7 @@ pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> Done {
     if (args.clear || afterwards == Afterwards::Remove) && owner != setup.ctx.speaker {
         may_be_emptied(&team, &owner)?;
     }
-    let reader = Reader {
+    let reader = MailboxReader {
         team,
         owner,
         out: setup.out.clone(),
@@ -110,16 +110,18 @@ pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> Done {
     };
     match (args.clear, args.follow) {
         (true, _) => reader.clear(),
-        (false, false) => reader.once(),
-        (false, true) => interrupt::breakable(Failure::StreamEnded, move || reader.follow()),
+        (false, false) => reader.print_once(),
+        (false, true) => {
+            interrupt::run_interruptible(Failure::StreamEnded, move || reader.follow())
+        }
     }
 }
 
-fn past(args: &InboxArgs) -> Result<Past, Failure> {
+fn past(args: &InboxArgs) -> Result<ReadMessages, Failure> {
     match &args.since {
-        Some(given) => Ok(Past::Since(since(given)?)),
-        None if args.all => Ok(Past::All),
-        None => Ok(Past::Unread),
+        Some(given) => Ok(ReadMessages::Since(since(given)?)),
+        None if args.all => Ok(ReadMessages::All),
+        None => Ok(ReadMessages::Unread),
     }
 }
 
@@ -147,17 +149,17 @@ fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
     Err(Failure::new(Kind::Refused, text, Some(format!("speak as its owner: `--as {owner}`"))))
 }
 
-impl Reader {
-    fn once(&self) -> Done {
+impl MailboxReader {
+    fn print_once(&self) -> VerbResult {
         let messages = self.messages(self.past)?;
-        self.show(&messages)?;
-        self.settle(&messages)?;
+        self.print(&messages)?;
+        self.mark_shown(&messages)?;
         Ok(Exit::DONE)
     }
 
-    fn messages(&self, past: Past) -> Result<Vec<Envelope>, OpsError> {
-        let mut messages = look(&self.team, &self.owner, past != Past::Unread)?;
-        if let Past::Since(at) = past {
+    fn messages(&self, past: ReadMessages) -> Result<Vec<Envelope>, OpsError> {
+        let mut messages = look(&self.team, &self.owner, past != ReadMessages::Unread)?;
+        if let ReadMessages::Since(at) = past {
             // A message without a valid timestamp may be recent, so it is included.
             messages.retain(|m| Timestamp::parse(&m.timestamp).is_none_or(|sent| sent >= at));
         }
@@ -165,33 +167,33 @@ impl Reader {
     }
 
     /// Shows messages as they arrive, until the team is gone.
-    fn follow(&self) -> Done {
-        let mut seen = BTreeSet::new();
+    fn follow(&self) -> VerbResult {
+        let mut printed = BTreeSet::new();
         let changes = self.team.changes().map_err(OpsError::from)?;
         if changes.is_polling() {
-            self.out.say(ops::events::POLLING);
+            self.out.print_message(ops::events::POLLING);
         }
         let mut past = self.past;
         loop {
             let messages = match self.messages(past) {
                 Err(_) if !self.team.exists() => {
-                    self.out.say(&format!("team {} is gone", self.team.name()));
+                    self.out.print_message(&format!("team {} is gone", self.team.name()));
                     return Ok(Exit::DONE);
                 }
                 other => other?,
             };
             let fresh: Vec<Envelope> = messages
                 .into_iter()
-                .filter(|message| seen.insert(message.msg_id.clone()))
+                .filter(|message| printed.insert(message.msg_id.clone()))
                 .collect();
-            self.show(&fresh)?;
-            self.settle(&fresh)?;
-            past = Past::Unread;
+            self.print(&fresh)?;
+            self.mark_shown(&fresh)?;
+            past = ReadMessages::Unread;
             changes.wait(SWEEP);
         }
     }
 
-    fn clear(&self) -> Done {
+    fn clear(&self) -> VerbResult {
         let messages = look(&self.team, &self.owner, true)?;
         let removed = settle(&self.team, &self.owner, messages, Afterwards::Remove)?;
         let entries: Vec<_> = removed.iter().map(Envelope::to_entry).collect();
@@ -202,7 +204,7 @@ impl Reader {
         Ok(Exit::DONE)
     }
 
-    fn settle(&self, messages: &[Envelope]) -> Result<(), Failure> {
+    fn mark_shown(&self, messages: &[Envelope]) -> Result<(), Failure> {
         // Messages that were read before need no second mark.
         let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
         let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
@@ -210,34 +212,36 @@ impl Reader {
         Ok(())
     }
 
-    fn show(&self, messages: &[Envelope]) -> Result<(), Failure> {
+    fn print(&self, messages: &[Envelope]) -> Result<(), Failure> {
         match self.format {
             MessageFormat::Json if self.follow => {
-                messages.iter().try_for_each(|message| self.out.document(&message.to_entry()))
+                messages.iter().try_for_each(|message| self.out.print_document(&message.to_entry()))
             }
             MessageFormat::Json => {
                 let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
-                self.out.document(&entries)
+                self.out.print_document(&entries)
             }
             MessageFormat::Text => {
                 let now = (!self.out.verbose).then(ops::now);
-                self.blocks(messages.iter().map(|m| ui::letter(m, now, self.out.paint)).collect())
+                self.print_blocks(
+                    messages.iter().map(|m| ui::message(m, now, self.out.paint)).collect(),
+                )
             }
-            MessageFormat::Xml => self.blocks(messages.iter().map(as_xml).collect()),
+            MessageFormat::Xml => self.print_blocks(messages.iter().map(as_xml).collect()),
         }
     }
 
     /// Returns the line for an empty result; it names the option that shows read messages.
-    fn nothing(&self) -> String {
+    fn empty_text(&self) -> String {
         let handled = look(&self.team, &self.owner, true).map_or(0, |all| all.len());
         let name = if self.owner.is_lead() { String::new() } else { format!(" {}", self.owner) };
         match (self.past, handled) {
-            (Past::All, _) | (Past::Unread, 0) => "no messages".to_owned(),
-            (Past::Since(_), _) => "no messages since then".to_owned(),
-            (Past::Unread, 1) => {
+            (ReadMessages::All, _) | (ReadMessages::Unread, 0) => "no messages".to_owned(),
+            (ReadMessages::Since(_), _) => "no messages since then".to_owned(),
+            (ReadMessages::Unread, 1) => {
                 format!("no unread messages; 1 was read: `phalanx inbox{name} --all`")
             }
-            (Past::Unread, some) => {
+            (ReadMessages::Unread, some) => {
                 format!(
                     "no unread messages; {some} were read: `phalanx inbox{name} --since 1h` or `--all`"
                 )
@@ -246,16 +250,16 @@ impl Reader {
     }
 
     /// Prints blocks separated by an empty line; a stream also ends with one.
-    fn blocks(&self, blocks: Vec<String>) -> Result<(), Failure> {
+    fn print_blocks(&self, blocks: Vec<String>) -> Result<(), Failure> {
         if blocks.is_empty() && !self.follow {
-            self.out.say(&self.nothing());
+            self.out.print_message(&self.empty_text());
         }
         let end = if self.follow && !blocks.is_empty() { "\n\n" } else { "" };
-        self.out.data(&format!("{}{end}", blocks.join("\n\n")))
+        self.out.print_text(&format!("{}{end}", blocks.join("\n\n")))
     }
 }
 
-/// MessageFormats a message for an agent's prompt. A pipe gets it verbatim, a terminal without control
+/// Formats a message for an agent's prompt. A pipe gets it verbatim, a terminal without control
 /// characters.
 fn as_xml(message: &Envelope) -> String {
     let (color, summary) = (message.color.as_deref(), message.summary.as_deref());

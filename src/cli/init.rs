@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::fail::{Done, Exit, Failure, chain};
+use super::fail::{Exit, Failure, VerbResult, chain};
 use super::out::Out;
 use crate::model::id::allowed_name;
 use crate::ops::Kind;
@@ -26,7 +26,7 @@ pub(super) struct InitArgs {
 /// The team name to use if the directory's name is not valid.
 const FALLBACK: &str = "my-team";
 
-pub(super) fn init(out: &Out, args: &InitArgs) -> Done {
+pub(super) fn init(out: &Out, args: &InitArgs) -> VerbResult {
     let cwd = env::current_dir()?;
     let directory =
         cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

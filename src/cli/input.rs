@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::input::{Key, Text};
 use crate::ops;
@@ -41,7 +41,7 @@ pub(super) struct KeysArgs {
     pub(super) keys: Vec<Key>,
 }
 
-pub(super) fn type_text(setup: &Setup, args: &TypeArgs) -> Done {
+pub(super) fn type_text(setup: &Setup, args: &TypeArgs) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::Type)?;
     let text = Text::parse(&args.text).map_err(|problem| {
         let hint = format!("press keys with `phalanx keys {name} KEY…`: Enter, Tab, Escape, C-c");
@@ -56,7 +56,7 @@ pub(super) fn type_text(setup: &Setup, args: &TypeArgs) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn keys(setup: &Setup, args: &KeysArgs) -> Done {
+pub(super) fn keys(setup: &Setup, args: &KeysArgs) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::Type)?;
     let count = args.keys.len();
     ops::input::press(&setup.ctx, &team, &name, args.keys.clone())?;

@@ -20,7 +20,7 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 ///
 /// # Errors
 /// Returns the error of `work`, `interrupted` after a signal, or the failure to start a thread.
-pub(super) fn breakable<T: Send + 'static>(
+pub(super) fn run_interruptible<T: Send + 'static>(
     interrupted: Failure,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -28,7 +28,7 @@ pub(super) fn breakable<T: Send + 'static>(
     let result = runtime.block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
-            done = aside(work) => done,
+            done = run_on_thread(work) => done,
             _signal = signals.recv() => Err(interrupted),
         }
     });
@@ -42,7 +42,7 @@ pub(super) fn breakable<T: Send + 'static>(
 ///
 /// # Errors
 /// Returns the error of `work`, or the failure to start the thread.
-pub(super) async fn aside<T: Send + 'static>(
+pub(super) async fn run_on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let (sender, result) = oneshot::channel();

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::background::background;
+use super::background::start_background_lead;
 use super::conclusion;
-use super::fail::{Done, Exit};
+use super::fail::{Exit, VerbResult};
 use super::lead_session::{LeadSession, OnExit};
 use super::setup::Setup;
 use super::{agent_lead, interrupt};
@@ -59,29 +59,56 @@ pub(super) struct AdoptArgs {
 /// Checks for a lead of another program. Returns a warning about what it could not check.
 type CheckLead<'a> = &'a dyn Fn(&Team) -> Result<Option<&'static str>, OpsError>;
 
-pub(super) fn lead(setup: &Setup, args: &LeadArgs) -> Done {
+pub(super) fn lead(setup: &Setup, args: &LeadArgs) -> VerbResult {
     let how = &args.how;
     if !args.command.is_empty() {
-        return agent_lead::lead(setup, args.profile.as_deref(), &args.command, how.on_exit);
+        return agent_lead::run_agent_lead(
+            setup,
+            args.profile.as_deref(),
+            &args.command,
+            how.on_exit,
+        );
     }
     let team = setup.team(Action::Lead)?;
-    go(setup, &team, &|team| ops::lease::may_lead(&setup.ctx, team).map(|()| None), &["lead"], how)
+    run_lead(
+        setup,
+        &team,
+        &|team| ops::lease::may_lead(&setup.ctx, team).map(|()| None),
+        &["lead"],
+        how,
+    )
 }
 
-pub(super) fn adopt(setup: &Setup, args: &AdoptArgs) -> Done {
+pub(super) fn adopt(setup: &Setup, args: &AdoptArgs) -> VerbResult {
     let team = setup.team(Action::Adopt)?;
     let verb: &[&str] = if args.force { &["adopt", "--force"] } else { &["adopt"] };
-    go(setup, &team, &|team| ops::lease::may_adopt(&setup.ctx, team, args.force), verb, &args.how)
+    run_lead(
+        setup,
+        &team,
+        &|team| ops::lease::may_adopt(&setup.ctx, team, args.force),
+        verb,
+        &args.how,
+    )
 }
 
-fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &LeadingArgs) -> Done {
+fn run_lead(
+    setup: &Setup,
+    team: &Team,
+    check: CheckLead<'_>,
+    verb: &[&str],
+    how: &LeadingArgs,
+) -> VerbResult {
     if how.detach {
         // These errors must reach the caller and not only the background lead's log.
-        let unseen = check(team)?;
+        let warning = check(team)?;
         ops::lease::must_be_unheld(team)?;
-        unseen.iter().for_each(|unseen| setup.out.say(unseen));
+        warning.iter().for_each(|warning| setup.out.print_message(warning));
         let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
-        let pid = background(setup, team, &[verb, &["--on-exit", policy.get_name()]].concat())?;
+        let pid = start_background_lead(
+            setup,
+            team,
+            &[verb, &["--on-exit", policy.get_name()]].concat(),
+        )?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
         setup.out.confirm(&document, || {
             format!("process {pid} leads team {} in the background", team.name())
@@ -93,19 +120,23 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
         // Handlers are installed before the lease makes this process visible as the lead: from then
         // on it may be signalled.
         let mut signals = Signals::new()?;
-        let unseen = check(team)?;
+        let warning = check(team)?;
         let lease = ops::lease::take(team)?;
-        let (session, wishes) = LeadSession::new(setup, team, how.on_exit)?;
+        let (session, stop_requests) = LeadSession::new(setup, team, how.on_exit)?;
         session.catch_up()?;
-        unseen.iter().for_each(|unseen| session.say(unseen));
-        session.say(&format!("leading team {}; Ctrl-C {}", team.name(), meaning(how.on_exit)));
-        session.lead(&mut signals, wishes, lease).await
+        warning.iter().for_each(|warning| session.print_message(warning));
+        session.print_message(&format!(
+            "leading team {}; Ctrl-C {}",
+            team.name(),
+            signal_effect(how.on_exit)
+        ));
+        session.lead(&mut signals, stop_requests, lease).await
     });
     runtime.shutdown_background();
-    conclusion::told(setup, team, &conclusion?)
+    conclusion::report_end(setup, team, &conclusion?)
 }
 
-fn meaning(policy: OnExit) -> &'static str {
+fn signal_effect(policy: OnExit) -> &'static str {
     match policy {
         OnExit::Stop => "ends it",
         OnExit::Detach => "leaves it",

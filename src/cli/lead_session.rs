@@ -23,7 +23,7 @@ use crate::model::wire;
 use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::sys::{env, lock};
-use crate::ui::{Notice, Style, View};
+use crate::ui::{DesktopNotification, Style, View};
 
 /// The effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the
 /// members (SD-12).
@@ -48,23 +48,23 @@ pub(super) struct LeadSession<'a> {
     team: &'a Team,
     out: &'a Out,
     /// Set if an agent lead owns this terminal; true if it gets the lead's messages.
-    seated: Option<bool>,
+    agent_gets_mail: Option<bool>,
     view: RefCell<View>,
-    begun: Timestamp,
+    started_at: Timestamp,
     on_exit: OnExit,
     /// Number of signals that asked to stop the members.
-    heard: Cell<u32>,
+    stop_signals: Cell<u32>,
     stops: UnboundedSender<Stop>,
     /// Notified when an event is not on display yet.
-    news: Notify,
+    redraw_requested: Notify,
     /// The command that shows the members' screens.
-    watch: RefCell<Option<String>>,
+    watch_command: RefCell<Option<String>>,
     /// Notified when members leave or are asked to.
-    moved: Notify,
+    members_changed: Notify,
     /// Journal offset in bytes up to which events are on display.
     journal_at: Cell<u64>,
     /// The report as of the last change of the members, in case the team is deleted before its end.
-    last: RefCell<Option<Report>>,
+    last_report: RefCell<Option<Report>>,
 }
 
 /// The result of leading a team.
@@ -84,60 +84,60 @@ impl<'a> LeadSession<'a> {
         team: &'a Team,
         on_exit: OnExit,
     ) -> Result<(LeadSession<'a>, UnboundedReceiver<Stop>), Failure> {
-        let begun = team.team()?.created_at;
-        let (stops, wishes) = unbounded_channel();
+        let started_at = team.team()?.created_at;
+        let (stops, stop_requests) = unbounded_channel();
         let out = &setup.out;
-        let view = View::new(style(out), begun, out.talk);
-        if let Some(say) = view.speaker() {
-            lock::observe_waits(move |wait| say(&notice::lock_words(wait)));
+        let view = View::new(style(out), started_at, out.stderr_paint);
+        if let Some(print) = view.line_printer() {
+            lock::observe_waits(move |wait| print(&notice::lock_wait_text(wait)));
         }
         let session = LeadSession {
             ctx: &setup.ctx,
             team,
             out,
-            seated: None,
+            agent_gets_mail: None,
             view: RefCell::new(view),
-            begun,
+            started_at,
             on_exit,
-            heard: Cell::new(0),
+            stop_signals: Cell::new(0),
             stops,
-            news: Notify::new(),
-            watch: RefCell::new(None),
-            moved: Notify::new(),
+            redraw_requested: Notify::new(),
+            watch_command: RefCell::new(None),
+            members_changed: Notify::new(),
             journal_at: Cell::new(0),
-            last: RefCell::new(None),
+            last_report: RefCell::new(None),
         };
-        Ok((session, wishes))
+        Ok((session, stop_requests))
     }
 
     /// Returns the session for an agent lead, which owns the terminal: silent until
-    /// [`LeadSession::unveil`].
-    pub(super) fn behind(self, is_told: bool) -> LeadSession<'a> {
-        let view = RefCell::new(View::new(Style::Silent, self.begun, self.out.talk));
-        LeadSession { seated: Some(is_told), view, ..self }
+    /// [`LeadSession::resume_output`].
+    pub(super) fn for_agent_lead(self, gets_mail: bool) -> LeadSession<'a> {
+        let view = RefCell::new(View::new(Style::Silent, self.started_at, self.out.stderr_paint));
+        LeadSession { agent_gets_mail: Some(gets_mail), view, ..self }
     }
 
     /// Resumes output after the agent lead has left the terminal, and handles its exit like a
     /// signal.
-    pub(super) fn unveil(&self) {
+    pub(super) fn resume_output(&self) {
         let style =
             if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
-        let mut view = View::new(style, self.begun, self.out.talk);
+        let mut view = View::new(style, self.started_at, self.out.stderr_paint);
         // Without the journal the lines only lack context.
-        view.past(
+        view.add_past(
             &ops::events::from(self.team, 0).map_or_else(|_| Vec::new(), |(events, _)| events),
         );
         // The agent lead may have left the cursor in the middle of a line.
-        view.say("");
+        view.print_line("");
         self.view.replace(view);
         self.color_members();
         // The lead may have ended already.
-        let _ = self.wish().map(|wish| self.stops.send(wish));
+        let _ = self.stop_request().map(|request| self.stops.send(request));
     }
 
     /// Returns whether a person has asked to stop the members.
     pub(super) fn interrupted(&self) -> bool {
-        self.heard.get() > 0
+        self.stop_signals.get() > 0
     }
 
     /// Returns whether the display is a live frame rather than lines.
@@ -146,13 +146,13 @@ impl<'a> LeadSession<'a> {
     }
 
     /// Prints a line outside the frame.
-    pub(super) fn say(&self, words: &str) {
-        self.view.borrow_mut().say(words);
+    pub(super) fn print_message(&self, words: &str) {
+        self.view.borrow_mut().print_line(words);
     }
 
     /// Sets the command that the frame names for watching the members.
-    pub(super) fn watch(&self, how: String) {
-        self.watch.replace(Some(how));
+    pub(super) fn set_watch_command(&self, how: String) {
+        self.watch_command.replace(Some(how));
     }
 
     /// Returns useful commands and keys, most important first.
@@ -164,7 +164,7 @@ impl<'a> LeadSession<'a> {
             (false, OnExit::Detach) => "Ctrl-C leaves the team running",
             (false, OnExit::Refuse) => "Ctrl-C ends the lead once no member lives",
         };
-        let watch = self.watch.borrow().clone();
+        let watch = self.watch_command.borrow().clone();
         watch.into_iter().chain([stop.to_owned(), format!("phalanx status -t {name}")]).collect()
     }
 
@@ -173,27 +173,27 @@ impl<'a> LeadSession<'a> {
         let (events, at) = ops::events::from(self.team, self.journal_at.get())?;
         self.journal_at.set(at);
         if !events.is_empty() {
-            self.view.borrow_mut().past(&events);
+            self.view.borrow_mut().add_past(&events);
             self.color_members();
         }
         Ok(())
     }
 
     pub(super) fn close(&self) {
-        self.view.borrow_mut().end();
+        self.view.borrow_mut().close();
     }
 
     /// Runs `work`, which reports no events itself, while handling signals and updating the
     /// display.
-    pub(super) async fn attend<T>(
+    pub(super) async fn run_with_signals<T>(
         &self,
         signals: &mut Signals,
         work: impl Future<Output = T>,
     ) -> T {
-        self.beside(signals, true, work).await
+        self.run_beside(signals, true, work).await
     }
 
-    async fn beside<T>(
+    async fn run_beside<T>(
         &self,
         signals: &mut Signals,
         follow: bool,
@@ -203,48 +203,48 @@ impl<'a> LeadSession<'a> {
         tokio::select! {
             biased;
             done = work => done,
-            never = self.listen(signals) => match never {},
+            never = self.forward_signals(signals) => match never {},
             never = self.redraw(follow) => match never {},
             never = self.follow_terminal() => match never {},
             never = self.keep_report() => match never {},
         }
     }
 
-    async fn listen(&self, signals: &mut Signals) -> Infallible {
+    async fn forward_signals(&self, signals: &mut Signals) -> Infallible {
         loop {
             signals.recv().await;
             // The lead may have ended already; then there is nothing to stop.
-            let _ = self.wish().map(|wish| self.stops.send(wish));
+            let _ = self.stop_request().map(|request| self.stops.send(request));
         }
     }
 
     /// Returns the request that a signal stands for, or `None` if it has no effect (SD-12).
-    fn wish(&self) -> Option<Stop> {
+    fn stop_request(&self) -> Option<Stop> {
         if self.on_exit == OnExit::Detach {
             return Some(Stop::Leaving);
         }
         // If the members cannot be listed, some may be alive.
         let live = ops::status::live_members(self.team).ok();
         if self.on_exit == OnExit::Refuse && live.as_ref().is_none_or(|live| !live.is_empty()) {
-            self.say(&format!(
+            self.print_message(&format!(
                 "members live, the lead stays; `phalanx down -t {}` ends them",
                 self.team.name()
             ));
             return None;
         }
-        self.heard.set(self.heard.get() + 1);
+        self.stop_signals.set(self.stop_signals.get() + 1);
         let members = match live.map(|live| live.len()) {
             Some(1) => "1 member".to_owned(),
             Some(some) => format!("{some} members"),
             None => "the members".to_owned(),
         };
-        if self.heard.get() == 1 {
-            self.say(&format!(
+        if self.stop_signals.get() == 1 {
+            self.print_message(&format!(
                 "asking {members} to stop, up to {STOP_DEADLINE_S} s; Ctrl-C again to force"
             ));
             return Some(Stop::Gracefully);
         }
-        self.say(&format!("ending {members} by force"));
+        self.print_message(&format!("ending {members} by force"));
         Some(Stop::ByForce)
     }
 
@@ -256,11 +256,11 @@ impl<'a> LeadSession<'a> {
             // A failed read is repeated at the next redraw; the lead reports persistent failures.
             let _ = if follow { self.catch_up() } else { Ok(()) };
             let hints = self.hints();
-            self.view.borrow_mut().hint(hints);
+            self.view.borrow_mut().set_hints(hints);
             self.view.borrow_mut().draw(ops::now());
             // A burst of events is drawn once.
             tokio::select! {
-                () = self.news.notified() => tokio::time::sleep(PAUSE).await,
+                () = self.redraw_requested.notified() => tokio::time::sleep(PAUSE).await,
                 () = tokio::time::sleep(REDRAW) => {}
             }
         }
@@ -294,7 +294,7 @@ impl<'a> LeadSession<'a> {
                 }
                 TerminalSignal::Resize => {}
             }
-            self.news.notify_one();
+            self.redraw_requested.notify_one();
         }
     }
 
@@ -303,8 +303,8 @@ impl<'a> LeadSession<'a> {
     async fn keep_report(&self) -> Infallible {
         loop {
             // The notification coalesces members that leave together.
-            self.moved.notified().await;
-            self.remember();
+            self.members_changed.notified().await;
+            self.save_report();
         }
     }
 
@@ -312,10 +312,10 @@ impl<'a> LeadSession<'a> {
     pub(super) async fn lead(
         &self,
         signals: &mut Signals,
-        mut wishes: UnboundedReceiver<Stop>,
+        mut stop_requests: UnboundedReceiver<Stop>,
         lease: Lease,
     ) -> Result<Conclusion, Failure> {
-        self.remember();
+        self.save_report();
         if self.is_live() {
             // Past events belong to the frame and are not reported as new.
             self.catch_up()?;
@@ -323,9 +323,9 @@ impl<'a> LeadSession<'a> {
         let settings = self.team.settings()?;
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
         // An agent lead decides itself when the work is done.
-        let finish = self.seated.map_or(finish, |_| Finish::Manual);
+        let finish = self.agent_gets_mail.map_or(finish, |_| Finish::Manual);
         let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
-        let beside_program = self.seated == Some(true);
+        let beside_program = self.agent_gets_mail == Some(true);
         let order = LeadOptions {
             ctx: self.ctx,
             team: self.team,
@@ -334,8 +334,9 @@ impl<'a> LeadSession<'a> {
             beside_program,
             journal_from,
         };
-        let mut see = |event: &Event| self.see(event);
-        let end = self.beside(signals, false, lead(order, &mut wishes, &mut see)).await;
+        let mut show_event = |event: &Event| self.show_event(event);
+        let end =
+            self.run_beside(signals, false, lead(order, &mut stop_requests, &mut show_event)).await;
         self.close();
         let end = match end {
             Ok(end) => end,
@@ -346,44 +347,44 @@ impl<'a> LeadSession<'a> {
         Ok(self.conclude(end, settings.is_none_or(|s| s.keep)))
     }
 
-    fn see(&self, event: &Event) {
+    fn show_event(&self, event: &Event) {
         let mut view = self.view.borrow_mut();
-        view.event(event);
+        view.show_event(event);
         if env::stderr_is_tty()
-            && let Some(words) = calling(event)
+            && let Some(words) = notification_text(event)
         {
-            view.call(&words, notice());
+            view.notify(&words, notification());
         }
         drop(view);
         if event.event == EventKind::MemberReady {
             self.color_members();
         }
         if matches!(event.event, EventKind::MemberLeft | EventKind::ShutdownRequested) {
-            self.moved.notify_one();
+            self.members_changed.notify_one();
         }
-        self.news.notify_one();
+        self.redraw_requested.notify_one();
     }
 
     fn color_members(&self) {
         // Without the team file only the colours are missing.
         let Ok(roster) = self.team.team() else { return };
         let mut view = self.view.borrow_mut();
-        roster.teammates().for_each(|member| view.color(&member.name, member.color.as_deref()));
+        roster.teammates().for_each(|member| view.set_color(&member.name, member.color.as_deref()));
     }
 
-    fn remember(&self) {
+    fn save_report(&self) {
         if let Ok(report) = self.report() {
-            self.last.replace(Some(report));
+            self.last_report.replace(Some(report));
         }
     }
 
     fn report(&self) -> Result<Report, OpsError> {
-        ops::report::report(self.team, ops::now().since(self.begun))
+        ops::report::report(self.team, ops::now().since(self.started_at))
     }
 
     fn conclude(&self, end: LeadEnd, keep: bool) -> Conclusion {
         let interrupted = self.interrupted();
-        let last = || self.last.borrow().clone();
+        let last = || self.last_report.borrow().clone();
         if matches!(end, LeadEnd::TeamGone | LeadEnd::Left) {
             return Conclusion { end, report: last(), left: None, interrupted };
         }
@@ -391,20 +392,20 @@ impl<'a> LeadSession<'a> {
         let left = if keep {
             None
         } else {
-            delete_team(self.ctx, self.team, |words| self.say(words)).err()
+            delete_team(self.ctx, self.team, |words| self.print_message(words)).err()
         };
         Conclusion { end, report, left, interrupted }
     }
 }
 
 /// Returns the kind of desktop notification that this terminal supports.
-fn notice() -> Notice {
+fn notification() -> DesktopNotification {
     let term = env::var("TERM").map(|term| term.to_string_lossy().into_owned());
-    Notice::of(term.as_deref(), env::var("VTE_VERSION").is_some())
+    DesktopNotification::for_terminal(term.as_deref(), env::var("VTE_VERSION").is_some())
 }
 
 /// Returns the text of a notification for the person at the terminal, if a request is waiting.
-fn calling(event: &Event) -> Option<String> {
+fn notification_text(event: &Event) -> Option<String> {
     use EventKind::{Escalated, Reminded, RequestAnnounced};
     if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {
         return None;

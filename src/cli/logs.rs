@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
@@ -48,10 +48,10 @@ const SCREEN_ROUNDS: u64 = 4;
 /// than its time.
 const ACCURACY_MS: u64 = 1000;
 
-pub(super) fn logs(setup: &Setup, args: LogsArgs) -> Done {
+pub(super) fn logs(setup: &Setup, args: LogsArgs) -> VerbResult {
     let since = args.since.as_deref().map(since).transpose()?;
     let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
-    let mut stream = Stream {
+    let mut stream = LogStream {
         ctx: setup.ctx.clone(),
         team,
         out: setup.out.clone(),
@@ -63,13 +63,13 @@ pub(super) fn logs(setup: &Setup, args: LogsArgs) -> Done {
         left_out: Vec::new(),
     };
     if args.follow {
-        interrupt::breakable(Failure::StreamEnded, move || stream.run())
+        interrupt::run_interruptible(Failure::StreamEnded, move || stream.run())
     } else {
         stream.run()
     }
 }
 
-struct Stream {
+struct LogStream {
     ctx: Context,
     team: Team,
     out: Out,
@@ -84,8 +84,8 @@ struct Stream {
     left_out: Vec<MemberName>,
 }
 
-impl Stream {
-    fn run(&mut self) -> Done {
+impl LogStream {
+    fn run(&mut self) -> VerbResult {
         for round in 0.. {
             let before = self.readers.len();
             self.admit()?;
@@ -148,7 +148,7 @@ impl Stream {
     }
 
     fn leave_out(&mut self, name: MemberName, problem: &str) {
-        self.out.say(&text::line(&format!("left out: {problem}")));
+        self.out.print_message(&text::line(&format!("left out: {problem}")));
         self.left_out.push(name);
     }
 
@@ -198,6 +198,6 @@ impl Stream {
             }
             page.push('\n');
         }
-        self.out.data(&page)
+        self.out.print_text(&page)
     }
 }

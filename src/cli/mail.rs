@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::read::stdin;
 use super::setup::Setup;
 use crate::ops;
@@ -37,7 +37,7 @@ pub(super) struct BroadcastArgs {
     pub(super) summary: Option<String>,
 }
 
-pub(super) fn send(setup: &Setup, args: &SendArgs) -> Done {
+pub(super) fn send(setup: &Setup, args: &SendArgs) -> VerbResult {
     let (team, to) = setup.member(&args.to, Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let sent =
@@ -46,7 +46,7 @@ pub(super) fn send(setup: &Setup, args: &SendArgs) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> Done {
+pub(super) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> VerbResult {
     let team = setup.team(Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::out::Out;
 use super::verbs::visible;
 
 /// Prints the manual page of the verb that `words` name, or of phalanx if there are none.
-pub(super) fn man(out: &Out, words: &[String]) -> Done {
+pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {
     let mut command = visible();
     // Sets the page names, such as `phalanx-team-create`.
     command.build();
@@ -20,12 +20,12 @@ pub(super) fn man(out: &Out, words: &[String]) -> Done {
     clap_mangen::Man::new(found.clone()).render(&mut text)?;
     let text = String::from_utf8_lossy(&text);
     let name = found.get_display_name().unwrap_or(found.get_name());
-    out.give(&json!({ "name": name, "page": text }), || text.to_string())?;
+    out.print(&json!({ "name": name, "page": text }), || text.to_string())?;
     Ok(Exit::DONE)
 }
 
-pub(super) fn version(out: &Out) -> Done {
+pub(super) fn version(out: &Out) -> VerbResult {
     let version = env!("CARGO_PKG_VERSION");
-    out.give(&json!({ "name": "phalanx", "version": version }), || format!("phalanx {version}"))?;
+    out.print(&json!({ "name": "phalanx", "version": version }), || format!("phalanx {version}"))?;
     Ok(Exit::DONE)
 }

@@ -59,7 +59,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use fail::{Done, Exit};
+use fail::{Exit, VerbResult};
 use out::Out;
 use setup::Setup;
 use task::TaskVerb;
@@ -72,19 +72,20 @@ use crate::sys::{env, lock};
 /// Runs the program and returns its exit code.
 pub(crate) fn run() -> ExitCode {
     let args = env::args();
-    if complete::answered(&args) {
+    if complete::complete_for_shell(&args) {
         return ExitCode::SUCCESS;
     }
     let json = wants_json(&args);
-    crash::watch();
+    crash::install_panic_hook();
     // The process exits after a panic, so no broken state is used.
     let exit = match catch_unwind(AssertUnwindSafe(|| start(args, json))) {
         Ok(exit) => exit,
         Err(_) => {
-            let told = crash::last();
-            let _ = json
-                .then(|| Out::new(true, true, false, out::Color::Never).document(&told.document()));
-            Exit::of(told.class)
+            let error = crash::last_panic();
+            let _ = json.then(|| {
+                Out::new(true, true, false, out::Color::Never).print_document(&error.document())
+            });
+            Exit::of(error.kind)
         }
     };
     ExitCode::from(exit.0)
@@ -98,13 +99,13 @@ fn wants_json(args: &[OsString]) -> bool {
 fn start(args: Vec<OsString>, json: bool) -> Exit {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(error) if usage::is_wish(&error) => {
+        Err(error) if usage::is_help_request(&error) => {
             let _ = error.print();
             return Exit::DONE;
         }
         Err(error) => {
             let failure = usage::failure(&error);
-            Out::new(json, false, false, out::Color::Auto).tell(&failure);
+            Out::new(json, false, false, out::Color::Auto).report_failure(&failure);
             return failure.exit();
         }
     };
@@ -115,8 +116,8 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     let global = &cli.global;
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
     if !cli.verb.as_ref().is_some_and(has_other_terminal) {
-        let says = out.clone();
-        lock::observe_waits(move |wait| says.say(&notice::lock_words(wait)));
+        let messages = out.clone();
+        lock::observe_waits(move |wait| messages.print_message(&notice::lock_wait_text(wait)));
     }
     let setup = || Setup::new(global, out.clone());
     let done = match cli.verb {
@@ -132,7 +133,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     match done {
         Ok(exit) => exit,
         Err(failure) => {
-            out.tell(&failure);
+            out.report_failure(&failure);
             failure.exit()
         }
     }
@@ -146,7 +147,7 @@ fn has_other_terminal(verb: &Verb) -> bool {
     }
 }
 
-fn perform(setup: &Setup, verb: Verb) -> Done {
+fn perform(setup: &Setup, verb: Verb) -> VerbResult {
     match verb {
         Verb::Up(args) => up::up(setup, &args),
         Verb::Down(args) => shutdown::down(setup, &args),

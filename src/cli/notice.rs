@@ -13,41 +13,41 @@ const SILENCE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_secs(3);
 
 /// Watches a wait until it is dropped.
-pub(super) struct Notice {
+pub(super) struct WaitNotice {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Notice {
+impl WaitNotice {
     /// Starts to watch a wait; `words` returns what is awaited and for how long at most, or `None`.
-    pub(super) fn begin(
+    pub(super) fn start(
         out: &Out,
         mut words: impl FnMut() -> Option<String> + Send + 'static,
-    ) -> Notice {
+    ) -> WaitNotice {
         let (stop, stopped) = channel::<()>();
         let out = out.clone();
         let watch = move || {
-            let (mut pause, mut said) = (SILENCE, None);
+            let (mut pause, mut printed) = (SILENCE, None);
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 pause = AGAIN;
                 let now = words();
-                if now.is_some() && now != said {
-                    out.say(now.as_deref().unwrap_or_default());
-                    said = now;
+                if now.is_some() && now != printed {
+                    out.print_message(now.as_deref().unwrap_or_default());
+                    printed = now;
                 }
             }
         };
         // Without the thread the wait only goes unreported.
         let thread = thread::Builder::new().name("notice".to_owned()).spawn(watch).ok();
-        Notice { stop: Some(stop), thread }
+        WaitNotice { stop: Some(stop), thread }
     }
 
-    pub(super) fn of(out: &Out, words: String) -> Notice {
-        Notice::begin(out, move || Some(words.clone()))
+    pub(super) fn fixed(out: &Out, words: String) -> WaitNotice {
+        WaitNotice::start(out, move || Some(words.clone()))
     }
 }
 
-impl Drop for Notice {
+impl Drop for WaitNotice {
     /// Joins the thread, so that no notice appears after the following output.
     fn drop(&mut self) {
         drop(self.stop.take());
@@ -57,7 +57,7 @@ impl Drop for Notice {
     }
 }
 
-pub(super) fn lock_words(wait: &LongWait) -> String {
+pub(super) fn lock_wait_text(wait: &LongWait) -> String {
     let (seconds, path) = (wait.at_most.as_secs(), wait.resource.display());
     let what = match &wait.holder {
         Holder::Process(Some(process)) => format!("a lock held by {process}"),
@@ -76,7 +76,7 @@ mod tests {
     fn lock_notice_names_the_holder_and_the_limit() {
         let words = |holder, seconds| {
             let at_most = Duration::from_secs(seconds);
-            lock_words(&LongWait { resource: "/t/a.lock".into(), holder, at_most })
+            lock_wait_text(&LongWait { resource: "/t/a.lock".into(), holder, at_most })
         };
         assert_eq!(
             words(Holder::Gone, 10),

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use crossterm::terminal;
 use serde::Serialize;
 
-use super::fail::{Failure, Told};
+use super::fail::{ErrorMessage, Failure};
 use crate::ops::Kind;
 use crate::sys::env;
 use crate::ui::Paint;
@@ -32,7 +32,7 @@ pub(super) struct Out {
     pub(super) verbose: bool,
     pub(super) paint: Paint,
     /// Colours on stderr.
-    pub(super) talk: Paint,
+    pub(super) stderr_paint: Paint,
 }
 
 impl Out {
@@ -45,8 +45,8 @@ impl Out {
             Color::Auto => tty && !calm,
         };
         let paint = Paint { on: on(env::stdout_is_tty()) };
-        let talk = Paint { on: on(env::stderr_is_tty()) };
-        Out { json, quiet, verbose, paint, talk }
+        let stderr_paint = Paint { on: on(env::stderr_is_tty()) };
+        Out { json, quiet, verbose, paint, stderr_paint }
     }
 
     /// Returns the line width of stdout in columns; 80 unless it is a terminal.
@@ -56,7 +56,7 @@ impl Out {
     }
 
     /// Writes text to stdout and flushes it; adds a missing final line break.
-    pub(super) fn data(&self, text: &str) -> Result<(), Failure> {
+    pub(super) fn print_text(&self, text: &str) -> Result<(), Failure> {
         if text.is_empty() {
             return Ok(());
         }
@@ -70,20 +70,20 @@ impl Out {
     }
 
     /// Writes one JSON document to stdout, on one line.
-    pub(super) fn document(&self, item: &impl Serialize) -> Result<(), Failure> {
+    pub(super) fn print_document(&self, item: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(item).map_err(|e| {
             Failure::new(Kind::Internal, format!("cannot be written as JSON: {e}"), None)
         })?;
-        self.data(&text)
+        self.print_text(&text)
     }
 
     /// Writes the document with `--json`, else the text.
-    pub(super) fn give(
+    pub(super) fn print(
         &self,
         item: &impl Serialize,
         words: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        if self.json { self.document(item) } else { self.data(&words()) }
+        if self.json { self.print_document(item) } else { self.print_text(&words()) }
     }
 
     /// Reports success: the document with `--json`, else the text unless `--quiet` is given.
@@ -92,45 +92,45 @@ impl Out {
         item: &impl Serialize,
         words: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        self.outcome(item, true, words)
+        self.print_outcome(item, true, words)
     }
 
     /// Like [`Out::confirm`], for a verb that can fail in part: failures are shown even with
     /// `--quiet`.
-    pub(super) fn outcome(
+    pub(super) fn print_outcome(
         &self,
         item: &impl Serialize,
         good: bool,
         words: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        if good && self.quiet && !self.json { Ok(()) } else { self.give(item, words) }
+        if good && self.quiet && !self.json { Ok(()) } else { self.print(item, words) }
     }
 
     /// Writes a message to stderr, unless `--quiet` is given.
-    pub(super) fn say(&self, words: &str) {
+    pub(super) fn print_message(&self, words: &str) {
         if !self.quiet {
-            talk(words);
+            write_stderr(words);
         }
     }
 
     /// Reports a failure on stderr, and with `--json` on stdout too.
-    pub(super) fn tell(&self, failure: &Failure) {
-        if let Failure::Told(told) = failure {
-            self.complain(told);
+    pub(super) fn report_failure(&self, failure: &Failure) {
+        if let Failure::Message(error) = failure {
+            self.report_error(error);
             if self.json {
                 // The reader may be gone; the exit code still reports the failure.
-                let _ = self.document(&told.document());
+                let _ = self.print_document(&error.document());
             }
         }
     }
 
     /// Reports a failure on stderr only, when stdout already has its document.
-    pub(super) fn complain(&self, told: &Told) {
-        talk(&told.text());
+    pub(super) fn report_error(&self, error: &ErrorMessage) {
+        write_stderr(&error.text());
     }
 }
 
 /// Writes a line to stderr and ignores failures to do so.
-fn talk(words: &str) {
+fn write_stderr(words: &str) {
     let _ = writeln!(io::stderr().lock(), "{words}");
 }

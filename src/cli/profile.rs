@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::args::seconds;
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
@@ -59,7 +59,7 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 /// Time without output to assume for a recording, in ms.
 const AT_REST_MS: u64 = 60_000;
 
-pub(super) fn profile(setup: &Setup, verb: ProfileVerb) -> Done {
+pub(super) fn profile(setup: &Setup, verb: ProfileVerb) -> VerbResult {
     match verb {
         ProfileVerb::List => list(setup),
         ProfileVerb::Show { name } => show(setup, &name),
@@ -67,10 +67,10 @@ pub(super) fn profile(setup: &Setup, verb: ProfileVerb) -> Done {
     }
 }
 
-fn list(setup: &Setup) -> Done {
+fn list(setup: &Setup) -> VerbResult {
     let found = profiles::list(&setup.ctx)?;
     let document: Vec<Value> = found.iter().map(entry).collect();
-    setup.out.give(&document, || {
+    setup.out.print(&document, || {
         let rows = found.iter().map(|one| ui::ProfileRow {
             name: one.name.clone(),
             runs: one.profile.as_ref().map_or("-", |p| p.runs.as_str()).to_owned(),
@@ -102,21 +102,21 @@ fn source(source: &Source) -> String {
     }
 }
 
-fn show(setup: &Setup, name: &str) -> Done {
+fn show(setup: &Setup, name: &str) -> VerbResult {
     let found = profiles::listed(&setup.ctx, name)?;
     let profile: Profile = found.profile?;
-    setup.out.give(&profile, || text::block(&found.sheet))?;
+    setup.out.print(&profile, || text::block(&found.sheet))?;
     Ok(Exit::DONE)
 }
 
-fn test(setup: &Setup, args: TestArgs) -> Done {
+fn test(setup: &Setup, args: TestArgs) -> VerbResult {
     let profile = profiles::find(&setup.ctx, &args.name)?;
     match &args.screen {
         Some(file) => {
             let mut screen = Screen::new(args.rows, args.cols);
             screen.feed(&recording(file)?);
             let finding = judge(&profile, &screen.look(AT_REST_MS));
-            setup.out.give(&finding, || line(&finding))?;
+            setup.out.print(&finding, || line(&finding))?;
         }
         None => watch(setup, profile, args)?,
     }
@@ -135,26 +135,26 @@ fn watch(setup: &Setup, profile: Profile, args: TestArgs) -> Result<(), Failure>
     let trial =
         Trial { profile, command: args.command, length: args.length, size: (args.rows, args.cols) };
     // A closed reader does not stop the trial; the program is still ended after its time.
-    let mut told = Ok(());
-    let ended = profiles::watch(&setup.ctx, &trial, &mut |seen| {
-        let document = json!({ "at_ms": seen.at_ms, "finding": seen.finding });
+    let mut printed = Ok(());
+    let ended = profiles::watch(&setup.ctx, &trial, &mut |observed| {
+        let document = json!({ "at_ms": observed.at_ms, "finding": observed.finding });
         let words = || {
             format!(
                 "{:>6.1}s  {}",
-                f64::from(u32::try_from(seen.at_ms).unwrap_or(u32::MAX)) / 1000.0,
-                line(&seen.finding)
+                f64::from(u32::try_from(observed.at_ms).unwrap_or(u32::MAX)) / 1000.0,
+                line(&observed.finding)
             )
         };
-        if told.is_ok() {
-            told = setup.out.give(&document, words);
+        if printed.is_ok() {
+            printed = setup.out.print(&document, words);
         }
     })?;
-    setup.out.say(if ended {
+    setup.out.print_message(if ended {
         "the program has ended by itself"
     } else {
         "the time is over; the program was ended"
     });
-    told
+    printed
 }
 
 /// Formats a finding, such as `idle by rule composer: › Ask Codex …; composer empty`.

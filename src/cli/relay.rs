@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::fail::{Done, Exit, Failure, plain_words};
+use super::fail::{Exit, Failure, VerbResult, plain_words};
 use super::out::Out;
 use crate::model::id::MemberName;
 use crate::ops::Kind;
@@ -26,7 +26,7 @@ const DETACH: [&[u8]; 3] = [b"\x1d", b"\x1b[93;5u", b"\x1b[27;5;93~"];
 /// Fallback for a terminal that does not report its size: rows, columns.
 const SIZE: (u16, u16) = (24, 80);
 /// Time limit for writing our own sequences to a terminal that accepts no output.
-const PARTING: Duration = Duration::from_secs(1);
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Saves the title and switches to the alternate screen, so that the main screen is kept.
 const ENTER: &str = "\x1b[22;2t\x1b[?1049h";
@@ -39,15 +39,15 @@ const LEAVE: &str = "\x18\x1b[=0;1u\x1b[>4;0m\x1b[?1l\x1b>\x1b[?9l\x1b[?1000l\x1
 
 /// The reason why the relay ended.
 #[derive(Debug, PartialEq, Eq)]
-enum Parting {
+enum RelayEnd {
     Detached,
     Ended(ChildExit),
     Lost(String),
-    Told(i32),
+    Signal(i32),
 }
 
 /// Shows the terminal behind `socket` until it ends or a person detaches.
-pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> Done {
+pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> VerbResult {
     let lost = |e: &io::Error| {
         let hint = format!(
             "see whether it runs with `phalanx status`, and what it printed with `phalanx logs {member}`"
@@ -56,15 +56,17 @@ pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> D
         Failure::new(Kind::Failed, problem, Some(hint))
     };
     let viewer = Viewer::attach(socket, own_size().unwrap_or(SIZE)).map_err(|e| lost(&e))?;
-    out.say(&format!("attached to {member}; detach with Ctrl-]"));
+    out.print_message(&format!("attached to {member}; detach with Ctrl-]"));
     match relay(viewer, member).map_err(|e| lost(&e))? {
-        Parting::Detached => out.say(&format!("detached from {member}, which goes on")),
-        Parting::Ended(end) => out.say(&format!("{member} has ended: {}", described(end))),
-        Parting::Lost(problem) => return Err(lost(&io::Error::other(problem))),
-        Parting::Told(sig) => {
-            let told = format!("detached from `{member}` by signal {sig}");
+        RelayEnd::Detached => out.print_message(&format!("detached from {member}, which goes on")),
+        RelayEnd::Ended(end) => {
+            out.print_message(&format!("{member} has ended: {}", exit_text(end)))
+        }
+        RelayEnd::Lost(problem) => return Err(lost(&io::Error::other(problem))),
+        RelayEnd::Signal(sig) => {
+            let message = format!("detached from `{member}` by signal {sig}");
             return Err(Failure::interrupted(
-                &told,
+                &message,
                 Some(format!("come back with `phalanx attach {member}`")),
             ));
         }
@@ -72,7 +74,7 @@ pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> D
     Ok(Exit::DONE)
 }
 
-fn described(end: ChildExit) -> String {
+fn exit_text(end: ChildExit) -> String {
     match (end.code, end.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -81,82 +83,82 @@ fn described(end: ChildExit) -> String {
 }
 
 /// The terminal in raw mode; restored on drop, also after a panic.
-struct Lent {
+struct RelayTerminal {
     raw: RawTerminal,
     display: Display,
 }
 
-impl Lent {
-    fn new(member: &MemberName) -> io::Result<Lent> {
-        let lent = Lent { raw: RawTerminal::enter()?, display: Display::open()? };
-        lent.say(&format!("{ENTER}\x1b]2;{member}: detach with Ctrl-]\x07"))?;
-        Ok(lent)
+impl RelayTerminal {
+    fn new(member: &MemberName) -> io::Result<RelayTerminal> {
+        let terminal = RelayTerminal { raw: RawTerminal::enter()?, display: Display::open()? };
+        terminal.write(&format!("{ENTER}\x1b]2;{member}: detach with Ctrl-]\x07"))?;
+        Ok(terminal)
     }
 
-    fn say(&self, words: &str) -> io::Result<()> {
-        let limit = Deadline::after(PARTING);
+    fn write(&self, words: &str) -> io::Result<()> {
+        let limit = Deadline::after(WRITE_LIMIT);
         self.display.show(words.as_bytes(), &|| limit.expired())
     }
 }
 
-impl Drop for Lent {
+impl Drop for RelayTerminal {
     fn drop(&mut self) {
         // A terminal that is gone needs no reset.
-        let _ = self.say(LEAVE);
+        let _ = self.write(LEAVE);
     }
 }
 
-fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<Parting> {
-    let terminal = Lent::new(member)?;
+fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<RelayEnd> {
+    let terminal = RelayTerminal::new(member)?;
     let (over, alive) = io::pipe()?;
     let left = Arc::new(AtomicBool::new(false));
-    let (mut shown, display, gone) =
+    let (mut output, display, gone) =
         (viewer.try_clone()?, terminal.display.try_clone()?, left.clone());
     let showing = thread::Builder::new().name("show".to_owned()).spawn(move || {
         // Dropped at the end of this thread, which wakes the input loop.
         let _alive = alive;
-        show_all(&mut shown, &display, &|| gone.load(Ordering::Relaxed))
+        show_all(&mut output, &display, &|| gone.load(Ordering::Relaxed))
     })?;
-    let parting = listen(&terminal.raw, &mut viewer, over.as_fd());
+    let parting = forward_keys(&terminal.raw, &mut viewer, over.as_fd());
     left.store(true, Ordering::Relaxed);
     viewer.leave();
     // Joined so that no output follows the closing message.
-    let said = showing.join().ok();
+    let shown = showing.join().ok();
     match parting? {
         Some(parting) => Ok(parting),
-        None => Ok(said.unwrap_or_else(|| Parting::Lost("it could not be shown".to_owned()))),
+        None => Ok(shown.unwrap_or_else(|| RelayEnd::Lost("it could not be shown".to_owned()))),
     }
 }
 
-fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) -> Parting {
+fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) -> RelayEnd {
     loop {
         match viewer.next() {
             Ok(Some(LauncherMessage::Output(bytes))) => match display.show(&bytes, give_up) {
                 Ok(()) => (),
-                Err(e) => return Parting::Lost(format!("this terminal: {e}")),
+                Err(e) => return RelayEnd::Lost(format!("this terminal: {e}")),
             },
-            Ok(Some(LauncherMessage::Ended(end))) => return Parting::Ended(end),
+            Ok(Some(LauncherMessage::Ended(end))) => return RelayEnd::Ended(end),
             Ok(Some(LauncherMessage::Lines(_) | LauncherMessage::Typed)) => {
-                return Parting::Lost("its launcher gave no screen".to_owned());
+                return RelayEnd::Lost("its launcher gave no screen".to_owned());
             }
-            Ok(None) => return Parting::Lost("its launcher has gone".to_owned()),
-            Err(e) => return Parting::Lost(e.to_string()),
+            Ok(None) => return RelayEnd::Lost("its launcher has gone".to_owned()),
+            Err(e) => return RelayEnd::Lost(e.to_string()),
         }
     }
 }
 
 /// Forwards typed keys until one side ends the relay; returns `None` if the member's side did.
-fn listen(
+fn forward_keys(
     terminal: &RawTerminal,
     viewer: &mut Viewer,
     over: BorrowedFd,
-) -> io::Result<Option<Parting>> {
+) -> io::Result<Option<RelayEnd>> {
     loop {
         match terminal.next(over)? {
             TerminalInput::Other => return Ok(None),
-            TerminalInput::Gone => return Ok(Some(Parting::Detached)),
+            TerminalInput::Gone => return Ok(Some(RelayEnd::Detached)),
             TerminalInput::Signal(WINCH) => viewer.resize(own_size().unwrap_or(SIZE))?,
-            TerminalInput::Signal(sig) => return Ok(Some(Parting::Told(sig))),
+            TerminalInput::Signal(sig) => return Ok(Some(RelayEnd::Signal(sig))),
             TerminalInput::Keys(mut keys) => {
                 let detach = detach_at(&keys);
                 keys.truncate(detach.unwrap_or(keys.len()));
@@ -166,7 +168,7 @@ fn listen(
                     return Ok(None);
                 }
                 if detach.is_some() {
-                    return Ok(Some(Parting::Detached));
+                    return Ok(Some(RelayEnd::Detached));
                 }
             }
         }

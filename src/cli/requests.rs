@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use strum::VariantNames;
 
 use super::args::{self, request_id};
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
@@ -77,18 +77,18 @@ fn list() -> impl TypedValueParser<Value = List> {
         .map(|word| List::ALL.into_iter().find(|list| list.as_str() == word).unwrap_or(List::Ask))
 }
 
-pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> Done {
+pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {
     if let Some(RequestsVerb::Show { id }) = &args.verb {
         let shown = decide::request(&setup.ctx, &setup.team(Action::Look)?, &request_id(id)?)?;
-        setup.out.give(&shown, || ui::request_page(&shown, setup.out.paint))?;
+        setup.out.print(&shown, || ui::request_page(&shown, setup.out.paint))?;
         return Ok(Exit::DONE);
     }
     let shown = decide::requests(&setup.ctx, &setup.team(Action::Look)?, args.all)?;
-    setup.out.give(&shown, || ui::requests(&shown, setup.out.paint))?;
+    setup.out.print(&shown, || ui::requests(&shown, setup.out.paint))?;
     Ok(Exit::DONE)
 }
 
-pub(super) fn mode(setup: &Setup, args: &ModeArgs) -> Done {
+pub(super) fn mode(setup: &Setup, args: &ModeArgs) -> VerbResult {
     // With `--all` the only positional argument is the mode.
     let (given, word) = match (args.all, &args.name, args.mode) {
         (true, Some(word), None) => (None, Mode::parse(word).ok_or(word.clone())),
@@ -118,36 +118,36 @@ fn change_line(change: &ModeChange) -> String {
     }
 }
 
-pub(super) fn rules(setup: &Setup, args: &RulesArgs) -> Done {
+pub(super) fn rules(setup: &Setup, args: &RulesArgs) -> VerbResult {
     let team = setup.team(if args.list.is_some() { Action::SetRules } else { Action::Look })?;
     let Some(list) = args.list else {
         let rules = ops::rules::list(&team)?;
-        setup.out.give(&rules, || ui::rules(&rules, setup.out.paint))?;
+        setup.out.print(&rules, || ui::rules(&rules, setup.out.paint))?;
         return Ok(Exit::DONE);
     };
     if args.remove {
         return remove_rules(setup, &team, list, &args.patterns.concat());
     }
     let changed = ops::rules::add(&setup.ctx, &team, list, &args.patterns.concat())?;
-    let told = changed.told.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let informed = changed.told.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if !changed.kept_back.is_empty() {
-        setup.out.say(
+        setup.out.print_message(
             "programs ask on, and phalanx answers them: the same tool is denied or asked elsewhere",
         );
     }
-    setup.out.confirm(&changed, || match (changed.added.len(), told.as_str()) {
+    setup.out.confirm(&changed, || match (changed.added.len(), informed.as_str()) {
         (0, _) => "nothing new".to_owned(),
         (n, "") => format!("{n} added to {}", list.as_str()),
-        (n, told) => format!("{n} added to {}; told: {told}", list.as_str()),
+        (n, informed) => format!("{n} added to {}; told: {informed}", list.as_str()),
     })?;
     Ok(Exit::DONE)
 }
 
-fn remove_rules(setup: &Setup, team: &Team, list: List, rules: &[Rule]) -> Done {
+fn remove_rules(setup: &Setup, team: &Team, list: List, rules: &[Rule]) -> VerbResult {
     let done = ops::rules::remove(&setup.ctx, team, list, rules)?;
     if !done.kept_by.is_empty() {
         let names = done.kept_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        setup.out.say(&format!(
+        setup.out.print_message(&format!(
             "what their programs were told before they keep until they are started again: {names}"
         ));
     }

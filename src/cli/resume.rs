@@ -6,11 +6,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::args::seconds;
-use super::fail::{Done, Exit, Failure, Told, chain};
+use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::interrupt;
 use super::setup::Setup;
 use super::start::start;
-use super::stop::{end, exit, is_stuck};
+use super::stop::{exit_code, is_stuck, stop_members};
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::ops::authority::Action;
@@ -58,7 +58,7 @@ pub(super) struct RestartArgs {
 /// Time limit for a restarted member to prove that it runs.
 const START: Duration = Duration::from_secs(30);
 
-pub(super) fn resume(setup: &Setup, args: &ResumeArgs) -> Done {
+pub(super) fn resume(setup: &Setup, args: &ResumeArgs) -> VerbResult {
     let (team, names) = setup.members(&args.names, Action::Resume)?;
     if names.len() > 1 && args.session.is_some() {
         return Err(Failure::usage(
@@ -70,9 +70,9 @@ pub(super) fn resume(setup: &Setup, args: &ResumeArgs) -> Done {
 }
 
 /// Stops running members, then starts all of them again.
-pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> Done {
+pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> VerbResult {
     let (team, names) = setup.members(&args.names, Action::Restart)?;
-    let (stopped, refused) = stop(setup, &team, args, &names)?;
+    let (stopped, refused) = stop_for_restart(setup, &team, args, &names)?;
     if stopped.is_empty() {
         setup.out.confirm(&json!([]), String::new)?;
         return Ok(refused.unwrap_or(Exit::DONE));
@@ -83,15 +83,15 @@ pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> Done {
 
 /// Stops members before a restart. Returns the stopped ones, and an exit code if others refused or
 /// could not be terminated; those are reported on stderr.
-fn stop(
+fn stop_for_restart(
     setup: &Setup,
     team: &Team,
     args: &RestartArgs,
     names: &[MemberName],
 ) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
     let reason = Some("the member is restarted".to_owned());
-    let wish = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
-    let ended = end(setup, team, names, &wish, true)?;
+    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let ended = stop_members(setup, team, names, &options, true)?;
     let (runs, stopped): (Vec<ShutdownResult>, Vec<ShutdownResult>) =
         ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
     for one in &runs {
@@ -99,10 +99,10 @@ fn stop(
             format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
         let hint =
             Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
-        setup.out.complain(&Told { class: Kind::Refused, message, hint });
+        setup.out.report_error(&ErrorMessage { kind: Kind::Refused, message, hint });
     }
     let names = stopped.into_iter().map(|one| one.name).collect();
-    Ok((names, (!runs.is_empty()).then(|| exit(&runs))))
+    Ok((names, (!runs.is_empty()).then(|| exit_code(&runs))))
 }
 
 fn start_again(
@@ -111,7 +111,7 @@ fn start_again(
     names: &[MemberName],
     session: Option<&str>,
     deadline: Duration,
-) -> Done {
+) -> VerbResult {
     let all = ops::resume::orders(&setup.ctx, team, names, session)?;
     if all.is_empty() {
         setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;
@@ -147,7 +147,7 @@ fn start_again(
             json!({ "name": name, "started": result.ok(), "problem": problem, "session": session }),
         );
     }
-    setup.out.outcome(&rows, worst.is_none(), || lines.join("\n"))?;
+    setup.out.print_outcome(&rows, worst.is_none(), || lines.join("\n"))?;
     let interrupted = interrupted.then_some(Kind::Interrupted);
     Ok(interrupted.or(worst).map_or(Exit::DONE, Exit::of))
 }

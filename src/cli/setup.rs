@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::args::Global;
-use super::fail::{Exit, Failure, Told, chain};
+use super::fail::{ErrorMessage, Exit, Failure, chain};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
 use crate::model::time::{Timestamp, parse_since};
@@ -140,12 +140,12 @@ impl Setup {
         let is_missing = matches!(error, StoreError::NoSuchTeam { .. });
         let root = is_missing.then(|| ops::ps::root_of(&self.ctx, name)).flatten();
         match (Failure::from(error), root) {
-            (Failure::Told(told), Some(root)) => {
+            (Failure::Message(error), Some(root)) => {
                 let hint = format!(
                     "a team of that name is under another root: add `--config-dir {}`",
                     root.display()
                 );
-                Failure::Told(Told { hint: Some(hint), ..told })
+                Failure::Message(ErrorMessage { hint: Some(hint), ..error })
             }
             (failure, _) => failure,
         }

@@ -8,10 +8,10 @@ use clap::Args;
 
 use super::broken;
 use super::deletion::delete_team;
-use super::fail::{Done, Exit, Failure};
-use super::notice::Notice;
+use super::fail::{Exit, Failure, VerbResult};
+use super::notice::WaitNotice;
 use super::setup::Setup;
-use super::stop::{end, everybody, exit, is_stuck};
+use super::stop::{all_members, exit_code, is_stuck, stop_members};
 use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
@@ -91,37 +91,37 @@ const CLEARED: Duration = Duration::from_secs(3);
 /// Interval of checks whether the lead has removed the team.
 const GLANCE: Duration = Duration::from_millis(100);
 
-pub(super) fn shutdown(setup: &Setup, args: &ShutdownArgs) -> Done {
+pub(super) fn shutdown(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
     let (team, named) = setup.members(&args.names, Action::Shutdown)?;
     let names = if args.all {
-        everybody(setup, &team)?
+        all_members(setup, &team)?
     } else {
         named.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
     };
-    let wish = ShutdownOptions {
+    let options = ShutdownOptions {
         reason: args.reason.clone(),
         deadline_s: args.deadline,
         force: args.force,
     };
-    let ended = end(setup, &team, &names, &wish, !args.no_wait)?;
-    give(setup, &ended)?;
-    Ok(exit(&ended))
+    let ended = stop_members(setup, &team, &names, &options, !args.no_wait)?;
+    print_outcomes(setup, &ended)?;
+    Ok(exit_code(&ended))
 }
 
-pub(super) fn down(setup: &Setup, args: &DownArgs) -> Done {
+pub(super) fn down(setup: &Setup, args: &DownArgs) -> VerbResult {
     if args.force {
         broken::restore_missing(setup, None)?;
     }
     let team = setup.team(Action::Down)?;
     if args.force {
-        broken::make_endable(setup, &team)?;
+        broken::prepare_deletion(setup, &team)?;
     }
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
-    let wish = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
-    let names = everybody(setup, &team)?;
+    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let names = all_members(setup, &team)?;
     let report =
         args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
-    let ended = end(setup, &team, &names, &wish, true)?;
+    let ended = stop_members(setup, &team, &names, &options, true)?;
     if let Some(report) = report {
         report.write(setup, &team)?;
     }
@@ -131,18 +131,18 @@ pub(super) fn down(setup: &Setup, args: &DownArgs) -> Done {
     };
     let stays =
         !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
-    let exit = match exit(&ended) {
+    let exit = match exit_code(&ended) {
         Exit::DONE if !strangers.is_empty() => Exit::of(Kind::Refused),
         exit => exit,
     };
     if !stays {
-        give_way(setup, &team)?;
-        delete_team(&setup.ctx, &team, |words| setup.out.say(words))?;
+        wait_for_lead_to_delete(setup, &team)?;
+        delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))?;
     }
-    give(setup, &ended)?;
+    print_outcomes(setup, &ended)?;
     match stays {
-        true => setup.out.say(&format!("team {} was kept", team.name())),
-        false => setup.out.say(&format!("team {} is gone", team.name())),
+        true => setup.out.print_message(&format!("team {} was kept", team.name())),
+        false => setup.out.print_message(&format!("team {} is gone", team.name())),
     }
     Ok(exit)
 }
@@ -158,7 +158,7 @@ impl RunReport {
     fn open(setup: &Setup, team: &Team, file: &Path) -> Result<RunReport, Failure> {
         let path = setup.ctx.caller.cwd.join(file);
         if fs::exists(&path) {
-            return Err(taken(&path));
+            return Err(report_file_exists(&path));
         }
         if !path.parent().is_some_and(fs::is_dir) {
             let problem =
@@ -170,20 +170,20 @@ impl RunReport {
 
     fn write(self, setup: &Setup, team: &Team) -> Result<(), Failure> {
         let report = read_report(team).unwrap_or(self.before);
-        let page = ui::Page { paint: ui::Paint { on: false }, width: None, more: None };
+        let page = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
         let text = match setup.out.json {
             true => serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?,
             false => ui::report(&report, &page),
         };
         if !fs::create_new(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)? {
-            return Err(taken(&self.path));
+            return Err(report_file_exists(&self.path));
         }
-        setup.out.say(&format!("report: {}", self.path.display()));
+        setup.out.print_message(&format!("report: {}", self.path.display()));
         Ok(())
     }
 }
 
-fn taken(path: &Path) -> Failure {
+fn report_file_exists(path: &Path) -> Failure {
     let problem = format!("the report file {} exists", path.display());
     Failure::usage(problem, "remove it, or choose another name")
 }
@@ -194,14 +194,14 @@ fn read_report(team: &Team) -> Result<Report, Failure> {
 }
 
 /// Lets a lead that removes its team by itself do so, so that it can print its report first.
-fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
+fn wait_for_lead_to_delete(setup: &Setup, team: &Team) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
         Ok(own_end && ops::lease::is_led(team)? && ops::lease::stopped(team)?.is_none())
     };
     let deadline = Deadline::after(CLEARED);
     let seconds = CLEARED.as_secs();
-    let _notice = Notice::of(
+    let _notice = WaitNotice::fixed(
         &setup.out,
         format!("waiting for the lead to remove the team, up to {seconds} s"),
     );
@@ -218,8 +218,8 @@ fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
     Ok(())
 }
 
-fn give(setup: &Setup, ended: &[ShutdownResult]) -> Result<(), Failure> {
+fn print_outcomes(setup: &Setup, ended: &[ShutdownResult]) -> Result<(), Failure> {
     let words =
         || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
-    setup.out.outcome(&ended, exit(ended) == Exit::DONE, words)
+    setup.out.print_outcome(&ended, exit_code(ended) == Exit::DONE, words)
 }

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use super::args::{backend, mode, seconds, variable};
-use super::fail::{Done, Exit, Failure, Told, chain};
+use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::read::text_from;
 use super::setup::Setup;
 use super::start::{how_to_watch, start};
@@ -72,7 +72,7 @@ pub(super) struct SpawnArgs {
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
     /// Create a git worktree for it, on a new branch or on BRANCH.
-    #[arg(long, value_parser = wish, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_parser = worktree_request, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     pub(super) worktree: Option<WorktreeRequest>,
     /// Backend [default: that of the team's first members].
@@ -116,14 +116,14 @@ fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
 }
 
 /// Parses a branch; an empty value means a new branch.
-fn wish(given: &str) -> Result<WorktreeRequest, String> {
+fn worktree_request(given: &str) -> Result<WorktreeRequest, String> {
     match given {
         "" => Ok(WorktreeRequest::Own),
         branch => check_branch(branch).map(|()| WorktreeRequest::Branch(branch.to_owned())),
     }
 }
 
-pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> Done {
+pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     let (team, names) = setup
         .addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
     args.names = names.into_iter().map(str::to_owned).collect();
@@ -145,18 +145,18 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> Done {
     let batch = runtime.block_on(start(setup, &team, orders, terms));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
-    batch.fallbacks.iter().for_each(|fallback| setup.out.say(&fallback.to_string()));
+    batch.fallbacks.iter().for_each(|fallback| setup.out.print_message(&fallback.to_string()));
     batch
         .warnings
         .iter()
-        .for_each(|warning| setup.out.say(&format!("warning: {}", text::line(warning))));
+        .for_each(|warning| setup.out.print_message(&format!("warning: {}", text::line(warning))));
     let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
     if interrupted && !started.is_empty() {
         return Err(end_again(setup, &team, &started));
     }
     let Chosen { backend, why, .. } = &batch.chosen;
     if started.iter().any(|one| one.backend == *backend) {
-        setup.out.say(&format!("backend {}: {why}", backend.as_str()));
+        setup.out.print_message(&format!("backend {}: {why}", backend.as_str()));
     }
     report(setup, &team, &names, batch.results)
 }
@@ -185,14 +185,14 @@ fn check_names(args: &SpawnArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Done {
+fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> VerbResult {
     let plan = |order| ops::spawn::dry_run(&setup.ctx, team, order, unique);
     let plans = orders.iter().map(plan).collect::<Result<Vec<Plan>, _>>()?;
     match plans.as_slice() {
-        [plan] => setup.out.give(plan, || plan_lines(plan))?,
+        [plan] => setup.out.print(plan, || plan_lines(plan))?,
         plans => {
             let words = || plans.iter().map(plan_lines).collect::<Vec<_>>().join("\n\n");
-            setup.out.give(&plans, words)?;
+            setup.out.print(&plans, words)?;
         }
     }
     Ok(Exit::DONE)
@@ -204,7 +204,7 @@ fn report(
     team: &Team,
     names: &[String],
     mut results: Vec<Result<Spawned, OpsError>>,
-) -> Done {
+) -> VerbResult {
     if let [_] = names
         && let Some(result) = results.pop()
     {
@@ -224,21 +224,21 @@ fn report(
                 first.get_or_insert(one);
             }
             Err(e) => {
-                let told = Told { class: e.kind(), message: chain(&e), hint: e.hint() };
-                let mut row = told.document();
+                let error = ErrorMessage { kind: e.kind(), message: chain(&e), hint: e.hint() };
+                let mut row = error.document();
                 row["name"] = json!(name);
                 rows.push(row);
-                failures.push(told);
+                failures.push(error);
             }
         }
     }
     setup.out.confirm(&rows, || lines.join("\n"))?;
-    failures.iter().for_each(|told| setup.out.complain(told));
+    failures.iter().for_each(|error| setup.out.report_error(error));
     if let Some(one) = first {
         let whom = if one.backend == BackendKind::Tmux { "them" } else { one.name.as_str() };
-        setup.out.say(&format!("watch {whom}: {}", how_to_watch(team, &one)));
+        setup.out.print_message(&format!("watch {whom}: {}", how_to_watch(team, &one)));
     }
-    Ok(failures.first().map_or(Exit::DONE, |told| Exit::of(told.class)))
+    Ok(failures.first().map_or(Exit::DONE, |error| Exit::of(error.kind)))
 }
 
 /// Formats a plan with one fact per line. The command line is quoted as for a shell, for reading
@@ -305,13 +305,13 @@ fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
         names.join(" "),
         team.name()
     ));
-    let wish = ops::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
+    let options = ops::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
     let members =
         names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members
         .map_err(Failure::from)
-        .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &wish)?))
-        .and_then(|asked| stop::settle(setup, team, asked, Duration::from_secs(30)));
+        .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &options)?))
+        .and_then(|asked| stop::await_requests(setup, team, asked, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {
         Ok(_) => {

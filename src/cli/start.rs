@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fail::Failure;
 use super::interrupt;
-use super::notice::Notice;
+use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::model::order::Order;
 use crate::model::placement::BackendKind;
@@ -24,7 +24,8 @@ pub(super) async fn start(
     let mut signals = Signals::new()?;
     let _notice = proof_notice(setup, &orders, terms.deadline);
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
+    let work =
+        interrupt::run_on_thread(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
     tokio::pin!(work);
     let mut interrupted = false;
     loop {
@@ -32,20 +33,20 @@ pub(super) async fn start(
             batch = &mut work => return Ok((batch?, interrupted)),
             _signal = signals.recv() => {
                 interrupted = true;
-                setup.out.say("stopping as soon as the start has come to its end");
+                setup.out.print_message("stopping as soon as the start has come to its end");
             }
         }
     }
 }
 
 /// Starts a notice about the members that are starting.
-pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> Notice {
+pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> WaitNotice {
     let seconds = limit.as_secs();
     let words = match orders {
         [one] => format!("waiting for {} to start, up to {seconds} s", text::line(&one.name)),
         several => format!("waiting for {} members to start, up to {seconds} s", several.len()),
     };
-    Notice::of(&setup.out, words)
+    WaitNotice::fixed(&setup.out, words)
 }
 
 /// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::Setup;
@@ -31,28 +31,31 @@ pub(super) struct StatusArgs {
 /// grow.
 const SWEEP: Duration = Duration::from_secs(1);
 
-pub(super) fn status(setup: &Setup, args: &StatusArgs) -> Done {
-    let (team, all) = (setup.team(Action::Look)?, args.all);
+pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
+    let team = setup.team(Action::Look)?;
+    let all = args.all;
     if args.watch {
         let out = setup.out.clone();
-        return interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out, all));
+        return interrupt::run_interruptible(Failure::StreamEnded, move || {
+            follow(&team, &out, all)
+        });
     }
     let status = ops::status::status(&team)?;
-    setup.out.give(&status, || ui::status(&status, frame(&setup.out, all)))?;
+    setup.out.print(&status, || ui::status(&status, status_format(&setup.out, all)))?;
     Ok(Exit::DONE)
 }
 
 /// Returns the size and style of a page on stdout.
-fn frame(out: &Out, all: bool) -> ui::Frame {
-    ui::Frame { width: out.width(), all, paint: out.paint }
+fn status_format(out: &Out, all: bool) -> ui::StatusFormat {
+    ui::StatusFormat { width: out.width(), all, paint: out.paint }
 }
 
-fn follow(team: &Team, out: &Out, all: bool) -> Done {
+fn follow(team: &Team, out: &Out, all: bool) -> VerbResult {
     // Subscribed before the first read, so that no change is missed. In a team that another program
     // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
     if changes.as_ref().is_some_and(Changes::is_polling) {
-        out.say(ops::events::POLLING);
+        out.print_message(ops::events::POLLING);
     }
     let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);
     let mut before = Value::Null;
@@ -65,7 +68,7 @@ fn follow(team: &Team, out: &Out, all: bool) -> Done {
         };
         let now = without_time(&status)?;
         match &mut screen {
-            Some(screen) => screen.draw(&ui::status(&status, frame(out, all)))?,
+            Some(screen) => screen.draw(&ui::status(&status, status_format(out, all)))?,
             None if now == before => {}
             None => show(&status, before.is_null(), out, all)?,
         }
@@ -80,17 +83,17 @@ fn follow(team: &Team, out: &Out, all: bool) -> Done {
 /// Prints a status. Text pages are separated by an empty line.
 fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failure> {
     if !first && !out.json {
-        out.data("\n")?;
+        out.print_text("\n")?;
     }
-    out.give(status, || ui::status(status, frame(out, all)))
+    out.print(status, || ui::status(status, status_format(out, all)))
 }
 
 /// Replaces the screen at the end, because a deleted team has no members and no lead (LY-12).
-fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
+fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> VerbResult {
     let words = format!("team {} is deleted", team.name());
     match screen {
         Some(screen) => screen.draw(&words)?,
-        None => out.say(&words),
+        None => out.print_message(&words),
     }
     Ok(Exit::DONE)
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::fail::{Exit, Failure};
 use super::interrupt;
-use super::notice::Notice;
+use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::lead::{Goal, LeadEnd, LeadOptions, lead};
 use crate::model::id::{MemberName, RequestId};
@@ -17,40 +17,40 @@ use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Context, Kind, Lease, OpsError, Team};
 use crate::sys::signal::Signals;
 
-pub(super) fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
+pub(super) fn all_members(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
     let (ours, others) = ops::shutdown::all_members(team)?;
     if !others.is_empty() {
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
-        setup.out.say(&format!("not started by phalanx, and not asked: {names}"));
+        setup.out.print_message(&format!("not started by phalanx, and not asked: {names}"));
     }
     Ok(ours)
 }
 
 /// Kills all members of a team that is to be deleted.
 pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure> {
-    let names = everybody(setup, team)?;
-    let wish = ShutdownOptions {
+    let names = all_members(setup, team)?;
+    let options = ShutdownOptions {
         reason: Some("the team is deleted".to_owned()),
         deadline_s: 30,
         force: true,
     };
-    end(setup, team, &names, &wish, true)?;
+    stop_members(setup, team, &names, &options, true)?;
     Ok(())
 }
 
-pub(super) fn end(
+pub(super) fn stop_members(
     setup: &Setup,
     team: &Team,
     names: &[MemberName],
-    wish: &ShutdownOptions,
+    options: &ShutdownOptions,
     waits: bool,
 ) -> Result<Vec<ShutdownResult>, Failure> {
-    if wish.force {
+    if options.force {
         ops::force::release_locks(team)?;
     }
-    let mut requests = ops::shutdown::ask(team, &setup.ctx.speaker, names, wish)?;
+    let mut requests = ops::shutdown::ask(team, &setup.ctx.speaker, names, options)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
-        requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s))?;
+        requests = await_requests(setup, team, requests, Duration::from_secs(options.deadline_s))?;
         ops::verify::verify(&setup.ctx, team, &mut requests)?;
     }
     Ok(ops::shutdown::outcomes(team, &requests)?)
@@ -62,18 +62,18 @@ pub(super) fn end(
 /// # Errors
 /// Returns `Interrupted` on a signal, and any failure to acquire the lease or to wait while the
 /// team exists.
-pub(super) fn settle(
+pub(super) fn await_requests(
     setup: &Setup,
     team: &Team,
     requests: Vec<ShutdownRequest>,
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
-    let _notice = notice_of(setup, team, &requests);
+    let _notice = start_notice(setup, team, &requests);
     let runtime = interrupt::runtime()?;
-    let settled = runtime.block_on(async {
+    let resolved = runtime.block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
-            done = see_through(setup, team, requests, limit) => done,
+            done = resolve_requests(setup, team, requests, limit) => done,
             _signal = signals.recv() => {
                 let hint = Some("the members were asked; type the same again to wait for them".to_owned());
                 Err(Failure::interrupted("interrupted while members were ending", hint))
@@ -81,17 +81,17 @@ pub(super) fn settle(
         }
     });
     runtime.shutdown_background();
-    settled
+    resolved
 }
 
 /// Starts a notice that names the members that have not ended, and what each waits for.
-pub(super) fn notice_of(setup: &Setup, team: &Team, requests: &[ShutdownRequest]) -> Notice {
+pub(super) fn start_notice(setup: &Setup, team: &Team, requests: &[ShutdownRequest]) -> WaitNotice {
     let ids: BTreeSet<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
     let team = team.clone();
-    Notice::begin(&setup.out, move || ops::shutdown::awaited(&team, &ids).ok().flatten())
+    WaitNotice::start(&setup.out, move || ops::shutdown::awaited(&team, &ids).ok().flatten())
 }
 
-async fn see_through(
+async fn resolve_requests(
     setup: &Setup,
     team: &Team,
     mut requests: Vec<ShutdownRequest>,
@@ -108,7 +108,7 @@ async fn see_through(
         match taken {
             Ok(Some(lease)) => {
                 let ids = requests.iter().map(|r| r.id.clone()).collect();
-                return match carry(&setup.ctx, team, lease, ids).await {
+                return match carry_out(&setup.ctx, team, lease, ids).await {
                     Err(e) if team.exists() => Err(e.into()),
                     Ok(_) | Err(_) => Ok(requests),
                 };
@@ -117,31 +117,33 @@ async fn see_through(
             Err(_) if !team.exists() => return Ok(requests),
             Err(e) => return Err(e.into()),
         }
-        let (led, mut seen) = (team.clone(), requests);
-        let wait = move || Ok((ops::shutdown::await_end(&led, &mut seen, limit)?, seen));
-        let (awaited, seen) = interrupt::aside(wait).await?;
-        requests = seen;
+        let (led, mut latest) = (team.clone(), requests);
+        let wait = move || Ok((ops::shutdown::await_end(&led, &mut latest, limit)?, latest));
+        let (awaited, latest) = interrupt::run_on_thread(wait).await?;
+        requests = latest;
         match awaited {
             Awaited::Ended | Awaited::TeamGone => return Ok(requests),
             Awaited::LeadStopped => {
-                setup.out.say("the team's lead is stopped; ending the members without it");
+                setup
+                    .out
+                    .print_message("the team's lead is stopped; ending the members without it");
                 let (ctx, team) = (setup.ctx.clone(), team.clone());
                 let work = move || Ok(ops::force::end_members(&ctx, &team, requests)?);
-                return interrupt::aside(work).await;
+                return interrupt::run_on_thread(work).await;
             }
-            Awaited::LeadGone => setup.out.say("the team's lead is gone; taking over"),
+            Awaited::LeadGone => setup.out.print_message("the team's lead is gone; taking over"),
         }
     }
 }
 
 /// Carries these shutdown requests through in this process.
-pub(super) async fn carry(
+pub(super) async fn carry_out(
     ctx: &Context,
     team: &Team,
     lease: Lease,
     ids: BTreeSet<RequestId>,
 ) -> Result<LeadEnd, OpsError> {
-    let (_stops, mut wishes) = unbounded_channel();
+    let (_stops, mut stop_requests) = unbounded_channel();
     let (_, journal_from) = ops::events::from(team, 0)?;
     let order = LeadOptions {
         ctx,
@@ -151,7 +153,7 @@ pub(super) async fn carry(
         beside_program: false,
         journal_from,
     };
-    lead(order, &mut wishes, &mut |_| {}).await
+    lead(order, &mut stop_requests, &mut |_| {}).await
 }
 
 /// Returns whether a member could not be terminated after its deadline; only then is there a
@@ -160,7 +162,7 @@ pub(super) fn is_stuck(one: &ShutdownResult) -> bool {
     one.outcome == "timed_out" && one.reason.is_some()
 }
 
-pub(super) fn exit(ended: &[ShutdownResult]) -> Exit {
+pub(super) fn exit_code(ended: &[ShutdownResult]) -> Exit {
     let any = |outcome: &str| ended.iter().any(|one| one.outcome == outcome);
     match () {
         () if ended.iter().any(is_stuck) => Exit::of(Kind::Failed),
@@ -202,7 +204,7 @@ mod tests {
             (vec![], 0),
         ];
         for (ended, code) in table {
-            assert_eq!(exit(&ended), Exit(code), "{ended:?}");
+            assert_eq!(exit_code(&ended), Exit(code), "{ended:?}");
         }
     }
 }

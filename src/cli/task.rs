@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use super::args::{task_id, variable};
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::setup::Setup;
 use crate::model::id::{MemberName, TaskId};
@@ -177,7 +177,7 @@ fn metadata(given: &str) -> Result<Object, String> {
     }
 }
 
-pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
+pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
     let named = match &verb {
         TaskVerb::Create(args) => args.owner.as_slice(),
         TaskVerb::Update(args) => args.owner.as_slice(),
@@ -193,36 +193,40 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
         TaskVerb::List { all } => list(setup, &team, all),
         TaskVerb::Get { id } => {
             let task = ops::task::get(&team, id)?;
-            setup.out.give(&task.to_object(), || ui::task_page(&task, setup.out.paint))?;
+            setup.out.print(&task.to_object(), || ui::task_page(&task, setup.out.paint))?;
             Ok(Exit::DONE)
         }
         TaskVerb::Claim { id } => {
             let task = ops::task::claim(&setup.ctx, &team, id)?;
-            told(setup, &task, &format!("task {id} is in progress, owned by {}", setup.ctx.speaker))
+            print_task(
+                setup,
+                &task,
+                &format!("task {id} is in progress, owned by {}", setup.ctx.speaker),
+            )
         }
         TaskVerb::Complete { id } => {
-            let done = guarded(setup, &team, move |ctx, team, hooks| {
+            let done = run_with_hooks(setup, &team, move |ctx, team, hooks| {
                 ops::task::complete(ctx, team, hooks, id, &ctx.speaker, None)
             })?;
-            changed(setup, &done, &format!("task {id} is completed"))
+            print_change(setup, &done, &format!("task {id} is completed"))
         }
         TaskVerb::Retry { id } => {
             let task = ops::task::retry(&setup.ctx, &team, id)?;
             let whom =
                 task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-            told(setup, &task, &format!("task {id} is pending again{whom}"))
+            print_task(setup, &task, &format!("task {id} is pending again{whom}"))
         }
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
             let task = ops::task::delete(&setup.ctx, &team, id, force)?;
-            told(setup, &task, &format!("task {id} is deleted"))
+            print_task(setup, &task, &format!("task {id} is deleted"))
         }
     }
 }
 
 /// Runs a verb that calls hooks. They can take long, so a signal kills them and leaves the task
 /// unchanged.
-fn guarded(
+fn run_with_hooks(
     setup: &Setup,
     team: &Team,
     verb: impl FnOnce(&Context, &Team, &TeamHooks) -> Result<Completed, OpsError> + Send + 'static,
@@ -233,7 +237,7 @@ fn guarded(
     }
     let (ctx, team, asked) = (setup.ctx.clone(), team.clone(), hooks.clone());
     let stopped = Failure::interrupted("interrupted while hooks were asked", None);
-    let done = interrupt::breakable(stopped, move || Ok(verb(&ctx, &team, &asked)?));
+    let done = interrupt::run_interruptible(stopped, move || Ok(verb(&ctx, &team, &asked)?));
     if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Kind::Interrupted)) {
         hooks.end_all();
     }
@@ -241,19 +245,24 @@ fn guarded(
 }
 
 /// Prints the change of a task, the tasks that it unblocked and the messages of hooks.
-fn changed(setup: &Setup, done: &Completed, words: &str) -> Done {
-    done.complaints.iter().for_each(|complaint| setup.out.say(complaint));
+fn print_change(setup: &Setup, done: &Completed, words: &str) -> VerbResult {
+    done.complaints.iter().for_each(|complaint| setup.out.print_message(complaint));
     let free = done.freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
     let free = if free.is_empty() { free } else { format!("; free now: {free}") };
-    told(setup, &done.task, &format!("{words}{free}"))
+    print_task(setup, &done.task, &format!("{words}{free}"))
 }
 
-fn told(setup: &Setup, task: &Task, words: &str) -> Done {
+fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult {
     setup.out.confirm(&task.to_object(), || words.to_owned())?;
     Ok(Exit::DONE)
 }
 
-fn update(setup: &Setup, team: &Team, args: UpdateTaskArgs, owner: Option<MemberName>) -> Done {
+fn update(
+    setup: &Setup,
+    team: &Team,
+    args: UpdateTaskArgs,
+    owner: Option<MemberName>,
+) -> VerbResult {
     let (id, fields) = (args.id, args.fields);
     let cwd = fields
         .cwd
@@ -287,12 +296,12 @@ fn update(setup: &Setup, team: &Team, args: UpdateTaskArgs, owner: Option<Member
     if changes.subject.as_ref().is_some_and(|subject| subject.trim().is_empty()) {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
-    let done = guarded(setup, team, move |ctx, team, hooks| {
+    let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
         ops::task::update(ctx, team, hooks, id, &changes)
     })?;
     let word =
         args.status.map_or("changed".to_owned(), |_| done.task.state.as_str().replace('_', " "));
-    changed(setup, &done, &format!("task {id} is {word}"))
+    print_change(setup, &done, &format!("task {id} is {word}"))
 }
 
 /// Returns the metadata with the task's type under the key `type`.
@@ -304,7 +313,12 @@ fn with_type(given: Option<Object>, kind: Option<String>) -> Object {
     metadata
 }
 
-fn create(setup: &Setup, team: &Team, args: CreateTaskArgs, owner: Option<MemberName>) -> Done {
+fn create(
+    setup: &Setup,
+    team: &Team,
+    args: CreateTaskArgs,
+    owner: Option<MemberName>,
+) -> VerbResult {
     if args.subject.trim().is_empty() {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
@@ -329,26 +343,26 @@ fn create(setup: &Setup, team: &Team, args: CreateTaskArgs, owner: Option<Member
     };
     let made = ops::task::create(&setup.ctx, team, &[new])?;
     match made.first() {
-        Some(task) => told(setup, task, &format!("created task {}", task.id)),
+        Some(task) => print_task(setup, task, &format!("created task {}", task.id)),
         None => Ok(Exit::DONE),
     }
 }
 
-fn list(setup: &Setup, team: &Team, all: bool) -> Done {
+fn list(setup: &Setup, team: &Team, all: bool) -> VerbResult {
     let board = ops::task::board(team)?;
     let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
     let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();
     shown.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
     for id in &board.unreadable {
-        setup.out.say(&format!("task {id} cannot be read"));
+        setup.out.print_message(&format!("task {id} cannot be read"));
     }
     if setup.out.json {
-        setup.out.document(&shown.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
+        setup.out.print_document(&shown.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
     } else if shown.is_empty() {
-        setup.out.say(if all { "no tasks" } else { "no open tasks" });
+        setup.out.print_message(if all { "no tasks" } else { "no open tasks" });
     } else {
         let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
-        setup.out.data(&ui::task_table(&board, &ids, setup.out.paint))?;
+        setup.out.print_text(&ui::task_table(&board, &ids, setup.out.paint))?;
     }
     Ok(Exit::DONE)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
 use super::stop::end_all_by_force;
@@ -93,7 +93,7 @@ pub(super) struct RmArgs {
     pub(super) force: bool,
 }
 
-pub(super) fn team(setup: &Setup, verb: TeamVerb) -> Done {
+pub(super) fn team(setup: &Setup, verb: TeamVerb) -> VerbResult {
     match verb {
         TeamVerb::Create(args) => create(setup, &args),
         TeamVerb::List => list(setup),
@@ -103,7 +103,7 @@ pub(super) fn team(setup: &Setup, verb: TeamVerb) -> Done {
     }
 }
 
-fn create(setup: &Setup, args: &CreateTeamArgs) -> Done {
+fn create(setup: &Setup, args: &CreateTeamArgs) -> VerbResult {
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     // A lead that is started later must not delete the team, which belongs to its creator.
     let base = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
@@ -154,13 +154,13 @@ fn from_file(
         let message = format!("{shown}:{}:{}: {}", fault.line, fault.column, fault.message);
         Failure::new(Kind::Usage, message, Some(hint))
     })?;
-    let (tasks_only, said) =
+    let (tasks_only, message) =
         ops::manifest::choose_mode(&setup.ctx, &manifest, &manifest.settings.backend);
     let settings =
         ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
             .map_err(|e| refused(e.to_string(), e.hint()))?;
     let crowds = ops::manifest::shared_checkout_warnings(&settings.templates);
-    said.iter().chain(&crowds).for_each(|line| setup.out.say(line));
+    message.iter().chain(&crowds).for_each(|line| setup.out.print_message(line));
     Ok((settings, manifest.description))
 }
 
@@ -176,12 +176,12 @@ fn prompt_reader(setup: &Setup) -> impl FnMut(&str) -> Result<String, OpsError> 
     }
 }
 
-fn set(setup: &Setup, args: &SetTeamArgs) -> Done {
-    let is_look = args.pairs.is_empty() && args.unset.is_empty();
-    let team = setup.team(if is_look { Action::Look } else { Action::SetTeam })?;
-    if is_look {
+fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
+    let is_read = args.pairs.is_empty() && args.unset.is_empty();
+    let team = setup.team(if is_read { Action::Look } else { Action::SetTeam })?;
+    if is_read {
         let document = ops::settings::document(&team)?;
-        setup.out.give(&document, || ui::settings_table(&document, setup.out.paint))?;
+        setup.out.print(&document, || ui::settings_table(&document, setup.out.paint))?;
         return Ok(Exit::DONE);
     }
     let (pairs, rest) = args.pairs.as_chunks::<2>();
@@ -200,7 +200,7 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> Done {
     };
     ops::settings::set(&setup.ctx, &team, &change, &mut prompt_reader(setup))?;
     let document = ops::settings::document(&team)?;
-    setup.out.give(&document, || changes(team.name(), &change))?;
+    setup.out.print(&document, || changes(team.name(), &change))?;
     Ok(Exit::DONE)
 }
 
@@ -212,17 +212,17 @@ fn changes(team: &TeamName, change: &SettingsChange) -> String {
     lines.join("\n")
 }
 
-fn list(setup: &Setup) -> Done {
+fn list(setup: &Setup) -> VerbResult {
     let teams = ops::team::list(&setup.ctx)?;
     if teams.is_empty() && !setup.out.json {
-        setup.out.say("no teams");
+        setup.out.print_message("no teams");
         return Ok(Exit::DONE);
     }
-    setup.out.give(&teams, || ui::team_list(&teams, setup.out.paint))?;
+    setup.out.print(&teams, || ui::team_list(&teams, setup.out.paint))?;
     Ok(Exit::DONE)
 }
 
-fn show(setup: &Setup) -> Done {
+fn show(setup: &Setup) -> VerbResult {
     let team = setup.team(Action::Look)?;
     let found = team.team()?;
     let members: Vec<_> = found.members.iter().map(crate::model::team::Member::to_entry).collect();
@@ -236,7 +236,7 @@ fn show(setup: &Setup) -> Done {
         "team_file_path": team.team_file().to_string_lossy(),
         "settings": ops::settings::document(&team).ok(),
     });
-    setup.out.give(&document, || {
+    setup.out.print(&document, || {
         let lines = ui::team_lines(&found, setup.out.paint);
         let changed = ops::settings::document(&team).ok().and_then(|settings| {
             ui::changed_settings(&settings, &ops::settings::defaults(), setup.out.paint)
@@ -247,7 +247,7 @@ fn show(setup: &Setup) -> Done {
 }
 
 /// Deletes the team that `given` or the options name.
-pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
+pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> VerbResult {
     if let Some(name) = setup.named_team(given)?
         && ops::team::finish_deletion(&setup.ctx, &name)?
     {
@@ -258,7 +258,7 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
     }
     let team = setup.team_called(given, Action::Delete)?;
     if force {
-        broken::make_endable(setup, &team)?;
+        broken::prepare_deletion(setup, &team)?;
     }
     let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
@@ -270,13 +270,13 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
     }
     match ops::team::delete(&setup.ctx, &team) {
         Err(e) if !force || team.exists() => return Err(Failure::from(e)),
-        Ok(kept) => deletion::tell_kept(&kept, |words| setup.out.say(words)),
+        Ok(kept) => deletion::report_kept_worktrees(&kept, |words| setup.out.print_message(words)),
         Err(_) => {}
     }
     deleted(setup, team.name())
 }
 
-fn deleted(setup: &Setup, name: &TeamName) -> Done {
+fn deleted(setup: &Setup, name: &TeamName) -> VerbResult {
     let message = format!("team {name} is deleted");
     let document = json!({ "success": true, "message": message, "team_name": name.as_str() });
     setup.out.confirm(&document, || message.clone())?;

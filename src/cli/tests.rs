@@ -120,8 +120,8 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
     assert_eq!((spawn.mode, spawn.layout), (Some(Mode::AcceptEdits), Some(Layout::Windows)));
     assert_eq!((spawn.until, spawn.deadline), (StartedWhen::Running, Duration::from_millis(2500)));
     assert_eq!((spawn.backend, spawn.plan, spawn.unique), (Some(BackendChoice::Tmux), true, true));
-    for (line, wish) in [("spawn a", None), ("spawn a --worktree", Some(WorktreeRequest::Own))] {
-        assert!(matches!(verb(line), Verb::Spawn(spawn) if spawn.worktree == wish));
+    for (line, request) in [("spawn a", None), ("spawn a --worktree", Some(WorktreeRequest::Own))] {
+        assert!(matches!(verb(line), Verb::Spawn(spawn) if spawn.worktree == request));
     }
     let named = Some(WorktreeRequest::Branch("feat/x".to_owned()));
     assert!(

@@ -7,10 +7,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::args::backend;
-use super::background::background;
+use super::background::start_background_lead;
 use super::conclusion;
 use super::deletion::delete_team;
-use super::fail::{Done, Exit, Failure, chain};
+use super::fail::{Exit, Failure, VerbResult, chain};
 use super::lead_session::{LeadSession, OnExit};
 use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
@@ -66,7 +66,7 @@ struct Plan {
     tasks: Vec<NewTask>,
 }
 
-pub(super) fn up(setup: &Setup, args: &UpArgs) -> Done {
+pub(super) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
     let plan = plan(setup, args)?;
     let runtime = interrupt::runtime()?;
     let done = runtime.block_on(run(setup, args, plan));
@@ -117,7 +117,7 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> Done {
+async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> VerbResult {
     // From here on signals are handled, so that everything that was started is ended in order.
     let mut signals = Signals::new()?;
     let ctx = &setup.ctx;
@@ -125,15 +125,16 @@ async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> Done {
     let lease = match ops::lease::take(&team) {
         Ok(lease) => lease,
         Err(e) => {
-            return Err(delete_team(&setup.ctx, &team, |words| setup.out.say(words))
+            return Err(delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))
                 .err()
                 .unwrap_or(e.into()));
         }
     };
-    let (session, wishes) = LeadSession::new(setup, &team, OnExit::Stop)?;
+    let (session, stop_requests) = LeadSession::new(setup, &team, OnExit::Stop)?;
     // With line output the lead reads the journal from its start and reports the fallbacks itself.
     let told = args.detach || session.is_live();
-    let started = session.attend(&mut signals, start(setup, &team, plan, &session, told)).await;
+    let started =
+        session.run_with_signals(&mut signals, start(setup, &team, plan, &session, told)).await;
     let spawned = match started {
         Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
         Ok(spawned) => Ok(spawned),
@@ -152,12 +153,12 @@ async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> Done {
         drop(lease);
         return detach(setup, &team, &spawned);
     }
-    let conclusion = session.lead(&mut signals, wishes, lease).await?;
+    let conclusion = session.lead(&mut signals, stop_requests, lease).await?;
     if conclusion.end == LeadEnd::TeamGone {
-        setup.out.say(&format!("team {} was deleted while it was led here", team.name()));
+        setup.out.print_message(&format!("team {} was deleted while it was led here", team.name()));
     }
     let rerun = format!("phalanx up {}", text::line(&args.manifest.to_string_lossy()));
-    conclusion::tell(&setup.out, &team, &conclusion, Some(&rerun))
+    conclusion::print_report(&setup.out, &team, &conclusion, Some(&rerun))
 }
 
 fn stopped() -> Failure {
@@ -174,10 +175,10 @@ async fn start(
     told: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    plan.said.iter().for_each(|line| session.say(line));
+    plan.said.iter().for_each(|line| session.print_message(line));
     // The frame shows the members as they start.
     let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.orders, START));
-    let batch = interrupt::aside(move || {
+    let batch = interrupt::run_on_thread(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;
         }
@@ -197,7 +198,7 @@ async fn start(
         return Ok(Vec::new());
     };
     if told {
-        batch.fallbacks.iter().for_each(|fallback| session.say(&fallback.to_string()));
+        batch.fallbacks.iter().for_each(|fallback| session.print_message(&fallback.to_string()));
     }
     let (mut spawned, mut failed) = (Vec::new(), Vec::new());
     for result in batch.results {
@@ -224,21 +225,25 @@ fn announce(session: &LeadSession<'_>, team: &Team, spawned: &[Spawned], why: &s
     if session.is_live() {
         // Short enough for the frame, and it also leads to a window of this session.
         let is_tmux = first.backend == BackendKind::Tmux;
-        session.watch(if is_tmux { format!("phalanx attach -t {}", team.name()) } else { how });
+        session.set_watch_command(if is_tmux {
+            format!("phalanx attach -t {}", team.name())
+        } else {
+            how
+        });
         return;
     }
-    session.say(&format!("watch it: {how}"));
-    session.say(&format!("backend {}: {why}", first.backend.as_str()));
+    session.print_message(&format!("watch it: {how}"));
+    session.print_message(&format!("backend {}: {why}", first.backend.as_str()));
 }
 
 /// Kills the members of a team that did not start completely, and removes the team.
 async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
-    if let Err(Failure::Told(told)) =
-        ended.and_then(|()| delete_team(&setup.ctx, team, |words| setup.out.say(words)))
+    if let Err(Failure::Message(error)) =
+        ended.and_then(|()| delete_team(&setup.ctx, team, |words| setup.out.print_message(words)))
     {
-        setup.out.complain(&told);
-        setup.out.say(&format!(
+        setup.out.report_error(&error);
+        setup.out.print_message(&format!(
             "team {0} is left; end it with `phalanx down -t {0} --force`",
             team.name()
         ));
@@ -254,20 +259,20 @@ async fn end_started(
     let live = ops::status::live_members(team)?;
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
-    let wish = ops::shutdown::ShutdownOptions {
+    let options = ops::shutdown::ShutdownOptions {
         reason: Some("the team did not start as a whole".to_owned()),
         deadline_s: BACK_S,
         force: true,
     };
-    let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &wish)?;
-    let _notice = stop::notice_of(setup, team, &asked);
+    let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
+    let _notice = stop::start_notice(setup, team, &asked);
     let ids: BTreeSet<_> = asked.into_iter().map(|r| r.id).collect();
-    stop::carry(&setup.ctx, team, lease, ids).await?;
+    stop::carry_out(&setup.ctx, team, lease, ids).await?;
     Ok(())
 }
 
-fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
-    let pid = background(setup, team, &["lead"])?;
+fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> VerbResult {
+    let pid = start_background_lead(setup, team, &["lead"])?;
     let document =
         json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
     setup.out.confirm(&document, || {

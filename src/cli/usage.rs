@@ -7,7 +7,7 @@ use crate::model::text;
 use crate::ops::Kind;
 
 /// Returns whether help or the version was requested.
-pub(super) fn is_wish(error: &clap::Error) -> bool {
+pub(super) fn is_help_request(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }
 
@@ -73,15 +73,15 @@ fn from_text(text: &str) -> Failure {
 mod tests {
     use clap::Parser;
 
-    use super::super::fail::Told;
+    use super::super::fail::ErrorMessage;
     use super::super::verbs::Cli;
     use super::*;
 
-    fn told(line: &[&str]) -> Told {
+    fn parse_error(line: &[&str]) -> ErrorMessage {
         let error = Cli::try_parse_from(line).expect_err("a mistake");
         match failure(&error) {
-            Failure::Told(told) => told,
-            Failure::StreamEnded | Failure::OutputClosed => panic!("nothing was told"),
+            Failure::Message(message) => message,
+            Failure::StreamEnded | Failure::OutputClosed => panic!("no message"),
         }
     }
 
@@ -116,12 +116,12 @@ mod tests {
             ),
         ];
         for (line, message, hint) in table {
-            let told = told(line);
-            assert_eq!(told.message, message, "{line:?}");
+            let error = parse_error(line);
+            assert_eq!(error.message, message, "{line:?}");
             assert!(
-                told.hint.as_deref().is_some_and(|h| h.starts_with(hint)),
+                error.hint.as_deref().is_some_and(|h| h.starts_with(hint)),
                 "{line:?}: {:?}",
-                told.hint
+                error.hint
             );
         }
     }
@@ -133,21 +133,21 @@ mod tests {
             ("spwan", "did you mean `spawn` or `plan`?"),
             ("xyzzy", "see all verbs with `phalanx --help`"),
         ] {
-            let told = told(&["phalanx", word]);
+            let error = parse_error(&["phalanx", word]);
             assert_eq!(
-                (told.message, told.class),
+                (error.message, error.kind),
                 (format!("unknown command `{word}`"), Kind::Usage)
             );
-            assert_eq!(told.hint.as_deref(), Some(hint));
+            assert_eq!(error.hint.as_deref(), Some(hint));
         }
     }
 
     #[test]
     fn verb_group_without_a_subcommand_is_rejected() {
         for group in ["team", "task", "profile", "worktree"] {
-            let told = told(&["phalanx", group]);
-            assert_eq!(told.message, format!("`phalanx {group}` needs a command after it"));
-            assert_eq!(told.hint, Some(format!("see `phalanx {group} --help`")));
+            let error = parse_error(&["phalanx", group]);
+            assert_eq!(error.message, format!("`phalanx {group}` needs a command after it"));
+            assert_eq!(error.hint, Some(format!("see `phalanx {group} --help`")));
         }
     }
 }

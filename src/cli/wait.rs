@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::args::{seconds, task_id};
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
-use super::notice::Notice;
+use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
@@ -44,18 +44,20 @@ fn until(given: &str) -> Result<Until, String> {
     }
 }
 
-pub(super) fn wait(setup: &Setup, args: WaitArgs) -> Done {
+pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
     let (team, named) = setup.members(&args.names, Action::Look)?;
     let names = names(&team, &args, named)?;
     let until = args.until.clone();
     let interrupted = Failure::interrupted("interrupted while waiting", None);
-    let _notice = Notice::of(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
+    let _notice =
+        WaitNotice::fixed(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
     let ctx = setup.ctx.clone();
-    let came = interrupt::breakable(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
+    let came =
+        interrupt::run_interruptible(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
     let words =
         || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
     let good = came.iter().all(|c| ops::wait::is_good(c, &until));
-    setup.out.outcome(&came, good, words)?;
+    setup.out.print_outcome(&came, good, words)?;
     Ok(if good { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 

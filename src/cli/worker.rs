@@ -5,7 +5,7 @@
 use clap::Args;
 
 use super::args::Global;
-use super::fail::{Done, Exit, Failure};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::read::stdin;
@@ -24,10 +24,10 @@ use crate::teammate::{self, MemberRun};
 pub(super) struct HookArgs {
     /// The JSON [default: read from stdin].
     #[arg(value_name = "JSON")]
-    told: Option<String>,
+    json: Option<String>,
 }
 
-pub(super) fn worker(setup: &Setup) -> Done {
+pub(super) fn worker(setup: &Setup) -> VerbResult {
     let (me, team) = (identity(setup)?, setup.team(Action::Serve)?);
     let runtime = interrupt::runtime()?;
     let code = runtime.block_on(teammate::worker(&setup.ctx, &team, me));
@@ -35,7 +35,7 @@ pub(super) fn worker(setup: &Setup) -> Done {
     Ok(exit(code?))
 }
 
-pub(super) fn wrap(setup: &Setup) -> Done {
+pub(super) fn wrap(setup: &Setup) -> VerbResult {
     let (me, team) = (identity(setup)?, setup.team(Action::Serve)?);
     Ok(exit(teammate::wrap(&setup.ctx, &team, &me)?))
 }
@@ -43,16 +43,16 @@ pub(super) fn wrap(setup: &Setup) -> Done {
 /// Never disturbs the program: prints nothing and exits with 0 whatever its input.
 pub(super) fn hook(global: &Global, args: HookArgs) -> Exit {
     // A failing hook would be shown to the program's user, or keep the agent from ending its turn.
-    let _ = report(global, args);
+    let _ = report_turn_end(global, args);
     Exit::DONE
 }
 
-fn report(global: &Global, args: HookArgs) -> Done {
-    let told = match args.told {
-        Some(told) => told,
+fn report_turn_end(global: &Global, args: HookArgs) -> VerbResult {
+    let json = match args.json {
+        Some(json) => json,
         None => stdin()?,
     };
-    if let Some(end) = TurnEnd::parse(&told) {
+    if let Some(end) = TurnEnd::parse(&json) {
         let setup = Setup::new(global, Out::new(false, true, false, global.color))?;
         let (me, team) = (identity(&setup)?, setup.team(Action::Serve)?);
         ops::turn::ended(&team, &me.name, &me.incarnation, &end)?;
@@ -68,5 +68,5 @@ fn identity(setup: &Setup) -> Result<MemberRun, Failure> {
 }
 
 fn exit(code: i32) -> Exit {
-    Exit(u8::try_from(code).unwrap_or(Kind::Failed.code()))
+    Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code()))
 }

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::args::MemberArg;
-use super::deletion::line;
-use super::fail::{Done, Exit};
+use super::deletion::removal_line;
+use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::authority::Action;
@@ -41,7 +41,7 @@ pub(super) struct MergeArgs {
     pub(super) dry_run: bool,
 }
 
-pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> Done {
+pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> VerbResult {
     match verb {
         WorktreeVerb::List => list(setup),
         WorktreeVerb::Diff(named) => diff(setup, &named.name),
@@ -50,14 +50,16 @@ pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> Done {
     }
 }
 
-fn list(setup: &Setup) -> Done {
+fn list(setup: &Setup) -> VerbResult {
     let all = ops::worktree::list(&setup.ctx, &setup.team(Action::Look)?)?;
     if all.is_empty() && !setup.out.json {
-        setup.out.say("no worktrees; give a member one with `phalanx spawn NAME --worktree`");
+        setup
+            .out
+            .print_message("no worktrees; give a member one with `phalanx spawn NAME --worktree`");
         return Ok(Exit::DONE);
     }
     let documents: Vec<Value> = all.iter().map(document).collect();
-    setup.out.give(&documents, || ui::worktree_table(all.iter().map(row), setup.out.paint))?;
+    setup.out.print(&documents, || ui::worktree_table(all.iter().map(row), setup.out.paint))?;
     Ok(Exit::DONE)
 }
 
@@ -87,20 +89,20 @@ fn row(one: &Standing) -> WorktreeRow {
     }
 }
 
-fn diff(setup: &Setup, name: &str) -> Done {
+fn diff(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
     let diff = ops::worktree::diff(&setup.ctx, &team, &name)?;
-    setup.out.give(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
+    setup.out.print(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
     Ok(Exit::DONE)
 }
 
-fn preview(setup: &Setup, name: &str) -> Done {
+fn preview(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
     let found = ops::worktree::preview(&setup.ctx, &team, &name)?;
     let Preview { into, commits, conflicts, uncommitted } = &found;
     let document = json!({ "name": name, "into": into, "commits": commits, "conflicts": conflicts,
                            "uncommitted": uncommitted });
-    setup.out.give(&document, || preview_lines(&found))?;
+    setup.out.print(&document, || preview_lines(&found))?;
     Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
@@ -118,9 +120,9 @@ fn preview_lines(found: &Preview) -> String {
     lines.join("\n")
 }
 
-fn remove(setup: &Setup, name: &str) -> Done {
+fn remove(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::RemoveWorktree)?;
     let removal = ops::worktree::remove(&setup.ctx, &team, &name)?;
-    setup.out.outcome(&removal, removal.removed, || line(&removal))?;
+    setup.out.print_outcome(&removal, removal.removed, || removal_line(&removal))?;
     Ok(if removal.removed { Exit::DONE } else { Exit::of(Kind::Refused) })
 }

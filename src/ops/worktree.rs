@@ -13,7 +13,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::worktree::{Checkout, Condition, Rules, WorktreeRequest};
 use crate::store::TeamStore;
-use crate::worktree::{Removed, Repository};
+use crate::worktree::{RemovalOutcome, Repository};
 
 pub(crate) use crate::worktree::Preview;
 
@@ -108,8 +108,8 @@ fn drop_one(
     checkout: &Checkout,
 ) -> Result<Removal, OpsError> {
     let removal = match repository(ctx, checkout).remove(checkout)? {
-        Removed::Kept { why } => return Ok(kept(name, checkout, why)),
-        Removed::Gone { branch_left } => {
+        RemovalOutcome::Kept { why } => return Ok(kept(name, checkout, why)),
+        RemovalOutcome::Gone { branch_left } => {
             let (name, path) = (name.clone(), checkout.path.clone());
             Removal { name, path, removed: true, why: None, branch_left }
         }

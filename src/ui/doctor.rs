@@ -54,7 +54,7 @@ fn paragraph(finding: &Finding, paint: Paint) -> String {
 
 fn summary(checked: &Checked, findings: &[&Finding]) -> String {
     let some = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    let looked = format!(
+    let checked_places = format!(
         "checked {} and {}",
         some(checked.teams, "team"),
         some(checked.servers, "tmux server")
@@ -71,8 +71,8 @@ fn summary(checked: &Checked, findings: &[&Finding]) -> String {
         counts.push(format!("{fixed} fixed"));
     }
     if counts.is_empty() {
-        format!("{looked}: no problems found")
+        format!("{checked_places}: no problems found")
     } else {
-        format!("{looked}: {}", counts.join(", "))
+        format!("{checked_places}: {}", counts.join(", "))
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn is_end(event: &Event) -> bool {
 }
 
 pub(super) fn tint(event: &Event) -> Tint {
-    let looks = [
+    let tints = [
         (EventKind::TaskFailed, Tint::Bad),
         (EventKind::MemberStartFailed, Tint::Bad),
         (EventKind::MemberFallback, Tint::Warn),
@@ -30,7 +30,7 @@ pub(super) fn tint(event: &Event) -> Tint {
         (EventKind::TaskVanished, Tint::Warn),
         (EventKind::TaskRewritten, Tint::Warn),
     ];
-    looks.into_iter().find(|(kind, _)| *kind == event.event).map_or(Tint::Plain, |(_, tint)| tint)
+    tints.into_iter().find(|(kind, _)| *kind == event.event).map_or(Tint::Plain, |(_, tint)| tint)
 }
 
 /// Returns a detail of the event, with control characters made visible.

@@ -4,7 +4,7 @@
 use super::event_words;
 use super::life::{member_word, span};
 use super::paint::{Paint, Tint};
-use super::progress::Progress;
+use super::progress::TeamProgress;
 use crate::model::event::{Event, EventKind};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::{self, Timestamp};
@@ -14,7 +14,7 @@ use crate::model::{text, wire};
 const WHEN: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct EventFrame {
+pub(crate) struct EventFormat {
     pub(crate) now: Timestamp,
     /// Times are absolute, not relative to `now`.
     pub(crate) absolute: bool,
@@ -23,7 +23,7 @@ pub(crate) struct EventFrame {
     pub(crate) paint: Paint,
 }
 
-pub(crate) fn event_lines(events: &[Event], frame: EventFrame) -> String {
+pub(crate) fn event_lines(events: &[Event], frame: EventFormat) -> String {
     let name =
         |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
     let widest = events.iter().map(|event| name(event).chars().count()).max().unwrap_or(0);
@@ -42,7 +42,7 @@ pub(crate) fn event_lines(events: &[Event], frame: EventFrame) -> String {
     events.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn when(at: Timestamp, frame: EventFrame) -> String {
+fn when(at: Timestamp, frame: EventFormat) -> String {
     if frame.absolute { at.iso() } else { format!("{:>WHEN$}", time::ago(frame.now.since(at))) }
 }
 
@@ -50,8 +50,8 @@ fn when(at: Timestamp, frame: EventFrame) -> String {
 /// watched.
 pub(super) fn progress_line(
     event: &Event,
-    begun: Timestamp,
-    known: &Progress,
+    started_at: Timestamp,
+    known: &TeamProgress,
     all: bool,
     paint: Paint,
 ) -> Option<String> {
@@ -65,7 +65,7 @@ pub(super) fn progress_line(
     let who = event.member.as_ref().map_or(who.clone(), |n| paint.put(known.tint(n), &who));
     let took = event.task.filter(|_| event_words::is_end(event)).and_then(|id| known.elapsed(id));
     let took = took.map(|ms| format!(" ({})", span(ms))).unwrap_or_default();
-    let clock = paint.put(Tint::Dim, &format!("{:>7}", span(event.at.since(begun))));
+    let clock = paint.put(Tint::Dim, &format!("{:>7}", span(event.at.since(started_at))));
     Some(format!("{clock}  {who}{pad}  {}{took}", paint.put(event_words::tint(event), &words)))
 }
 
@@ -210,8 +210,13 @@ mod tests {
     use super::*;
     use crate::model::event::Note;
 
-    fn frame(width: Option<usize>) -> EventFrame {
-        EventFrame { now: Timestamp(1_124_000), absolute: false, width, paint: Paint { on: false } }
+    fn frame(width: Option<usize>) -> EventFormat {
+        EventFormat {
+            now: Timestamp(1_124_000),
+            absolute: false,
+            width,
+            paint: Paint { on: false },
+        }
     }
 
     #[test]
@@ -241,10 +246,10 @@ mod tests {
 
     #[test]
     fn absolute_times_are_in_iso_form() {
-        let told = event(0, Note::of(EventKind::LeadStarted).with("pid", 7));
-        let frame = EventFrame { absolute: true, ..frame(None) };
+        let events = event(0, Note::of(EventKind::LeadStarted).with("pid", 7));
+        let frame = EventFormat { absolute: true, ..frame(None) };
         assert_eq!(
-            event_lines(&[told], frame),
+            event_lines(&[events], frame),
             "1970-01-01T00:16:40.000Z  process 7 leads the team"
         );
     }
@@ -252,46 +257,54 @@ mod tests {
     #[test]
     fn events_hidden_while_watching_are_sentences_too() {
         let ada = name("ada");
-        let of = |kind| Note::of(kind).member(&ada);
+        let about_ada = |kind| Note::of(kind).member(&ada);
         let table = [
             (
                 Note::of(EventKind::LeadEnded).with("end", "tasks_over"),
                 "the lead ended: tasks over",
             ),
             (
-                of(EventKind::MemberPlaced).with("backend", "tmux").with("pane", "%3"),
+                about_ada(EventKind::MemberPlaced).with("backend", "tmux").with("pane", "%3"),
                 "has a place in tmux, pane %3",
             ),
             (
-                of(EventKind::MemberPlaced).with("backend", "pty").with("pane", ""),
+                about_ada(EventKind::MemberPlaced).with("backend", "pty").with("pane", ""),
                 "has a place in pty",
             ),
             (
-                of(EventKind::MemberState).with("state", "awaiting_plan"),
+                about_ada(EventKind::MemberState).with("state", "awaiting_plan"),
                 "waits for approval of its plan",
             ),
             (
-                of(EventKind::MessageSent).with("from", "bob").with("kind", "idle_notification"),
+                about_ada(EventKind::MessageSent)
+                    .with("from", "bob")
+                    .with("kind", "idle_notification"),
                 "got a message (idle notification) from bob",
             ),
-            (of(EventKind::MessageHandled).with("msg_ids", vec!["a", "b"]), "read 2 messages"),
-            (of(EventKind::ShutdownEnded).with("outcome", "closed"), "agreed to end"),
             (
-                of(EventKind::ShutdownVerified).with("deviations", vec!["x"]),
+                about_ada(EventKind::MessageHandled).with("msg_ids", vec!["a", "b"]),
+                "read 2 messages",
+            ),
+            (about_ada(EventKind::ShutdownEnded).with("outcome", "closed"), "agreed to end"),
+            (
+                about_ada(EventKind::ShutdownVerified).with("deviations", vec!["x"]),
                 "shutdown checked: 1 deviation",
             ),
             (
-                of(EventKind::RequestFiled)
+                about_ada(EventKind::RequestFiled)
                     .with("kind", "permission")
                     .with("state", "allowed")
                     .with("summary", "Bash ls"),
                 "asks for a permission, allowed: Bash ls",
             ),
             (
-                of(EventKind::HookRan).with("hook", "Stop").with("outcome", "done"),
+                about_ada(EventKind::HookRan).with("hook", "Stop").with("outcome", "done"),
                 "hook Stop: done",
             ),
-            (of(EventKind::MemberHealth).with("state", "unresponsive"), "warning: unresponsive"),
+            (
+                about_ada(EventKind::MemberHealth).with("state", "unresponsive"),
+                "warning: unresponsive",
+            ),
         ];
         for (note, expected) in table {
             assert_eq!(sentence(&event(0, note)), expected);
@@ -299,9 +312,9 @@ mod tests {
     }
 
     fn lines(events: &[Event], all: bool) -> Vec<String> {
-        let mut known = Progress::default();
-        let line = |known: &mut Progress, e: &Event| {
-            known.take(e);
+        let mut known = TeamProgress::default();
+        let line = |known: &mut TeamProgress, e: &Event| {
+            known.apply(e);
             progress_line(e, Timestamp(1_000_000), known, all, Paint { on: false })
         };
         events.iter().filter_map(|e| line(&mut known, e)).collect()
@@ -324,7 +337,7 @@ mod tests {
     #[test]
     fn ends_and_warnings_include_their_reason() {
         let ada = || name("ada");
-        let told = [
+        let events = [
             event(1, Note::of(EventKind::MemberAsked).member(&ada())),
             event(
                 100,
@@ -341,7 +354,7 @@ mod tests {
             event(300, Note::of(EventKind::ShutdownEnded).member(&ada()).with("outcome", "closed")),
         ];
         assert_eq!(
-            lines(&told, false),
+            lines(&events, false),
             [
                 "   0.1s  ada  left: exit code 3",
                 "   0.2s       warning: odd",

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::life::state_tint;
 use super::paint::{Paint, Tint};
-use super::status::state_tint;
 use crate::model::{text, time};
 use crate::ops::explain::{Delivery, Explained, Happened};
 
@@ -15,7 +15,7 @@ const WIDTH: usize = 80;
 pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
     let state = paint.put(state_tint(&found.state), &found.state.replace('_', " "));
-    let mut page = Page { lines: Vec::new(), dir: format!("{}/", found.dir), paint };
+    let mut page = ExplainPage { lines: Vec::new(), dir: format!("{}/", found.dir), paint };
     page.lines.push(format!(
         "{name} of team {} is {state}: {}",
         found.team,
@@ -28,13 +28,13 @@ pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
         page.entry("task", task, "");
     }
     if let Some(event) = &found.last_event {
-        page.entry("last event", &happened(event), &found.journal);
+        page.entry("last event", &event_text(event), &found.journal);
     }
     if let Some(delivery) = &found.last_delivery {
         page.entry("last mail", &mail(delivery), &delivery.source);
     }
     for verdict in &found.verdicts {
-        page.entry("acted upon", &happened(verdict), &found.journal);
+        page.entry("acted upon", &event_text(verdict), &found.journal);
     }
     for request in &found.requests {
         page.entry("open", request, "");
@@ -47,14 +47,14 @@ pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
     page.lines.join("\n")
 }
 
-struct Page {
+struct ExplainPage {
     lines: Vec<String>,
     /// The team's directory, which is omitted from the paths of sources.
     dir: String,
     paint: Paint,
 }
 
-impl Page {
+impl ExplainPage {
     /// Adds an entry, with the dimmed source behind the value or on the next line.
     fn entry(&mut self, what: &str, value: &str, source: &str) {
         let mut line = format!("{what:<COLUMN$} {}", text::line(value));
@@ -74,7 +74,7 @@ impl Page {
     }
 }
 
-fn happened(event: &Happened) -> String {
+fn event_text(event: &Happened) -> String {
     let details = event.detail.as_object().into_iter().flatten();
     // The run's id is already among the facts.
     let shown = details.filter(|(key, _)| key.as_str() != "incarnation");

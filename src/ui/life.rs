@@ -1,6 +1,7 @@
 //! Common texts and colours for time spans and states.
 
 use super::paint::Tint;
+use super::table::{Cell, tinted};
 use crate::model::lifecycle::MemberState;
 use crate::model::task::TaskState;
 use crate::model::time;
@@ -11,6 +12,27 @@ pub(crate) fn span(ms: u64) -> String {
         0..60_000 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
         _ => time::human(ms),
     }
+}
+
+/// Returns the colour of a state as `ops` names it.
+pub(super) fn state_tint(word: &str) -> Tint {
+    match word {
+        "working" => Tint::Good,
+        "shutdown_requested" | "unresponsive" => Tint::Warn,
+        "failed" | "killed" | "disappeared" => Tint::Bad,
+        _ => Tint::Plain,
+    }
+}
+
+/// Returns the field of a state in a table.
+pub(super) fn state_cell(state: &str) -> Cell {
+    tinted(state_tint(state), state.replace('_', " "))
+}
+
+/// Formats the counts that are not 0: `2 completed, 1 failed`.
+pub(super) fn count_list(counted: &[(usize, &str)]) -> String {
+    let some = counted.iter().filter(|(n, _)| *n > 0);
+    some.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn member_tint(state: MemberState) -> Tint {

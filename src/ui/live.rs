@@ -7,21 +7,21 @@ use super::redraw::{self, Redraw};
 use crate::sys::tty::{self, EchoOff};
 
 /// The frame, on a terminal that does not echo keys while it is drawn.
-pub(super) struct Live {
-    shared: Arc<Mutex<Shared>>,
+pub(super) struct LiveFrame {
+    shared: Arc<Mutex<SharedFrame>>,
     echo: Option<EchoOff>,
 }
 
-/// The part of [`Live`] that other threads print through.
-struct Shared {
+/// The part of [`LiveFrame`] that other threads print through.
+struct SharedFrame {
     redraw: Redraw,
     frame: String,
 }
 
-impl Live {
-    pub(super) fn new() -> Live {
-        let shared = Shared { redraw: Redraw::new(), frame: String::new() };
-        Live { shared: Arc::new(Mutex::new(shared)), echo: None }
+impl LiveFrame {
+    pub(super) fn new() -> LiveFrame {
+        let shared = SharedFrame { redraw: Redraw::new(), frame: String::new() };
+        LiveFrame { shared: Arc::new(Mutex::new(shared)), echo: None }
     }
 
     /// Turns off the echo of keys until the frame is removed.
@@ -43,14 +43,14 @@ impl Live {
     }
 
     /// Prints permanent lines above the frame.
-    pub(super) fn say(&mut self, lines: &str) {
-        lock(&self.shared).say(lines);
+    pub(super) fn print_above(&mut self, lines: &str) {
+        lock(&self.shared).print_above(lines);
     }
 
     /// Returns a function that prints lines above the frame from any thread.
-    pub(super) fn speaker(&self) -> impl Fn(&str) + Send + Sync + 'static {
+    pub(super) fn line_printer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
-        move |lines| lock(&shared).say(lines)
+        move |lines| lock(&shared).print_above(lines)
     }
 
     pub(super) fn clear(&mut self) {
@@ -74,8 +74,8 @@ impl Live {
     }
 }
 
-impl Shared {
-    fn say(&mut self, lines: &str) {
+impl SharedFrame {
+    fn print_above(&mut self, lines: &str) {
         if lines.is_empty() { self.put("\n") } else { self.put(lines) }
     }
 
@@ -85,6 +85,6 @@ impl Shared {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<SharedFrame>) -> MutexGuard<'_, SharedFrame> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,7 +11,7 @@ use crate::model::time::{self, Timestamp};
 const LONGEST: usize = 100;
 
 /// The readable form of a message: a sentence about its sender, and a text.
-struct Said {
+struct MessageText {
     sentence: Option<String>,
     body: String,
 }
@@ -19,31 +19,31 @@ struct Said {
 /// Formats a message: a header with sender, time and summary, then the text, indented so that it
 /// cannot imitate a header. The time is relative to `now`; without `now` it is shown as the sender
 /// wrote it.
-pub(crate) fn letter(envelope: &Envelope, now: Option<Timestamp>, paint: Paint) -> String {
+pub(crate) fn message(envelope: &Envelope, now: Option<Timestamp>, paint: Paint) -> String {
     let from = paint.put(Tint::member(envelope.color.as_deref()), &text::line(&envelope.from));
     let sent =
         now.and_then(|now| Some(time::ago(now.since(Timestamp::parse(&envelope.timestamp)?))));
     let at = paint.put(Tint::Dim, &sent.unwrap_or_else(|| text::short(&envelope.timestamp, 40)));
-    let said = said(&Message::parse(&envelope.text));
-    let about = said.sentence.or_else(|| envelope.summary.clone());
+    let text = message_text(&Message::parse(&envelope.text));
+    let about = text.sentence.or_else(|| envelope.summary.clone());
     let about =
         about.map(|words| format!("  {}", text::short(&words, LONGEST))).unwrap_or_default();
     let read = if envelope.read { "  (read)" } else { "" };
-    let body = text::block(said.body.trim_end());
+    let body = text::block(text.body.trim_end());
     let lines = body.lines().map(|line| format!("\n  {line}")).collect::<String>();
     format!("{from}  {at}{about}{read}{lines}")
 }
 
-fn said(message: &Message) -> Said {
-    let only = |sentence: String| Said { sentence: Some(sentence), body: String::new() };
-    let with = |sentence: String, body: Option<&str>| Said {
+fn message_text(message: &Message) -> MessageText {
+    let only = |sentence: String| MessageText { sentence: Some(sentence), body: String::new() };
+    let with = |sentence: String, body: Option<&str>| MessageText {
         sentence: Some(sentence),
         body: body.unwrap_or_default().to_owned(),
     };
     let because =
         |reason: Option<&str>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     match message {
-        Message::Text(text) => Said { sentence: None, body: text.clone() },
+        Message::Text(text) => MessageText { sentence: None, body: text.clone() },
         Message::Unknown { kind, .. } => {
             only(format!("sent a message of type `{kind}`; `--json` shows it whole"))
         }
@@ -137,7 +137,7 @@ mod tests {
 
     fn shown(text: &str) -> String {
         let envelope = Envelope::new("bob", text, "id".to_owned(), Timestamp(0));
-        letter(&envelope, Some(Timestamp(125_000)), PLAIN)
+        message(&envelope, Some(Timestamp(125_000)), PLAIN)
     }
 
     #[test]
@@ -145,11 +145,11 @@ mod tests {
         let envelope = Envelope::new("bob", "hi\nada  now\u{7}\n", "id".to_owned(), Timestamp(0))
             .with(Some("greets"), None);
         assert_eq!(
-            letter(&envelope, None, PLAIN),
+            message(&envelope, None, PLAIN),
             "bob  1970-01-01T00:00:00.000Z  greets\n  hi\n  ada  now\u{2407}"
         );
         assert_eq!(
-            letter(&envelope, Some(Timestamp(0)), PLAIN).lines().next(),
+            message(&envelope, Some(Timestamp(0)), PLAIN).lines().next(),
             Some("bob  now  greets")
         );
     }

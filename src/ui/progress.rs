@@ -18,9 +18,9 @@ const CLOCK: usize = 6; // the widest time: `10h02m`
 const BAR: (usize, usize) = (10, 30); // minimum and maximum width
 
 /// The size of a frame and its contents besides the team's progress.
-pub(crate) struct Frame<'a> {
+pub(crate) struct ProgressFrame<'a> {
     pub(crate) now: Timestamp,
-    pub(crate) begun: Timestamp,
+    pub(crate) started_at: Timestamp,
     pub(crate) columns: usize,
     /// Maximum number of lines.
     pub(crate) rows: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) paint: Paint,
 }
 
-struct MemberView {
+struct MemberProgress {
     state: MemberState,
     since: Timestamp,
     color: Option<String>,
@@ -37,7 +37,7 @@ struct MemberView {
     is_command: bool, // profile `shell`
 }
 
-impl MemberView {
+impl MemberProgress {
     /// Returns the label of the state. A plain command claims no tasks, so it is never idle.
     fn word(&self) -> &'static str {
         match self.state {
@@ -47,7 +47,7 @@ impl MemberView {
     }
 }
 
-struct TaskView {
+struct TaskProgress {
     subject: String,
     active_form: Option<String>,
     state: TaskState,
@@ -57,25 +57,25 @@ struct TaskView {
 }
 
 #[derive(Default)]
-pub(crate) struct Progress {
-    members: BTreeMap<MemberName, MemberView>,
+pub(crate) struct TeamProgress {
+    members: BTreeMap<MemberName, MemberProgress>,
     order: Vec<MemberName>, // order of first appearance
-    tasks: BTreeMap<TaskId, TaskView>,
+    tasks: BTreeMap<TaskId, TaskProgress>,
     waiting: BTreeSet<String>, // ids of requests that wait for a person
 }
 
-impl Progress {
-    pub(crate) fn take(&mut self, event: &Event) {
+impl TeamProgress {
+    pub(crate) fn apply(&mut self, event: &Event) {
         if let Some(name) = &event.member {
-            self.take_member(name, event);
+            self.apply_to_member(name, event);
         }
         if let Some(id) = event.task {
-            self.take_task(id, event);
+            self.apply_to_task(id, event);
         }
-        self.take_request(event);
+        self.apply_to_request(event);
     }
 
-    pub(crate) fn color(&mut self, name: &MemberName, color: Option<&str>) {
+    pub(crate) fn set_color(&mut self, name: &MemberName, color: Option<&str>) {
         if let Some(member) = self.members.get_mut(name) {
             member.color = color.map(str::to_owned);
         }
@@ -93,11 +93,11 @@ impl Progress {
         self.tasks.get(&id).and_then(|t| t.elapsed_ms)
     }
 
-    fn take_member(&mut self, name: &MemberName, event: &Event) {
+    fn apply_to_member(&mut self, name: &MemberName, event: &Event) {
         if let (EventKind::MemberLeft, Some(member)) = (event.event, self.members.get_mut(name)) {
             member.left = true;
         }
-        let Says::Member(state) = says(event) else { return };
+        let Some(StateChange::Member(state)) = state_change(event) else { return };
         if !self.members.contains_key(name) {
             self.order.push(name.clone());
         }
@@ -107,11 +107,12 @@ impl Progress {
             wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
         let is_command =
             profile.map_or_else(|| before.is_some_and(|m| m.is_command), |name| name == "shell");
-        let view = MemberView { state, since: event.at, color, left: state.is_over(), is_command };
+        let view =
+            MemberProgress { state, since: event.at, color, left: state.is_over(), is_command };
         self.members.insert(name.clone(), view);
     }
 
-    fn take_request(&mut self, event: &Event) {
+    fn apply_to_request(&mut self, event: &Event) {
         let Some(id) = wire::text(&event.detail, "request_id") else { return };
         let is_open = wire::text(&event.detail, "state").as_deref() == Some("pending");
         if event.event == EventKind::RequestFiled && is_open {
@@ -121,13 +122,13 @@ impl Progress {
         }
     }
 
-    fn take_task(&mut self, id: TaskId, event: &Event) {
-        let Says::Task(state) = says(event) else { return };
+    fn apply_to_task(&mut self, id: TaskId, event: &Event) {
+        let Some(StateChange::Task(state)) = state_change(event) else { return };
         let before = self.tasks.get(&id);
-        let begun =
+        let measured_ms =
             before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
         let elapsed_ms = if state.is_over() {
-            wire::number(&event.detail, "elapsed_ms").or(begun)
+            wire::number(&event.detail, "elapsed_ms").or(measured_ms)
         } else {
             None
         };
@@ -136,8 +137,10 @@ impl Progress {
         let subject = subject.or_else(|| before.map(|t| t.subject.clone())).unwrap_or_default();
         let active_form = wire::text(&event.detail, "active_form");
         let active_form = active_form.or_else(|| before.and_then(|t| t.active_form.clone()));
-        self.tasks
-            .insert(id, TaskView { subject, active_form, state, by, since: event.at, elapsed_ms });
+        self.tasks.insert(
+            id,
+            TaskProgress { subject, active_form, state, by, since: event.at, elapsed_ms },
+        );
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -145,7 +148,7 @@ impl Progress {
     }
 
     /// Returns the lines of the frame. With few rows, members that work or wait come first.
-    pub(crate) fn frame(&self, frame: &Frame) -> Vec<String> {
+    pub(crate) fn frame(&self, frame: &ProgressFrame) -> Vec<String> {
         let mut lines = self.member_lines(frame, frame.rows.saturating_sub(2));
         lines.push(self.bar_line(frame));
         lines.push(self.hint_line(frame));
@@ -154,7 +157,7 @@ impl Progress {
         lines
     }
 
-    fn member_lines(&self, frame: &Frame, room: usize) -> Vec<String> {
+    fn member_lines(&self, frame: &ProgressFrame, room: usize) -> Vec<String> {
         let mut shown: Vec<&MemberName> = self.order.iter().collect();
         let mut last = None;
         if shown.len() > room {
@@ -188,7 +191,7 @@ impl Progress {
         name: &MemberName,
         width: usize,
         state_width: usize,
-        frame: &Frame,
+        frame: &ProgressFrame,
     ) -> Option<String> {
         let member = self.members.get(name)?;
         let paint = frame.paint;
@@ -229,18 +232,19 @@ impl Progress {
         Some(format!("{line}  {what}").trim_end().to_owned())
     }
 
-    fn work_of(&self, name: &MemberName) -> Option<(TaskId, &TaskView)> {
-        let works = |t: &TaskView| t.state == TaskState::InProgress && t.by.as_ref() == Some(name);
+    fn work_of(&self, name: &MemberName) -> Option<(TaskId, &TaskProgress)> {
+        let works =
+            |t: &TaskProgress| t.state == TaskState::InProgress && t.by.as_ref() == Some(name);
         self.tasks.iter().find(|(_, t)| works(t)).map(|(id, t)| (*id, t))
     }
 
-    fn bar_line(&self, frame: &Frame) -> String {
+    fn bar_line(&self, frame: &ProgressFrame) -> String {
         let paint = frame.paint;
         let count = |state| self.tasks.values().filter(|t| t.state == state).count();
         let failed = count(TaskState::Failed);
         let done = count(TaskState::Completed) + count(TaskState::Cancelled);
         let total = self.tasks.len();
-        let clock = span(frame.now.since(frame.begun));
+        let clock = span(frame.now.since(frame.started_at));
         if total == 0 {
             return paint.put(Tint::Dim, &format!("no tasks  {clock}"));
         }
@@ -260,7 +264,7 @@ impl Progress {
         )
     }
 
-    fn hint_line(&self, frame: &Frame) -> String {
+    fn hint_line(&self, frame: &ProgressFrame) -> String {
         let waiting = match self.waiting.len() {
             0 => None,
             1 => Some("1 request waits: `phalanx requests`".to_owned()),
@@ -292,56 +296,46 @@ fn bar(width: usize, done: usize, failed: usize, total: usize, paint: Paint) -> 
         + &paint.put(Tint::Bad, &"━".repeat(red))
         + &paint.put(Tint::Dim, &"─".repeat(width - green - red))
 }
+
 /// The state of a member or task after an event.
-enum Says {
+enum StateChange {
     Member(MemberState),
     Task(TaskState),
-    Nothing, // also for a state of a newer phalanx
 }
 
-fn says(event: &Event) -> Says {
+/// Returns the state that an event reports; `None` also for a state of a newer phalanx.
+fn state_change(event: &Event) -> Option<StateChange> {
     use EventKind as Kind;
     let word = |key: &str| event.detail.get(key).cloned().unwrap_or_default();
-    let member = |state: Option<MemberState>| state.map_or(Says::Nothing, Says::Member);
-    let task = |state: Option<TaskState>| state.map_or(Says::Nothing, Says::Task);
+    let member = |state| Some(StateChange::Member(state));
+    let task = |state| Some(StateChange::Task(state));
     match event.event {
-        Kind::MemberAsked => Says::Member(MemberState::Pending),
-        Kind::MemberPlaced => Says::Member(MemberState::Starting),
-        Kind::MemberReady => Says::Member(MemberState::Idle),
-        Kind::MemberStartFailed => Says::Member(MemberState::Failed),
-        Kind::MemberState => member(serde_json::from_value(word("state")).ok()),
-        Kind::TaskCreated | Kind::TaskReleased | Kind::TaskRetried => {
-            Says::Task(TaskState::Pending)
+        Kind::MemberAsked => member(MemberState::Pending),
+        Kind::MemberPlaced => member(MemberState::Starting),
+        Kind::MemberReady => member(MemberState::Idle),
+        Kind::MemberStartFailed => member(MemberState::Failed),
+        Kind::MemberState => serde_json::from_value(word("state")).ok().and_then(member),
+        Kind::TaskCreated | Kind::TaskReleased | Kind::TaskRetried => task(TaskState::Pending),
+        Kind::TaskClaimed => task(TaskState::InProgress),
+        Kind::TaskCompleted => task(TaskState::Completed),
+        Kind::TaskFailed => task(TaskState::Failed),
+        Kind::TaskDeleted | Kind::TaskVanished => task(TaskState::Cancelled),
+        Kind::TaskChanged | Kind::TaskUpdated => {
+            serde_json::from_value(word("status")).ok().and_then(task)
         }
-        Kind::TaskClaimed => Says::Task(TaskState::InProgress),
-        Kind::TaskCompleted => Says::Task(TaskState::Completed),
-        Kind::TaskFailed => Says::Task(TaskState::Failed),
-        Kind::TaskDeleted | Kind::TaskVanished => Says::Task(TaskState::Cancelled),
-        Kind::TaskChanged | Kind::TaskUpdated => task(serde_json::from_value(word("status")).ok()),
-        Kind::TaskRewritten => Says::Nothing,
-        Kind::SettingsChanged => Says::Nothing,
-        Kind::TeamCreated
-        | Kind::TeamDeleted
-        | Kind::LeadStarted
-        | Kind::LeadAdopted
-        | Kind::LeadEnded => Says::Nothing,
-        Kind::MemberFallback | Kind::MemberHealth | Kind::RestartDelayed => Says::Nothing,
-        Kind::MemberExited | Kind::MemberLeft => Says::Nothing,
-        Kind::MemberHidden | Kind::MemberShown => Says::Nothing,
-        Kind::MessageSent | Kind::MessageStaged | Kind::MessageSubmitted => Says::Nothing,
-        Kind::MessageHandled | Kind::MessageUndelivered => Says::Nothing,
-        Kind::HookRan | Kind::TurnInterrupted | Kind::TurnEnded => Says::Nothing,
-        Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => Says::Nothing,
-        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => {
-            Says::Nothing
-        }
-        Kind::WorktreeMade | Kind::WorktreeRemoved => Says::Nothing,
-        Kind::RequestFiled
-        | Kind::RequestDecided
-        | Kind::AnswerTyped
-        | Kind::Typed
-        | Kind::Recovered => Says::Nothing,
-        Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => Says::Nothing,
+        Kind::TaskRewritten | Kind::SettingsChanged | Kind::TeamCreated | Kind::TeamDeleted => None,
+        Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded => None,
+        Kind::MemberFallback | Kind::MemberHealth | Kind::RestartDelayed => None,
+        Kind::MemberExited | Kind::MemberLeft => None,
+        Kind::MemberHidden | Kind::MemberShown => None,
+        Kind::MessageSent | Kind::MessageStaged | Kind::MessageSubmitted => None,
+        Kind::MessageHandled | Kind::MessageUndelivered => None,
+        Kind::HookRan | Kind::TurnInterrupted | Kind::TurnEnded => None,
+        Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => None,
+        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
+        Kind::WorktreeMade | Kind::WorktreeRemoved | Kind::Typed | Kind::Recovered => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped => None,
+        Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => None,
     }
 }
 
@@ -426,16 +420,16 @@ pub(super) mod tests {
         ["phalanx attach -t checks", "Ctrl-C ends it", "phalanx status -t checks"];
 
     fn frame(
-        progress: &Progress,
+        progress: &TeamProgress,
         ms: u64,
         columns: usize,
         rows: usize,
         paint: Paint,
     ) -> Vec<String> {
-        let (now, begun) = (Timestamp(1_000_000 + ms), Timestamp(1_000_000));
-        progress.frame(&Frame {
+        let (now, started_at) = (Timestamp(1_000_000 + ms), Timestamp(1_000_000));
+        progress.frame(&ProgressFrame {
             now,
-            begun,
+            started_at,
             columns,
             rows,
             hints: &HINTS.map(str::to_owned),
@@ -445,8 +439,8 @@ pub(super) mod tests {
 
     const PLAIN: Paint = Paint { on: false };
 
-    fn crowd() -> Progress {
-        let mut progress = Progress::default();
+    fn crowd() -> TeamProgress {
+        let mut progress = TeamProgress::default();
         for (nth, who) in
             ["ada", "benjamin-of-the-long-name", "cleo", "dan"].into_iter().enumerate()
         {
@@ -458,10 +452,10 @@ pub(super) mod tests {
                 );
                 Note::of(kind).task(id).with("subject", subject)
             };
-            progress.take(&event(0, task(EventKind::TaskCreated)));
-            progress.take(&event(10, Note::of(EventKind::MemberReady).member(&member)));
+            progress.apply(&event(0, task(EventKind::TaskCreated)));
+            progress.apply(&event(10, Note::of(EventKind::MemberReady).member(&member)));
             if nth < 2 {
-                progress.take(&event(
+                progress.apply(&event(
                     20,
                     Note { member: Some(member), ..task(EventKind::TaskClaimed) },
                 ));
@@ -469,7 +463,7 @@ pub(super) mod tests {
                 let asks = Note::of(EventKind::MemberState)
                     .member(&member)
                     .with("state", "awaiting_permission");
-                progress.take(&event(20, asks));
+                progress.apply(&event(20, asks));
             }
         }
         progress
@@ -477,7 +471,7 @@ pub(super) mod tests {
 
     #[test]
     fn pm_03_frame_counts_waiting_requests() {
-        let mut progress = Progress::default();
+        let mut progress = TeamProgress::default();
         let filed = |id: &str, state: &str| {
             Note::of(EventKind::RequestFiled).with("request_id", id).with("state", state)
         };
@@ -490,7 +484,7 @@ pub(super) mod tests {
             (decided("c"), "phalanx attach -t checks"),
         ];
         for (note, expected) in steps {
-            progress.take(&event(0, note));
+            progress.apply(&event(0, note));
             let lines = frame(&progress, 0, 40, 24, PLAIN);
             assert_eq!(lines, ["no tasks  0.0s", expected]);
         }
@@ -498,10 +492,10 @@ pub(super) mod tests {
 
     #[test]
     fn frame_follows_the_journal() {
-        let mut progress = Progress::default();
+        let mut progress = TeamProgress::default();
         let events = run();
         assert!(progress.is_empty());
-        events[..8].iter().for_each(|e| progress.take(e));
+        events[..8].iter().for_each(|e| progress.apply(e));
         assert_eq!(
             frame(&progress, 1_400, 80, 10, PLAIN),
             [
@@ -510,7 +504,7 @@ pub(super) mod tests {
                 "phalanx attach -t checks · Ctrl-C ends it · phalanx status -t checks",
             ]
         );
-        events[8..].iter().for_each(|e| progress.take(e));
+        events[8..].iter().for_each(|e| progress.apply(e));
         assert_eq!(
             frame(&progress, 4_000, 80, 10, PLAIN)[..2],
             ["ada  working", "━━━━━━━━━━━━━━━━━━━━──────────  1 of 3 tasks, 1 failed  4.0s"]
@@ -550,7 +544,7 @@ pub(super) mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         let mut failed = crowd();
-        run().iter().for_each(|e| failed.take(e));
+        run().iter().for_each(|e| failed.apply(e));
         for progress in [crowd(), failed] {
             for columns in 1..130 {
                 for rows in 1..12 {
@@ -590,9 +584,9 @@ pub(super) mod tests {
 
     #[test]
     fn member_names_have_their_colour() {
-        let mut progress = Progress::default();
-        run().iter().for_each(|e| progress.take(e));
-        progress.color(&name("ada"), Some("blue"));
+        let mut progress = TeamProgress::default();
+        run().iter().for_each(|e| progress.apply(e));
+        progress.set_color(&name("ada"), Some("blue"));
         let lines = frame(&progress, 4_000, 80, 9, Paint { on: true });
         assert!(lines[0].starts_with("\u{1b}[34mada\u{1b}[0m"), "{:?}", lines[0]);
     }

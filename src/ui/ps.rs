@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::life::state_cell;
 use super::paint::{Paint, Tint};
-use super::status::{died, state_tint};
+use super::status::dead_lead_text;
 use super::table::{Cell, Table, cell, maybe, tinted};
 use crate::model::text;
 use crate::ops::lease::{LeadSeen, Life};
@@ -46,7 +47,7 @@ pub(crate) fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Pain
 
 fn dead_lead(team: &TeamOnMachine, root: &Path) -> Option<String> {
     let lead = team.lead.as_ref().filter(|lead| lead.alive == Life::Dead)?;
-    let words = died(lead, &text::line(team.team.as_str()));
+    let words = dead_lead_text(lead, &text::line(team.team.as_str()));
     if team.root == root {
         return Some(words);
     }
@@ -69,7 +70,7 @@ fn rows(team: &TeamOnMachine, table: &mut Table) {
             name,
             lead,
             tinted(Tint::member(status.color.as_deref()), text::short(status.name.as_str(), NAME)),
-            tinted(state_tint(&status.state), status.state.replace('_', " ")),
+            state_cell(&status.state),
             maybe(status.task.map(|id| format!("#{id}"))),
             maybe(status.backend.as_deref().map(|b| text::short(b, NAME))),
             maybe(status.pane.as_deref().map(|p| text::short(p, NAME))),

@@ -1,6 +1,6 @@
 //! The final report of a team.
 
-use super::life::{member_tint, member_word, span, task_mark, task_word};
+use super::life::{count_list, member_tint, member_word, span, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::id::TaskId;
@@ -17,7 +17,7 @@ const COMPLETED: usize = 10;
 /// Maximum length of subjects, in characters.
 const SUBJECT: usize = 60;
 
-pub(crate) struct Page {
+pub(crate) struct ReportFormat {
     pub(crate) paint: Paint,
     /// The width of the terminal; `None` if the report goes elsewhere.
     pub(crate) width: Option<usize>,
@@ -27,16 +27,16 @@ pub(crate) struct Page {
 
 /// Formats the report: counts, members that did not end as agreed, tasks with failures first, the
 /// output of failed tasks and of those with `show_output`, and the command that shows more.
-pub(crate) fn report(report: &Report, page: &Page) -> String {
-    let paint = page.paint;
-    let mut parts = vec![headline(report, page)];
+pub(crate) fn report(report: &Report, format: &ReportFormat) -> String {
+    let paint = format.paint;
+    let mut parts = vec![headline(report, format)];
     let mut ended_badly =
         report.members.iter().filter(|m| report.tasks.is_empty() || is_odd(m)).peekable();
     if ended_badly.peek().is_some() {
-        parts.push(members(ended_badly, page));
+        parts.push(members(ended_badly, format));
     }
     if !report.tasks.is_empty() {
-        parts.push(tasks(&report.tasks, page));
+        parts.push(tasks(&report.tasks, format));
     }
     parts.extend(deviations(&report.deviations, paint));
     parts.extend(report.tasks.iter().filter_map(|task| match task.state {
@@ -44,9 +44,9 @@ pub(crate) fn report(report: &Report, page: &Page) -> String {
         TaskState::Pending
         | TaskState::InProgress
         | TaskState::Completed
-        | TaskState::Cancelled => output(task, page),
+        | TaskState::Cancelled => output(task, format),
     }));
-    parts.extend(page.more.as_ref().map(|more| paint.put(Tint::Dim, more)));
+    parts.extend(format.more.as_ref().map(|more| paint.put(Tint::Dim, more)));
     parts.join("\n\n")
 }
 
@@ -67,8 +67,8 @@ pub(super) fn deviations(found: &[ShutdownFinding], paint: Paint) -> Option<Stri
     (!found.is_empty()).then(|| format!("{}{lines}", paint.put(Tint::Warn, "deviations:")))
 }
 
-fn headline(report: &Report, page: &Page) -> String {
-    let paint = page.paint;
+fn headline(report: &Report, format: &ReportFormat) -> String {
+    let paint = format.paint;
     let count = |state| report.tasks.iter().filter(|t| t.state == state).count();
     let counted = [
         (count(TaskState::Completed), "completed"),
@@ -77,20 +77,16 @@ fn headline(report: &Report, page: &Page) -> String {
         (count(TaskState::Pending), "not begun"),
         (count(TaskState::InProgress), "not finished"),
     ];
-    let words = counted
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, word)| format!("{n} {word}"))
-        .collect::<Vec<_>>();
-    let tasks = if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") };
+    let counts = count_list(&counted);
+    let tasks = if counts.is_empty() { "no tasks".to_owned() } else { counts };
     let (team, took) = (report.team.to_string(), format!("in {}", span(report.elapsed_ms)));
     let used = team.chars().count() + tasks.len() + took.len() + 4;
-    let gap = if page.width.is_some_and(|width| used > width) { "\n" } else { "  " };
+    let gap = if format.width.is_some_and(|width| used > width) { "\n" } else { "  " };
     let tint = if report.success { Tint::Good } else { Tint::Bad };
     format!("{}  {}{gap}{took}", paint.put(Tint::Bold, &team), paint.put(tint, &tasks))
 }
 
-fn members<'a>(members: impl Iterator<Item = &'a MemberReport>, page: &Page) -> String {
+fn members<'a>(members: impl Iterator<Item = &'a MemberReport>, format: &ReportFormat) -> String {
     let mut table =
         Table::new(&["MEMBER", "PROFILE", "BACKEND", "END", "SHUTDOWN", "EXIT", "TASKS", "REASON"]);
     for member in members {
@@ -106,10 +102,10 @@ fn members<'a>(members: impl Iterator<Item = &'a MemberReport>, page: &Page) -> 
         ]);
     }
     let spare = ["PROFILE", "BACKEND", "TASKS", "SHUTDOWN", "EXIT"];
-    table.render_within(page.width.unwrap_or(usize::MAX), &spare, &["REASON"], page.paint)
+    table.render_within(format.width.unwrap_or(usize::MAX), &spare, &["REASON"], format.paint)
 }
 
-fn tasks(tasks: &[TaskReport], page: &Page) -> String {
+fn tasks(tasks: &[TaskReport], format: &ReportFormat) -> String {
     let mut table = Table::new(&["TASK", "SUBJECT", "OUTCOME", "BY", "TIME"]);
     let mut sorted: Vec<&TaskReport> = tasks.iter().collect();
     sorted.sort_by_key(|task| rank(task.state));
@@ -126,10 +122,14 @@ fn tasks(tasks: &[TaskReport], page: &Page) -> String {
     }
     let more = match hidden {
         0 => String::new(),
-        hidden => page.paint.put(Tint::Dim, &format!("\n… and {hidden} more completed")),
+        hidden => format.paint.put(Tint::Dim, &format!("\n… and {hidden} more completed")),
     };
-    table.render_within(page.width.unwrap_or(usize::MAX), &["BY", "TIME"], &["SUBJECT"], page.paint)
-        + &more
+    table.render_within(
+        format.width.unwrap_or(usize::MAX),
+        &["BY", "TIME"],
+        &["SUBJECT"],
+        format.paint,
+    ) + &more
 }
 
 /// Sort key of tasks: failures first, completed tasks last.
@@ -170,12 +170,12 @@ fn failure(task: &TaskReport, paint: Paint) -> String {
 }
 
 /// Formats the output of a task with `show_output`.
-fn output(task: &TaskReport, page: &Page) -> Option<String> {
+fn output(task: &TaskReport, format: &ReportFormat) -> Option<String> {
     let printed = task.tail.as_deref().filter(|tail| !tail.trim().is_empty())?;
-    let head = page
+    let head = format
         .paint
         .put(Tint::Bold, &format!("#{} {}", task.id, text::short(&task.subject, SUBJECT)));
-    let room = page.width.map_or(usize::MAX - 1, |width| width.saturating_sub(2));
+    let room = format.width.map_or(usize::MAX - 1, |width| width.saturating_sub(2));
     let lines = text::block(printed);
     let lines =
         lines.lines().map(|line| format!("\n  {}", text::short(line, room))).collect::<String>();
@@ -209,8 +209,8 @@ mod tests {
         Report { team, success: false, elapsed_ms: 12_300, members, tasks, deviations: Vec::new() }
     }
 
-    fn page(width: Option<usize>) -> Page {
-        Page {
+    fn page(width: Option<usize>) -> ReportFormat {
+        ReportFormat {
             paint: Paint { on: false },
             width,
             more: Some("see more: phalanx task get 2".to_owned()),
@@ -277,8 +277,10 @@ mod tests {
             tail: Some("A 1\nB \u{1b}2\n".to_owned()),
             ..task(1, TaskState::Completed)
         };
-        let text =
-            report(&whole(vec![ada()], vec![shown.clone()]), &Page { more: None, ..page(None) });
+        let text = report(
+            &whole(vec![ada()], vec![shown.clone()]),
+            &ReportFormat { more: None, ..page(None) },
+        );
         assert!(text.ends_with("\n\n#1 do 1\n  A 1\n  B \u{241b}2"), "{text}");
         let narrow = report(&whole(vec![ada()], vec![shown]), &page(Some(4)));
         assert!(narrow.contains("\n  A…\n  B…\n"), "{narrow}");
@@ -293,7 +295,7 @@ mod tests {
             ..task(id, if id == 30 { TaskState::Failed } else { TaskState::Completed })
         });
         let whole = whole(vec![ada()], tasks.collect());
-        let text = report(&whole, &Page { more: None, ..page(Some(40)) });
+        let text = report(&whole, &ReportFormat { more: None, ..page(Some(40)) });
         assert!(text.starts_with("checks  29 completed, 1 failed  in 12.3s\n\n"), "{text}");
         let table = text.split("\n\n").nth(1).expect("a table");
         assert_eq!(table.lines().count(), 1 + 1 + COMPLETED + 1, "{table}");

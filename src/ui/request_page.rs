@@ -15,7 +15,7 @@ const BODIES: [&str; 4] = ["command", "old_string", "new_string", "content"];
 /// Formats the page. Control characters in the member's texts are made visible.
 pub(crate) fn request_page(shown: &Shown, paint: Paint) -> String {
     let ask = Ask::of(Message::parse(&shown.body.to_string()));
-    let mut page = Page { lines: Vec::new(), paint };
+    let mut page = RequestPage { lines: Vec::new(), paint };
     page.lines.push(paint.put(Tint::Bold, &text::line(shown.request_id.as_str())));
     page.fact("kind", Some(shown.kind));
     page.fact("from", Some(shown.from.as_str()));
@@ -44,12 +44,12 @@ pub(crate) fn request_page(shown: &Shown, paint: Paint) -> String {
     page.lines.join("\n")
 }
 
-struct Page {
+struct RequestPage {
     lines: Vec<String>,
     paint: Paint,
 }
 
-impl Page {
+impl RequestPage {
     fn fact(&mut self, name: &str, value: Option<&str>) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             let name = self.paint.put(Tint::Dim, &format!("{:<10}", text::line(name)));
@@ -115,7 +115,7 @@ fn next(shown: &Shown) -> Option<String> {
 }
 
 /// Adds the use of a tool: its command verbatim, its changes as a diff, all other fields by name.
-fn permission(page: &mut Page, asked: &PermissionRequest) {
+fn permission(page: &mut RequestPage, asked: &PermissionRequest) {
     page.fact("tool", Some(&asked.tool_name));
     // A wrapper knows only the text on the screen.
     let on_screen = asked.answered_by.is_some();
@@ -157,7 +157,7 @@ fn permission(page: &mut Page, asked: &PermissionRequest) {
 }
 
 /// Moves one-line fields from `input` to the top of the page. A command is shown as a block.
-fn facts(page: &mut Page, input: &mut Map<String, Value>) {
+fn facts(page: &mut RequestPage, input: &mut Map<String, Value>) {
     input.retain(|key, value| {
         let word = match value {
             Value::String(words) if !words.contains('\n') && !BODIES.contains(&key.as_str()) => {
@@ -176,7 +176,7 @@ fn facts(page: &mut Page, input: &mut Map<String, Value>) {
 }
 
 /// Shows the edit of a file and removes its two texts from `input`.
-fn edit(page: &mut Page, input: &mut Map<String, Value>) {
+fn edit(page: &mut RequestPage, input: &mut Map<String, Value>) {
     let word = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
     if let (Some(old), Some(new)) = (word("old_string"), word("new_string")) {
         input.shift_remove("old_string");
@@ -205,7 +205,7 @@ fn questions(value: &Value) -> Option<String> {
 }
 
 /// Adds fields that have no format of their own.
-fn fields(page: &mut Page, input: Map<String, Value>) {
+fn fields(page: &mut RequestPage, input: Map<String, Value>) {
     for (key, value) in input {
         page.heading(&format!("{key}:"));
         let body = value.as_str().map_or_else(|| pretty(&value), str::to_owned);

@@ -1,6 +1,6 @@
 //! The tables of teams, members and shutdown outcomes.
 
-use super::life::{span, task_mark, task_word};
+use super::life::{count_list, span, state_cell, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
@@ -16,7 +16,7 @@ const FEW: usize = 10;
 
 /// The size of a page and the amount of detail.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
+pub(crate) struct StatusFormat {
     /// Maximum number of characters in a line.
     pub(crate) width: usize,
     /// Completed tasks and all former members are shown, regardless of their number.
@@ -25,15 +25,15 @@ pub(crate) struct Frame {
 }
 
 /// Formats the page about a team: lead, members, former members and tasks.
-pub(crate) fn status(status: &Status, frame: Frame) -> String {
-    let paint = frame.paint;
+pub(crate) fn status(status: &Status, format: StatusFormat) -> String {
+    let paint = format.paint;
     let team = paint.put(Tint::Bold, &format!("team {}", status.team));
     let requests = match status.requests {
         0 => String::new(),
         some => format!("  open requests: {some}"),
     };
     let head = format!("{team}  {}\n{}{requests}", lead(status, paint), counts(&status.tasks));
-    let parts = [members(status, frame), left(status, frame), tasks(status, frame)];
+    let parts = [members(status, format), left(status, format), tasks(status, format)];
     let parts = parts.into_iter().flatten().map(|part| format!("\n\n{part}"));
     head + &parts.collect::<String>()
 }
@@ -46,13 +46,13 @@ fn lead(status: &Status, paint: Paint) -> String {
             Tint::Dim,
             &format!("led by process {} for {}", lead.pid, time::human(lead.age_ms)),
         ),
-        (None, Some(lead)) => paint.put(Tint::Bad, &died(lead, status.team.as_str())),
+        (None, Some(lead)) => paint.put(Tint::Bad, &dead_lead_text(lead, status.team.as_str())),
         (None, None) => paint.put(Tint::Dim, "no lead"),
     }
 }
 
 /// Returns the text about a dead lead, with the command to take over.
-pub(super) fn died(lead: &LeadSeen, team: &str) -> String {
+pub(super) fn dead_lead_text(lead: &LeadSeen, team: &str) -> String {
     format!("lead {} died; `phalanx adopt -t {team}`", lead.pid)
 }
 
@@ -64,15 +64,13 @@ fn counts(tasks: &TaskCounts) -> String {
         (tasks.failed, "failed"),
         (tasks.cancelled, "cancelled"),
     ];
-    let words = counted
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, word)| format!("{n} {word}"))
-        .collect::<Vec<_>>();
-    if words.is_empty() { "no tasks".to_owned() } else { format!("tasks: {}", words.join(", ")) }
+    match count_list(&counted).as_str() {
+        "" => "no tasks".to_owned(),
+        counts => format!("tasks: {counts}"),
+    }
 }
 
-fn members(status: &Status, frame: Frame) -> Option<String> {
+fn members(status: &Status, format: StatusFormat) -> Option<String> {
     if status.members.is_empty() {
         return None;
     }
@@ -82,7 +80,7 @@ fn members(status: &Status, frame: Frame) -> Option<String> {
     for member in &status.members {
         table.row(vec![
             tinted(Tint::member(member.color.as_deref()), member.name.as_str()),
-            tinted(state_tint(&member.state), member.state.replace('_', " ")),
+            state_cell(&member.state),
             maybe(member.task.map(|id| format!("#{id} {}", text::short(activity(member), 40)))),
             maybe(member.idle_ms.map(span)),
             maybe(member.role.as_deref().filter(|role| *role != "general-purpose")),
@@ -94,7 +92,7 @@ fn members(status: &Status, frame: Frame) -> Option<String> {
         ]);
     }
     let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE"];
-    Some(table.render_within(frame.width, &spare, &["REASON", "TASK", "NAME"], frame.paint))
+    Some(table.render_within(format.width, &spare, &["REASON", "TASK", "NAME"], format.paint))
 }
 
 /// Returns the reason of a member's state; the reason of a working member is its task, which has
@@ -103,32 +101,32 @@ fn reason(member: &MemberStatus) -> Option<&str> {
     member.reason.as_deref().filter(|_| member.state != "working")
 }
 
-fn left(status: &Status, frame: Frame) -> Option<String> {
+fn left(status: &Status, format: StatusFormat) -> Option<String> {
     if status.left.is_empty() {
         return None;
     }
     let mut table = Table::new(&["LEFT", "STATE", "WHEN", "REASON", "NEXT"]);
-    let shown = if frame.all { status.left.len() } else { FEW };
+    let shown = if format.all { status.left.len() } else { FEW };
     for member in status.left.iter().take(shown) {
         table.row(vec![
             tinted(Tint::Bold, member.name.as_str()),
-            tinted(state_tint(&member.state), member.state.replace('_', " ")),
+            state_cell(&member.state),
             cell(time::ago(member.age_ms)),
             maybe(member.reason.as_deref()),
             maybe(member.resumable.then(|| format!("`phalanx resume {}`", member.name))),
         ]);
     }
     let table =
-        table.render_within(frame.width, &["WHEN", "STATE"], &["REASON", "LEFT"], frame.paint);
+        table.render_within(format.width, &["WHEN", "STATE"], &["REASON", "LEFT"], format.paint);
     let hidden = status.left.len().saturating_sub(shown);
-    Some(table + &hidden_words(hidden, "members that left", frame.paint))
+    Some(table + &hidden_words(hidden, "members that left", format.paint))
 }
 
-fn tasks(status: &Status, frame: Frame) -> Option<String> {
+fn tasks(status: &Status, format: StatusFormat) -> Option<String> {
     if status.task_list.is_empty() {
         return None;
     }
-    let whole = frame.all || status.task_list.len() <= FEW;
+    let whole = format.all || status.task_list.len() <= FEW;
     let is_shown = |task: &&TaskStatus| whole || !task.state.frees_dependants();
     let shown: Vec<&TaskStatus> = status.task_list.iter().filter(is_shown).collect();
     let mut table = Table::new(&["ID", "STATE", "OWNER", "SUBJECT", "DETAIL"]);
@@ -144,14 +142,14 @@ fn tasks(status: &Status, frame: Frame) -> Option<String> {
     let table = match shown.is_empty() {
         true => String::new(),
         false => table.render_within(
-            frame.width,
+            format.width,
             &["OWNER"],
             &["SUBJECT", "DETAIL", "OWNER"],
-            frame.paint,
+            format.paint,
         ),
     };
     let hidden = status.task_list.len() - shown.len();
-    Some((table + &hidden_words(hidden, "completed tasks", frame.paint)).trim_start().to_owned())
+    Some((table + &hidden_words(hidden, "completed tasks", format.paint)).trim_start().to_owned())
 }
 
 /// Returns the reason why a task waits, else its running time.
@@ -169,15 +167,6 @@ fn hidden_words(hidden: usize, what: &str, paint: Paint) -> String {
 
 fn activity(member: &MemberStatus) -> &str {
     member.activity.as_deref().unwrap_or_default()
-}
-
-pub(super) fn state_tint(word: &str) -> Tint {
-    match word {
-        "working" => Tint::Good,
-        "shutdown_requested" | "unresponsive" => Tint::Warn,
-        "failed" | "killed" | "disappeared" => Tint::Bad,
-        _ => Tint::Plain,
-    }
 }
 
 pub(crate) fn team_list(teams: &[Listed], paint: Paint) -> String {
@@ -222,6 +211,6 @@ pub(crate) fn shutdowns(ended: &[ShutdownResult], paint: Paint) -> String {
         ]);
     }
     let all: Vec<_> = ended.iter().flat_map(|one| one.deviations.clone()).collect();
-    let told = deviations(&all, paint).map(|lines| format!("\n\n{lines}"));
-    table.render(paint) + &told.unwrap_or_default()
+    let findings = deviations(&all, paint).map(|lines| format!("\n\n{lines}"));
+    table.render(paint) + &findings.unwrap_or_default()
 }

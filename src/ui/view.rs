@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 
 use super::events::progress_line;
-use super::live::Live;
+use super::live::LiveFrame;
 use super::paint::Paint;
-use super::progress::{Frame, Progress};
+use super::progress::{ProgressFrame, TeamProgress};
 use super::redraw;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
@@ -31,7 +31,7 @@ pub(crate) enum Style {
 /// The escape sequence for a desktop notification. Only one is sent, because terminals that support
 /// both would show two notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub(crate) enum DesktopNotification {
     /// `OSC 9 ; TEXT`: iTerm2 and compatible terminals.
     Osc9,
     /// `OSC 777 ; notify ; TITLE ; TEXT`: rxvt, foot and terminals based on VTE.
@@ -40,34 +40,34 @@ pub(crate) enum Notice {
     Bell,
 }
 
-impl Notice {
+impl DesktopNotification {
     /// Chooses the sequence by the variables that terminals set: `TERM`, and whether `VTE_VERSION`
     /// exists.
-    pub(crate) fn of(term: Option<&str>, vte: bool) -> Notice {
+    pub(crate) fn for_terminal(term: Option<&str>, vte: bool) -> DesktopNotification {
         match term {
-            None | Some("dumb") => Notice::Bell,
+            None | Some("dumb") => DesktopNotification::Bell,
             Some(term) if vte || term.starts_with("rxvt") || term.starts_with("foot") => {
-                Notice::Osc777
+                DesktopNotification::Osc777
             }
-            Some(_) => Notice::Osc9,
+            Some(_) => DesktopNotification::Osc9,
         }
     }
 
     fn sequence(self, words: &str) -> String {
         let words = text::short(words, LONGEST_NOTICE);
         match self {
-            Notice::Osc9 => format!("\x1b]9;{words}\x1b\\\x07"),
-            Notice::Osc777 => format!("\x1b]777;notify;phalanx;{words}\x1b\\\x07"),
-            Notice::Bell => "\x07".to_owned(),
+            DesktopNotification::Osc9 => format!("\x1b]9;{words}\x1b\\\x07"),
+            DesktopNotification::Osc777 => format!("\x1b]777;notify;phalanx;{words}\x1b\\\x07"),
+            DesktopNotification::Bell => "\x07".to_owned(),
         }
     }
 }
 
 pub(crate) struct View {
     style: Style,
-    live: Option<Live>,
-    progress: Progress,
-    begun: Timestamp,
+    live: Option<LiveFrame>,
+    progress: TeamProgress,
+    started_at: Timestamp,
     /// The last lines of the frame: useful commands, most important first.
     hints: Vec<String>,
     paint: Paint,
@@ -96,37 +96,44 @@ fn is_warning(kind: EventKind) -> bool {
 }
 
 impl View {
-    /// Creates a view; times in plain lines count from `begun`.
-    pub(crate) fn new(style: Style, begun: Timestamp, paint: Paint) -> View {
-        let live = (style == Style::Live).then(Live::new);
-        View { style, live, progress: Progress::default(), begun, hints: Vec::new(), paint }
+    /// Creates a view; times in plain lines count from `started_at`.
+    pub(crate) fn new(style: Style, started_at: Timestamp, paint: Paint) -> View {
+        let live = (style == Style::Live).then(LiveFrame::new);
+        View {
+            style,
+            live,
+            progress: TeamProgress::default(),
+            started_at,
+            hints: Vec::new(),
+            paint,
+        }
     }
 
     /// Adds events from before the view was created, without showing them.
-    pub(crate) fn past(&mut self, events: &[Event]) {
-        events.iter().for_each(|event| self.progress.take(event));
+    pub(crate) fn add_past(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.progress.apply(event));
     }
 
-    pub(crate) fn event(&mut self, event: &Event) {
-        self.progress.take(event);
+    pub(crate) fn show_event(&mut self, event: &Event) {
+        self.progress.apply(event);
         let (all, wanted) = match self.style {
             Style::Live => (false, is_warning(event.event)),
             Style::Plain { all } => (all, true),
             Style::Silent => return,
         };
         if let Some(line) = wanted
-            .then(|| progress_line(event, self.begun, &self.progress, all, self.paint))
+            .then(|| progress_line(event, self.started_at, &self.progress, all, self.paint))
             .flatten()
         {
-            self.put(&line);
+            self.write_line(&line);
         }
     }
 
-    pub(crate) fn color(&mut self, name: &MemberName, color: Option<&str>) {
-        self.progress.color(name, color);
+    pub(crate) fn set_color(&mut self, name: &MemberName, color: Option<&str>) {
+        self.progress.set_color(name, color);
     }
 
-    pub(crate) fn hint(&mut self, hints: Vec<String>) {
+    pub(crate) fn set_hints(&mut self, hints: Vec<String>) {
         self.hints = hints;
     }
 
@@ -137,9 +144,9 @@ impl View {
             return;
         }
         let (columns, rows) = redraw::size();
-        let frame = self.progress.frame(&Frame {
+        let frame = self.progress.frame(&ProgressFrame {
             now,
-            begun: self.begun,
+            started_at: self.started_at,
             columns: columns.into(),
             // The last row is left to the cursor.
             rows: usize::from(rows).saturating_sub(1),
@@ -171,25 +178,25 @@ impl View {
     }
 
     /// Prints a line that is not an event.
-    pub(crate) fn say(&mut self, words: &str) {
+    pub(crate) fn print_line(&mut self, words: &str) {
         if self.style != Style::Silent {
-            self.put(words);
+            self.write_line(words);
         }
     }
 
     /// Alerts the person at the terminal with a notification and the bell, even if the window is
     /// hidden. Callers check that stderr is a terminal.
-    pub(crate) fn call(&self, words: &str, notice: Notice) {
+    pub(crate) fn notify(&self, words: &str, notification: DesktopNotification) {
         if self.style != Style::Silent {
             // A lost terminal must not stop the team.
-            let _ = io::stderr().lock().write_all(notice.sequence(words).as_bytes());
+            let _ = io::stderr().lock().write_all(notification.sequence(words).as_bytes());
         }
     }
 
     /// Returns a function that prints lines above the frame from any thread; `None` without a
     /// frame.
-    pub(crate) fn speaker(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
-        self.live.as_ref().map(Live::speaker)
+    pub(crate) fn line_printer(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
+        self.live.as_ref().map(LiveFrame::line_printer)
     }
 
     /// Returns whether there is a frame, which must be redrawn as time passes.
@@ -198,15 +205,15 @@ impl View {
     }
 
     /// Removes the frame and restores the terminal.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn close(&mut self) {
         if let Some(mut live) = self.live.take() {
             live.clear();
         }
     }
 
-    fn put(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         match &mut self.live {
-            Some(live) => live.say(line),
+            Some(live) => live.print_above(line),
             // A lost terminal must not stop the team.
             None => drop(writeln!(io::stderr().lock(), "{line}")),
         }
@@ -218,7 +225,7 @@ impl Drop for View {
     /// is below it.
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.end();
+            self.close();
         }
     }
 }
@@ -232,10 +239,11 @@ mod tests {
     fn sec_10_notification_is_one_sequence_and_a_bell() {
         let hostile =
             format!("rm\u{1b}\\\u{7}\u{9c}\u{1b}]52;c;AAAA\u{7}\r\n{}", "x".repeat(10_000));
-        for (notice, begins) in
-            [(Notice::Osc9, "\u{1b}]9;rm"), (Notice::Osc777, "\u{1b}]777;notify;phalanx;rm")]
-        {
-            let sent = notice.sequence(&hostile);
+        for (notification, begins) in [
+            (DesktopNotification::Osc9, "\u{1b}]9;rm"),
+            (DesktopNotification::Osc777, "\u{1b}]777;notify;phalanx;rm"),
+        ] {
+            let sent = notification.sequence(&hostile);
             let inner = sent
                 .strip_prefix("\u{1b}]")
                 .and_then(|s| s.strip_suffix("\u{1b}\\\u{7}"))
@@ -243,21 +251,25 @@ mod tests {
             assert!(sent.starts_with(begins) && !inner.contains(char::is_control), "{sent:?}");
             assert!(sent.chars().count() < 160, "{sent:?}");
         }
-        assert_eq!(Notice::Bell.sequence(&hostile), "\u{7}");
+        assert_eq!(DesktopNotification::Bell.sequence(&hostile), "\u{7}");
     }
 
     #[test]
     fn notification_sequence_is_chosen_by_terminal() {
         let table = [
-            (Some("xterm-256color"), false, Notice::Osc9),
-            (Some("xterm-256color"), true, Notice::Osc777),
-            (Some("rxvt-unicode-256color"), false, Notice::Osc777),
-            (Some("foot"), false, Notice::Osc777),
-            (Some("dumb"), true, Notice::Bell),
-            (None, false, Notice::Bell),
+            (Some("xterm-256color"), false, DesktopNotification::Osc9),
+            (Some("xterm-256color"), true, DesktopNotification::Osc777),
+            (Some("rxvt-unicode-256color"), false, DesktopNotification::Osc777),
+            (Some("foot"), false, DesktopNotification::Osc777),
+            (Some("dumb"), true, DesktopNotification::Bell),
+            (None, false, DesktopNotification::Bell),
         ];
-        for (term, vte, notice) in table {
-            assert_eq!(Notice::of(term, vte), notice, "{term:?} {vte}");
+        for (term, vte, notification) in table {
+            assert_eq!(
+                DesktopNotification::for_terminal(term, vte),
+                notification,
+                "{term:?} {vte}"
+            );
         }
     }
 }

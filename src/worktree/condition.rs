@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::error::WorktreeError;
 use super::git;
-use super::list::{Listed, listed};
+use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
 use crate::model::worktree::{Checkout, Condition};
 use crate::sys::fs;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Removed {
+pub(crate) enum RemovalOutcome {
     /// The worktree no longer exists. `branch_left` is its branch if git refused to delete it.
     Gone { branch_left: Option<String> },
     /// The worktree was left unchanged; `why` is the reason.
@@ -26,15 +26,16 @@ impl Repository {
     /// fails. The condition is unknown then, so the worktree must not be removed.
     pub(crate) fn condition(&self, checkout: &Checkout) -> Result<Condition, WorktreeError> {
         let path = Path::new(&checkout.path);
-        let all = listed(&self.git)?;
+        let all = list_worktrees(&self.git)?;
         let Some(one) = all.iter().find(|one| one.path == checkout.path) else {
             return Ok(if fs::exists(path) { Condition::Foreign } else { Condition::Gone });
         };
         if let Some(reason) = &one.locked {
             return Ok(Condition::Locked { reason: reason.clone() });
         }
-        let inside =
-            |other: &&Listed| other.path != one.path && Path::new(&other.path).starts_with(path);
+        let inside = |other: &&WorktreeEntry| {
+            other.path != one.path && Path::new(&other.path).starts_with(path)
+        };
         if let Some(other) = all.iter().find(inside) {
             return Ok(Condition::Nested { other: other.path.clone() });
         }
@@ -66,7 +67,11 @@ impl Repository {
 
     /// Counts the commits that no other branch contains, both from the worktree's HEAD, which may
     /// be detached, and from its branch.
-    fn own_commits(&self, checkout: &Checkout, one: &Listed) -> Result<usize, WorktreeError> {
+    fn own_commits(
+        &self,
+        checkout: &Checkout,
+        one: &WorktreeEntry,
+    ) -> Result<usize, WorktreeError> {
         let own = format!("refs/heads/{}", checkout.branch);
         let has_branch = self.git.ask(&["rev-parse", "--verify", "--quiet", &own])?.is_some();
         // A member may have switched to a branch that it created itself.
@@ -81,7 +86,7 @@ impl Repository {
         let count = self.git.get("count the commits of a worktree", &args)?;
         count.trim().parse().map_err(|_| WorktreeError::Git {
             what: "count the commits of a worktree".to_owned(),
-            said: format!("it said {count:?}"),
+            message: format!("it said {count:?}"),
         })
     }
 
@@ -92,26 +97,28 @@ impl Repository {
     /// [`WorktreeError::Git`] if the worktree's condition cannot be determined; nothing was removed
     /// then. [`WorktreeError::Exec`] if git cannot be run or times out, at worst between the
     /// removal of the worktree and that of its branch.
-    pub(crate) fn remove(&self, checkout: &Checkout) -> Result<Removed, WorktreeError> {
+    pub(crate) fn remove(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
         let condition = self.condition(checkout)?;
         if let Some(why) = condition.keeps() {
-            return Ok(Removed::Kept { why });
+            return Ok(RemovalOutcome::Kept { why });
         }
         if condition != Condition::Gone {
             let output = self.git.call(&["worktree", "remove", &checkout.path])?;
             if output.code != Some(0) {
-                return Ok(Removed::Kept { why: git::refused("remove it", &output).to_string() });
+                return Ok(RemovalOutcome::Kept {
+                    why: git::refused("remove it", &output).to_string(),
+                });
             }
         }
         let own = format!("refs/heads/{}", checkout.branch);
         if !checkout.new_branch
             || self.git.ask(&["rev-parse", "--verify", "--quiet", &own])?.is_none()
         {
-            return Ok(Removed::Gone { branch_left: None });
+            return Ok(RemovalOutcome::Gone { branch_left: None });
         }
         // Without `--force`, git refuses to delete a branch that is not merged into its upstream or
         // HEAD.
         let gone = self.git.call(&["branch", "--quiet", "-d", &checkout.branch])?.code == Some(0);
-        Ok(Removed::Gone { branch_left: (!gone).then(|| checkout.branch.clone()) })
+        Ok(RemovalOutcome::Gone { branch_left: (!gone).then(|| checkout.branch.clone()) })
     }
 }

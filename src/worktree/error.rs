@@ -18,9 +18,9 @@ pub(crate) enum WorktreeError {
     /// The member's branch exists, and its commits may be unrelated to this team.
     #[error("there is a branch `{branch}` already")]
     BranchTaken { branch: String },
-    /// Git failed; `said` is its own message.
-    #[error("cannot {what}: {said}")]
-    Git { what: String, said: String },
+    /// Git failed; `message` is its own.
+    #[error("cannot {what}: {message}")]
+    Git { what: String, message: String },
     #[error("`{file}` cannot be copied into the worktree: {problem}")]
     Copy { file: String, problem: String },
     #[error("the worktree's setup command failed: {problem}")]

@@ -87,10 +87,11 @@ impl Git {
 /// Builds the error of a failed call from git's last line on stderr that is not a hint.
 pub(super) fn refused(what: &str, output: &ExecOutput) -> WorktreeError {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let said = stderr.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("hint:"));
-    let said = said.unwrap_or("git gave no reason");
+    let message =
+        stderr.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("hint:"));
+    let message = message.unwrap_or("git gave no reason");
     WorktreeError::Git {
         what: what.to_owned(),
-        said: said.trim_start_matches("fatal: ").to_owned(),
+        message: message.trim_start_matches("fatal: ").to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use super::git::Git;
 
 /// One worktree, as `git worktree list --porcelain` reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct WorktreeEntry {
     pub(super) path: String,
     pub(super) head: Option<String>,
     /// The branch without `refs/heads/`; `None` if HEAD is detached.
@@ -16,18 +16,18 @@ pub(super) struct Listed {
 }
 
 /// Lists all worktrees of a repository, the main one first.
-pub(super) fn listed(git: &Git) -> Result<Vec<Listed>, WorktreeError> {
+pub(super) fn list_worktrees(git: &Git) -> Result<Vec<WorktreeEntry>, WorktreeError> {
     let text = git.get("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
     Ok(parse(&text))
 }
 
 /// Parses `key value` fields that end with NUL; an empty field ends a worktree.
-fn parse(text: &str) -> Vec<Listed> {
-    let mut all: Vec<Listed> = Vec::new();
+fn parse(text: &str) -> Vec<WorktreeEntry> {
+    let mut all: Vec<WorktreeEntry> = Vec::new();
     for field in text.split('\0') {
         let (key, value) = field.split_once(' ').unwrap_or((field, ""));
         if key == "worktree" {
-            all.push(Listed { path: value.to_owned(), ..Listed::default() });
+            all.push(WorktreeEntry { path: value.to_owned(), ..WorktreeEntry::default() });
             continue;
         }
         let Some(last) = all.last_mut() else { continue };

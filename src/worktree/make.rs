@@ -31,19 +31,19 @@ impl Repository {
         &self,
         path: &Path,
         name: &str,
-        wish: &WorktreeRequest,
+        request: &WorktreeRequest,
         rules: &Rules,
     ) -> Result<Checkout, WorktreeError> {
         if fs::exists(path) {
             return Err(WorktreeError::Taken { path: path.display().to_string() });
         }
-        let branch = match wish {
+        let branch = match request {
             WorktreeRequest::Own => name,
             WorktreeRequest::Branch(branch) => branch,
         };
         let full = format!("refs/heads/{branch}");
         let exists = self.git.ask(&["rev-parse", "--verify", "--quiet", &full])?.is_some();
-        if exists && *wish == WorktreeRequest::Own {
+        if exists && *request == WorktreeRequest::Own {
             return Err(WorktreeError::BranchTaken { branch: branch.to_owned() });
         }
         self.hide(path)?;
@@ -60,10 +60,10 @@ impl Repository {
             base: String::new(),
             new_branch: !exists,
         };
-        self.furnish(made.clone(), rules).inspect_err(|_| self.take_back(&made))
+        self.prepare(made.clone(), rules).inspect_err(|_| self.remove_new(&made))
     }
 
-    fn furnish(&self, made: Checkout, rules: &Rules) -> Result<Checkout, WorktreeError> {
+    fn prepare(&self, made: Checkout, rules: &Rules) -> Result<Checkout, WorktreeError> {
         // With symbolic links resolved, as git and `getcwd` report the path.
         let path = fs::canonical(Path::new(&made.path))?;
         let there = self.git.at(&path);
@@ -76,7 +76,7 @@ impl Repository {
 
     /// Removes a worktree created moments ago, in which nothing but our own setup has run. This is
     /// the only forced removal.
-    fn take_back(&self, made: &Checkout) {
+    fn remove_new(&self, made: &Checkout) {
         // The caller reports the error that led here; a second one would hide it.
         let _ = self.git.call(&["worktree", "remove", "--force", &made.path]);
         if made.new_branch {
@@ -150,9 +150,9 @@ impl Repository {
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => "an unknown exit status".to_owned(),
         };
-        let said = text::plain(&String::from_utf8_lossy(&output.stderr));
-        let said = text::last_lines(&said, 10);
-        let problem = if said.is_empty() { how } else { format!("{how}\n{said}") };
+        let stderr = text::plain(&String::from_utf8_lossy(&output.stderr));
+        let stderr = text::last_lines(&stderr, 10);
+        let problem = if stderr.is_empty() { how } else { format!("{how}\n{stderr}") };
         Err(WorktreeError::Setup { problem })
     }
 }

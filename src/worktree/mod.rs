@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::fs;
 
-pub(crate) use condition::Removed;
+pub(crate) use condition::RemovalOutcome;
 pub(crate) use error::WorktreeError;
 pub(crate) use git::MISLEADING;
 pub(crate) use preview::Preview;

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::WorktreeError;
 use super::git::Git;
-use super::list::listed;
+use super::list::list_worktrees;
 use crate::model::worktree::DIR;
 use crate::sys::fs;
 
@@ -41,7 +41,7 @@ impl Repository {
         let top = if own == common {
             here.get("ask git for the working directory", &["rev-parse", "--show-toplevel"])?
         } else {
-            let all = listed(&here)?;
+            let all = list_worktrees(&here)?;
             let main = all.into_iter().next().filter(|main| !main.bare);
             main.ok_or_else(|| WorktreeError::Bare { dir: shown() })?.path
         };

@@ -110,20 +110,20 @@ impl Lab {
         self.repository().condition(checkout).expect("git answers")
     }
 
-    fn remove(&self, checkout: &Checkout) -> Removed {
+    fn remove(&self, checkout: &Checkout) -> RemovalOutcome {
         self.repository().remove(checkout).expect("git answers")
     }
 
     /// Asserts the condition of the worktree, and that `remove` leaves it alone.
     fn stays(&self, checkout: &Checkout, condition: &Condition) {
         assert_eq!(self.condition(checkout), *condition);
-        assert!(matches!(self.remove(checkout), Removed::Kept { .. }), "{condition:?}");
+        assert!(matches!(self.remove(checkout), RemovalOutcome::Kept { .. }), "{condition:?}");
         assert!(fs::is_dir(Path::new(&checkout.path)));
         assert!(self.git(&["worktree", "list"]).contains(&checkout.path));
     }
 
     fn goes(&self, checkout: &Checkout) {
-        assert_eq!(self.remove(checkout), Removed::Gone { branch_left: None });
+        assert_eq!(self.remove(checkout), RemovalOutcome::Gone { branch_left: None });
         assert!(!fs::exists(Path::new(&checkout.path)));
         assert!(!self.git(&["worktree", "list"]).contains(&checkout.path));
     }
@@ -160,7 +160,7 @@ fn en_07_clean_worktree_is_removed_with_its_branch() {
     assert_eq!(lab.condition(&made), Condition::Gone);
     assert_eq!(
         lab.remove(&made),
-        Removed::Gone { branch_left: None },
+        RemovalOutcome::Gone { branch_left: None },
         "done twice it finds nothing to do"
     );
 }
@@ -234,7 +234,7 @@ fn en_07_missing_worktree_is_removed_unless_it_had_commits() {
     lab.commit(&made.path, "b.txt", "b");
     rm(&made.path);
     assert_eq!(lab.condition(&made), Condition::Unmerged { commits: 1 });
-    assert!(matches!(lab.remove(&made), Removed::Kept { .. }));
+    assert!(matches!(lab.remove(&made), RemovalOutcome::Kept { .. }));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn en_07_directory_unknown_to_git_is_kept() {
     mkdir(&made.path);
     write(Path::new(&made.path).join("x"), "x");
     assert_eq!(lab.condition(&made), Condition::Foreign);
-    assert!(matches!(lab.remove(&made), Removed::Kept { .. }));
+    assert!(matches!(lab.remove(&made), RemovalOutcome::Kept { .. }));
     assert!(fs::exists(&Path::new(&made.path).join("x")));
     assert!(matches!(lab.make(&WorktreeRequest::Own), Err(WorktreeError::Taken { .. })));
 }

@@ -313,7 +313,11 @@ fn lookalike_of_an_import_cycle_passes() {
         let files = [("src/x/mod.rs", parent), ("src/x/a.rs", one), ("src/x/b.rs", other)];
         let files = sources(&files);
         assert_eq!(cycles::problems(&files, &[]), Vec::<String>::new(), "{one} {other}");
-        assert_eq!(cycles::problems(&files, &["x"]).len(), 1, "the list names a folder in vain");
+        assert_eq!(
+            cycles::problems(&files, &["x"]).len(),
+            1,
+            "the list names a folder without a cycle"
+        );
     }
 }
 

@@ -1,11 +1,11 @@
 //! No import cycles between the files of one folder.
 //!
 //! A file imports another one if it names an item that the other file defines, in a `use` or in a
-//! path such as `args::mode()`. Re-exports are followed to the file that defines the item, and are no
-//! import of the file that re-exports. So a `mod.rs` that only declares and re-exports its children
-//! is in no cycle; one that defines a type of its own is, if it uses the children that use the type.
-//! Importing a module alone counts for nothing: its items are named later. Test code is left out,
-//! and so are methods, which belong to the type that the caller has named.
+//! path such as `args::mode()`. Re-exports are followed to the file that defines the item; they are
+//! no import of the file that re-exports. So a `mod.rs` that only declares and re-exports its
+//! children is in no cycle. One that defines a type is in one if it also uses children that use the
+//! type. Importing a module alone does not count, because its items are named later. Test code is
+//! left out, and so are methods, which belong to a type that the caller has named.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -58,7 +58,8 @@ impl Graph {
     /// Returns a shortest cycle of each group of files that import each other.
     fn cycles(&self) -> Vec<Vec<usize>> {
         let reached: Vec<_> = (0..self.edges.len()).map(|at| self.reached_from(at)).collect();
-        let (mut cycles, mut seen) = (Vec::new(), BTreeSet::<usize>::new());
+        let mut cycles = Vec::new();
+        let mut seen = BTreeSet::<usize>::new();
         for (at, group) in reached.iter().enumerate() {
             if !seen.contains(&at)
                 && let Some(cycle) = self.path(at, at)
@@ -72,7 +73,8 @@ impl Graph {
     }
 
     fn reached_from(&self, from: usize) -> BTreeSet<usize> {
-        let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+        let mut reached = BTreeSet::new();
+        let mut open = vec![from];
         while let Some(at) = open.pop() {
             open.extend(self.edges[at].iter().filter(|next| reached.insert(**next)));
         }
@@ -184,7 +186,8 @@ fn is_type(name: &str) -> bool {
 
 /// Splits a file into its imports and all other words.
 fn split(file: &Source) -> (Vec<Import>, Vec<&str>) {
-    let (mut imports, mut rest) = (Vec::new(), Vec::new());
+    let mut imports = Vec::new();
+    let mut rest = Vec::new();
     let words = &file.words;
     let mut at = 0;
     while at < words.len() {
