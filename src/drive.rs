@@ -16,7 +16,7 @@ use crate::model::settings::Settings;
 use crate::model::task::Task;
 use crate::model::team;
 use crate::model::time::Timestamp;
-use crate::store::{Ending, NewTask, Store, StoreError, TeamStore};
+use crate::store::{NewTask, Store, StoreError, TaskEnding, TeamStore};
 use crate::sys::clock;
 use crate::sys::watch::Changes;
 
@@ -74,7 +74,7 @@ impl Team {
             serde_json::json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
         let member = entry.as_object().and_then(team::Member::read).ok_or("not a name")?;
         self.0.change_roster(|roster| roster.join(&member)).map_err(text)?;
-        self.0.mailbox(&member.name).found().map(drop).map_err(text)
+        self.0.mailbox(&member.name).create(None).map(drop).map_err(text)
     }
 
     /// Removes a teammate from the roster. Returns false if it was not on the roster.
@@ -201,7 +201,7 @@ impl Team {
     /// # Errors
     /// The journal cannot be read.
     pub fn count_events(&self) -> Result<usize> {
-        Ok(self.0.events_from(0).map_err(text)?.0.len())
+        Ok(self.0.events().map_err(text)?.len())
     }
 
     /// Creates `count` tasks with a command.
@@ -233,7 +233,7 @@ impl Team {
     /// member, or a file cannot be read or written.
     pub fn complete(&self, id: u64, who: &str) -> Result<()> {
         self.0
-            .end_task(TaskId(id), &named(who)?, Ending::Completed, None, now())
+            .end_task(TaskId(id), &named(who)?, TaskEnding::Completed, None, now())
             .map(drop)
             .map_err(text)
     }
@@ -343,7 +343,10 @@ pub fn claim(team: &Team, id: u64, who: &str) -> Result<()> {
 /// The wire code if the task does not exist; a text if the name is invalid, the task is not in
 /// progress or belongs to another member, or a file cannot be read or written.
 pub fn fail(team: &Team, id: u64, who: &str) -> Result<()> {
-    team.0.end_task(TaskId(id), &named(who)?, Ending::Failed, None, now()).map(drop).map_err(word)
+    team.0
+        .end_task(TaskId(id), &named(who)?, TaskEnding::Failed, None, now())
+        .map(drop)
+        .map_err(word)
 }
 
 /// Releases the unfinished tasks of a member and returns their ids.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use super::args::variable;
 use crate::model::id::TaskId;
 use crate::model::wire::Object;
-use crate::ops::TaskStatus;
+use crate::ops::TargetStatus;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
@@ -73,7 +73,7 @@ pub(super) struct Update {
     pub(super) description: Option<String>,
     /// Status; `completed` runs the hooks first.
     #[arg(long, value_name = "STATUS", value_parser = status())]
-    pub(super) status: Option<TaskStatus>,
+    pub(super) status: Option<TargetStatus>,
     /// Member to assign it to; work begun by another member returns to pending.
     #[arg(long, value_name = "NAME", conflicts_with = "no_owner")]
     pub(super) owner: Option<String>,
@@ -145,12 +145,12 @@ pub(super) struct Fields {
     pub(super) command: Vec<String>,
 }
 
-fn status() -> impl TypedValueParser<Value = TaskStatus> {
+fn status() -> impl TypedValueParser<Value = TargetStatus> {
     PossibleValuesParser::new(["pending", "in_progress", "completed"]).map(|word| {
         match word.as_str() {
-            "in_progress" => TaskStatus::InProgress,
-            "completed" => TaskStatus::Completed,
-            _ => TaskStatus::Pending,
+            "in_progress" => TargetStatus::InProgress,
+            "completed" => TargetStatus::Completed,
+            _ => TargetStatus::Pending,
         }
     })
 }

@@ -22,7 +22,7 @@ use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
-use crate::ops::{self, Context, Lease, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, Lease, OpsError, Team};
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::sys::{env, lock};
 use crate::ui::{Notice, Style, View};
@@ -51,8 +51,8 @@ pub(super) struct LeadSession<'a> {
     watch: RefCell<Option<String>>,
     /// Notified when members leave or are asked to.
     moved: Notify,
-    /// Journal offset in bytes up to which events are on display.
-    journal_at: Cell<u64>,
+    /// The events that it has read are on display.
+    journal: RefCell<JournalReader>,
     /// The report as of the last change of the members, in case the team is deleted before its end.
     last: RefCell<Option<Report>>,
 }
@@ -94,7 +94,7 @@ impl<'a> LeadSession<'a> {
             news: Notify::new(),
             watch: RefCell::new(None),
             moved: Notify::new(),
-            journal_at: Cell::new(0),
+            journal: RefCell::new(team.journal()),
             last: RefCell::new(None),
         };
         Ok((session, wishes))
@@ -114,9 +114,7 @@ impl<'a> LeadSession<'a> {
             if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
         let mut view = View::new(style, self.begun, self.out.talk);
         // Without the journal the lines only lack context.
-        view.past(
-            &ops::events::from(self.team, 0).map_or_else(|_| Vec::new(), |(events, _)| events),
-        );
+        view.past(&self.team.events().unwrap_or_default());
         // The agent lead may have left the cursor in the middle of a line.
         view.say("");
         self.view.replace(view);
@@ -160,8 +158,7 @@ impl<'a> LeadSession<'a> {
 
     /// Adds past events to the display without printing them.
     pub(super) fn catch_up(&self) -> Result<(), Failure> {
-        let (events, at) = ops::events::from(self.team, self.journal_at.get())?;
-        self.journal_at.set(at);
+        let events = self.journal.borrow_mut().read()?;
         if !events.is_empty() {
             self.view.borrow_mut().past(&events);
             self.color_members();
@@ -314,10 +311,9 @@ impl<'a> LeadSession<'a> {
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
         // An agent lead decides itself when the work is done.
         let finish = self.seated.map_or(finish, |_| Finish::Manual);
-        let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
+        let (goal, journal) = (Goal::Lead(finish), self.journal.borrow().clone());
         let beside_program = self.seated == Some(true);
-        let order =
-            Lead { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal_from };
+        let order = Lead { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal };
         let mut see = |event: &Event| self.see(event);
         let end = self.beside(signals, false, lead(order, &mut wishes, &mut see)).await;
         self.close();
@@ -402,9 +398,8 @@ pub(super) async fn carry(
     ids: BTreeSet<RequestId>,
 ) -> Result<End, OpsError> {
     let (_stops, mut wishes) = unbounded_channel();
-    let (_, journal_from) = ops::events::from(team, 0)?;
-    let order =
-        Lead { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal_from };
+    let journal = team.journal_end()?;
+    let order = Lead { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal };
     lead(order, &mut wishes, &mut |_| {}).await
 }
 

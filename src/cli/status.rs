@@ -82,8 +82,7 @@ fn wait_for(
 pub(super) fn events(setup: &Setup, args: &args::Events) -> Done {
     let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
     if !args.follow {
-        let (events, _) = ops::events::from(&team, 0)?;
-        show(&out, &events)?;
+        show(&out, &team.events()?)?;
         return Ok(Exit::DONE);
     }
     interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out))
@@ -94,10 +93,9 @@ fn follow(team: &Team, out: &Out) -> Done {
     if changes.is_polling() {
         out.say(ops::events::POLLING);
     }
-    let mut at = 0;
+    let mut journal = team.journal();
     loop {
-        let (events, next) = ops::events::from(team, at)?;
-        at = next;
+        let events = journal.read()?;
         show(out, &events)?;
         if events.iter().any(|e| e.event == EventKind::TeamDeleted) || !team.exists() {
             return Ok(Exit::DONE);

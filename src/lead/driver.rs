@@ -27,7 +27,7 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, Lease, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, Lease, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 
@@ -63,8 +63,8 @@ pub(crate) struct Lead<'a> {
     pub(crate) goal: Goal,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub(crate) beside_program: bool,
-    /// Journal offset in bytes; earlier events are not reported.
-    pub(crate) journal_from: u64,
+    /// Earlier events are not reported.
+    pub(crate) journal: JournalReader,
 }
 
 struct Driver<'a> {
@@ -74,7 +74,7 @@ struct Driver<'a> {
     signals: UnboundedSender<Signal>,
     labels: UnboundedSender<Vec<MemberRecord>>,
     terminator: UnboundedSender<Due>,
-    journal_at: u64,
+    journal: JournalReader,
     /// Questions that the agent lead has been notified of.
     asked: BTreeSet<RequestId>,
     /// The earliest deadline of the open questions.
@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
             labels: labels::labeller(lead.ctx, lead.team),
             terminator: terminator::start(lead.ctx, lead.team, signals.clone()),
             signals,
-            journal_at: lead.journal_from,
+            journal: lead.journal.clone(),
             asked: BTreeSet::new(),
             due: None,
             sweep: Deadline::after(SWEEP),
@@ -465,11 +465,10 @@ impl<'a> Driver<'a> {
     }
 
     fn look_at_journal(&mut self) -> Result<(), OpsError> {
-        let (events, at) = ops::events::from(self.team, self.journal_at)?;
-        self.journal_at = at;
+        let events = self.journal.read()?;
         events.iter().for_each(|event| (self.report)(event));
         if let Some(hooks) = &mut self.hooks {
-            let news = hooks.news(self.team)?;
+            let news = hooks.news()?;
             self.step(Event::Journal(news))?;
         }
         let spoken: Vec<Spoken> = events.iter().filter_map(Spoken::told_by).collect();

@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::driver::Stop;
 use crate::model::event::{Event, EventKind, Note};
 use crate::ops::hooks::{self, Occasion};
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, OpsError, Team};
 
 /// Maximum number of concurrent hooks: a hanging one does not block the others, and a large team
 /// does not overload the machine.
@@ -22,8 +22,7 @@ const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The hooks of a team that has a lead.
 pub(super) struct Hooks {
-    /// Journal offset in bytes up to which events were read for hooks.
-    at: u64,
+    journal: JournalReader,
     due: UnboundedSender<Occasion>,
     runner: JoinHandle<()>,
     found: Arc<hooks::Hooks>,
@@ -47,7 +46,8 @@ impl Hooks {
         if found.is_empty() {
             return Ok(None);
         }
-        let (mut events, at) = ops::events::from(team, 0)?;
+        let mut journal = team.journal();
+        let mut events = journal.read()?;
         let began = events.iter().rposition(|event| event.event == EventKind::LeadStarted);
         let fresh = events.split_off(began.unwrap_or(events.len()));
         let (due, incoming) = unbounded_channel();
@@ -57,13 +57,11 @@ impl Hooks {
         }
         let found = Arc::new(found);
         let runner = tokio::spawn(run(incoming, ctx.clone(), team.clone(), found.clone()));
-        Ok(Some((Hooks { at, due, runner, found }, fresh)))
+        Ok(Some((Hooks { journal, due, runner, found }, fresh)))
     }
 
-    pub(super) fn news(&mut self, team: &Team) -> Result<Vec<Event>, OpsError> {
-        let (events, at) = ops::events::from(team, self.at)?;
-        self.at = at;
-        Ok(events)
+    pub(super) fn news(&mut self) -> Result<Vec<Event>, OpsError> {
+        Ok(self.journal.read()?)
     }
 
     pub(super) fn run(&self, occasion: Occasion) {

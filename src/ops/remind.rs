@@ -11,7 +11,7 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
-use crate::store::{Ending, TeamStore};
+use crate::store::{TaskEnding, TeamStore};
 use crate::sys::rand;
 
 /// Characters of a task's subject that a reminder quotes.
@@ -36,7 +36,7 @@ pub(crate) fn remind(
     if let Step::Escalation { mode: Escalation::FailTask, .. } = step {
         // Before the step is persisted: after a crash in between, the next lead finds the task
         // failed.
-        task::end(team, id, &MemberName::lead(), Ending::Failed, None)?;
+        task::end(team, id, &MemberName::lead(), TaskEnding::Failed, None)?;
     }
     let reminded = Some(Reminded { task: id, times: step.times() });
     if team.change_record(name, incarnation, |record| record.reminded = reminded)?.is_none() {

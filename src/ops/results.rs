@@ -18,7 +18,7 @@ const KIND: &str = "results";
 /// Returns the tasks that earlier leads reported and that were not retried since.
 pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
     let mut reported = BTreeSet::new();
-    for event in super::events::from(team, 0)?.0 {
+    for event in team.events()? {
         if event.event == EventKind::MessageSent
             && event.detail.get("kind").is_some_and(|kind| kind == KIND)
         {

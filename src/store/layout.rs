@@ -9,14 +9,14 @@ use crate::model::topic::Topic;
 pub(super) const QUESTION: &str = "asked.";
 
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
+pub(crate) struct TeamLayout {
     root: PathBuf,
     team: TeamName,
 }
 
-impl Layout {
-    pub(super) fn new(root: &Path, team: &TeamName) -> Layout {
-        Layout { root: root.to_owned(), team: team.clone() }
+impl TeamLayout {
+    pub(super) fn new(root: &Path, team: &TeamName) -> TeamLayout {
+        TeamLayout { root: root.to_owned(), team: team.clone() }
     }
 
     pub(super) fn teams(root: &Path) -> PathBuf {
@@ -106,6 +106,11 @@ impl Layout {
 
     pub(super) fn journal(&self) -> PathBuf {
         self.ours().join("journal.jsonl")
+    }
+
+    /// The journal before the current one, which was renamed when it was full.
+    pub(super) fn older_journal(&self) -> PathBuf {
+        self.ours().join("journal.1.jsonl")
     }
 
     pub(super) fn members(&self) -> PathBuf {
@@ -220,7 +225,7 @@ impl Layout {
             tasks: self.tasks(),
             members: self.members(),
             requests: self.requests(),
-            journal: self.journal(),
+            journals: [self.journal(), self.older_journal()],
             settings: self.settings(),
         }
     }
@@ -236,7 +241,7 @@ pub(super) struct Topics {
     tasks: PathBuf,
     members: PathBuf,
     requests: PathBuf,
-    journal: PathBuf,
+    journals: [PathBuf; 2],
     settings: PathBuf,
 }
 
@@ -257,7 +262,7 @@ impl Topics {
             Some(_) if parent == self.tasks => Some(Topic::Tasks),
             Some(stem) if parent == self.members => Some(Topic::Member(stem.to_owned())),
             Some(_) if parent == self.requests => Some(Topic::Requests),
-            None if path == self.journal => Some(Topic::Journal),
+            None if self.journals.iter().any(|file| file == path) => Some(Topic::Journal),
             Some(_) if path == self.settings => Some(Topic::Settings),
             Some(_) | None => None,
         }
@@ -270,7 +275,7 @@ mod tests {
 
     #[test]
     fn changed_paths_map_to_topics() {
-        let layout = Layout::new(Path::new("/r"), &TeamName::new("demo").expect("name"));
+        let layout = TeamLayout::new(Path::new("/r"), &TeamName::new("demo").expect("name"));
         let topics = layout.topics();
         let topic = |p: &str| topics.of(Path::new(p));
         assert_eq!(topic("/r/teams/demo/config.json"), Some(Topic::Roster));
@@ -285,6 +290,7 @@ mod tests {
         );
         assert_eq!(topic("/r/teams/demo/phalanx/requests/x.json"), Some(Topic::Requests));
         assert_eq!(topic("/r/teams/demo/phalanx/journal.jsonl"), Some(Topic::Journal));
+        assert_eq!(topic("/r/teams/demo/phalanx/journal.1.jsonl"), Some(Topic::Journal));
         assert_eq!(topic("/r/teams/demo/phalanx/team.json"), Some(Topic::Settings));
         assert_eq!(topic("/r/teams/demo/inboxes"), Some(Topic::Everything));
         assert_eq!(topic("/elsewhere/x.json"), None);

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{Held, Place, Writers};
+use super::document::{FilePlace, HeldGate, Writers};
 use super::error::StoreError;
-use super::layout::Layout;
+use super::layout::TeamLayout;
 use super::teams::{Store, TeamStore};
 use crate::model::id::{Incarnation, TeamName};
 use crate::sys::env;
@@ -22,7 +22,7 @@ const OTHERS: u32 = 0o077;
 
 /// The kind of a leftover.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LeftoverKind {
     /// A lock directory that its holder no longer refreshes.
     Lock { age: Duration },
     /// A socket without a listener.
@@ -41,7 +41,7 @@ pub(crate) enum Left {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leftover {
     pub(crate) path: PathBuf,
-    pub(crate) left: Left,
+    pub(crate) kind: LeftoverKind,
 }
 
 impl Store {
@@ -52,7 +52,7 @@ impl Store {
 
     /// Makes a directory private if other users can enter it. Returns true if it did.
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
-        let is_open = matches!(leftover.left, Left::Open { .. });
+        let is_open = matches!(leftover.kind, LeftoverKind::Open { .. });
         if is_open {
             fs::private_dir(&leftover.path)?;
         }
@@ -74,12 +74,16 @@ impl TeamStore {
         for (path, about) in entries(&self.layout.specs())? {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             if let Ok(incarnation) = Incarnation::parse(stem) {
-                found.push(Leftover { path, left: Left::Spec { incarnation, age: about.age } });
+                found.push(Leftover {
+                    path,
+                    kind: LeftoverKind::Spec { incarnation, age: about.age },
+                });
             }
         }
         let copies = entries(&self.layout.quarantine())?;
-        found
-            .extend(copies.into_iter().map(|(path, _)| Leftover { path, left: Left::Quarantined }));
+        found.extend(
+            copies.into_iter().map(|(path, _)| Leftover { path, kind: LeftoverKind::Quarantined }),
+        );
         Ok(found)
     }
 
@@ -96,7 +100,7 @@ impl TeamStore {
                 let lock = path.extension().is_some_and(|end| end == "lock")
                     && about.kind == Kind::Directory;
                 if lock && about.age > STALE {
-                    found.push(Leftover { path, left: Left::Lock { age: about.age } });
+                    found.push(Leftover { path, kind: LeftoverKind::Lock { age: about.age } });
                 }
             }
         }
@@ -106,18 +110,18 @@ impl TeamStore {
     /// Removes or repairs a leftover if that loses no data. Returns true if it did; leaves a path
     /// that is in use again.
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
-        match &leftover.left {
-            Left::Lock { .. } => self.free_lock(&leftover.path),
-            Left::Socket => {
+        match &leftover.kind {
+            LeftoverKind::Lock { .. } => self.free_lock(&leftover.path),
+            LeftoverKind::Socket => {
                 let dead = probe(&leftover.path) == SocketState::Refused;
                 Ok(dead && fs::remove_file(&leftover.path)?)
             }
-            Left::Spec { .. } => Ok(fs::remove_file(&leftover.path)?),
-            Left::Open { .. } => {
+            LeftoverKind::Spec { .. } => Ok(fs::remove_file(&leftover.path)?),
+            LeftoverKind::Open { .. } => {
                 fs::private_dir(&leftover.path)?;
                 Ok(true)
             }
-            Left::Quarantined | Left::NotOurs { .. } => Ok(false),
+            LeftoverKind::Quarantined | LeftoverKind::NotOurs { .. } => Ok(false),
         }
     }
 
@@ -136,8 +140,8 @@ impl TeamStore {
             Some(dir) if dir == self.layout.tasks() => format!("task-{stem}"),
             Some(_) | None => "roster".to_owned(),
         };
-        let place: Place = self.place(&gate, path, Writers::AnyProgram);
-        let held = Held::take(&place)?;
+        let place: FilePlace = self.place(&gate, path, Writers::AnyProgram);
+        let held = HeldGate::take(&place)?;
         drop(held.exclude_peers(&place)?);
         Ok(about.kind == Kind::Directory && !fs::exists(lock))
     }
@@ -152,7 +156,7 @@ impl TeamStore {
             for (path, about) in entries(dir)? {
                 let old = about.kind == Kind::Socket && about.age > STALE;
                 if old && probe(&path) == SocketState::Refused {
-                    found.push(Leftover { path, left: Left::Socket });
+                    found.push(Leftover { path, kind: LeftoverKind::Socket });
                 }
             }
         }
@@ -171,9 +175,9 @@ fn dirs(
         let Some(about) = fs::about(&path)? else { continue };
         let is_link = about.kind == Kind::Link;
         if about.uid != env::effective_uid() || (is_link && shared != Some(path.as_path())) {
-            found.push(Leftover { path, left: Left::NotOurs { uid: about.uid, is_link } });
+            found.push(Leftover { path, kind: LeftoverKind::NotOurs { uid: about.uid, is_link } });
         } else if about.mode & OTHERS != 0 && !is_link && shared != Some(path.as_path()) {
-            found.push(Leftover { path, left: Left::Open { mode: about.mode } });
+            found.push(Leftover { path, kind: LeftoverKind::Open { mode: about.mode } });
         }
     }
     Ok(found)
@@ -199,7 +203,7 @@ pub(crate) fn spec_of(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
     let team = path.ancestors().nth(3)?.file_name()?.to_str()?;
     let team = TeamName::existing(team).ok().filter(|name| name.as_str() == team)?;
     let root = dir.parent()?;
-    let same = path.is_absolute() && Layout::new(root, &team).spec(&incarnation) == path;
+    let same = path.is_absolute() && TeamLayout::new(root, &team).spec(&incarnation) == path;
     same.then(|| (root.to_owned(), team, incarnation))
 }
 

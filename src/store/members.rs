@@ -68,7 +68,7 @@ impl TeamStore {
         })
     }
 
-    fn member_place(&self, name: &MemberName) -> document::Place {
+    fn member_place(&self, name: &MemberName) -> document::FilePlace {
         self.of_this_boot(&format!("member-{}", name.file_stem()), self.layout.member(name))
     }
 }

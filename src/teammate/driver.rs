@@ -20,7 +20,7 @@ use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
 use crate::ops::run::{self, Canceller, Screen};
 use crate::ops::task::Completed;
-use crate::ops::{self, Context, Ending, OpsError, Team};
+use crate::ops::{self, Context, OpsError, TaskEnding, Team};
 use crate::sys::proc;
 
 /// Interval of full checks while idle, since a change notification can be lost.
@@ -210,7 +210,7 @@ impl Driver<'_> {
             }
             Effect::Run(task) => return self.run(*task),
             Effect::Cancel => self.cancel(),
-            Effect::EndTask { task, ending: Ending::Completed, outcome } => {
+            Effect::EndTask { task, ending: TaskEnding::Completed, outcome } => {
                 return self.complete(task, outcome);
             }
             Effect::EndTask { task, ending, outcome } => {

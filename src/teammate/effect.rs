@@ -5,7 +5,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
 use crate::model::question::Typed;
 use crate::model::task::{Outcome, Task};
-use crate::ops::Ending;
+use crate::ops::TaskEnding;
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub(crate) enum Effect {
     Cancel,
     /// Record the outcome of the task. Reports `TaskEnded`; if hooks guard it, first `Held`, and
     /// `Refused` if one of them objects.
-    EndTask { task: TaskId, ending: Ending, outcome: Outcome },
+    EndTask { task: TaskId, ending: TaskEnding, outcome: Outcome },
     /// Execute an outbound operation. Reports `Done`.
     Do(OutboundOp),
 }

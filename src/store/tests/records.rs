@@ -37,7 +37,7 @@ fn torn_record_counts_as_missing_and_blocks_no_other() {
     let begun = MemberRecord { name: who("ann"), ..record(&team, "bob").expect("bob's") };
     team.begin_record(&begun).expect("a new run begins");
     assert_eq!(record(&team, "ann"), Some(begun));
-    let said = team.events_from(0).expect("events").0;
+    let said = team.events().expect("events");
     assert_eq!(said.iter().filter(|e| e.event == EventKind::FileQuarantined).count(), 3);
 }
 

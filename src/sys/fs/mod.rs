@@ -3,6 +3,7 @@
 
 mod about;
 mod dir;
+mod lines;
 mod log;
 mod write;
 
@@ -15,6 +16,7 @@ use thiserror::Error;
 
 pub(crate) use about::{About, Kind, about, refuse_link};
 pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remove_dir_all};
+pub(crate) use lines::{FileId, LineFile};
 pub(crate) use log::{Log, older, times_of};
 pub(super) use write::open_append;
 pub(crate) use write::{

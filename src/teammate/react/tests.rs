@@ -193,7 +193,7 @@ fn a_rejected_plan_fails_its_task_with_the_reason() {
     let effects = react(&mut state, plan_answer("team-lead", &id, false), NOW);
     let tail = "the lead rejected the plan: not today".to_owned();
     let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
-    let end = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
+    let end = Effect::EndTask { task: TaskId(3), ending: TaskEnding::Failed, outcome };
     assert!(effects.contains(&end), "{effects:?}");
 }
 
@@ -448,7 +448,7 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         let tail = "cannot find the program x".to_owned();
         let outcome = Outcome { exit_code, signal, tail, elapsed_ms: 3200 };
         let ended = Event::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
-        let end = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
+        let end = Effect::EndTask { task: TaskId(3), ending: TaskEnding::Failed, outcome };
         let footer = Effect::Print(format!("── task #3 failed: {shown}"));
         assert_eq!(react(&mut state, ended, NOW), [footer, end]);
         // No completion message; the idle notification carries the failure.

@@ -26,7 +26,7 @@ use crate::model::protocol::{IdleNotification, Message};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, OpsError, Team};
 use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
 use crate::sys::failpoint;
@@ -55,8 +55,8 @@ pub(super) struct Driver<'a> {
     mark: Option<String>,
     /// Set if output arrived since the screen was judged.
     drawn: bool,
-    /// The start of the current turn: offset in the journal, and time.
-    turn_from: (u64, Timestamp),
+    /// The start of the current turn: position in the journal, and time.
+    turn_from: (JournalReader, Timestamp),
     /// Time since the last judgement.
     judged: Deadline,
     /// Time without output, as of the last judgement.
@@ -136,7 +136,7 @@ pub(super) fn open<'a>(
         relay,
         mark: None,
         drawn: true,
-        turn_from: (0, ops::now()),
+        turn_from: (team.journal_end()?, ops::now()),
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
         wakes: wakes.clone(),
@@ -362,7 +362,7 @@ impl Driver<'_> {
                 let (notice, next) = self.report(notice)?;
                 (Message::IdleNotification(notice), next)
             }
-            other => (other, self.turn_from),
+            other => (other, self.turn_from.clone()),
         };
         let said = member_io::run_errand(
             self.ctx,
@@ -384,10 +384,10 @@ impl Driver<'_> {
     fn report(
         &self,
         notice: IdleNotification,
-    ) -> Result<(IdleNotification, (u64, Timestamp)), OpsError> {
-        let (offset, since) = self.turn_from;
+    ) -> Result<(IdleNotification, (JournalReader, Timestamp)), OpsError> {
+        let (mut journal, since) = self.turn_from.clone();
         let now = ops::now();
-        let (deeds, at) = ops::turn::deeds(self.team, &self.me.name, since, offset)?;
+        let deeds = ops::turn::deeds(self.team, &self.me.name, since, &mut journal)?;
         let screen =
             || profile::last_words(&self.profile, &self.relay.look(), LAST_ROWS).join("\n");
         let words = deeds.last_words.unwrap_or_else(screen);
@@ -397,7 +397,8 @@ impl Driver<'_> {
         let completed_status =
             deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
         let completed_task_id = deeds.task.map(|(id, _)| id.to_string());
-        Ok((IdleNotification { summary, completed_task_id, completed_status, ..notice }, (at, now)))
+        let notice = IdleNotification { summary, completed_task_id, completed_status, ..notice };
+        Ok((notice, (journal, now)))
     }
 
     fn note(&self, note: Note) {

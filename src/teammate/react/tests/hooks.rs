@@ -15,7 +15,7 @@ fn a_refused_completion_fails_the_task() {
     };
     let done = Effect::EndTask {
         task: TaskId(3),
-        ending: Ending::Completed,
+        ending: TaskEnding::Completed,
         outcome: outcome(Some(0), "t"),
     };
     assert_eq!(react(&mut state, ended(0), NOW)[1..], [done]);
@@ -25,8 +25,11 @@ fn a_refused_completion_fails_the_task() {
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     let said = "task 3 is not completed, a hook refuses it: no tests";
     let effects = react(&mut state, Event::Refused(said.to_owned()), NOW);
-    let failed =
-        Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome: outcome(None, said) };
+    let failed = Effect::EndTask {
+        task: TaskId(3),
+        ending: TaskEnding::Failed,
+        outcome: outcome(None, said),
+    };
     assert_eq!(effects, [Effect::Print(said.to_owned()), failed]);
     let effects = react(&mut state, Event::TaskEnded(Ok(())), NOW);
     assert!(!effects.iter().any(|e| matches!(e, Effect::Do(OutboundOp::Say(_)))), "{effects:?}");
