@@ -24,7 +24,7 @@ use crate::sys::{failpoint, fs, rand};
 const DELETED: &str = ".deleted-";
 /// Length of the UUID at the end of such a name.
 const UUID_CHARS: usize = 36;
-/// Largest number of team directories that are listed.
+/// Largest number of teams that are listed.
 const MAX_TEAMS: usize = 10_000;
 
 /// All teams under one config root.
@@ -90,10 +90,10 @@ impl Store {
     /// names.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&TeamLayout::teams(&self.root))?;
-        let usable = names.into_iter().take(MAX_TEAMS).filter(|n| !n.starts_with('.'));
+        let usable = names.into_iter().filter(|n| !n.starts_with('.'));
         let sanitized =
             usable.filter_map(|n| TeamName::existing(&n).ok().filter(|t| t.as_str() == n));
-        Ok(sanitized.filter(|t| self.open(t).may_exist()).collect())
+        Ok(sanitized.filter(|t| self.open(t).may_exist()).take(MAX_TEAMS).collect())
     }
 
     /// Returns an existing team.

@@ -366,6 +366,18 @@ fn failed_task_is_pending_on_the_wire_but_not_claimed() {
 }
 
 #[test]
+fn teams_are_listed_beside_more_entries_than_the_limit() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let team = new_team(dir.path());
+    let teams = dir.path().join("teams");
+    for n in 0..10_000 {
+        let other = teams.join(format!("Not A Team {n}"));
+        fs::create_with(&other, b"", fs::Sync::Nothing).expect("writable");
+    }
+    assert_eq!(Store::at(dir.path()).teams().expect("listed"), [team.name().clone()]);
+}
+
+#[test]
 fn newer_format_is_read_but_not_written() {
     let (_dir, team) = fresh();
     let path = team.layout.settings();
