@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use serde_json::{Map, Value};
+use strum::VariantNames;
 
 use super::args::mode;
 use crate::model::mode::Mode;
@@ -63,6 +64,6 @@ pub(super) fn object(given: &str) -> Result<Map<String, Value>, String> {
 }
 
 fn status() -> impl TypedValueParser<Value = ShutdownStatus> {
-    PossibleValuesParser::new(ShutdownStatus::ALL.map(ShutdownStatus::as_str))
-        .map(|word| ShutdownStatus::parse(&word).unwrap_or(ShutdownStatus::Clean))
+    PossibleValuesParser::new(ShutdownStatus::VARIANTS.iter().copied())
+        .map(|word| word.parse().unwrap_or(ShutdownStatus::Clean))
 }

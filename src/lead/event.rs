@@ -8,9 +8,6 @@ use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event as Noted, EventKind};
 use crate::model::id::{Incarnation, MemberName};
-use crate::model::protocol::{
-    IdleNotification, PermissionResponse, PlanApprovalResponse, SandboxPermissionResponse,
-};
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
@@ -38,7 +35,7 @@ impl Answer {
     pub(crate) fn told_by(event: &Noted) -> Option<Answer> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let answers =
-            [PlanApprovalResponse::KIND, PermissionResponse::KIND, SandboxPermissionResponse::KIND];
+            ["plan_approval_response", "permission_response", "sandbox_permission_response"];
         if event.event != EventKind::MessageSent || !answers.contains(&text("kind")?) {
             return None;
         }
@@ -61,7 +58,7 @@ impl Spoken {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let member = if event.event == EventKind::RequestFiled {
             event.member.clone()
-        } else if event.event == EventKind::MessageSent && text("kind")? != IdleNotification::KIND {
+        } else if event.event == EventKind::MessageSent && text("kind")? != "idle_notification" {
             MemberName::existing(text("from")?).ok()
         } else {
             None

@@ -54,7 +54,8 @@ pub(crate) fn settle(
         return Ok(Vec::new());
     }
     if owner.is_lead() && lease::is_led(team)? {
-        messages.retain(|message| message.read || !Message::parse(&message.text).is_for_the_loop());
+        messages
+            .retain(|message| message.read || !Message::parse(&message.text).is_for_lead_loop());
     }
     let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
     if afterwards == Afterwards::Mark && !ids.is_empty() {

@@ -165,7 +165,7 @@ fn tell(
     let asks =
         !wish.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
     if asks {
-        let message = Message::ShutdownRequest(protocol::ShutdownRequest {
+        let message = Message::ShutdownRequest(protocol::ShutdownRequestBody {
             request_id: request.id.to_string(),
             from: Some(MemberName::lead().to_string()),
             reason: wish.reason.clone(),

@@ -81,7 +81,7 @@ fn mail(messages: &[(&str, &str, &str)]) -> Event {
 
 /// Mail with a message about `request`, which is on file.
 fn asks(from: &str, request: &ShutdownRequest) -> Event {
-    let message = Message::ShutdownRequest(protocol::ShutdownRequest {
+    let message = Message::ShutdownRequest(protocol::ShutdownRequestBody {
         request_id: request.id.to_string(),
         from: Some("team-lead".to_owned()),
         reason: Some("done".to_owned()),

@@ -18,7 +18,8 @@ use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{
-    IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus,
+    IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownRequestBody,
+    ShutdownStatus,
 };
 use crate::model::text;
 use crate::model::time::Timestamp;
@@ -215,7 +216,7 @@ fn is_for_program(
 fn hear(
     state: &mut State,
     envelope: &Envelope,
-    asked: &ShutdownRequest,
+    asked: &ShutdownRequestBody,
     requests: &Requests,
     now: Timestamp,
     effects: &mut Vec<Effect>,
