@@ -12,7 +12,7 @@ use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
-use crate::ops::logs::{Line, Reader};
+use crate::ops::logs::{LogLine, LogReader};
 use crate::ops::{Context, Team, status};
 use crate::sys::clock;
 use crate::ui;
@@ -56,7 +56,7 @@ struct Stream {
     /// The number of earlier lines to show of each member.
     tail: Option<usize>,
     follow: bool,
-    readers: Vec<Reader>,
+    readers: Vec<LogReader>,
     /// Members whose output cannot be shown.
     left_out: Vec<MemberName>,
 }
@@ -91,7 +91,7 @@ impl Stream {
         Ok(Exit::DONE)
     }
 
-    fn is_live(&self, reader: &Reader) -> bool {
+    fn is_live(&self, reader: &LogReader) -> bool {
         self.follow && !self.left_out.contains(&reader.name) && reader.is_live(&self.team)
     }
 
@@ -107,7 +107,7 @@ impl Stream {
             if is_known {
                 continue;
             }
-            let reader = Reader::open(&self.team, &name)?;
+            let reader = LogReader::open(&self.team, &name)?;
             if self.since.is_some() && !reader.has_times()? {
                 let problem = format!(
                     "the lines of `{name}` have no times: only an own terminal (pty) records them"
@@ -130,7 +130,7 @@ impl Stream {
     }
 
     /// Reads the new lines of a member; the first read applies `--since` and `-n`.
-    fn read(&mut self, at: usize, all: bool, is_new: bool) -> Result<Vec<Line>, Failure> {
+    fn read(&mut self, at: usize, all: bool, is_new: bool) -> Result<Vec<LogLine>, Failure> {
         if self.left_out.contains(&self.readers[at].name) {
             return Ok(Vec::new());
         }
@@ -154,7 +154,7 @@ impl Stream {
         Ok(lines)
     }
 
-    fn print(&self, lines: &[(usize, Line)]) -> Result<(), Failure> {
+    fn print(&self, lines: &[(usize, LogLine)]) -> Result<(), Failure> {
         let mut page = String::new();
         let longest = self
             .readers
