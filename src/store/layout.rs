@@ -154,7 +154,7 @@ impl TeamLayout {
     }
 
     /// The ids of the messages that a mailbox's reader was given.
-    pub(super) fn handed(&self, name: &MemberName) -> PathBuf {
+    pub(super) fn deliveries(&self, name: &MemberName) -> PathBuf {
         self.ours().join("handed").join(format!("{}.jsonl", name.file_stem()))
     }
 
@@ -164,7 +164,7 @@ impl TeamLayout {
     }
 
     /// The messages of a member that are too long to be typed into its terminal.
-    pub(super) fn letters(&self, name: &MemberName) -> PathBuf {
+    pub(super) fn spilled_bodies(&self, name: &MemberName) -> PathBuf {
         self.ours().join("letters").join(name.file_stem())
     }
 
@@ -247,7 +247,7 @@ pub(super) struct Topics {
 
 impl Topics {
     /// Returns the topic of a changed path; `None` for locks, gates and temporary files.
-    pub(super) fn of(&self, path: &Path) -> Option<Topic> {
+    pub(super) fn topic(&self, path: &Path) -> Option<Topic> {
         let name = path.file_name()?.to_str()?;
         if self.watched.iter().any(|dir| dir == path) {
             return Some(Topic::Everything);
@@ -277,7 +277,7 @@ mod tests {
     fn changed_paths_map_to_topics() {
         let layout = TeamLayout::new(Path::new("/r"), &TeamName::new("demo").expect("name"));
         let topics = layout.topics();
-        let topic = |p: &str| topics.of(Path::new(p));
+        let topic = |p: &str| topics.topic(Path::new(p));
         assert_eq!(topic("/r/teams/demo/config.json"), Some(Topic::Roster));
         assert_eq!(topic("/r/teams/demo/config.json.lock"), None);
         assert_eq!(topic("/r/teams/demo/inboxes/bob.json"), Some(Topic::Mail("bob".to_owned())));

@@ -94,7 +94,7 @@ impl TeamStore {
     }
 
     fn lead_place(&self) -> document::FilePlace {
-        self.of_this_boot("lead-record", self.layout.lead())
+        self.boot_place("lead-record", self.layout.lead())
     }
 }
 

@@ -197,7 +197,7 @@ fn entries(dir: &Path) -> Result<Vec<(PathBuf, About)>, StoreError> {
 
 /// Splits the path of a spec file into config root, team and run; `None` if it does not have that
 /// form.
-pub(crate) fn spec_of(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
+pub(crate) fn parse_spec_path(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
     let incarnation = Incarnation::parse(path.file_stem()?.to_str()?).ok()?;
     let dir = path.ancestors().nth(4)?;
     let team = path.ancestors().nth(3)?.file_name()?.to_str()?;
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn spec_path_yields_root_team_and_run() {
         let path = format!("/a b/teams/demo/phalanx/specs/{RUN}.json");
-        let (root, team, run) = spec_of(Path::new(&path)).expect("a spec");
+        let (root, team, run) = parse_spec_path(Path::new(&path)).expect("a spec");
         assert_eq!((root.as_path(), team.as_str(), run.as_str()), (Path::new("/a b"), "demo", RUN));
         let hostile = [
             format!("teams/demo/phalanx/specs/{RUN}.json"),
@@ -228,7 +228,7 @@ mod tests {
             "/".to_owned(),
         ];
         for path in hostile {
-            assert_eq!(spec_of(Path::new(&path)), None, "{path}");
+            assert_eq!(parse_spec_path(Path::new(&path)), None, "{path}");
         }
     }
 }

@@ -31,7 +31,7 @@ impl TeamStore {
         Mailbox {
             team: self,
             owner: owner.clone(),
-            acks: AckLog::at(self.layout.handed(owner)),
+            acks: AckLog::at(self.layout.deliveries(owner)),
             archive: Archive::at(self.layout.archive(owner)),
         }
     }
@@ -198,7 +198,7 @@ impl Mailbox<'_> {
     /// Writes a message's text to a separate file that only the user can read, and returns its
     /// path. The same message always gets the same path.
     pub(crate) fn spill_text(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
-        let dir = self.team.layout.letters(&self.owner);
+        let dir = self.team.layout.spilled_bodies(&self.owner);
         fs::private_dir(&dir)?;
         let file = dir.join(format!("{}.txt", digest::of(&[envelope.msg_id.as_bytes()])));
         fs::write_atomic(&file, envelope.text.as_bytes())?;

@@ -73,6 +73,6 @@ impl TeamStore {
     }
 
     fn member_place(&self, name: &MemberName) -> document::FilePlace {
-        self.of_this_boot(&format!("member-{}", name.file_stem()), self.layout.member(name))
+        self.boot_place(&format!("member-{}", name.file_stem()), self.layout.member(name))
     }
 }

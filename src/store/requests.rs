@@ -80,6 +80,6 @@ impl TeamStore {
     /// gates are never deleted while the team exists.
     pub(super) fn request_place_of(&self, file: &str, path: PathBuf) -> document::FilePlace {
         let shard = digest::of(&[file.as_bytes()]);
-        self.of_this_boot(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)
+        self.boot_place(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)
     }
 }

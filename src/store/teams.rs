@@ -333,7 +333,7 @@ impl TeamStore {
 
     /// Returns the team's settings; `None` for a team that Claude Code created.
     pub(crate) fn settings(&self) -> Result<Option<Settings>, StoreError> {
-        document::read_typed(&self.ours("settings", self.layout.settings()))
+        document::read_typed(&self.own_place("settings", self.layout.settings()))
     }
 
     /// Returns the path and age of the file that was written last, out of the team file and the
@@ -353,7 +353,7 @@ impl TeamStore {
         &self,
         mut edit: impl FnMut(&mut Settings),
     ) -> Result<(), StoreError> {
-        let place = self.ours("settings", self.layout.settings());
+        let place = self.own_place("settings", self.layout.settings());
         document::change_typed(&place, 1, |found: &mut Option<Settings>| {
             if let Some(settings) = found {
                 edit(settings);
@@ -409,20 +409,20 @@ impl TeamStore {
         dirs: &[PathBuf],
         on_change: impl Fn(Topic) -> bool + Send + 'static,
     ) -> Result<Watch, StoreError> {
-        self.make_room()?;
+        self.create_missing_dirs()?;
         let topics = self.layout.topics();
-        Ok(Watch::new(dirs, move |path| topics.of(path).is_some_and(&on_change))?)
+        Ok(Watch::new(dirs, move |path| topics.topic(path).is_some_and(&on_change))?)
     }
 
     /// Returns a subscription to changes of the team's files after this call.
     pub(crate) fn changes(&self) -> Result<Changes, StoreError> {
-        self.make_room()?;
+        self.create_missing_dirs()?;
         Ok(Changes::on(&self.layout.watched())?)
     }
 
     /// Creates the directories that phalanx needs in a team that another program created. Never
     /// creates the team's own, which would bring a deleted team back.
-    fn make_room(&self) -> Result<(), StoreError> {
+    fn create_missing_dirs(&self) -> Result<(), StoreError> {
         for dir in self.layout.our_dirs().into_iter().filter(|dir| !fs::exists(dir)) {
             fs::create_dir_exclusive(&dir)?;
         }
@@ -468,13 +468,13 @@ impl TeamStore {
         self.layout.logs().join("lead.log")
     }
 
-    pub(super) fn ours(&self, resource: &str, path: PathBuf) -> FilePlace {
+    pub(super) fn own_place(&self, resource: &str, path: PathBuf) -> FilePlace {
         self.place(resource, path, Writers::PhalanxOnly)
     }
 
     /// The place of a file that describes processes of this boot.
-    pub(super) fn of_this_boot(&self, resource: &str, path: PathBuf) -> FilePlace {
-        FilePlace { durability: Durability::ThisBoot, ..self.ours(resource, path) }
+    pub(super) fn boot_place(&self, resource: &str, path: PathBuf) -> FilePlace {
+        FilePlace { durability: Durability::ThisBoot, ..self.own_place(resource, path) }
     }
 
     pub(super) fn place(&self, resource: &str, path: PathBuf, writers: Writers) -> FilePlace {

@@ -155,7 +155,7 @@ fn torn_line_in_the_record_of_deliveries_is_skipped() {
     let all = fill(&team, "bob", 4);
     let mailbox = team.mailbox(&who("bob"));
     mailbox.acknowledge(&all[..1]).expect("acknowledged");
-    let path = team.layout.handed(&who("bob"));
+    let path = team.layout.deliveries(&who("bob"));
     let torn = raw(&path) + r#"["m-1"#;
     fs::write_atomic(&path, torn.as_bytes()).expect("writable");
     assert_eq!(ids(mailbox.unread().expect("unread")), all[1..]);
