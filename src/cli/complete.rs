@@ -20,7 +20,7 @@ use crate::model::manifest::settings::KEYS;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;
 use crate::model::text;
-use crate::ops::{self, Team};
+use crate::ops::{self, TeamStore};
 use crate::sys::env;
 
 /// The variable that marks a call by a shell.
@@ -161,7 +161,7 @@ fn teams(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
     )
 }
 
-fn members(team: &Team) -> Option<Vec<CompletionCandidate>> {
+fn members(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let roster = team.team().ok()?;
     let of = |member: &crate::model::team::Member| {
         candidate(member.name.as_str(), member.agent_type.as_deref().unwrap_or_default())
@@ -169,12 +169,12 @@ fn members(team: &Team) -> Option<Vec<CompletionCandidate>> {
     Some(roster.members.iter().filter_map(of).collect())
 }
 
-fn tasks(team: &Team) -> Option<Vec<CompletionCandidate>> {
+fn tasks(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let board = ops::task::board(team).ok()?;
     Some(board.work().filter_map(|task| candidate(&task.id.to_string(), task.title())).collect())
 }
 
-fn requests(team: &Team) -> Option<Vec<CompletionCandidate>> {
+fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let questions = team.questions().ok()?.into_iter().filter(|question| question.is_open());
     let asked = questions.map(|question| (question.id.to_string(), question.summary()));
     let shutdowns =
@@ -201,7 +201,7 @@ fn roles() -> Vec<CompletionCandidate> {
         .collect()
 }
 
-fn meant() -> Option<Team> {
+fn meant() -> Option<TeamStore> {
     setup()?.meant().ok()
 }
 

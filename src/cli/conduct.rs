@@ -22,7 +22,7 @@ use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
-use crate::ops::{self, Context, JournalReader, Lease, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::sys::{env, lock};
 use crate::ui::{Notice, Style, View};
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// A team that this process leads, with its display and its reaction to signals.
 pub(super) struct LeadSession<'a> {
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     out: &'a Out,
     /// Set if an agent lead owns this terminal; true if it gets the lead's messages.
     seated: Option<bool>,
@@ -71,7 +71,7 @@ impl<'a> LeadSession<'a> {
     /// Creates the session. [`LeadSession::lead`] needs the returned receiver of stop requests.
     pub(super) fn new(
         setup: &'a Setup,
-        team: &'a Team,
+        team: &'a TeamStore,
         on_exit: OnExit,
     ) -> Result<(LeadSession<'a>, UnboundedReceiver<Stop>), Failure> {
         let begun = team.team()?.created_at;
@@ -379,7 +379,11 @@ impl<'a> LeadSession<'a> {
 ///
 /// # Errors
 /// Returns an error if the team still exists and cannot be deleted.
-pub(super) fn remove(ctx: &Context, team: &Team, say: impl FnMut(&str)) -> Result<(), Failure> {
+pub(super) fn remove(
+    ctx: &Context,
+    team: &TeamStore,
+    say: impl FnMut(&str),
+) -> Result<(), Failure> {
     match ops::team::delete(ctx, team) {
         Err(e) if team.exists() => Err(e.into()),
         Ok(kept) => {
@@ -393,7 +397,7 @@ pub(super) fn remove(ctx: &Context, team: &Team, say: impl FnMut(&str)) -> Resul
 /// Carries these shutdown requests through in this process.
 pub(super) async fn carry(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     lease: Lease,
     ids: BTreeSet<RequestId>,
 ) -> Result<End, OpsError> {

@@ -18,7 +18,7 @@ use crate::model::report::Report;
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::ops::authority::Action;
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::env;
 use crate::sys::exec::spawn_detached;
@@ -28,7 +28,7 @@ use crate::sys::signal::Signals;
 use crate::ui;
 
 /// Checks for a lead of another program. Returns a warning about what it could not check.
-type CheckLead<'a> = &'a dyn Fn(&Team) -> Result<Option<&'static str>, OpsError>;
+type CheckLead<'a> = &'a dyn Fn(&TeamStore) -> Result<Option<&'static str>, OpsError>;
 
 /// Time limit for a background lead to acquire the lease.
 const TAKEN_OVER: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub(super) fn adopt(setup: &Setup, args: &args_lead::Adopt) -> Done {
     go(setup, &team, &|team| ops::lease::may_adopt(&setup.ctx, team, args.force), verb, &args.how)
 }
 
-fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Leading) -> Done {
+fn go(setup: &Setup, team: &TeamStore, check: CheckLead<'_>, verb: &[&str], how: &Leading) -> Done {
     if how.detach {
         // These errors must reach the caller and not only the background lead's log.
         let unseen = check(team)?;
@@ -84,7 +84,7 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
 }
 
 /// Reports the end of the lead and returns the exit code.
-pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done {
+pub(super) fn told(setup: &Setup, team: &TeamStore, conclusion: &Conclusion) -> Done {
     match conclusion.end {
         End::TeamGone => {
             setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
@@ -117,7 +117,12 @@ fn meaning(policy: OnExit) -> &'static str {
 
 /// Prints the final report of a team and returns the exit code. `rerun` is the command that runs
 /// the same team again.
-pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Option<&str>) -> Done {
+pub(super) fn tell(
+    out: &Out,
+    team: &TeamStore,
+    conclusion: &Conclusion,
+    rerun: Option<&str>,
+) -> Done {
     let success = conclusion.report.as_ref().is_some_and(|report| report.success);
     if let Some(report) = &conclusion.report {
         let more = more(team, report, rerun);
@@ -145,7 +150,7 @@ pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Optio
 
 /// Returns the command that shows more than the report: one for the board if the team stays, else a
 /// run that keeps the team.
-fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
+fn more(team: &TeamStore, report: &Report, rerun: Option<&str>) -> Option<String> {
     let failed = report.tasks.iter().find(|task| task.state == TaskState::Failed);
     match (failed, rerun) {
         (Some(task), _) if team.exists() => {
@@ -164,7 +169,7 @@ fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
 /// # Errors
 /// Returns [`OpsError::LedByAnother`] if another process acquired the lease first, a failure with
 /// the log's last lines if the lead exits, and a timeout after [`TAKEN_OVER`].
-pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i32, Failure> {
+pub(super) fn background(setup: &Setup, team: &TeamStore, verb: &[&str]) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
     let log = team.lead_log();
     let words: [OsString; 4] =

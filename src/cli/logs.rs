@@ -13,7 +13,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::logs::{LogLine, LogReader};
-use crate::ops::{Context, Team, status};
+use crate::ops::{Context, TeamStore, status};
 use crate::sys::clock;
 use crate::ui;
 
@@ -48,7 +48,7 @@ pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
 
 struct Stream {
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     out: Out,
     /// The members named on the command line. Empty means all, including those that join later.
     names: Vec<MemberName>,

@@ -10,7 +10,7 @@ use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::authority::Action;
 use crate::ops::modes::ModeChange;
-use crate::ops::{self, Team, decide};
+use crate::ops::{self, TeamStore, decide};
 use crate::ui;
 
 pub(super) fn requests(setup: &Setup, args: &Requests) -> Done {
@@ -86,7 +86,7 @@ pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
     Ok(Exit::DONE)
 }
 
-fn remove_rules(setup: &Setup, team: &Team, list: List, rules: &[Rule]) -> Done {
+fn remove_rules(setup: &Setup, team: &TeamStore, list: List, rules: &[Rule]) -> Done {
     let done = ops::rules::remove(&setup.ctx, team, list, rules)?;
     if !done.kept_by.is_empty() {
         let names = done.kept_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

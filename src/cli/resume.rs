@@ -14,7 +14,7 @@ use crate::model::order::Order;
 use crate::ops::authority::Action;
 use crate::ops::resume::Again;
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 
 /// Time limit for a restarted member to prove that it runs.
 const START: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ pub(super) fn restart(setup: &Setup, args: &Restart) -> Done {
 
 fn start_again(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     names: &[MemberName],
     session: Option<&str>,
     deadline: Duration,
@@ -103,7 +103,7 @@ struct Start {
 /// a signal interrupted the start.
 async fn begin(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     all: Vec<Again>,
     terms: &SpawnOptions,
 ) -> Result<(Vec<Start>, bool), Failure> {

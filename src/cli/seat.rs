@@ -11,7 +11,7 @@ use super::setup::Setup;
 use super::{Done, interrupt, lead};
 use crate::ops::authority::Action;
 use crate::ops::seat::Seat;
-use crate::ops::{self, Lease, Team};
+use crate::ops::{self, Lease, TeamStore};
 use crate::sys::signal::Signals;
 use crate::sys::tty;
 use crate::teammate;
@@ -51,7 +51,7 @@ pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
 /// handled.
 fn lead_behind(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     seat: &Seat,
     policy: OnExit,
     lease: Lease,

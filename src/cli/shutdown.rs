@@ -17,7 +17,7 @@ use crate::model::request::ShutdownRequest;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
 use crate::ops::shutdown::{Awaited, Ended, ShutdownOptions};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 use crate::sys::signal::Signals;
@@ -92,7 +92,7 @@ struct RunReport {
 }
 
 impl RunReport {
-    fn open(setup: &Setup, team: &Team, file: &Path) -> Result<RunReport, Failure> {
+    fn open(setup: &Setup, team: &TeamStore, file: &Path) -> Result<RunReport, Failure> {
         let path = setup.ctx.caller.cwd.join(file);
         if fs::exists(&path) {
             return Err(taken(&path));
@@ -105,7 +105,7 @@ impl RunReport {
         Ok(RunReport { before: read_report(team)?, path })
     }
 
-    fn write(self, setup: &Setup, team: &Team) -> Result<(), Failure> {
+    fn write(self, setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
         let report = read_report(team).unwrap_or(self.before);
         let page = ui::Page { paint: ui::Paint { on: false }, width: None, more: None };
         let text = match setup.out.json {
@@ -125,13 +125,13 @@ fn taken(path: &Path) -> Failure {
     Failure::usage(problem, "remove it, or choose another name")
 }
 
-fn read_report(team: &Team) -> Result<Report, Failure> {
+fn read_report(team: &TeamStore) -> Result<Report, Failure> {
     let age = ops::now().since(ops::team::created_at(team)?);
     Ok(ops::report::report(team, age)?)
 }
 
 /// Kills all members of a team that is to be deleted.
-pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure> {
+pub(super) fn end_all_by_force(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
     let names = everybody(setup, team)?;
     let wish = ShutdownOptions {
         reason: Some("the team is deleted".to_owned()),
@@ -146,7 +146,7 @@ pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure
 /// could not be terminated; those are reported on stderr.
 pub(super) fn stop(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     args: &Restart,
     names: &[MemberName],
 ) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
@@ -166,7 +166,7 @@ pub(super) fn stop(
     Ok((names, (!runs.is_empty()).then(|| exit(&runs))))
 }
 
-fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
+fn everybody(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberName>, Failure> {
     let (ours, others) = ops::shutdown::everybody(team)?;
     if !others.is_empty() {
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
@@ -177,7 +177,7 @@ fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
 
 fn end(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     names: &[MemberName],
     wish: &ShutdownOptions,
     waits: bool,
@@ -201,7 +201,7 @@ fn end(
 /// team exists.
 pub(super) fn settle(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     requests: Vec<ShutdownRequest>,
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
@@ -222,7 +222,7 @@ pub(super) fn settle(
 }
 
 /// Starts a notice that names the members that have not ended, and what each waits for.
-pub(super) fn notice_of(setup: &Setup, team: &Team, requests: &[ShutdownRequest]) -> Notice {
+pub(super) fn notice_of(setup: &Setup, team: &TeamStore, requests: &[ShutdownRequest]) -> Notice {
     let ids: BTreeSet<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
     let team = team.clone();
     Notice::begin(&setup.out, move || ops::shutdown::awaited(&team, &ids).ok().flatten())
@@ -230,7 +230,7 @@ pub(super) fn notice_of(setup: &Setup, team: &Team, requests: &[ShutdownRequest]
 
 async fn see_through(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     mut requests: Vec<ShutdownRequest>,
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
@@ -272,7 +272,7 @@ async fn see_through(
 }
 
 /// Lets a lead that removes its team by itself do so, so that it can print its report first.
-fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
+fn give_way(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
         Ok(own_end && ops::lease::is_led(team)? && ops::lease::stopped(team)?.is_none())

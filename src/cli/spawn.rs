@@ -20,7 +20,7 @@ use crate::model::text;
 use crate::model::worktree::WorktreeRequest;
 use crate::ops::authority::Action;
 use crate::ops::spawn::{Batch, Plan, SpawnOptions, Spawned};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 use crate::sys::env;
 use crate::sys::signal::Signals;
 
@@ -89,7 +89,7 @@ fn check_names(args: &args::Spawn) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Done {
+fn show_plans(setup: &Setup, team: &TeamStore, orders: &[Order], unique: bool) -> Done {
     let plan = |order| ops::spawn::dry_run(&setup.ctx, team, order, unique);
     let plans = orders.iter().map(plan).collect::<Result<Vec<Plan>, _>>()?;
     match plans.as_slice() {
@@ -105,7 +105,7 @@ fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Don
 /// Prints the result of each member. A single result is printed as the document or failure itself.
 fn report(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     names: &[String],
     mut results: Vec<Result<Spawned, OpsError>>,
 ) -> Done {
@@ -226,7 +226,7 @@ pub(super) fn stdin() -> Result<String, Failure> {
 /// returned tells whether there was one.
 pub(super) async fn start(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     orders: Vec<Order>,
     terms: SpawnOptions,
 ) -> Result<(Batch, bool), Failure> {
@@ -258,7 +258,7 @@ pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> 
 }
 
 /// Kills the members of an interrupted start.
-fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
+fn end_again(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
     let hint = Some(format!(
         "end them with `phalanx shutdown {} --force -t {}`",

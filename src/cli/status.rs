@@ -11,7 +11,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
 use crate::ops::wait::{Came, Until};
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, OpsError, TeamStore};
 use crate::sys::env;
 use crate::ui;
 
@@ -46,7 +46,7 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
 
 /// Returns the members to wait for: the named ones, or all.
 fn names(
-    team: &Team,
+    team: &TeamStore,
     args: &args::Wait,
     named: Vec<MemberName>,
 ) -> Result<Vec<MemberName>, Failure> {
@@ -64,7 +64,7 @@ fn names(
 
 fn wait_for(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     names: &[MemberName],
     args: &args::Wait,
 ) -> Result<Vec<Came>, Failure> {
@@ -88,7 +88,7 @@ pub(super) fn events(setup: &Setup, args: &args::Events) -> Done {
     interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out))
 }
 
-fn follow(team: &Team, out: &Out) -> Done {
+fn follow(team: &TeamStore, out: &Out) -> Done {
     let changes = team.changes().map_err(OpsError::from)?;
     if changes.is_polling() {
         out.say(ops::events::POLLING);

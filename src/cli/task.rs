@@ -14,7 +14,7 @@ use crate::model::wire::{self, Object};
 use crate::ops::authority::Action;
 use crate::ops::hooks::Hooks;
 use crate::ops::task::Completed;
-use crate::ops::{self, Context, NewTask, OpsError, TaskChanges, TaskOwner, Team};
+use crate::ops::{self, Context, NewTask, OpsError, TaskChanges, TaskOwner, TeamStore};
 use crate::ui;
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
@@ -64,8 +64,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
 /// unchanged.
 fn guarded(
     setup: &Setup,
-    team: &Team,
-    verb: impl FnOnce(&Context, &Team, &Hooks) -> Result<Completed, OpsError> + Send + 'static,
+    team: &TeamStore,
+    verb: impl FnOnce(&Context, &TeamStore, &Hooks) -> Result<Completed, OpsError> + Send + 'static,
 ) -> Result<Completed, Failure> {
     let hooks = ops::hooks::configured(&setup.ctx, team);
     if !hooks.guard_tasks() {
@@ -93,7 +93,7 @@ fn told(setup: &Setup, task: &Task, words: &str) -> Done {
     Ok(Exit::DONE)
 }
 
-fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -> Done {
+fn update(setup: &Setup, team: &TeamStore, args: Update, owner: Option<MemberName>) -> Done {
     let (id, fields) = (args.id, args.fields);
     let cwd = fields
         .cwd
@@ -144,7 +144,7 @@ fn metadata(given: Option<Object>, kind: Option<String>) -> Object {
     metadata
 }
 
-fn create(setup: &Setup, team: &Team, args: Create, owner: Option<MemberName>) -> Done {
+fn create(setup: &Setup, team: &TeamStore, args: Create, owner: Option<MemberName>) -> Done {
     if args.subject.trim().is_empty() {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
@@ -174,7 +174,7 @@ fn create(setup: &Setup, team: &Team, args: Create, owner: Option<MemberName>) -
     }
 }
 
-fn list(setup: &Setup, team: &Team, all: bool) -> Done {
+fn list(setup: &Setup, team: &TeamStore, all: bool) -> Done {
     let board = ops::task::board(team)?;
     let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
     let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();

@@ -17,7 +17,7 @@ use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
 use crate::model::text;
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, Lease, NewTask, Team};
+use crate::ops::{self, Lease, NewTask, TeamStore};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
 
@@ -157,7 +157,7 @@ fn stopped() -> Failure {
 /// On failure it also returns the members that run nevertheless.
 async fn start(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     plan: Plan,
     session: &LeadSession<'_>,
     told: bool,
@@ -207,7 +207,7 @@ async fn start(
 }
 
 /// Tells how to watch the team, where it runs and why.
-fn announce(session: &LeadSession<'_>, team: &Team, spawned: &[Spawned], why: &str) {
+fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], why: &str) {
     let Some(first) = spawned.first() else { return };
     let how = how_to_watch(team, first);
     if session.is_live() {
@@ -222,7 +222,7 @@ fn announce(session: &LeadSession<'_>, team: &Team, spawned: &[Spawned], why: &s
 
 /// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx
 /// command.
-pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
+pub(super) fn how_to_watch(team: &TeamStore, one: &Spawned) -> String {
     match one.backend {
         BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
         BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
@@ -232,7 +232,7 @@ pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
 }
 
 /// Kills the members of a team that did not start completely, and removes the team.
-async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
+async fn take_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
     if let Err(Failure::Told(told)) =
         ended.and_then(|()| conduct::remove(&setup.ctx, team, |words| setup.out.say(words)))
@@ -247,7 +247,7 @@ async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]
 
 async fn end_started(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     lease: Lease,
     spawned: &[Spawned],
 ) -> Result<(), Failure> {
@@ -266,7 +266,7 @@ async fn end_started(
     Ok(())
 }
 
-fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
+fn detach(setup: &Setup, team: &TeamStore, spawned: &[Spawned]) -> Done {
     let pid = lead::background(setup, team, &["lead"])?;
     let document =
         json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });

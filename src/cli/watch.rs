@@ -11,7 +11,7 @@ use super::status::frame;
 use super::{Done, interrupt};
 use crate::ops::authority::Action;
 use crate::ops::status::Status;
-use crate::ops::{self, Team};
+use crate::ops::{self, TeamStore};
 use crate::sys::watch::Changes;
 use crate::sys::{clock, env};
 use crate::ui;
@@ -25,7 +25,7 @@ pub(super) fn watch(setup: &Setup, all: bool) -> Done {
     interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out, all))
 }
 
-fn follow(team: &Team, out: &Out, all: bool) -> Done {
+fn follow(team: &TeamStore, out: &Out, all: bool) -> Done {
     // Subscribed before the first read, so that no change is missed. In a team that another program
     // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
@@ -64,7 +64,7 @@ fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failur
 }
 
 /// Replaces the screen at the end, because a deleted team has no members and no lead (LY-12).
-fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
+fn gone(team: &TeamStore, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
     let words = format!("team {} is deleted", team.name());
     match screen {
         Some(screen) => screen.draw(&words)?,

@@ -27,7 +27,7 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, JournalReader, Lease, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 
@@ -57,7 +57,7 @@ pub(crate) enum Stop {
 /// The parameters of a lead that is about to run.
 pub(crate) struct Lead<'a> {
     pub(crate) ctx: &'a Context,
-    pub(crate) team: &'a Team,
+    pub(crate) team: &'a TeamStore,
     /// Held until the lead has ended.
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
@@ -69,7 +69,7 @@ pub(crate) struct Lead<'a> {
 
 struct Driver<'a> {
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     state: State,
     signals: UnboundedSender<Signal>,
     labels: UnboundedSender<Vec<MemberRecord>>,
@@ -128,7 +128,7 @@ pub(crate) async fn lead(
 }
 
 /// Builds the initial state from the settings and the results reported by earlier leads.
-fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, OpsError> {
+fn known(team: &TeamStore, goal: Goal, settings: Option<Settings>) -> Result<State, OpsError> {
     let state = match settings {
         Some(settings) => {
             let state = State::new(goal, settings.templates).with_followup(settings.followup);

@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::driver::Stop;
 use crate::model::event::{Event, EventKind, Note};
 use crate::ops::hooks::{self, Occasion};
-use crate::ops::{self, Context, JournalReader, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
 
 /// Maximum number of concurrent hooks: a hanging one does not block the others, and a large team
 /// does not overload the machine.
@@ -37,7 +37,7 @@ impl Hooks {
     /// journaled.
     pub(super) fn start(
         ctx: &Context,
-        team: &Team,
+        team: &TeamStore,
     ) -> Result<Option<(Hooks, Vec<Event>)>, OpsError> {
         let found = hooks::configured(ctx, team);
         for warning in &found.warnings {
@@ -90,7 +90,7 @@ impl Hooks {
 async fn run(
     mut due: UnboundedReceiver<Occasion>,
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     hooks: Arc<hooks::Hooks>,
 ) {
     let mut underway = JoinSet::new();
@@ -107,7 +107,7 @@ async fn run(
     while underway.join_next().await.is_some() {}
 }
 
-fn attend(ctx: &Context, team: &Team, hooks: &hooks::Hooks, occasion: &Occasion) {
+fn attend(ctx: &Context, team: &TeamStore, hooks: &hooks::Hooks, occasion: &Occasion) {
     if let Err(e) = hooks::attend(ctx, team, hooks, occasion)
         && team.exists()
     {

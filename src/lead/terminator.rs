@@ -10,7 +10,7 @@ use super::event::Terminated;
 use super::sources::Signal;
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, terminate_all};
-use crate::ops::{Context, Team};
+use crate::ops::{Context, TeamStore};
 use crate::sys::failpoint;
 
 /// Time to gather a batch: members that are asked to shut down together become due one after the
@@ -30,7 +30,7 @@ pub(super) struct Due {
 /// Starts the terminator, which ends when its last sender is dropped.
 pub(super) fn start(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     signals: UnboundedSender<Signal>,
 ) -> UnboundedSender<Due> {
     let (sender, due) = unbounded_channel();
@@ -41,7 +41,7 @@ pub(super) fn start(
 async fn end_in_batches(
     mut due: UnboundedReceiver<Due>,
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     signals: UnboundedSender<Signal>,
 ) {
     while let Some(first) = due.recv().await {
@@ -63,7 +63,7 @@ async fn end_in_batches(
     }
 }
 
-fn end(ctx: &Context, team: &Team, batch: Vec<Due>) -> Vec<Terminated> {
+fn end(ctx: &Context, team: &TeamStore, batch: Vec<Due>) -> Vec<Terminated> {
     let endings: Vec<Ending> = batch.iter().filter_map(|due| due.ending.clone()).collect();
     let mut results = terminate_all(ctx, team, &endings).into_iter();
     failpoint::hit("terminate.ended");

@@ -20,7 +20,7 @@ use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
 use crate::ops::run::{self, Canceller, Screen};
 use crate::ops::task::Completed;
-use crate::ops::{self, Context, OpsError, TaskEnding, Team};
+use crate::ops::{self, Context, OpsError, TaskEnding, TeamStore};
 use crate::sys::proc;
 
 /// Interval of full checks while idle, since a change notification can be lost.
@@ -39,7 +39,7 @@ struct Station {
 
 struct Driver<'a> {
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     me: &'a Identity,
     /// Limits the tasks that the worker may claim.
     role: Option<String>,
@@ -57,14 +57,19 @@ struct Driver<'a> {
 ///
 /// The member's record cannot be read at the start. Later failures are printed in the pane and
 /// retried.
-pub(crate) async fn worker(ctx: &Context, team: &Team, me: Identity) -> Result<i32, OpsError> {
+pub(crate) async fn worker(ctx: &Context, team: &TeamStore, me: Identity) -> Result<i32, OpsError> {
     let (wakes, incoming) = unbounded_channel();
     sources::hear_signals(wakes.clone());
     let alone = proc::become_subreaper();
     work(ctx, team, &me, Station { screen: Screen::stdout(), alone, wakes, incoming }).await
 }
 
-async fn work(ctx: &Context, team: &Team, me: &Identity, relay: Station) -> Result<i32, OpsError> {
+async fn work(
+    ctx: &Context,
+    team: &TeamStore,
+    me: &Identity,
+    relay: Station,
+) -> Result<i32, OpsError> {
     let Station { screen, alone, wakes, mut incoming } = relay;
     let changed = wakes.clone();
     // Subscribe before the first read, so that no change is missed between them.
@@ -331,7 +336,7 @@ fn needs_team(effect: &Effect) -> bool {
     }
 }
 
-fn completed(team: &Team, result: Result<Completed, OpsError>) -> Event {
+fn completed(team: &TeamStore, result: Result<Completed, OpsError>) -> Event {
     match result {
         Ok(_) => Event::TaskEnded(Ok(())),
         Err(e @ OpsError::HookRefused { .. }) => Event::Refused(e.to_string()),
@@ -339,7 +344,7 @@ fn completed(team: &Team, result: Result<Completed, OpsError>) -> Event {
     }
 }
 
-fn failed(team: &Team, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
+fn failed(team: &TeamStore, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
     if !team.exists() {
         return gone();
     }

@@ -6,7 +6,7 @@ use super::event::{Failure, Requests};
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::protocol::Message;
-use crate::ops::{self, Context, Kind, OpsError, Team};
+use crate::ops::{self, Context, Kind, OpsError, TeamStore};
 
 /// The member and run that this process serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct Identity {
 /// The operation failed; [`failure`] tells whether a retry can help.
 pub(super) fn run_errand(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     me: &Identity,
     op: OutboundOp,
 ) -> Result<bool, OpsError> {
@@ -47,7 +47,10 @@ pub(super) fn run_errand(
 /// # Errors
 ///
 /// The mailbox cannot be read.
-pub(super) fn mail(team: &Team, name: &MemberName) -> Result<(Vec<Envelope>, Requests), OpsError> {
+pub(super) fn mail(
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<(Vec<Envelope>, Requests), OpsError> {
     let mail = ops::inbox::look(team, name, false)?;
     // Requests are read after the mail, because a request is filed before its message is sent.
     let requests = requests(team, mail.iter().filter_map(asked_in));
@@ -55,7 +58,7 @@ pub(super) fn mail(team: &Team, name: &MemberName) -> Result<(Vec<Envelope>, Req
 }
 
 /// Reads the current state of the requests with these ids.
-pub(super) fn requests(team: &Team, ids: impl IntoIterator<Item = String>) -> Requests {
+pub(super) fn requests(team: &TeamStore, ids: impl IntoIterator<Item = String>) -> Requests {
     let look = |id: &String| {
         let known = RequestId::parse(id).map_err(OpsError::from);
         known.and_then(|id| ops::shutdown::request(team, &id)).map_err(|e| e.to_string())

@@ -10,7 +10,7 @@ use crate::lead::terminator::Due;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, TerminationMode};
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, OpsError, TeamStore};
 
 /// Shutdown deadline for members that the lead stops by itself, in seconds.
 pub(crate) const STOP_DEADLINE_S: u64 = 30;
@@ -135,7 +135,7 @@ impl Driver<'_> {
     pub(super) fn beside(
         &self,
         about: Option<MemberName>,
-        work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
+        work: impl FnOnce(&Context, &TeamStore) -> Result<(), OpsError> + Send + 'static,
     ) -> JoinHandle<()> {
         let (ctx, team) = (self.ctx.clone(), self.team.clone());
         tokio::task::spawn_blocking(move || {

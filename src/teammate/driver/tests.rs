@@ -32,7 +32,7 @@ const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
 struct Stage {
     dir: TempDir,
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     me: Identity,
     film: Film,
 }

@@ -26,7 +26,7 @@ use crate::model::protocol::{IdleNotification, Message};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, JournalReader, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
 use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
 use crate::sys::failpoint;
@@ -46,7 +46,7 @@ const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
 pub(super) struct Driver<'a> {
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     me: Identity,
     profile: Profile,
     state: State,
@@ -71,7 +71,7 @@ pub(super) struct Driver<'a> {
 ///
 /// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
 /// be opened. Later failures do not end the wrapper.
-pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, OpsError> {
+pub(crate) fn wrap(ctx: &Context, team: &TeamStore, me: &Identity) -> Result<i32, OpsError> {
     let record = ops::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
     let Some(record) = record else {
         let problem = format!("`{}` has another run now", me.name);
@@ -115,7 +115,7 @@ pub(super) struct Start {
 /// The program is not found, or a terminal cannot be opened.
 pub(super) fn open<'a>(
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     start: Start,
 ) -> Result<(Driver<'a>, Receiver<Wake>, Sender<Wake>), OpsError> {
     let Start { me, profile, argv, env, seat, answers, pane, backend } = start;

@@ -14,7 +14,7 @@ use crate::model::protocol::{
     IdleNotification, LeadReader, Message, SenderRole, TaskCompleted, may_send,
 };
 use crate::model::text;
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, OpsError, TeamStore};
 use crate::sys::signal::Signal;
 
 /// Maximum length of a member's report, in characters.
@@ -35,7 +35,7 @@ pub(crate) struct Seated<'a> {
 /// There is no terminal, or the program cannot run.
 pub(crate) fn seat<'a>(
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     seat: &ops::seat::Seat,
 ) -> Result<Seated<'a>, OpsError> {
     let me = Identity { name: MemberName::lead(), incarnation: seat.incarnation.clone() };
