@@ -11,7 +11,7 @@ use super::lead_session::{Conclusion, LeadSession, OnExit};
 use super::setup::Setup;
 use crate::ops::agent_lead::AgentLead;
 use crate::ops::authority::Action;
-use crate::ops::{self, Kind, Lease, Team};
+use crate::ops::{self, Kind, Lease, TeamStore};
 use crate::sys::signal::Signals;
 use crate::sys::tty;
 use crate::teammate;
@@ -56,7 +56,7 @@ pub(super) fn run_agent_lead(
 /// handled.
 fn lead_behind(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     agent: &AgentLead,
     on_exit: OnExit,
     lease: Lease,

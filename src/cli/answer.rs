@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use serde_json::{Map, Value, json};
+use strum::VariantNames;
 
 use super::args::{mode, object, request_id};
 use super::fail::{Exit, Failure, VerbResult};
@@ -71,8 +72,8 @@ pub(super) struct AnswerArgs {
 }
 
 fn status() -> impl TypedValueParser<Value = ShutdownStatus> {
-    PossibleValuesParser::new(ShutdownStatus::ALL.map(ShutdownStatus::as_str))
-        .map(|word| ShutdownStatus::parse(&word).unwrap_or(ShutdownStatus::Clean))
+    PossibleValuesParser::new(ShutdownStatus::VARIANTS.iter().copied())
+        .map(|word| word.parse().unwrap_or(ShutdownStatus::Clean))
 }
 
 /// Time limit for typing an answer into a program and seeing its dialog close.

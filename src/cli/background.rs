@@ -7,7 +7,7 @@ use super::fail::Failure;
 use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::model::text;
-use crate::ops::{self, Kind, Team};
+use crate::ops::{self, Kind, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::exec::spawn_detached;
 use crate::sys::fs;
@@ -27,7 +27,7 @@ const LOG_TAIL: u64 = 4096;
 /// the log's last lines if the lead exits, and a timeout after [`TAKEN_OVER`].
 pub(super) fn start_background_lead(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     verb: &[&str],
 ) -> Result<i32, Failure> {
     let ctx = &setup.ctx;

@@ -3,7 +3,7 @@
 
 use super::fail::Failure;
 use super::setup::Setup;
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 
 /// Restores a missing team file, if the rest of the named team exists.
 pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), Failure> {
@@ -18,7 +18,7 @@ pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn prepare_deletion(setup: &Setup, team: &Team) -> Result<(), Failure> {
+pub(super) fn prepare_deletion(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
     ops::force::release_locks(team)?;
     for one in ops::broken::set_aside_all(&setup.ctx, team)? {
         let outcome = match &one.moved_to {

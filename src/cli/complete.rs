@@ -19,7 +19,7 @@ use crate::config::settings::KEYS;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;
 use crate::model::text;
-use crate::ops::{self, Team};
+use crate::ops::{self, TeamStore};
 use crate::sys::env;
 
 /// The variable that marks a call by a shell.
@@ -160,7 +160,7 @@ fn teams(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
     )
 }
 
-fn members(team: &Team) -> Option<Vec<CompletionCandidate>> {
+fn members(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let roster = team.team().ok()?;
     let described = |member: &crate::model::team::Member| {
         candidate(member.name.as_str(), member.agent_type.as_deref().unwrap_or_default())
@@ -168,12 +168,12 @@ fn members(team: &Team) -> Option<Vec<CompletionCandidate>> {
     Some(roster.members.iter().filter_map(described).collect())
 }
 
-fn tasks(team: &Team) -> Option<Vec<CompletionCandidate>> {
+fn tasks(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let board = ops::task::board(team).ok()?;
     Some(board.work().filter_map(|task| candidate(&task.id.to_string(), task.title())).collect())
 }
 
-fn requests(team: &Team) -> Option<Vec<CompletionCandidate>> {
+fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let questions = team.questions().ok()?.into_iter().filter(|question| question.is_open());
     let asked = questions.map(|question| (question.id.to_string(), question.summary()));
     let shutdowns =
@@ -200,7 +200,7 @@ fn roles() -> Vec<CompletionCandidate> {
         .collect()
 }
 
-fn meant() -> Option<Team> {
+fn meant() -> Option<TeamStore> {
     setup()?.meant().ok()
 }
 

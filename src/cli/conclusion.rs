@@ -9,12 +9,12 @@ use super::setup::Setup;
 use crate::lead::LeadEnd;
 use crate::model::report::Report;
 use crate::model::task::TaskState;
-use crate::ops::{Kind, Team};
+use crate::ops::{Kind, TeamStore};
 use crate::sys::env;
 use crate::ui;
 
 /// Reports the end of the lead and returns the exit code.
-pub(super) fn report_end(setup: &Setup, team: &Team, conclusion: &Conclusion) -> VerbResult {
+pub(super) fn report_end(setup: &Setup, team: &TeamStore, conclusion: &Conclusion) -> VerbResult {
     match conclusion.end {
         LeadEnd::TeamGone => {
             setup.out.print_message(&format!(
@@ -46,7 +46,7 @@ pub(super) fn report_end(setup: &Setup, team: &Team, conclusion: &Conclusion) ->
 /// the same team again.
 pub(super) fn print_report(
     out: &Out,
-    team: &Team,
+    team: &TeamStore,
     conclusion: &Conclusion,
     rerun: Option<&str>,
 ) -> VerbResult {
@@ -77,7 +77,7 @@ pub(super) fn print_report(
 
 /// Returns the command that shows more than the report: one for the board if the team stays, else a
 /// run that keeps the team.
-fn next_command(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
+fn next_command(team: &TeamStore, report: &Report, rerun: Option<&str>) -> Option<String> {
     let failed = report.tasks.iter().find(|task| task.state == TaskState::Failed);
     match (failed, rerun) {
         (Some(task), _) if team.exists() => {

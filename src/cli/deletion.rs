@@ -4,7 +4,7 @@ use super::fail::Failure;
 use crate::model::text;
 use crate::ops;
 use crate::ops::worktree::Removal;
-use crate::ops::{Context, Team};
+use crate::ops::{Context, TeamStore};
 
 /// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
 /// deleted.
@@ -13,7 +13,7 @@ use crate::ops::{Context, Team};
 /// Returns an error if the team still exists and cannot be deleted.
 pub(super) fn delete_team(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     print: impl FnMut(&str),
 ) -> Result<(), Failure> {
     match ops::team::delete(ctx, team) {

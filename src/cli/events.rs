@@ -10,7 +10,7 @@ use super::out::Out;
 use super::setup::Setup;
 use crate::model::event::{Event, EventKind};
 use crate::ops::authority::Action;
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 use crate::sys::env;
 use crate::ui;
 
@@ -28,22 +28,20 @@ const SWEEP: Duration = Duration::from_secs(60);
 pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
     let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
     if !args.follow {
-        let (events, _) = ops::events::from(&team, 0)?;
-        show(&out, &events)?;
+        show(&out, &team.events()?)?;
         return Ok(Exit::DONE);
     }
     interrupt::run_interruptible(Failure::StreamEnded, move || follow(&team, &out))
 }
 
-fn follow(team: &Team, out: &Out) -> VerbResult {
+fn follow(team: &TeamStore, out: &Out) -> VerbResult {
     let changes = team.changes().map_err(OpsError::from)?;
     if changes.is_polling() {
         out.print_message(ops::events::POLLING);
     }
-    let mut at = 0;
+    let mut journal = team.journal();
     loop {
-        let (events, next) = ops::events::from(team, at)?;
-        at = next;
+        let events = journal.read()?;
         show(out, &events)?;
         if events.iter().any(|e| e.event == EventKind::TeamDeleted) || !team.exists() {
             return Ok(Exit::DONE);

@@ -17,7 +17,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::inbox::{Afterwards, look, settle};
-use crate::ops::{self, Kind, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::sys::env;
 use crate::ui;
 
@@ -64,7 +64,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 
 /// A mailbox and how its messages are shown.
 struct MailboxReader {
-    team: Team,
+    team: TeamStore,
     owner: MemberName,
     out: Out,
     format: MessageFormat,
@@ -141,7 +141,7 @@ fn afterwards(args: &InboxArgs, own: bool) -> Afterwards {
 ///
 /// # Errors
 /// Returns a refusal if the owner's program reads its mailbox itself.
-fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
+fn may_be_emptied(team: &TeamStore, owner: &MemberName) -> Result<(), Failure> {
     if ops::inbox::is_read_by_us(team, owner)? {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use super::lead_session::{LeadSession, OnExit};
 use super::setup::Setup;
 use super::{agent_lead, interrupt};
 use crate::ops::authority::Action;
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 use crate::sys::signal::Signals;
 
 /// Options of leading.
@@ -57,7 +57,7 @@ pub(super) struct AdoptArgs {
 }
 
 /// Checks for a lead of another program. Returns a warning about what it could not check.
-type CheckLead<'a> = &'a dyn Fn(&Team) -> Result<Option<&'static str>, OpsError>;
+type CheckLead<'a> = &'a dyn Fn(&TeamStore) -> Result<Option<&'static str>, OpsError>;
 
 pub(super) fn lead(setup: &Setup, args: &LeadArgs) -> VerbResult {
     let how = &args.how;
@@ -93,7 +93,7 @@ pub(super) fn adopt(setup: &Setup, args: &AdoptArgs) -> VerbResult {
 
 fn run_lead(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     check: CheckLead<'_>,
     verb: &[&str],
     how: &LeadingArgs,

@@ -20,7 +20,7 @@ use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
-use crate::ops::{self, Context, Lease, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::sys::{env, lock};
 use crate::ui::{DesktopNotification, Style, View};
@@ -45,7 +45,7 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// A team that this process leads, with its display and its reaction to signals.
 pub(super) struct LeadSession<'a> {
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     out: &'a Out,
     /// Set if an agent lead owns this terminal; true if it gets the lead's messages.
     agent_gets_mail: Option<bool>,
@@ -61,8 +61,8 @@ pub(super) struct LeadSession<'a> {
     watch_command: RefCell<Option<String>>,
     /// Notified when members leave or are asked to.
     members_changed: Notify,
-    /// Journal offset in bytes up to which events are on display.
-    journal_at: Cell<u64>,
+    /// The events that it has read are on display.
+    journal: RefCell<JournalReader>,
     /// The report as of the last change of the members, in case the team is deleted before its end.
     last_report: RefCell<Option<Report>>,
 }
@@ -81,7 +81,7 @@ impl<'a> LeadSession<'a> {
     /// Creates the session. [`LeadSession::lead`] needs the returned receiver of stop requests.
     pub(super) fn new(
         setup: &'a Setup,
-        team: &'a Team,
+        team: &'a TeamStore,
         on_exit: OnExit,
     ) -> Result<(LeadSession<'a>, UnboundedReceiver<Stop>), Failure> {
         let started_at = team.team()?.created_at;
@@ -104,7 +104,7 @@ impl<'a> LeadSession<'a> {
             redraw_requested: Notify::new(),
             watch_command: RefCell::new(None),
             members_changed: Notify::new(),
-            journal_at: Cell::new(0),
+            journal: RefCell::new(team.journal()),
             last_report: RefCell::new(None),
         };
         Ok((session, stop_requests))
@@ -124,9 +124,7 @@ impl<'a> LeadSession<'a> {
             if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
         let mut view = View::new(style, self.started_at, self.out.stderr_paint);
         // Without the journal the lines only lack context.
-        view.add_past(
-            &ops::events::from(self.team, 0).map_or_else(|_| Vec::new(), |(events, _)| events),
-        );
+        view.add_past(&self.team.events().unwrap_or_default());
         // The agent lead may have left the cursor in the middle of a line.
         view.print_line("");
         self.view.replace(view);
@@ -170,8 +168,7 @@ impl<'a> LeadSession<'a> {
 
     /// Adds past events to the display without printing them.
     pub(super) fn catch_up(&self) -> Result<(), Failure> {
-        let (events, at) = ops::events::from(self.team, self.journal_at.get())?;
-        self.journal_at.set(at);
+        let events = self.journal.borrow_mut().read()?;
         if !events.is_empty() {
             self.view.borrow_mut().add_past(&events);
             self.color_members();
@@ -324,16 +321,10 @@ impl<'a> LeadSession<'a> {
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
         // An agent lead decides itself when the work is done.
         let finish = self.agent_gets_mail.map_or(finish, |_| Finish::Manual);
-        let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
+        let (goal, journal) = (Goal::Lead(finish), self.journal.borrow().clone());
         let beside_program = self.agent_gets_mail == Some(true);
-        let order = LeadOptions {
-            ctx: self.ctx,
-            team: self.team,
-            lease,
-            goal,
-            beside_program,
-            journal_from,
-        };
+        let order =
+            LeadOptions { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal };
         let mut show_event = |event: &Event| self.show_event(event);
         let end =
             self.run_beside(signals, false, lead(order, &mut stop_requests, &mut show_event)).await;

@@ -13,8 +13,8 @@ use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
-use crate::ops::logs::{Line, Reader};
-use crate::ops::{Context, Kind, Team, status};
+use crate::ops::logs::{LogLine, LogReader};
+use crate::ops::{Context, Kind, TeamStore, status};
 use crate::sys::clock;
 use crate::ui;
 
@@ -71,7 +71,7 @@ pub(super) fn logs(setup: &Setup, args: LogsArgs) -> VerbResult {
 
 struct LogStream {
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     out: Out,
     /// The members named on the command line. Empty means all, including those that join later.
     names: Vec<MemberName>,
@@ -79,7 +79,7 @@ struct LogStream {
     /// The number of earlier lines to show of each member.
     tail: Option<usize>,
     follow: bool,
-    readers: Vec<Reader>,
+    readers: Vec<LogReader>,
     /// Members whose output cannot be shown.
     left_out: Vec<MemberName>,
 }
@@ -114,7 +114,7 @@ impl LogStream {
         Ok(Exit::DONE)
     }
 
-    fn is_live(&self, reader: &Reader) -> bool {
+    fn is_live(&self, reader: &LogReader) -> bool {
         self.follow && !self.left_out.contains(&reader.name) && reader.is_live(&self.team)
     }
 
@@ -130,7 +130,7 @@ impl LogStream {
             if is_known {
                 continue;
             }
-            let reader = Reader::open(&self.team, &name)?;
+            let reader = LogReader::open(&self.team, &name)?;
             if self.since.is_some() && !reader.has_times()? {
                 let problem = format!(
                     "the lines of `{name}` have no times: only an own terminal (pty) records them"
@@ -153,7 +153,7 @@ impl LogStream {
     }
 
     /// Reads the new lines of a member; the first read applies `--since` and `-n`.
-    fn read(&mut self, at: usize, all: bool, is_new: bool) -> Result<Vec<Line>, Failure> {
+    fn read(&mut self, at: usize, all: bool, is_new: bool) -> Result<Vec<LogLine>, Failure> {
         if self.left_out.contains(&self.readers[at].name) {
             return Ok(Vec::new());
         }
@@ -177,7 +177,7 @@ impl LogStream {
         Ok(lines)
     }
 
-    fn print(&self, lines: &[(usize, Line)]) -> Result<(), Failure> {
+    fn print(&self, lines: &[(usize, LogLine)]) -> Result<(), Failure> {
         let mut page = String::new();
         let longest = self
             .readers

@@ -11,7 +11,7 @@ use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::authority::Action;
 use crate::ops::modes::ModeChange;
-use crate::ops::{self, Team, decide};
+use crate::ops::{self, TeamStore, decide};
 use crate::ui;
 
 /// List open requests: plans, permissions, hosts and shutdowns.
@@ -143,7 +143,7 @@ pub(super) fn rules(setup: &Setup, args: &RulesArgs) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-fn remove_rules(setup: &Setup, team: &Team, list: List, rules: &[Rule]) -> VerbResult {
+fn remove_rules(setup: &Setup, team: &TeamStore, list: List, rules: &[Rule]) -> VerbResult {
     let done = ops::rules::remove(&setup.ctx, team, list, rules)?;
     if !done.kept_by.is_empty() {
         let names = done.kept_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

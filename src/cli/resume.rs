@@ -17,7 +17,7 @@ use crate::ops::authority::Action;
 use crate::ops::resume::Again;
 use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, Kind, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, TeamStore};
 
 /// Start members again that failed or vanished.
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> VerbResult {
 /// could not be terminated; those are reported on stderr.
 fn stop_for_restart(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     args: &RestartArgs,
     names: &[MemberName],
 ) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
@@ -107,7 +107,7 @@ fn stop_for_restart(
 
 fn start_again(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     names: &[MemberName],
     session: Option<&str>,
     deadline: Duration,
@@ -166,7 +166,7 @@ struct Start {
 /// a signal interrupted the start.
 async fn begin(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     all: Vec<Again>,
     terms: &SpawnOptions,
 ) -> Result<(Vec<Start>, bool), Failure> {

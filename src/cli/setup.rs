@@ -11,7 +11,7 @@ use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
 use crate::model::time::{Timestamp, parse_since};
 use crate::ops::authority::Action;
-use crate::ops::{self, Caller, Context, Kind, Store, Team};
+use crate::ops::{self, Caller, Context, Kind, Store, TeamStore};
 use crate::store::StoreError;
 use crate::sys::{env, fs};
 
@@ -22,7 +22,7 @@ pub(super) struct Setup {
     /// The team names given by `--team` and `--as NAME@TEAM`.
     asked: Vec<String>,
     /// The team that the verb has opened.
-    opened: OnceLock<Team>,
+    opened: OnceLock<TeamStore>,
 }
 
 impl Setup {
@@ -50,12 +50,16 @@ impl Setup {
     }
 
     /// Opens the team that the options name, for an action on the team as a whole.
-    pub(super) fn team(&self, action: Action) -> Result<Team, Failure> {
+    pub(super) fn team(&self, action: Action) -> Result<TeamStore, Failure> {
         self.team_called(None, action)
     }
 
     /// Opens the team that an argument or the options name, for an action on the team as a whole.
-    pub(super) fn team_called(&self, given: Option<&str>, action: Action) -> Result<Team, Failure> {
+    pub(super) fn team_called(
+        &self,
+        given: Option<&str>,
+        action: Action,
+    ) -> Result<TeamStore, Failure> {
         self.enter(self.resolve(given.as_slice())?, action, &[])
     }
 
@@ -64,7 +68,7 @@ impl Setup {
         &self,
         given: &str,
         action: Action,
-    ) -> Result<(Team, MemberName), Failure> {
+    ) -> Result<(TeamStore, MemberName), Failure> {
         let (team, mut names) = self.members(&[given], action)?;
         names.pop().map(|name| (team, name)).ok_or_else(|| not_a_name(given))
     }
@@ -75,7 +79,7 @@ impl Setup {
         &self,
         given: &[S],
         action: Action,
-    ) -> Result<(Team, Vec<MemberName>), Failure> {
+    ) -> Result<(TeamStore, Vec<MemberName>), Failure> {
         let given: Vec<&str> = given.iter().map(AsRef::as_ref).collect();
         let (team, names) = self.split(&given)?;
         let names = names.into_iter().map(member).collect::<Result<Vec<_>, _>>()?;
@@ -89,35 +93,40 @@ impl Setup {
         &self,
         given: &[&'g str],
         action: Action,
-    ) -> Result<(Team, Vec<&'g str>), Failure> {
+    ) -> Result<(TeamStore, Vec<&'g str>), Failure> {
         let (team, names) = self.split(given)?;
         Ok((self.enter(team, action, &[])?, names))
     }
 
-    fn split<'g>(&self, given: &[&'g str]) -> Result<(Team, Vec<&'g str>), Failure> {
+    fn split<'g>(&self, given: &[&'g str]) -> Result<(TeamStore, Vec<&'g str>), Failure> {
         let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
         let teams: Vec<&str> = teams.into_iter().flatten().collect();
         Ok((self.resolve(&teams)?, names))
     }
 
-    fn enter(&self, team: Team, action: Action, targets: &[MemberName]) -> Result<Team, Failure> {
+    fn enter(
+        &self,
+        team: TeamStore,
+        action: Action,
+        targets: &[MemberName],
+    ) -> Result<TeamStore, Failure> {
         ops::authority::enter(&self.ctx, &team, action, targets)?;
         Ok(self.opened.get_or_init(|| team).clone())
     }
 
     /// Opens the team that the options name, without checking the speaker's authority.
-    pub(super) fn meant(&self) -> Result<Team, Failure> {
+    pub(super) fn meant(&self) -> Result<TeamStore, Failure> {
         self.resolve(&[])
     }
 
-    fn resolve(&self, named: &[&str]) -> Result<Team, Failure> {
+    fn resolve(&self, named: &[&str]) -> Result<TeamStore, Failure> {
         match self.one_team(named)? {
             Some(name) => self.ctx.store.team(&name).map_err(|e| self.not_here(&name, e)),
             None => self.only_team(),
         }
     }
 
-    fn only_team(&self) -> Result<Team, Failure> {
+    fn only_team(&self) -> Result<TeamStore, Failure> {
         let teams = self.ctx.store.teams()?;
         match teams.as_slice() {
             [only] => Ok(self.ctx.store.team(only)?),

@@ -16,7 +16,7 @@ use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
 use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
-use crate::ops::{self, Kind, OpsError, Team};
+use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 use crate::ui;
@@ -155,7 +155,7 @@ struct RunReport {
 }
 
 impl RunReport {
-    fn open(setup: &Setup, team: &Team, file: &Path) -> Result<RunReport, Failure> {
+    fn open(setup: &Setup, team: &TeamStore, file: &Path) -> Result<RunReport, Failure> {
         let path = setup.ctx.caller.cwd.join(file);
         if fs::exists(&path) {
             return Err(report_file_exists(&path));
@@ -168,7 +168,7 @@ impl RunReport {
         Ok(RunReport { before: read_report(team)?, path })
     }
 
-    fn write(self, setup: &Setup, team: &Team) -> Result<(), Failure> {
+    fn write(self, setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
         let report = read_report(team).unwrap_or(self.before);
         let page = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
         let text = match setup.out.json {
@@ -188,13 +188,13 @@ fn report_file_exists(path: &Path) -> Failure {
     Failure::usage(problem, "remove it, or choose another name")
 }
 
-fn read_report(team: &Team) -> Result<Report, Failure> {
+fn read_report(team: &TeamStore) -> Result<Report, Failure> {
     let age = ops::now().since(ops::team::created_at(team)?);
     Ok(ops::report::report(team, age)?)
 }
 
 /// Lets a lead that removes its team by itself do so, so that it can print its report first.
-fn wait_for_lead_to_delete(setup: &Setup, team: &Team) -> Result<(), Failure> {
+fn wait_for_lead_to_delete(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
         Ok(own_end && ops::lease::is_led(team)? && ops::lease::stopped(team)?.is_none())

@@ -25,7 +25,7 @@ use crate::model::text;
 use crate::model::worktree::{WorktreeRequest, check_branch};
 use crate::ops::authority::Action;
 use crate::ops::spawn::{Plan, SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, OpsError, TeamStore};
 
 /// Start members.
 #[derive(Debug, Args)]
@@ -185,7 +185,7 @@ fn check_names(args: &SpawnArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> VerbResult {
+fn show_plans(setup: &Setup, team: &TeamStore, orders: &[Order], unique: bool) -> VerbResult {
     let plan = |order| ops::spawn::dry_run(&setup.ctx, team, order, unique);
     let plans = orders.iter().map(plan).collect::<Result<Vec<Plan>, _>>()?;
     match plans.as_slice() {
@@ -201,7 +201,7 @@ fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Ver
 /// Prints the result of each member. A single result is printed as the document or failure itself.
 fn report(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     names: &[String],
     mut results: Vec<Result<Spawned, OpsError>>,
 ) -> VerbResult {
@@ -298,7 +298,7 @@ fn orders(args: SpawnArgs) -> Result<Vec<Order>, Failure> {
 }
 
 /// Kills the members of an interrupted start.
-fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
+fn end_again(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
     let hint = Some(format!(
         "end them with `phalanx shutdown {} --force -t {}`",

@@ -10,14 +10,14 @@ use crate::model::order::Order;
 use crate::model::placement::BackendKind;
 use crate::model::text;
 use crate::ops::spawn::{Batch, SpawnOptions, Spawned};
-use crate::ops::{self, Team};
+use crate::ops::{self, TeamStore};
 use crate::sys::signal::Signals;
 
 /// Starts members. A start cannot be interrupted in the middle, so signals are deferred; the flag
 /// returned tells whether there was one.
 pub(super) async fn start(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     orders: Vec<Order>,
     terms: SpawnOptions,
 ) -> Result<(Batch, bool), Failure> {
@@ -51,7 +51,7 @@ pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> 
 
 /// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx
 /// command.
-pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
+pub(super) fn how_to_watch(team: &TeamStore, one: &Spawned) -> String {
     match one.backend {
         BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
         BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),

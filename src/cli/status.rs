@@ -11,7 +11,7 @@ use super::out::Out;
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::status::Status;
-use crate::ops::{self, Kind, Team};
+use crate::ops::{self, Kind, TeamStore};
 use crate::sys::watch::Changes;
 use crate::sys::{clock, env};
 use crate::ui;
@@ -50,7 +50,7 @@ fn status_format(out: &Out, all: bool) -> ui::StatusFormat {
     ui::StatusFormat { width: out.width(), all, paint: out.paint }
 }
 
-fn follow(team: &Team, out: &Out, all: bool) -> VerbResult {
+fn follow(team: &TeamStore, out: &Out, all: bool) -> VerbResult {
     // Subscribed before the first read, so that no change is missed. In a team that another program
     // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
@@ -89,7 +89,7 @@ fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failur
 }
 
 /// Replaces the screen at the end, because a deleted team has no members and no lead (LY-12).
-fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> VerbResult {
+fn gone(team: &TeamStore, out: &Out, screen: Option<&mut ui::Redraw>) -> VerbResult {
     let words = format!("team {} is deleted", team.name());
     match screen {
         Some(screen) => screen.draw(&words)?,

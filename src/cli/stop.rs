@@ -14,10 +14,10 @@ use crate::lead::{Goal, LeadEnd, LeadOptions, lead};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
 use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
-use crate::ops::{self, Context, Kind, Lease, OpsError, Team};
+use crate::ops::{self, Context, Kind, Lease, OpsError, TeamStore};
 use crate::sys::signal::Signals;
 
-pub(super) fn all_members(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
+pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberName>, Failure> {
     let (ours, others) = ops::shutdown::all_members(team)?;
     if !others.is_empty() {
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
@@ -27,7 +27,7 @@ pub(super) fn all_members(setup: &Setup, team: &Team) -> Result<Vec<MemberName>,
 }
 
 /// Kills all members of a team that is to be deleted.
-pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure> {
+pub(super) fn end_all_by_force(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
     let names = all_members(setup, team)?;
     let options = ShutdownOptions {
         reason: Some("the team is deleted".to_owned()),
@@ -40,7 +40,7 @@ pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure
 
 pub(super) fn stop_members(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     names: &[MemberName],
     options: &ShutdownOptions,
     waits: bool,
@@ -64,7 +64,7 @@ pub(super) fn stop_members(
 /// team exists.
 pub(super) fn await_requests(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     requests: Vec<ShutdownRequest>,
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
@@ -85,7 +85,11 @@ pub(super) fn await_requests(
 }
 
 /// Starts a notice that names the members that have not ended, and what each waits for.
-pub(super) fn start_notice(setup: &Setup, team: &Team, requests: &[ShutdownRequest]) -> WaitNotice {
+pub(super) fn start_notice(
+    setup: &Setup,
+    team: &TeamStore,
+    requests: &[ShutdownRequest],
+) -> WaitNotice {
     let ids: BTreeSet<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
     let team = team.clone();
     WaitNotice::start(&setup.out, move || ops::shutdown::awaited(&team, &ids).ok().flatten())
@@ -93,7 +97,7 @@ pub(super) fn start_notice(setup: &Setup, team: &Team, requests: &[ShutdownReque
 
 async fn resolve_requests(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     mut requests: Vec<ShutdownRequest>,
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
@@ -139,20 +143,14 @@ async fn resolve_requests(
 /// Carries these shutdown requests through in this process.
 pub(super) async fn carry_out(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     lease: Lease,
     ids: BTreeSet<RequestId>,
 ) -> Result<LeadEnd, OpsError> {
     let (_stops, mut stop_requests) = unbounded_channel();
-    let (_, journal_from) = ops::events::from(team, 0)?;
-    let order = LeadOptions {
-        ctx,
-        team,
-        lease,
-        goal: Goal::Carry(ids),
-        beside_program: false,
-        journal_from,
-    };
+    let journal = team.journal_end()?;
+    let order =
+        LeadOptions { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal };
     lead(order, &mut stop_requests, &mut |_| {}).await
 }
 

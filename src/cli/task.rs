@@ -17,7 +17,7 @@ use crate::ops::authority::Action;
 use crate::ops::hooks::TeamHooks;
 use crate::ops::task::Completed;
 use crate::ops::{
-    self, Context, Kind, NewTask, OpsError, TaskChanges, TaskOwner, TaskStatus, Team,
+    self, Context, Kind, NewTask, OpsError, TargetStatus, TaskChanges, TaskOwner, TeamStore,
 };
 use crate::ui;
 
@@ -106,7 +106,7 @@ pub(super) struct UpdateTaskArgs {
     pub(super) description: Option<String>,
     /// Status; `completed` runs the hooks first.
     #[arg(long, value_name = "STATUS", value_parser = status())]
-    pub(super) status: Option<TaskStatus>,
+    pub(super) status: Option<TargetStatus>,
     /// Member to assign it to; work begun by another member returns to pending.
     #[arg(long, value_name = "NAME", conflicts_with = "no_owner")]
     pub(super) owner: Option<String>,
@@ -158,12 +158,12 @@ pub(super) struct TaskFields {
     pub(super) command: Vec<String>,
 }
 
-fn status() -> impl TypedValueParser<Value = TaskStatus> {
+fn status() -> impl TypedValueParser<Value = TargetStatus> {
     PossibleValuesParser::new(["pending", "in_progress", "completed"]).map(|word| {
         match word.as_str() {
-            "in_progress" => TaskStatus::InProgress,
-            "completed" => TaskStatus::Completed,
-            _ => TaskStatus::Pending,
+            "in_progress" => TargetStatus::InProgress,
+            "completed" => TargetStatus::Completed,
+            _ => TargetStatus::Pending,
         }
     })
 }
@@ -228,8 +228,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
 /// unchanged.
 fn run_with_hooks(
     setup: &Setup,
-    team: &Team,
-    verb: impl FnOnce(&Context, &Team, &TeamHooks) -> Result<Completed, OpsError> + Send + 'static,
+    team: &TeamStore,
+    verb: impl FnOnce(&Context, &TeamStore, &TeamHooks) -> Result<Completed, OpsError> + Send + 'static,
 ) -> Result<Completed, Failure> {
     let hooks = ops::hooks::load_hooks(&setup.ctx, team);
     if !hooks.guard_tasks() {
@@ -259,7 +259,7 @@ fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult {
 
 fn update(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     args: UpdateTaskArgs,
     owner: Option<MemberName>,
 ) -> VerbResult {
@@ -315,7 +315,7 @@ fn with_type(given: Option<Object>, kind: Option<String>) -> Object {
 
 fn create(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     args: CreateTaskArgs,
     owner: Option<MemberName>,
 ) -> VerbResult {
@@ -348,7 +348,7 @@ fn create(
     }
 }
 
-fn list(setup: &Setup, team: &Team, all: bool) -> VerbResult {
+fn list(setup: &Setup, team: &TeamStore, all: bool) -> VerbResult {
     let board = ops::task::board(team)?;
     let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
     let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();

@@ -23,7 +23,7 @@ use crate::model::placement::BackendKind;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::text;
 use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{self, Kind, Lease, NewTask, Team};
+use crate::ops::{self, Kind, Lease, NewTask, TeamStore};
 use crate::sys::signal::Signals;
 
 /// Run a team from a manifest: create it, lead it until its tasks are done, delete it.
@@ -169,7 +169,7 @@ fn stopped() -> Failure {
 /// On failure it also returns the members that run nevertheless.
 async fn start(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     plan: Plan,
     session: &LeadSession<'_>,
     told: bool,
@@ -219,7 +219,7 @@ async fn start(
 }
 
 /// Tells how to watch the team, where it runs and why.
-fn announce(session: &LeadSession<'_>, team: &Team, spawned: &[Spawned], why: &str) {
+fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], why: &str) {
     let Some(first) = spawned.first() else { return };
     let how = how_to_watch(team, first);
     if session.is_live() {
@@ -237,7 +237,7 @@ fn announce(session: &LeadSession<'_>, team: &Team, spawned: &[Spawned], why: &s
 }
 
 /// Kills the members of a team that did not start completely, and removes the team.
-async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
+async fn take_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
     if let Err(Failure::Message(error)) =
         ended.and_then(|()| delete_team(&setup.ctx, team, |words| setup.out.print_message(words)))
@@ -252,7 +252,7 @@ async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]
 
 async fn end_started(
     setup: &Setup,
-    team: &Team,
+    team: &TeamStore,
     lease: Lease,
     spawned: &[Spawned],
 ) -> Result<(), Failure> {
@@ -271,7 +271,7 @@ async fn end_started(
     Ok(())
 }
 
-fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> VerbResult {
+fn detach(setup: &Setup, team: &TeamStore, spawned: &[Spawned]) -> VerbResult {
     let pid = start_background_lead(setup, team, &["lead"])?;
     let document =
         json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });

@@ -12,7 +12,7 @@ use super::setup::Setup;
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
 use crate::ops::wait::{Came, Until};
-use crate::ops::{self, Context, Kind, Team};
+use crate::ops::{self, Context, Kind, TeamStore};
 
 /// Wait until members or a task reach a state.
 #[derive(Debug, Args)]
@@ -62,7 +62,11 @@ pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
 }
 
 /// Returns the members to wait for: the named ones, or all.
-fn names(team: &Team, args: &WaitArgs, named: Vec<MemberName>) -> Result<Vec<MemberName>, Failure> {
+fn names(
+    team: &TeamStore,
+    args: &WaitArgs,
+    named: Vec<MemberName>,
+) -> Result<Vec<MemberName>, Failure> {
     match args.until {
         Until::Task(_) if !args.names.is_empty() => Err(Failure::usage(
             "`--until task=ID` takes no names of members",
@@ -77,7 +81,7 @@ fn names(team: &Team, args: &WaitArgs, named: Vec<MemberName>) -> Result<Vec<Mem
 
 fn wait_for(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     names: &[MemberName],
     args: &WaitArgs,
 ) -> Result<Vec<Came>, Failure> {

@@ -1,7 +1,7 @@
 //! Runs blocking work outside the lead's loop and journals failures as warnings.
 
 use crate::model::event::{EventKind, Note};
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, OpsError, TeamStore};
 
 /// Runs `run` on a blocking thread so that the loop keeps handling signals. A failure is journaled
 /// as a warning and does not stop the lead.
@@ -10,8 +10,8 @@ use crate::ops::{self, Context, OpsError, Team};
 /// Returns an error if the warning cannot be journaled.
 pub(super) async fn attempt(
     ctx: &Context,
-    team: &Team,
-    run: fn(&Context, &Team) -> Result<(), OpsError>,
+    team: &TeamStore,
+    run: fn(&Context, &TeamStore) -> Result<(), OpsError>,
     failed: &str,
 ) -> Result<(), OpsError> {
     let (ctx, of) = (ctx.clone(), team.clone());
@@ -26,6 +26,6 @@ pub(super) async fn attempt(
     }
 }
 
-pub(super) fn warn(team: &Team, text: impl Into<String>) -> Result<(), OpsError> {
+pub(super) fn warn(team: &TeamStore, text: impl Into<String>) -> Result<(), OpsError> {
     ops::events::note(team, Note::of(EventKind::Warning).with("text", text.into())).map(drop)
 }

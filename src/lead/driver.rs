@@ -26,7 +26,7 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, Lease, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 
@@ -44,24 +44,24 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// The parameters of a lead that is about to run.
 pub(crate) struct LeadOptions<'a> {
     pub(crate) ctx: &'a Context,
-    pub(crate) team: &'a Team,
+    pub(crate) team: &'a TeamStore,
     /// Held until the lead has ended.
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub(crate) beside_program: bool,
-    /// Journal offset in bytes; earlier events are not reported.
-    pub(crate) journal_from: u64,
+    /// Earlier events are not reported.
+    pub(crate) journal: JournalReader,
 }
 
 struct LeadDriver<'a> {
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     state: State,
     queue: InputQueue<LeadInput>,
     labels: UnboundedSender<Vec<MemberRecord>>,
     terminator: UnboundedSender<DueTermination>,
-    journal_at: u64,
+    journal: JournalReader,
     /// Questions that the agent lead has been notified of.
     asked: BTreeSet<RequestId>,
     /// The earliest deadline of the open questions.
@@ -114,7 +114,11 @@ pub(crate) async fn lead(
 }
 
 /// Builds the initial state from the settings and the results reported by earlier leads.
-fn initial_state(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, OpsError> {
+fn initial_state(
+    team: &TeamStore,
+    goal: Goal,
+    settings: Option<Settings>,
+) -> Result<State, OpsError> {
     let state = match settings {
         Some(settings) => {
             let state = State::new(goal, settings.templates).with_followup(settings.followup);
@@ -154,7 +158,7 @@ impl<'a> LeadDriver<'a> {
             labels: labels::labeller(lead.ctx, lead.team),
             terminator: terminator::start(lead.ctx, lead.team, queue.inputs()),
             queue,
-            journal_at: lead.journal_from,
+            journal: lead.journal.clone(),
             asked: BTreeSet::new(),
             due: None,
             sweep: Deadline::after(SWEEP),
@@ -448,11 +452,10 @@ impl<'a> LeadDriver<'a> {
     }
 
     fn read_journal(&mut self) -> Result<(), OpsError> {
-        let (events, at) = ops::events::from(self.team, self.journal_at)?;
-        self.journal_at = at;
+        let events = self.journal.read()?;
         events.iter().for_each(|event| (self.report)(event));
         if let Some(hooks) = &mut self.hooks {
-            let news = hooks.new_events(self.team)?;
+            let news = hooks.new_events()?;
             self.step(Event::Journal(news))?;
         }
         let spoken: Vec<SignOfLife> = events.iter().filter_map(SignOfLife::from_journal).collect();

@@ -8,9 +8,6 @@ use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event as Noted, EventKind};
 use crate::model::id::{Incarnation, MemberName};
-use crate::model::protocol::{
-    IdleNotification, PermissionResponse, PlanApprovalResponse, SandboxPermissionResponse,
-};
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
@@ -47,7 +44,7 @@ impl AnswerSent {
     pub(crate) fn from_journal(event: &Noted) -> Option<AnswerSent> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let answers =
-            [PlanApprovalResponse::KIND, PermissionResponse::KIND, SandboxPermissionResponse::KIND];
+            ["plan_approval_response", "permission_response", "sandbox_permission_response"];
         if event.event != EventKind::MessageSent || !answers.contains(&text("kind")?) {
             return None;
         }
@@ -70,7 +67,7 @@ impl SignOfLife {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let member = if event.event == EventKind::RequestFiled {
             event.member.clone()
-        } else if event.event == EventKind::MessageSent && text("kind")? != IdleNotification::KIND {
+        } else if event.event == EventKind::MessageSent && text("kind")? != "idle_notification" {
             MemberName::existing(text("from")?).ok()
         } else {
             None

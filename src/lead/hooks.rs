@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::event::Stop;
 use crate::model::event::{Event, EventKind, Note};
 use crate::ops::hooks::{self, Occasion};
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
 
 /// Maximum number of concurrent hooks: a hanging one does not block the others, and a large team
 /// does not overload the machine.
@@ -22,8 +22,7 @@ const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The hooks of a team that has a lead.
 pub(super) struct HookRunner {
-    /// Journal offset in bytes up to which events were read for hooks.
-    at: u64,
+    journal: JournalReader,
     due: UnboundedSender<Occasion>,
     runner: JoinHandle<()>,
     found: Arc<hooks::TeamHooks>,
@@ -38,7 +37,7 @@ impl HookRunner {
     /// journaled.
     pub(super) fn start(
         ctx: &Context,
-        team: &Team,
+        team: &TeamStore,
     ) -> Result<Option<(HookRunner, Vec<Event>)>, OpsError> {
         let found = hooks::load_hooks(ctx, team);
         for warning in &found.warnings {
@@ -47,7 +46,8 @@ impl HookRunner {
         if found.is_empty() {
             return Ok(None);
         }
-        let (mut events, at) = ops::events::from(team, 0)?;
+        let mut journal = team.journal();
+        let mut events = journal.read()?;
         let began = events.iter().rposition(|event| event.event == EventKind::LeadStarted);
         let fresh = events.split_off(began.unwrap_or(events.len()));
         let (due, incoming) = unbounded_channel();
@@ -57,13 +57,11 @@ impl HookRunner {
         }
         let found = Arc::new(found);
         let runner = tokio::spawn(run(incoming, ctx.clone(), team.clone(), found.clone()));
-        Ok(Some((HookRunner { at, due, runner, found }, fresh)))
+        Ok(Some((HookRunner { journal, due, runner, found }, fresh)))
     }
 
-    pub(super) fn new_events(&mut self, team: &Team) -> Result<Vec<Event>, OpsError> {
-        let (events, at) = ops::events::from(team, self.at)?;
-        self.at = at;
-        Ok(events)
+    pub(super) fn new_events(&mut self) -> Result<Vec<Event>, OpsError> {
+        Ok(self.journal.read()?)
     }
 
     pub(super) fn run(&self, occasion: Occasion) {
@@ -92,7 +90,7 @@ impl HookRunner {
 async fn run(
     mut due: UnboundedReceiver<Occasion>,
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     hooks: Arc<hooks::TeamHooks>,
 ) {
     let mut underway = JoinSet::new();
@@ -109,7 +107,7 @@ async fn run(
     while underway.join_next().await.is_some() {}
 }
 
-fn run_one(ctx: &Context, team: &Team, hooks: &hooks::TeamHooks, occasion: &Occasion) {
+fn run_one(ctx: &Context, team: &TeamStore, hooks: &hooks::TeamHooks, occasion: &Occasion) {
     if let Err(e) = hooks::run_hooks(ctx, team, hooks, occasion)
         && team.exists()
     {

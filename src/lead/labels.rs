@@ -7,10 +7,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
-use crate::ops::{self, Context, Team};
+use crate::ops::{self, Context, TeamStore};
 
 /// Starts the label thread, which ends when the sender is dropped.
-pub(super) fn labeller(ctx: &Context, team: &Team) -> UnboundedSender<Vec<MemberRecord>> {
+pub(super) fn labeller(ctx: &Context, team: &TeamStore) -> UnboundedSender<Vec<MemberRecord>> {
     let (sender, mut wanted) = unbounded_channel();
     let (ctx, team) = (ctx.clone(), team.clone());
     tokio::task::spawn_blocking(move || {

@@ -9,7 +9,7 @@ use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::model::topic::Topic;
 use crate::ops::spawn;
-use crate::ops::{Context, Team};
+use crate::ops::{Context, TeamStore};
 
 /// Time limit for a member to prove that it runs.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Starts these members on a blocking thread, which reports `Started`.
 pub(super) fn start(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     kind: usize,
     orders: &[Order],
     inputs: Inputs<LeadInput>,

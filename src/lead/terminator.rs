@@ -11,7 +11,7 @@ use super::sources::LeadInput;
 use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Termination, terminate_all};
-use crate::ops::{Context, Team};
+use crate::ops::{Context, TeamStore};
 use crate::sys::failpoint;
 
 /// Time to gather a batch: members that are asked to shut down together become due one after the
@@ -31,7 +31,7 @@ pub(super) struct DueTermination {
 /// Starts the terminator, which ends when its last sender is dropped.
 pub(super) fn start(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     inputs: Inputs<LeadInput>,
 ) -> UnboundedSender<DueTermination> {
     let (sender, due) = unbounded_channel();
@@ -42,7 +42,7 @@ pub(super) fn start(
 async fn end_in_batches(
     mut due: UnboundedReceiver<DueTermination>,
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     inputs: Inputs<LeadInput>,
 ) {
     while let Some(first) = due.recv().await {
@@ -63,7 +63,7 @@ async fn end_in_batches(
     }
 }
 
-fn end(ctx: &Context, team: &Team, batch: Vec<DueTermination>) -> Vec<Terminated> {
+fn end(ctx: &Context, team: &TeamStore, batch: Vec<DueTermination>) -> Vec<Terminated> {
     let endings: Vec<Termination> = batch.iter().filter_map(|due| due.ending.clone()).collect();
     let mut results = terminate_all(ctx, team, &endings).into_iter();
     failpoint::hit("terminate.ended");

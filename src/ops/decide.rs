@@ -16,7 +16,7 @@ use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::Cause;
 use crate::model::mode::Mode;
 use crate::model::name::nearest;
-use crate::model::protocol::{AnsweredBy, Message, Speaker, may_say};
+use crate::model::protocol::{AnsweredBy, Message, SenderRole, may_send};
 use crate::model::question::{Ask, Decision, Outcome, Question, QuestionKind, Typed};
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
@@ -343,9 +343,9 @@ fn file_mail(
         let message = Message::parse(&envelope.text);
         let Ok(from) = MemberName::existing(&envelope.from) else { continue };
         // The lead's loop warns of senders that may not send this.
-        let speaker = if from.is_lead() { Speaker::Lead } else { Speaker::Member };
+        let speaker = if from.is_lead() { SenderRole::Lead } else { SenderRole::Member };
         let system = from.as_str() == "system";
-        if system || !may_say(speaker, &message) {
+        if system || !may_send(speaker, &message) {
             continue;
         }
         let Some(ask) = Ask::of(message) else { continue };

@@ -31,8 +31,3 @@ pub(crate) fn watch_as(
 pub(crate) fn note(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
     Ok(team.record(note)?)
 }
-
-/// Returns the events from byte `offset` on, and the offset to continue from.
-pub(crate) fn from(team: &TeamStore, offset: u64) -> Result<(Vec<Event>, u64), OpsError> {
-    Ok(team.events_from(offset)?)
-}

@@ -99,7 +99,7 @@ pub(crate) fn explain(
         }
         .into());
     };
-    let (events, _) = team.events_from(0)?;
+    let events = team.events()?;
     let about: Vec<&Event> = events.iter().filter(|e| e.member.as_ref() == Some(&name)).collect();
     let verdicts: Vec<Happened> = about
         .iter()

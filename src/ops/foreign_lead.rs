@@ -32,7 +32,7 @@ pub(super) fn is_unnamed(team: &TeamStore) -> Result<bool, OpsError> {
     if team.settings()?.is_some() || team.team()?.lead_process.is_some() {
         return Ok(false);
     }
-    let (events, _) = team.events_from(0)?;
+    let events = team.events()?;
     Ok(!events.iter().any(|event| event.event == EventKind::LeadAdopted))
 }
 

@@ -54,7 +54,8 @@ pub(crate) fn settle(
         return Ok(Vec::new());
     }
     if owner.is_lead() && lease::is_led(team)? {
-        messages.retain(|message| message.read || !Message::parse(&message.text).is_for_the_loop());
+        messages
+            .retain(|message| message.read || !Message::parse(&message.text).is_for_lead_loop());
     }
     let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
     if afterwards == Afterwards::Mark && !ids.is_empty() {
@@ -81,14 +82,14 @@ pub(crate) fn acknowledge(
 /// moment later; without one they are marked here.
 pub(crate) fn heard(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
     let lead = MemberName::lead();
-    let fresh = team.mailbox(&lead).hand_over(ids)?;
+    let fresh = team.mailbox(&lead).record_delivered(ids)?;
     say_handled(team, &lead, fresh)?;
     if lease::is_led(team)? { Ok(()) } else { mark(team) }
 }
 
 /// Marks the messages in the lead's mailbox that are on record as acted upon.
 pub(crate) fn mark(team: &TeamStore) -> Result<(), OpsError> {
-    Ok(team.mailbox(&MemberName::lead()).mark_handed()?)
+    Ok(team.mailbox(&MemberName::lead()).mark_delivered()?)
 }
 
 /// Journals messages that are handled for the first time; concurrent or repeated reads add nothing.
@@ -105,11 +106,11 @@ pub(crate) fn put_aside(
     owner: &MemberName,
     envelope: &Envelope,
 ) -> Result<PathBuf, OpsError> {
-    Ok(team.mailbox(owner).put_aside(envelope)?)
+    Ok(team.mailbox(owner).spill_text(envelope)?)
 }
 
 /// Returns true if phalanx delivers the messages of `owner`; otherwise its program reads the
 /// mailbox.
 pub(crate) fn is_read_by_us(team: &TeamStore, owner: &MemberName) -> Result<bool, OpsError> {
-    Ok(team.mailbox(owner).is_read_by_us()?)
+    Ok(team.mailbox(owner).is_read_by_phalanx()?)
 }

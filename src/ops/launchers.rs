@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::model::id::{Incarnation, TeamName};
-use crate::store::spec_of;
+use crate::store::parse_spec_path;
 use crate::sys::proc::{self, Process, RunningProcess};
 
 /// Suffix that the kernel appends to the path of an executable whose file was replaced.
@@ -35,7 +35,7 @@ fn launcher(running: &RunningProcess, exe: &Path) -> Option<Launcher> {
     if verb != "exec" || runs != Path::new(program) || runs.file_name() != exe.file_name() {
         return None;
     }
-    let (root, team, incarnation) = spec_of(Path::new(spec))?;
+    let (root, team, incarnation) = parse_spec_path(Path::new(spec))?;
     Some(Launcher { process: running.process, parent: running.parent, root, team, incarnation })
 }
 

@@ -23,7 +23,7 @@ const TIMES_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// One line of output, fit to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct LogLine {
     /// Time when its first byte was printed, to the second; `None` if not recorded.
     pub(crate) time: Option<Timestamp>,
     pub(crate) text: String,
@@ -31,22 +31,22 @@ pub(crate) struct Line {
 
 /// The output of one member, read from its start.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct LogReader {
     pub(crate) name: MemberName,
     /// The member's colour on the wire.
     pub(crate) color: String,
-    source: Source,
+    source: OutputSource,
 }
 
 #[derive(Debug)]
-enum Source {
-    Log(Log),
+enum OutputSource {
+    Log(MemberLog),
     /// The screen at the last read.
     Screen(String),
 }
 
 #[derive(Debug)]
-struct Log {
+struct MemberLog {
     path: PathBuf,
     /// True once the older log was read; from then on `at` counts in the current one.
     begun: bool,
@@ -55,30 +55,30 @@ struct Log {
     rest: Vec<u8>,
 }
 
-impl Reader {
+impl LogReader {
     /// Begins to read the output of a member.
     ///
     /// # Errors
     /// A name that is not on the team, or a member that phalanx did not start.
-    pub(crate) fn open(team: &TeamStore, name: &MemberName) -> Result<Reader, OpsError> {
+    pub(crate) fn open(team: &TeamStore, name: &MemberName) -> Result<LogReader, OpsError> {
         let record = started_record(team, name)?;
         let source = match record.placement {
-            Some(Placement::Pty(hold)) => Source::Log(Log {
+            Some(Placement::Pty(hold)) => OutputSource::Log(MemberLog {
                 path: PathBuf::from(hold.log),
                 begun: false,
                 at: 0,
                 rest: Vec::new(),
             }),
             Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => {
-                Source::Screen(String::new())
+                OutputSource::Screen(String::new())
             }
         };
-        Ok(Reader { name: record.name, color: record.wish.color, source })
+        Ok(LogReader { name: record.name, color: record.wish.color, source })
     }
 
     /// Returns true if only the member's screen can be read, because no log of its output exists.
     pub(crate) fn is_screen(&self) -> bool {
-        matches!(self.source, Source::Screen(_))
+        matches!(self.source, OutputSource::Screen(_))
     }
 
     /// Returns true if the times of its lines are recorded. They are not for a program without a
@@ -87,7 +87,7 @@ impl Reader {
     /// # Errors
     /// A log that cannot be read.
     pub(crate) fn has_times(&self) -> Result<bool, OpsError> {
-        let Source::Log(Log { path, .. }) = &self.source else { return Ok(false) };
+        let OutputSource::Log(MemberLog { path, .. }) = &self.source else { return Ok(false) };
         let is_empty = |path: &Path| fs::len(path).map(|len| len.unwrap_or(0) == 0);
         Ok(is_empty(path)? || !is_empty(&times_of(path))?)
     }
@@ -109,10 +109,10 @@ impl Reader {
         ctx: &Context,
         team: &TeamStore,
         all: bool,
-    ) -> Result<Vec<Line>, OpsError> {
+    ) -> Result<Vec<LogLine>, OpsError> {
         match &mut self.source {
-            Source::Log(log) => log.read(all),
-            Source::Screen(before) => {
+            OutputSource::Log(log) => log.read(all),
+            OutputSource::Screen(before) => {
                 let screen = match output::peek(ctx, team, &self.name, SCREEN_LINES) {
                     // The member's pane closed between two reads.
                     Err(_) if all && !before.is_empty() => return Ok(Vec::new()),
@@ -120,14 +120,14 @@ impl Reader {
                 };
                 let lines = fresh(before, &screen);
                 *before = screen;
-                Ok(lines.into_iter().map(|text| Line { time: None, text }).collect())
+                Ok(lines.into_iter().map(|text| LogLine { time: None, text }).collect())
             }
         }
     }
 }
 
-impl Log {
-    fn read(&mut self, all: bool) -> Result<Vec<Line>, OpsError> {
+impl MemberLog {
+    fn read(&mut self, all: bool) -> Result<Vec<LogLine>, OpsError> {
         let mut lines = Vec::new();
         let full = older(&self.path);
         if !self.begun {
@@ -144,14 +144,14 @@ impl Log {
         self.drain(&path, &mut lines)?;
         if all && !self.rest.is_empty() {
             let rest = std::mem::take(&mut self.rest);
-            let times = Times::of(&path)?;
+            let times = Times::read(&path)?;
             lines.push(line(&rest, times.at(self.at.saturating_sub(rest.len() as u64))));
         }
         Ok(lines)
     }
 
     /// Reads one file from `at` to its end.
-    fn drain(&mut self, file: &Path, lines: &mut Vec<Line>) -> Result<(), OpsError> {
+    fn drain(&mut self, file: &Path, lines: &mut Vec<LogLine>) -> Result<(), OpsError> {
         let mut times = None;
         loop {
             let bytes = fs::read_range(file, self.at, CHUNK)?;
@@ -160,7 +160,7 @@ impl Log {
             }
             let times = match &mut times {
                 Some(times) => times,
-                none => none.insert(Times::of(file)?),
+                none => none.insert(Times::read(file)?),
             };
             let mut at = self.at.saturating_sub(self.rest.len() as u64);
             self.at += bytes.len() as u64;
@@ -176,9 +176,9 @@ impl Log {
     }
 }
 
-fn line(bytes: &[u8], time: Option<Timestamp>) -> Line {
+fn line(bytes: &[u8], time: Option<Timestamp>) -> LogLine {
     let text = text::plain(&String::from_utf8_lossy(bytes));
-    Line { time, text: text.trim_end_matches('\n').to_owned() }
+    LogLine { time, text: text.trim_end_matches('\n').to_owned() }
 }
 
 /// The times at which a log was written, by byte offset; in the file, lines `MILLISECONDS OFFSET`
@@ -186,7 +186,7 @@ fn line(bytes: &[u8], time: Option<Timestamp>) -> Line {
 struct Times(Vec<(u64, Timestamp)>);
 
 impl Times {
-    fn of(log: &Path) -> Result<Times, OpsError> {
+    fn read(log: &Path) -> Result<Times, OpsError> {
         let bytes = fs::read(&times_of(log), TIMES_LIMIT)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let entry = |line: &str| {
@@ -215,12 +215,12 @@ fn fresh(before: &str, after: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn texts(lines: Vec<Line>) -> Vec<(Option<u64>, String)> {
+    fn texts(lines: Vec<LogLine>) -> Vec<(Option<u64>, String)> {
         lines.into_iter().map(|line| (line.time.map(|time| time.0), line.text)).collect()
     }
 
-    fn log(path: &Path) -> Log {
-        Log { path: path.to_owned(), begun: false, at: 0, rest: Vec::new() }
+    fn log(path: &Path) -> MemberLog {
+        MemberLog { path: path.to_owned(), begun: false, at: 0, rest: Vec::new() }
     }
 
     fn put(path: &Path, text: &str) {

@@ -72,6 +72,7 @@ pub(crate) mod worktree;
 pub(crate) use context::{Caller, Context, now};
 pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
-/// The handle of a team's files that `cli` and `lead` pass to the verbs.
-pub(crate) use crate::store::TeamStore as Team;
-pub(crate) use crate::store::{Ending, Lease, NewTask, Store, TaskChanges, TaskOwner, TaskStatus};
+pub(crate) use crate::store::{
+    JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges, TaskEnding, TaskOwner,
+    TeamStore,
+};

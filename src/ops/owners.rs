@@ -27,7 +27,7 @@ pub(super) fn tell(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(),
     let owner = MemberName::existing(owner)?;
     say_all(team, by, &owner, &[(news(task, by), event)])?;
     failpoint::hit("assign.said");
-    Ok(team.owner_is_told(task.id)?)
+    Ok(team.mark_owner_notified(task.id)?)
 }
 
 /// Sends the notifications that crashed processes did not send. Returns the tasks.
@@ -41,7 +41,7 @@ pub(super) fn tell_all(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
         let said =
             task.extra.event.as_ref().map(|event| mailbox.find(event)).transpose()?.flatten();
         if said.is_some() {
-            team.owner_is_told(task.id)?;
+            team.mark_owner_notified(task.id)?;
         } else {
             tell(team, task, &MemberName::lead())?;
             told.push(task.id);
@@ -61,7 +61,7 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
                 say(team, &lead, name, &news(task, &lead), task.extra.event.clone())?;
             }
             if task.extra.untold {
-                team.owner_is_told(task.id)?;
+                team.mark_owner_notified(task.id)?;
             }
         }
     }

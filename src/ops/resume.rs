@@ -59,7 +59,7 @@ pub(crate) fn orders(
         [] => status::records(team)?.into_iter().filter(fell).collect(),
         names => names.iter().map(|name| ended(team, name)).collect::<Result<Vec<_>, _>>()?,
     };
-    let (journal, _) = team.events_from(0)?;
+    let journal = team.events()?;
     let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let again = |record: &MemberRecord| {
         let housed = checkouts.get(&record.name).filter(|had| had.path == record.wish.cwd);

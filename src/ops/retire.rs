@@ -249,7 +249,7 @@ mod tests {
         };
         let changes = team.changes().expect("a watch");
         let begins = |team: &TeamStore| {
-            let is_told = || !team.events_from(0).expect("the journal").0.is_empty();
+            let is_told = || !team.events().expect("the journal").is_empty();
             while !is_told() {
                 assert!(
                     changes.wait(Duration::from_secs(20)),

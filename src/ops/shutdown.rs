@@ -171,7 +171,7 @@ fn send_request(
     let asks =
         !options.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
     if asks {
-        let message = Message::ShutdownRequest(protocol::ShutdownRequest {
+        let message = Message::ShutdownRequest(protocol::ShutdownRequestBody {
             request_id: request.id.to_string(),
             from: Some(MemberName::lead().to_string()),
             reason: options.reason.clone(),

@@ -17,7 +17,7 @@ use crate::model::settings::Settings;
 use crate::model::task::{Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::store::{
-    Ending, NewTask, StoreError, TaskChanged, TaskChanges, TaskOwner, TaskStatus, TeamStore,
+    NewTask, StoreError, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskOwner, TeamStore,
 };
 use crate::sys::failpoint;
 
@@ -99,18 +99,18 @@ pub(crate) fn update(
         Some(TaskOwner::Nobody) | None => None,
     };
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
-    let completes = changes.status == Some(TaskStatus::Completed);
+    let completes = changes.status == Some(TargetStatus::Completed);
     let complaints =
         match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
             Some(_) => {
-                let task = team.endable(id, &ctx.speaker, Ending::Completed, None)?;
+                let task = team.endable(id, &ctx.speaker, TaskEnding::Completed, None)?;
                 hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
             }
             None => Vec::new(),
         };
-    let tells = owner.map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
+    let notify_owner = owner.map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
     let limits = owner.map_or(Ok(None), |owner| limits(team, &ctx.speaker, owner))?;
-    let changes = TaskChanges { tells, limits, ..changes.clone() };
+    let changes = TaskChanges { notify_owner, limits, ..changes.clone() };
     let changed = team.update_task(id, &ctx.speaker, &changes, now())?;
     failpoint::hit("assign.owned");
     note_update(ctx, team, &changed, &changes)?;
@@ -148,15 +148,15 @@ fn note_update(
         team.record(if moved { note.with("status", task.state.as_str()) } else { note })?;
     }
     match of_status {
-        Some(TaskStatus::Completed) => say_end(team, task, &ctx.speaker, freed),
-        Some(TaskStatus::InProgress) => {
+        Some(TargetStatus::Completed) => say_end(team, task, &ctx.speaker, freed),
+        Some(TargetStatus::InProgress) => {
             let owner = task.owner_name().map(MemberName::existing).transpose()?;
             note_claim(team, task, owner.as_ref().unwrap_or(&ctx.speaker))
         }
-        Some(TaskStatus::Pending) if before.state == TaskState::Failed => {
+        Some(TargetStatus::Pending) if before.state == TaskState::Failed => {
             note_retry(team, before, task, by)
         }
-        Some(TaskStatus::Pending) => {
+        Some(TargetStatus::Pending) => {
             team.record(Note::of_task(EventKind::TaskReleased, task).with("by", by))?;
             Ok(())
         }
@@ -171,9 +171,9 @@ pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task,
     let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some());
     let owner = assigned.and_then(|name| MemberName::existing(name).ok());
     let owner = owner.filter(|owner| must_be_member(team, owner).is_ok());
-    let tells =
+    let notify_owner =
         owner.as_ref().map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
-    let (before, task) = team.retry_task(id, &ctx.speaker, owner.is_some(), tells)?;
+    let (before, task) = team.retry_task(id, &ctx.speaker, owner.is_some(), notify_owner)?;
     note_retry(team, &before, &task, ctx.speaker.as_str())?;
     if task.extra.untold {
         owners::tell(team, &task, &ctx.speaker)?;
@@ -288,7 +288,7 @@ pub(crate) fn end(
     team: &TeamStore,
     id: TaskId,
     who: &MemberName,
-    ending: Ending,
+    ending: TaskEnding,
     outcome: Option<&Outcome>,
 ) -> Result<(Task, Vec<TaskId>), OpsError> {
     let (task, freed) = team.end_task(id, who, ending, outcome, now())?;
@@ -400,9 +400,9 @@ pub(crate) fn complete(
     who: &MemberName,
     outcome: Option<&Outcome>,
 ) -> Result<Completed, OpsError> {
-    let task = team.endable(id, who, Ending::Completed, outcome)?;
+    let task = team.endable(id, who, TaskEnding::Completed, outcome)?;
     let complaints = hooks::before_completion(ctx, team, hooks, &task, who)?;
-    let (task, freed) = end(team, id, who, Ending::Completed, outcome)?;
+    let (task, freed) = end(team, id, who, TaskEnding::Completed, outcome)?;
     Ok(Completed { task, freed, complaints })
 }
 

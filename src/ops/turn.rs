@@ -7,7 +7,7 @@ use crate::model::said::TurnEnd;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
-use crate::store::TeamStore;
+use crate::store::{JournalReader, TeamStore};
 
 /// Characters of a message that a report quotes.
 const LONGEST: usize = 80;
@@ -50,15 +50,14 @@ pub(crate) fn ended(
     Ok(())
 }
 
-/// Returns the actions of `name` since `since`, from byte `offset` of the journal on, and the
-/// offset to continue from.
+/// Returns the actions of `name` since `since`, from the events that `journal` has not read yet.
 pub(crate) fn deeds(
     team: &TeamStore,
     name: &MemberName,
     since: Timestamp,
-    offset: u64,
-) -> Result<(Deeds, u64), OpsError> {
-    let (events, at) = team.events_from(offset)?;
+    journal: &mut JournalReader,
+) -> Result<Deeds, OpsError> {
+    let events = journal.read()?;
     let mut deeds = Deeds::default();
     for event in events.iter().filter(|event| event.at >= since) {
         let own = event.member.as_ref() == Some(name);
@@ -73,7 +72,7 @@ pub(crate) fn deeds(
             (_, _) => {}
         }
     }
-    Ok((deeds, at))
+    Ok(deeds)
 }
 
 /// Returns the recipient and the beginning of a message from this member to a peer, without the

@@ -3,7 +3,9 @@
 
 use serde::de::{Error, IgnoredAny};
 
-use super::document::{self, CONFLICT_TRIES, Found, Held, MAX_FILE, PeerExclusion, Place};
+use super::document::{
+    self, CONFLICT_TRIES, FilePlace, HeldGate, MAX_FILE, ParsedFile, PeerExclusion,
+};
 use super::error::StoreError;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
@@ -20,18 +22,20 @@ use crate::sys::fs::{self, Sync};
 /// program rewrites it during every attempt; the error of `allowed`, which takes precedence over a
 /// failure to create the lock, as in a deleted team.
 pub(super) fn append(
-    place: &Place,
+    place: &FilePlace,
     entry: &Object,
     allowed: impl Fn() -> Result<(), StoreError>,
 ) -> Result<bool, StoreError> {
-    let held = Held::take(place).or_else(|e| allowed().and(Err(e)))?;
+    let held = HeldGate::take(place).or_else(|e| allowed().and(Err(e)))?;
     allowed()?;
     let text = entry_text(entry);
     for nth in 0..CONFLICT_TRIES {
         let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;
         let (before, mut bytes) = match document::read_parsed(place, check_json)? {
             None => (None, b"[]".to_vec()),
-            Some(Found { file, .. }) if is_array(&file.bytes) => (Some(file.identity), file.bytes),
+            Some(ParsedFile { file, .. }) if is_array(&file.bytes) => {
+                (Some(file.identity), file.bytes)
+            }
             Some(_) => return Err(document::quarantine(place, "it is not an array".to_owned())),
         };
         splice(&mut bytes, &text);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::document::{self, Durability, Held, MAX_FILE};
+use super::document::{self, Durability, HeldGate, MAX_FILE};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::lease::LeadRecord;
@@ -100,7 +100,9 @@ impl TeamStore {
         let mut found = Vec::new();
         found.extend(broken_dir(&layout.ours(), true));
         found.extend(broken_dir(&layout.quarantine(), false));
-        found.extend(broken_file(layout.journal(), any, false));
+        for path in [layout.journal(), layout.older_journal()] {
+            found.extend(broken_file(path, any, false));
+        }
         let seen = [layout.ours(), layout.quarantine()];
         for dir in layout.all_dirs().iter().filter(|dir| !seen.contains(dir)) {
             found.extend(broken_dir(dir, *dir == layout.members()));
@@ -181,7 +183,7 @@ impl TeamStore {
         fs::private_dir(&dir)?;
         let moved = dir.join(format!("{}.{}", file_name(&broken.path), rand::uuid()));
         if broken.path == self.layout.team_file() {
-            let _held = Held::take(&self.roster_place())?;
+            let _held = HeldGate::take(&self.roster_place())?;
             if broken_file(broken.path.clone(), json::<Object>, false).is_none() {
                 return Ok(None);
             }

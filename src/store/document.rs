@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
+use super::dirs;
 use super::error::StoreError;
 use super::journal;
-use super::layout::Layout;
+use super::layout::TeamLayout;
 use super::repair_surrogates;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
@@ -70,12 +71,12 @@ impl Durability {
 
 /// A file and its locks.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     pub(super) path: PathBuf,
     /// The flock file that all phalanx processes use for this file.
     pub(super) gate: PathBuf,
     /// Locates the team's quarantine and journal.
-    pub(super) layout: Layout,
+    pub(super) layout: TeamLayout,
     pub(super) writers: Writers,
     pub(super) durability: Durability,
     /// Copy of the last complete content, for a file that other programs write in place and without
@@ -86,9 +87,9 @@ pub(super) struct Place {
     pub(super) last: Option<PathBuf>,
 }
 
-/// The acquired gate of a place. It excludes phalanx processes; [`Held::exclude_peers`] also
+/// The acquired gate of a place. It excludes phalanx processes; [`HeldGate::exclude_peers`] also
 /// excludes other programs.
-pub(super) struct Held {
+pub(super) struct HeldGate {
     gate: Gate,
 }
 
@@ -106,14 +107,14 @@ pub(super) enum PeerExclusion {
 /// writes.
 pub(super) struct ExcludedPeers<'h>(Option<PeerLock<'h>>);
 
-impl Held {
-    pub(super) fn take(place: &Place) -> Result<Held, StoreError> {
+impl HeldGate {
+    pub(super) fn take(place: &FilePlace) -> Result<HeldGate, StoreError> {
         refuse_linked_dir(place)?;
-        ready_gate(&place.gate)?;
-        Ok(Held { gate: Gate::open(&place.gate, LOCK_DEADLINE)? })
+        dirs::make_dirs_of(&place.gate)?;
+        Ok(HeldGate { gate: Gate::open(&place.gate, LOCK_DEADLINE)? })
     }
 
-    pub(super) fn exclude_peers(&self, place: &Place) -> Result<ExcludedPeers<'_>, StoreError> {
+    pub(super) fn exclude_peers(&self, place: &FilePlace) -> Result<ExcludedPeers<'_>, StoreError> {
         let lock = match place.writers {
             Writers::AnyProgram => Some(PeerLock::acquire(&self.gate, &place.path, LOCK_DEADLINE)?),
             Writers::PhalanxOnly => None,
@@ -126,7 +127,7 @@ impl Held {
     /// number of failed attempts requires it.
     pub(super) fn exclude_peers_early(
         &self,
-        place: &Place,
+        place: &FilePlace,
         others: PeerExclusion,
         nth: u32,
     ) -> Result<Option<ExcludedPeers<'_>>, StoreError> {
@@ -141,28 +142,18 @@ impl ExcludedPeers<'_> {
     }
 }
 
-/// Creates the directory of gates in a team that another program created. Never creates the team
-/// directory: a write that comes after the team's deletion must not bring it back.
-pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
-    let Some(gates) = gate.parent().filter(|dir| !fs::exists(dir)) else { return Ok(()) };
-    for dir in gates.parent().into_iter().chain([gates]) {
-        fs::create_dir_exclusive(dir)?;
-    }
-    Ok(())
-}
-
 /// Reads a file that other programs may be writing; `None` if it does not exist.
-pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
+pub(super) fn read(place: &FilePlace) -> Result<Option<Value>, StoreError> {
     Ok(read_parsed(place, repair_surrogates::parse)?.map(|found| found.parsed))
 }
 
 /// Fails if the file's directory is a symbolic link, since the file could then be anywhere.
-fn refuse_linked_dir(place: &Place) -> Result<(), StoreError> {
+fn refuse_linked_dir(place: &FilePlace) -> Result<(), StoreError> {
     place.path.parent().map_or(Ok(()), |dir| Ok(fs::refuse_link(dir)?))
 }
 
 /// A file's content, and the value parsed from it or from the content that replaces it.
-pub(super) struct Found<T> {
+pub(super) struct ParsedFile<T> {
     pub(super) file: fs::Contents,
     pub(super) parsed: T,
 }
@@ -174,15 +165,15 @@ pub(super) struct Found<T> {
 /// # Errors
 /// [`StoreError::Corrupt`] if the file does not parse and no remembered content can replace it.
 pub(super) fn read_parsed<T>(
-    place: &Place,
+    place: &FilePlace,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
-) -> Result<Option<Found<T>>, StoreError> {
+) -> Result<Option<ParsedFile<T>>, StoreError> {
     refuse_linked_dir(place)?;
     let mut tries = 0;
     loop {
         let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
         let (problem, is_short) = match parse(&file.bytes) {
-            Ok(parsed) => return Ok(Some(Found { file, parsed })),
+            Ok(parsed) => return Ok(Some(ParsedFile { file, parsed })),
             Err(_) if file.bytes.is_empty() => ("it is empty".to_owned(), true),
             Err(e) => (e.to_string(), e.is_eof()),
         };
@@ -195,7 +186,7 @@ pub(super) fn read_parsed<T>(
         if (is_last_try || !may_be_written)
             && let Some(parsed) = stand_in(place, &file.bytes, is_short, &parse)?
         {
-            return Ok(Some(Found { file, parsed }));
+            return Ok(Some(ParsedFile { file, parsed }));
         }
         if is_last_try {
             return Err(quarantine(place, problem));
@@ -208,7 +199,7 @@ pub(super) fn read_parsed<T>(
 /// Returns the content that replaces a torn one; `None` if the file has no remembered content or is
 /// broken in another way.
 fn stand_in<T>(
-    place: &Place,
+    place: &FilePlace,
     bytes: &[u8],
     is_short: bool,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
@@ -248,14 +239,14 @@ pub(super) fn is_fresh(identity: &fs::FileIdentity) -> bool {
 
 /// Copies the unreadable file into the quarantine and journals that, once per content. The file
 /// itself is never overwritten (MSG-07).
-pub(super) fn quarantine(place: &Place, problem: String) -> StoreError {
+pub(super) fn quarantine(place: &FilePlace, problem: String) -> StoreError {
     match copy_aside(place, &problem) {
         Ok(copy) => StoreError::Corrupt { path: place.path.clone(), problem, copy },
         Err(e) => e,
     }
 }
 
-fn copy_aside(place: &Place, problem: &str) -> Result<PathBuf, StoreError> {
+fn copy_aside(place: &FilePlace, problem: &str) -> Result<PathBuf, StoreError> {
     let bytes = fs::read(&place.path, MAX_FILE)?.unwrap_or_default();
     let name = place.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let copy = place.layout.quarantine().join(format!("{name}.{}", digest::of(&[&bytes])));
@@ -265,7 +256,7 @@ fn copy_aside(place: &Place, problem: &str) -> Result<PathBuf, StoreError> {
             .with("path", place.path.to_string_lossy())
             .with("copy", copy.to_string_lossy())
             .with("problem", problem);
-        journal::append(&place.layout, note)?;
+        journal::append(&place.layout, vec![note])?;
     }
     Ok(copy)
 }
@@ -279,10 +270,10 @@ fn copy_aside(place: &Place, problem: &str) -> Result<PathBuf, StoreError> {
 /// [`StoreError::LockLost`] if the lock directory was taken over; [`StoreError::Corrupt`] if the
 /// file does not parse; the error of `edit`.
 pub(super) fn change<T>(
-    place: &Place,
+    place: &FilePlace,
     mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
-    let held = Held::take(place)?;
+    let held = HeldGate::take(place)?;
     let answer = change_held(place, &held, PeerExclusion::WhilePublishing, &mut edit);
     failpoint::hit("unlock.before");
     answer
@@ -290,8 +281,8 @@ pub(super) fn change<T>(
 
 /// Like [`change`], for a caller that holds the lock and does more under it.
 pub(super) fn change_held<T>(
-    place: &Place,
-    held: &Held,
+    place: &FilePlace,
+    held: &HeldGate,
     others: PeerExclusion,
     edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
@@ -306,8 +297,8 @@ pub(super) fn change_held<T>(
 
 /// The body of [`change_held`]; not generic, so that it is compiled only once.
 fn change_value(
-    place: &Place,
-    held: &Held,
+    place: &FilePlace,
+    held: &HeldGate,
     others: PeerExclusion,
     edit: &mut dyn FnMut(Option<Value>) -> Result<Option<Value>, StoreError>,
 ) -> Result<(), StoreError> {
@@ -335,10 +326,11 @@ fn change_value(
 
 /// Rewrites a torn file with the content that replaces it, and returns that content; `None` if the
 /// file is whole or missing.
-pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, StoreError> {
+pub(super) fn restore(place: &FilePlace, held: &HeldGate) -> Result<Option<Value>, StoreError> {
     for nth in 0..CONFLICT_TRIES {
         let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;
-        let Some(Found { file, parsed }) = read_parsed(place, repair_surrogates::parse::<Value>)?
+        let Some(ParsedFile { file, parsed }) =
+            read_parsed(place, repair_surrogates::parse::<Value>)?
         else {
             return Ok(None);
         };
@@ -364,8 +356,8 @@ pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, Store
 /// # Errors
 /// [`StoreError::LockLost`] if the lock directory was taken over.
 pub(super) fn publish(
-    place: &Place,
-    (held, early): (&Held, Option<ExcludedPeers<'_>>),
+    place: &FilePlace,
+    (held, early): (&HeldGate, Option<ExcludedPeers<'_>>),
     after: &[u8],
     sync: Sync,
     unchanged: impl FnOnce() -> bool,
@@ -404,7 +396,7 @@ pub(super) fn to_bytes(value: &Value) -> Vec<u8> {
 }
 
 /// Reads a file in phalanx's own format.
-pub(super) fn read_typed<T: DeserializeOwned>(place: &Place) -> Result<Option<T>, StoreError> {
+pub(super) fn read_typed<T: DeserializeOwned>(place: &FilePlace) -> Result<Option<T>, StoreError> {
     read(place)?.map(|value| typed(place, value)).transpose()
 }
 
@@ -413,7 +405,7 @@ pub(super) fn read_typed<T: DeserializeOwned>(place: &Place) -> Result<Option<T>
 /// # Errors
 /// [`StoreError::NewerFormat`] if the file's `format` is above `known`; otherwise as [`change`].
 pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
-    place: &Place,
+    place: &FilePlace,
     known: u32,
     mut edit: impl FnMut(&mut Option<T>) -> Result<R, StoreError>,
 ) -> Result<R, StoreError> {
@@ -430,7 +422,7 @@ pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
 
 /// The body of [`change_typed`], compiled once for each type of file.
 fn edit_typed<T: DeserializeOwned + Serialize>(
-    place: &Place,
+    place: &FilePlace,
     known: u32,
     found: Option<Value>,
     edit: &mut dyn FnMut(&mut Option<T>) -> Result<(), StoreError>,
@@ -450,17 +442,17 @@ fn edit_typed<T: DeserializeOwned + Serialize>(
 
 /// Removes a file in phalanx's own format if `is_such` returns true for its content.
 pub(super) fn remove_if<T: DeserializeOwned>(
-    place: &Place,
+    place: &FilePlace,
     is_such: impl FnOnce(&T) -> bool,
 ) -> Result<(), StoreError> {
-    let _held = Held::take(place)?;
+    let _held = HeldGate::take(place)?;
     if read_typed(place)?.is_some_and(|found| is_such(&found)) {
         fs::remove_file(&place.path)?;
     }
     Ok(())
 }
 
-fn typed<T: DeserializeOwned>(place: &Place, value: Value) -> Result<T, StoreError> {
+fn typed<T: DeserializeOwned>(place: &FilePlace, value: Value) -> Result<T, StoreError> {
     serde_json::from_value(value).map_err(|e| quarantine(place, e.to_string()))
 }
 

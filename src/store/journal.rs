@@ -1,91 +1,112 @@
 //! The team's journal: one JSON line per event. It is only appended to, and readable while it is
-//! written.
+//! written. A full journal is renamed to replace its one predecessor.
+
+use std::ops::ControlFlow;
 
 use serde::de::IgnoredAny;
 
+use super::dirs;
 use super::error::StoreError;
-use super::layout::Layout;
-use super::teams::TeamStore;
+use super::layout::TeamLayout;
 use crate::model::event::{Event, Note};
 use crate::model::time::Timestamp;
-use crate::sys::{clock, failpoint, fs, rand};
+use crate::sys::fs::{self, FileId, LineFile};
+use crate::sys::lock::Gate;
+use crate::sys::{clock, failpoint, rand};
 
-/// Bytes of the journal to read at a time.
-const CHUNK: u64 = 1024 * 1024;
+/// Size in bytes at which the journal is renamed and a new one begins.
+const FULL: u64 = 16 * 1024 * 1024;
 /// Bytes at the end of the journal to read first when looking for recent events.
 const TAIL: u64 = 64 * 1024;
 /// Lines may be this far out of order, in milliseconds, since writers take the time before they
 /// append.
 const DISORDER_MS: u64 = 1000;
 
-impl TeamStore {
-    /// Appends an event and returns it with its id and time.
-    pub(crate) fn record(&self, note: Note) -> Result<Event, StoreError> {
-        append(&self.layout, note)
+/// A reader of the journal that keeps its position. It reads on after the journal was renamed,
+/// replaced or truncated.
+#[derive(Debug, Clone)]
+pub(crate) struct JournalReader {
+    layout: TeamLayout,
+    /// The files of the last read, and the number of bytes read of each. They are not kept open,
+    /// since a network file system cannot remove the directory of an open file.
+    positions: Vec<(FileId, u64)>,
+}
+
+impl JournalReader {
+    /// Returns a reader of all events.
+    pub(super) fn at_start(layout: &TeamLayout) -> JournalReader {
+        JournalReader { layout: layout.clone(), positions: Vec::new() }
     }
 
-    /// Appends several events at once and returns them in order.
-    pub(crate) fn record_all(&self, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
-        append_all(&self.layout, notes)
-    }
-
-    /// Returns the events from byte `offset` on, and the offset for the next call. Skips lines of a
-    /// newer phalanx that do not parse, and leaves a line that is still being written for the next
-    /// call.
-    pub(crate) fn events_from(&self, offset: u64) -> Result<(Vec<Event>, u64), StoreError> {
-        let (mut events, mut at) = (Vec::new(), offset);
-        loop {
-            let bytes = fs::read_range(&self.layout.journal(), at, CHUNK)?;
-            let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else {
-                return Ok((events, at));
-            };
-            let whole = &bytes[..=end];
-            events.extend(
-                whole.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()),
-            );
-            at += whole.len() as u64;
+    /// Returns a reader of the events in the last `tail` bytes, and of later ones.
+    pub(super) fn at_tail(layout: &TeamLayout, tail: u64) -> Result<JournalReader, StoreError> {
+        let (mut positions, mut left) = (Vec::new(), tail);
+        for file in files(layout)?.into_iter().rev() {
+            positions.push((file.id(), file.len().saturating_sub(left)));
+            left = left.saturating_sub(file.len());
         }
+        Ok(JournalReader { layout: layout.clone(), positions })
     }
 
-    /// Returns the number of lines that are not JSON: the remains of interrupted writes.
-    pub(crate) fn torn_lines(&self) -> Result<usize, StoreError> {
-        let (mut torn, mut at) = (0, 0);
-        loop {
-            let bytes = fs::read_range(&self.layout.journal(), at, CHUNK)?;
-            let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else {
-                return Ok(torn + usize::from(!bytes.is_empty()));
-            };
-            let is_torn = |line: &&[u8]| serde_json::from_slice::<IgnoredAny>(line).is_err();
-            torn += bytes[..end].split(|b| *b == b'\n').filter(is_torn).count();
-            at += end as u64 + 1;
+    /// Returns the events since the last call. Skips lines that do not parse: events of a newer
+    /// phalanx, remains of interrupted writes, and the end of a line if the reader began inside it.
+    pub(crate) fn read(&mut self) -> Result<Vec<Event>, StoreError> {
+        let (mut events, mut positions) = (Vec::new(), Vec::new());
+        for file in files(&self.layout)? {
+            let read = self.positions.iter().find(|(known, _)| *known == file.id());
+            // A file that is shorter than what was read of it was truncated.
+            let from = read.map(|(_, at)| *at).filter(|at| *at <= file.len()).unwrap_or_default();
+            let at = file.read_lines(from, |line| {
+                events.extend(serde_json::from_slice::<Event>(line));
+                ControlFlow::Continue(())
+            })?;
+            positions.push((file.id(), at));
         }
-    }
-
-    /// Returns the events since `then` and possibly some earlier ones. Reads only as much of the
-    /// journal's end as it needs.
-    pub(crate) fn events_since(&self, then: Timestamp) -> Result<Vec<Event>, StoreError> {
-        let end = fs::len(&self.layout.journal())?.unwrap_or_default();
-        let mut tail = TAIL;
-        loop {
-            let from = end.saturating_sub(tail);
-            // If `from` is inside a line, the rest of that line does not parse and is skipped.
-            let (events, _) = self.events_from(from)?;
-            let reaches = events.first().is_some_and(|first| first.at.plus_ms(DISORDER_MS) < then);
-            if from == 0 || reaches {
-                return Ok(events);
-            }
-            tail = tail.saturating_mul(4);
-        }
+        self.positions = positions;
+        Ok(events)
     }
 }
 
-/// Appends an event to the journal of this layout's team.
-pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
-    let mut events = append_all(layout, vec![note])?;
-    Ok(events.swap_remove(0))
+/// Returns the events since `then` and possibly some earlier ones. Reads only as much of the
+/// journal's end as it needs.
+pub(super) fn events_since(layout: &TeamLayout, then: Timestamp) -> Result<Vec<Event>, StoreError> {
+    let mut tail = TAIL;
+    loop {
+        let mut reader = JournalReader::at_tail(layout, tail)?;
+        let is_all = reader.positions.iter().all(|(_, at)| *at == 0);
+        let events = reader.read()?;
+        if is_all || events.first().is_some_and(|e| e.at.plus_ms(DISORDER_MS) < then) {
+            return Ok(events);
+        }
+        tail = tail.saturating_mul(4);
+    }
 }
 
-fn append_all(layout: &Layout, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
+/// Returns the number of lines that are not JSON: the remains of interrupted writes.
+pub(super) fn torn_lines(layout: &TeamLayout) -> Result<usize, StoreError> {
+    let mut torn = 0;
+    for file in files(layout)? {
+        let end = file.read_lines(0, |line| {
+            torn += usize::from(serde_json::from_slice::<IgnoredAny>(line).is_err());
+            ControlFlow::Continue(())
+        })?;
+        torn += usize::from(end < file.len());
+    }
+    Ok(torn)
+}
+
+/// Returns the journal's files, oldest first.
+fn files(layout: &TeamLayout) -> Result<Vec<LineFile>, StoreError> {
+    // The current file is opened first. If it is renamed in between, it is also the older one, and
+    // the next read finds its successor.
+    let current = LineFile::open(&layout.journal())?;
+    let older = LineFile::open(&layout.older_journal())?;
+    let older = older.filter(|older| current.as_ref().map(LineFile::id) != Some(older.id()));
+    Ok(older.into_iter().chain(current).collect())
+}
+
+/// Appends events at once and returns them, in order, with their ids and times.
+pub(super) fn append(layout: &TeamLayout, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
     let events: Vec<Event> = notes.into_iter().map(|note| event(layout, note)).collect();
     let line =
         |event| serde_json::to_vec(event).expect("an event has string keys and can be written");
@@ -93,11 +114,32 @@ fn append_all(layout: &Layout, notes: Vec<Note>) -> Result<Vec<Event>, StoreErro
     if !lines.is_empty() {
         fs::append_lines(&layout.journal(), &lines)?;
         failpoint::hit("journal.appended");
+        // Best effort: the events are recorded, and the next append tries again.
+        let _ = rotate(layout);
     }
     Ok(events)
 }
 
-fn event(layout: &Layout, note: Note) -> Event {
+/// Renames a full journal. A process that has it open may still append a line to it; readers read
+/// both files.
+fn rotate(layout: &TeamLayout) -> Result<(), StoreError> {
+    let is_full = || fs::len(&layout.journal()).map(|len| len.unwrap_or_default() >= FULL);
+    if !is_full()? {
+        return Ok(());
+    }
+    let gate = layout.gate("journal");
+    dirs::make_dirs_of(&gate)?;
+    // Checked again under the gate: another process may have renamed it meanwhile, and a second
+    // rename would replace the full journal with an almost empty one.
+    if let Some(_gate) = Gate::try_open(&gate)?
+        && is_full()?
+    {
+        fs::rename(&layout.journal(), &layout.older_journal())?;
+    }
+    Ok(())
+}
+
+fn event(layout: &TeamLayout, note: Note) -> Event {
     Event {
         id: note.id.unwrap_or_else(rand::uuid),
         cause: note.cause,

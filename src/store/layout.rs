@@ -9,14 +9,14 @@ use crate::model::topic::Topic;
 pub(super) const QUESTION: &str = "asked.";
 
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
+pub(crate) struct TeamLayout {
     root: PathBuf,
     team: TeamName,
 }
 
-impl Layout {
-    pub(super) fn new(root: &Path, team: &TeamName) -> Layout {
-        Layout { root: root.to_owned(), team: team.clone() }
+impl TeamLayout {
+    pub(super) fn new(root: &Path, team: &TeamName) -> TeamLayout {
+        TeamLayout { root: root.to_owned(), team: team.clone() }
     }
 
     pub(super) fn teams(root: &Path) -> PathBuf {
@@ -108,6 +108,11 @@ impl Layout {
         self.ours().join("journal.jsonl")
     }
 
+    /// The journal before the current one, which was renamed when it was full.
+    pub(super) fn older_journal(&self) -> PathBuf {
+        self.ours().join("journal.1.jsonl")
+    }
+
     pub(super) fn members(&self) -> PathBuf {
         self.ours().join("members")
     }
@@ -149,7 +154,7 @@ impl Layout {
     }
 
     /// The ids of the messages that a mailbox's reader was given.
-    pub(super) fn handed(&self, name: &MemberName) -> PathBuf {
+    pub(super) fn deliveries(&self, name: &MemberName) -> PathBuf {
         self.ours().join("handed").join(format!("{}.jsonl", name.file_stem()))
     }
 
@@ -159,7 +164,7 @@ impl Layout {
     }
 
     /// The messages of a member that are too long to be typed into its terminal.
-    pub(super) fn letters(&self, name: &MemberName) -> PathBuf {
+    pub(super) fn spilled_bodies(&self, name: &MemberName) -> PathBuf {
         self.ours().join("letters").join(name.file_stem())
     }
 
@@ -220,7 +225,7 @@ impl Layout {
             tasks: self.tasks(),
             members: self.members(),
             requests: self.requests(),
-            journal: self.journal(),
+            journals: [self.journal(), self.older_journal()],
             settings: self.settings(),
         }
     }
@@ -236,13 +241,13 @@ pub(super) struct Topics {
     tasks: PathBuf,
     members: PathBuf,
     requests: PathBuf,
-    journal: PathBuf,
+    journals: [PathBuf; 2],
     settings: PathBuf,
 }
 
 impl Topics {
     /// Returns the topic of a changed path; `None` for locks, gates and temporary files.
-    pub(super) fn of(&self, path: &Path) -> Option<Topic> {
+    pub(super) fn topic(&self, path: &Path) -> Option<Topic> {
         let name = path.file_name()?.to_str()?;
         if self.watched.iter().any(|dir| dir == path) {
             return Some(Topic::Everything);
@@ -257,7 +262,7 @@ impl Topics {
             Some(_) if parent == self.tasks => Some(Topic::Tasks),
             Some(stem) if parent == self.members => Some(Topic::Member(stem.to_owned())),
             Some(_) if parent == self.requests => Some(Topic::Requests),
-            None if path == self.journal => Some(Topic::Journal),
+            None if self.journals.iter().any(|file| file == path) => Some(Topic::Journal),
             Some(_) if path == self.settings => Some(Topic::Settings),
             Some(_) | None => None,
         }
@@ -270,9 +275,9 @@ mod tests {
 
     #[test]
     fn changed_paths_map_to_topics() {
-        let layout = Layout::new(Path::new("/r"), &TeamName::new("demo").expect("name"));
+        let layout = TeamLayout::new(Path::new("/r"), &TeamName::new("demo").expect("name"));
         let topics = layout.topics();
-        let topic = |p: &str| topics.of(Path::new(p));
+        let topic = |p: &str| topics.topic(Path::new(p));
         assert_eq!(topic("/r/teams/demo/config.json"), Some(Topic::Roster));
         assert_eq!(topic("/r/teams/demo/config.json.lock"), None);
         assert_eq!(topic("/r/teams/demo/inboxes/bob.json"), Some(Topic::Mail("bob".to_owned())));
@@ -285,6 +290,7 @@ mod tests {
         );
         assert_eq!(topic("/r/teams/demo/phalanx/requests/x.json"), Some(Topic::Requests));
         assert_eq!(topic("/r/teams/demo/phalanx/journal.jsonl"), Some(Topic::Journal));
+        assert_eq!(topic("/r/teams/demo/phalanx/journal.1.jsonl"), Some(Topic::Journal));
         assert_eq!(topic("/r/teams/demo/phalanx/team.json"), Some(Topic::Settings));
         assert_eq!(topic("/r/teams/demo/inboxes"), Some(Topic::Everything));
         assert_eq!(topic("/elsewhere/x.json"), None);

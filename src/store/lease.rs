@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::dirs;
 use super::document;
 use super::error::StoreError;
 use super::teams::TeamStore;
@@ -41,7 +42,7 @@ pub(crate) struct Lease {
 impl TeamStore {
     /// Acquires the lease for `lead`; `None` if another process holds it.
     pub(crate) fn take_lease(&self, lead: &LeadRecord) -> Result<Option<Lease>, StoreError> {
-        document::ready_gate(&self.layout.gate("lead"))?;
+        dirs::make_dirs_of(&self.layout.gate("lead"))?;
         let gate = match Gate::open(&self.layout.gate("lead"), GLANCE) {
             Ok(gate) => gate,
             Err(LockError::Timeout { .. }) => return Ok(None),
@@ -92,8 +93,8 @@ impl TeamStore {
         if fs::exists(&gate) { Ok(Gate::try_open(&gate)?) } else { Ok(None) }
     }
 
-    fn lead_place(&self) -> document::Place {
-        self.of_this_boot("lead-record", self.layout.lead())
+    fn lead_place(&self) -> document::FilePlace {
+        self.boot_place("lead-record", self.layout.lead())
     }
 }
 

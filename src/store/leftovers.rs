@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{Held, Place, Writers};
+use super::document::{FilePlace, HeldGate, Writers};
 use super::error::StoreError;
-use super::layout::Layout;
+use super::layout::TeamLayout;
 use super::teams::{Store, TeamStore};
 use crate::model::id::{Incarnation, TeamName};
 use crate::sys::env;
@@ -22,7 +22,7 @@ const OTHERS: u32 = 0o077;
 
 /// The kind of a leftover.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LeftoverKind {
     /// A lock directory that its holder no longer refreshes.
     Lock { age: Duration },
     /// A socket without a listener.
@@ -41,7 +41,7 @@ pub(crate) enum Left {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leftover {
     pub(crate) path: PathBuf,
-    pub(crate) left: Left,
+    pub(crate) kind: LeftoverKind,
 }
 
 impl Store {
@@ -52,7 +52,7 @@ impl Store {
 
     /// Makes a directory private if other users can enter it. Returns true if it did.
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
-        let is_open = matches!(leftover.left, Left::Open { .. });
+        let is_open = matches!(leftover.kind, LeftoverKind::Open { .. });
         if is_open {
             fs::private_dir(&leftover.path)?;
         }
@@ -74,12 +74,16 @@ impl TeamStore {
         for (path, about) in entries(&self.layout.specs())? {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             if let Ok(incarnation) = Incarnation::parse(stem) {
-                found.push(Leftover { path, left: Left::Spec { incarnation, age: about.age } });
+                found.push(Leftover {
+                    path,
+                    kind: LeftoverKind::Spec { incarnation, age: about.age },
+                });
             }
         }
         let copies = entries(&self.layout.quarantine())?;
-        found
-            .extend(copies.into_iter().map(|(path, _)| Leftover { path, left: Left::Quarantined }));
+        found.extend(
+            copies.into_iter().map(|(path, _)| Leftover { path, kind: LeftoverKind::Quarantined }),
+        );
         Ok(found)
     }
 
@@ -96,7 +100,7 @@ impl TeamStore {
                 let lock = path.extension().is_some_and(|end| end == "lock")
                     && about.kind == FileKind::Directory;
                 if lock && about.age > STALE {
-                    found.push(Leftover { path, left: Left::Lock { age: about.age } });
+                    found.push(Leftover { path, kind: LeftoverKind::Lock { age: about.age } });
                 }
             }
         }
@@ -106,18 +110,18 @@ impl TeamStore {
     /// Removes or repairs a leftover if that loses no data. Returns true if it did; leaves a path
     /// that is in use again.
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
-        match &leftover.left {
-            Left::Lock { .. } => self.free_lock(&leftover.path),
-            Left::Socket => {
+        match &leftover.kind {
+            LeftoverKind::Lock { .. } => self.free_lock(&leftover.path),
+            LeftoverKind::Socket => {
                 let dead = probe(&leftover.path) == SocketState::Refused;
                 Ok(dead && fs::remove_file(&leftover.path)?)
             }
-            Left::Spec { .. } => Ok(fs::remove_file(&leftover.path)?),
-            Left::Open { .. } => {
+            LeftoverKind::Spec { .. } => Ok(fs::remove_file(&leftover.path)?),
+            LeftoverKind::Open { .. } => {
                 fs::private_dir(&leftover.path)?;
                 Ok(true)
             }
-            Left::Quarantined | Left::NotOurs { .. } => Ok(false),
+            LeftoverKind::Quarantined | LeftoverKind::NotOurs { .. } => Ok(false),
         }
     }
 
@@ -136,8 +140,8 @@ impl TeamStore {
             Some(dir) if dir == self.layout.tasks() => format!("task-{stem}"),
             Some(_) | None => "roster".to_owned(),
         };
-        let place: Place = self.place(&gate, path, Writers::AnyProgram);
-        let held = Held::take(&place)?;
+        let place: FilePlace = self.place(&gate, path, Writers::AnyProgram);
+        let held = HeldGate::take(&place)?;
         drop(held.exclude_peers(&place)?);
         Ok(about.kind == FileKind::Directory && !fs::exists(lock))
     }
@@ -154,7 +158,7 @@ impl TeamStore {
             for (path, about) in entries(dir)? {
                 let old = about.kind == FileKind::Socket && about.age > STALE;
                 if old && probe(&path) == SocketState::Refused {
-                    found.push(Leftover { path, left: Left::Socket });
+                    found.push(Leftover { path, kind: LeftoverKind::Socket });
                 }
             }
         }
@@ -173,9 +177,9 @@ fn dirs(
         let Some(about) = fs::about(&path)? else { continue };
         let is_link = about.kind == FileKind::Link;
         if about.uid != env::effective_uid() || (is_link && shared != Some(path.as_path())) {
-            found.push(Leftover { path, left: Left::NotOurs { uid: about.uid, is_link } });
+            found.push(Leftover { path, kind: LeftoverKind::NotOurs { uid: about.uid, is_link } });
         } else if about.mode & OTHERS != 0 && !is_link && shared != Some(path.as_path()) {
-            found.push(Leftover { path, left: Left::Open { mode: about.mode } });
+            found.push(Leftover { path, kind: LeftoverKind::Open { mode: about.mode } });
         }
     }
     Ok(found)
@@ -195,13 +199,13 @@ fn entries(dir: &Path) -> Result<Vec<(PathBuf, About)>, StoreError> {
 
 /// Splits the path of a spec file into config root, team and run; `None` if it does not have that
 /// form.
-pub(crate) fn spec_of(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
+pub(crate) fn parse_spec_path(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
     let incarnation = Incarnation::parse(path.file_stem()?.to_str()?).ok()?;
     let dir = path.ancestors().nth(4)?;
     let team = path.ancestors().nth(3)?.file_name()?.to_str()?;
     let team = TeamName::existing(team).ok().filter(|name| name.as_str() == team)?;
     let root = dir.parent()?;
-    let same = path.is_absolute() && Layout::new(root, &team).spec(&incarnation) == path;
+    let same = path.is_absolute() && TeamLayout::new(root, &team).spec(&incarnation) == path;
     same.then(|| (root.to_owned(), team, incarnation))
 }
 
@@ -214,7 +218,7 @@ mod tests {
     #[test]
     fn spec_path_yields_root_team_and_run() {
         let path = format!("/a b/teams/demo/phalanx/specs/{RUN}.json");
-        let (root, team, run) = spec_of(Path::new(&path)).expect("a spec");
+        let (root, team, run) = parse_spec_path(Path::new(&path)).expect("a spec");
         assert_eq!((root.as_path(), team.as_str(), run.as_str()), (Path::new("/a b"), "demo", RUN));
         let hostile = [
             format!("teams/demo/phalanx/specs/{RUN}.json"),
@@ -226,7 +230,7 @@ mod tests {
             "/".to_owned(),
         ];
         for path in hostile {
-            assert_eq!(spec_of(Path::new(&path)), None, "{path}");
+            assert_eq!(parse_spec_path(Path::new(&path)), None, "{path}");
         }
     }
 }

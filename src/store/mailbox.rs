@@ -2,13 +2,14 @@
 //! behalf of its reader.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::ack_log::AckLog;
 use super::append;
-use super::archive;
-use super::document::{self, Durability, Held, MAX_FILE, PeerExclusion, Place, Writers};
+use super::archive::{self, Archive};
+use super::document::{self, Durability, FilePlace, HeldGate, MAX_FILE, PeerExclusion, Writers};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::digest;
@@ -18,20 +19,25 @@ use crate::model::wire::{self, Object};
 use crate::sys::{failpoint, fs};
 
 pub(crate) struct Mailbox<'a> {
-    pub(super) team: &'a TeamStore,
-    pub(super) owner: MemberName,
+    team: &'a TeamStore,
+    owner: MemberName,
+    pub(super) acks: AckLog,
+    archive: Archive,
 }
 
 impl TeamStore {
     /// Returns the mailbox of a member; its file need not exist.
     pub(crate) fn mailbox(&self, owner: &MemberName) -> Mailbox<'_> {
-        Mailbox { team: self, owner: owner.clone() }
+        Mailbox {
+            team: self,
+            owner: owner.clone(),
+            acks: AckLog::at(self.layout.deliveries(owner)),
+            archive: Archive::at(self.layout.archive(owner)),
+        }
     }
-}
 
-impl TeamStore {
-    /// Syncs mailboxes that were created with [`Mailbox::found_with`], all at once.
-    pub(crate) fn persist_boxes(&self, owners: &[&MemberName]) -> Result<(), StoreError> {
+    /// Syncs mailboxes that were created with [`Mailbox::create`], all at once.
+    pub(crate) fn sync_mailboxes(&self, owners: &[&MemberName]) -> Result<(), StoreError> {
         let paths: Vec<_> = owners.iter().map(|owner| self.layout.inbox(owner)).collect();
         Ok(fs::persist(&paths)?)
     }
@@ -45,26 +51,20 @@ fn check_length(envelope: &Envelope) -> Result<(), StoreError> {
 }
 
 impl Mailbox<'_> {
-    /// Creates the empty mailbox, so that other programs can lock it. Returns false if it exists
-    /// already.
-    pub(crate) fn found(&self) -> Result<bool, StoreError> {
-        Ok(fs::create_new(&self.place().path, b"[]")?)
-    }
-
-    /// Creates the mailbox, with `first` in it if given, without syncing it;
-    /// [`TeamStore::persist_boxes`] does that. Returns false if it exists already, and leaves it
-    /// unchanged.
+    /// Creates the mailbox, with `first` in it if given, so that other programs can lock it. Does
+    /// not sync it; [`TeamStore::sync_mailboxes`] does that. Returns false if it exists already, and
+    /// leaves it unchanged.
     ///
     /// # Errors
     /// [`StoreError::MessageTooLong`] if the text exceeds [`MAX_TEXT`].
-    pub(crate) fn found_with(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
+    pub(crate) fn create(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
         let entries: Vec<Object> = first.map(Envelope::to_entry).into_iter().collect();
         first.map_or(Ok(()), check_length)?;
         document::write_new(&self.place().path, &entries, Durability::ThisBoot)
     }
 
     /// Removes the mailbox of a teammate that failed to start.
-    pub(crate) fn abandon(&self) -> Result<(), StoreError> {
+    pub(crate) fn delete(&self) -> Result<(), StoreError> {
         fs::remove_file(&self.place().path)?;
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Mailbox<'_> {
     /// Returns the messages in the mailbox, oldest first.
     pub(crate) fn entries(&self) -> Result<Vec<Envelope>, StoreError> {
         let found = document::read(&self.place())?;
-        Ok(self.listed(found)?.iter().map(Envelope::read).collect())
+        Ok(self.entries_of(found)?.iter().map(Envelope::read).collect())
     }
 
     /// Returns all messages, oldest first, including archived ones.
@@ -81,7 +81,7 @@ impl Mailbox<'_> {
         // counts once.
         let entries = self.entries()?;
         let in_box: BTreeSet<&String> = entries.iter().map(|e| &e.msg_id).collect();
-        let archived = self.archived()?;
+        let archived = self.archive.entries()?;
         let older = archived.iter().map(Envelope::read).filter(|e| !in_box.contains(&e.msg_id));
         let mut all: Vec<Envelope> = older.collect();
         all.extend(entries);
@@ -92,16 +92,16 @@ impl Mailbox<'_> {
     pub(crate) fn find(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
         // Read the mailbox first, so that a message archived meanwhile is not missed.
         let in_box = self.entries()?.into_iter().find(|envelope| envelope.msg_id == msg_id);
-        if in_box.is_some() { Ok(in_box) } else { self.find_archived(msg_id) }
+        if in_box.is_some() { Ok(in_box) } else { self.archive.find(msg_id) }
     }
 
     /// Returns the messages that were not delivered, oldest first.
     pub(crate) fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
         // Read the record of deliveries first: an id leaves it only after its message has left the
         // mailbox.
-        let mut handed: BTreeSet<String> = self.handed()?.into_iter().collect();
+        let mut delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
         let mut entries = self.entries()?;
-        entries.retain(|e| !e.read && handed.insert(e.msg_id.clone()));
+        entries.retain(|e| !e.read && delivered.insert(e.msg_id.clone()));
         Ok(entries)
     }
 
@@ -127,10 +127,10 @@ impl Mailbox<'_> {
         }
         envelopes.iter().try_for_each(check_length)?;
         let place = self.place();
-        let held = Held::take(&place)?;
+        let held = HeldGate::take(&place)?;
         self.on_roster()?;
         document::change_held(&place, &held, PeerExclusion::WhilePublishing, &mut |found| {
-            let mut entries = self.listed(found)?;
+            let mut entries = self.entries_of(found)?;
             entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
             Ok((Some(Value::Array(entries)), ()))
         })
@@ -141,34 +141,38 @@ impl Mailbox<'_> {
     /// owner's program. Must be called only after the messages were delivered. Returns the ids that
     /// were not recorded before.
     pub(crate) fn acknowledge(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
-        self.settle(ids, self.is_read_by_us()?)
+        self.record_and_mark(ids, self.is_read_by_phalanx()?)
     }
 
-    /// Like [`Mailbox::acknowledge`], but leaves the mailbox to [`Mailbox::mark_handed`], so that
+    /// Like [`Mailbox::acknowledge`], but leaves the mailbox to [`Mailbox::mark_delivered`], so that
     /// no other program is locked out. A writer that tries to lock once and gives up loses its
     /// message (observed: Claude Code 2.1.34), and a program that has just written often writes
     /// again.
-    pub(crate) fn hand_over(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
+    pub(crate) fn record_delivered(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let _held = Held::take(&self.place())?;
-        self.record_handed(ids)
+        let _held = HeldGate::take(&self.place())?;
+        self.acks.record(ids)
     }
 
     /// Marks delivered messages that are not marked yet, if phalanx reads the mailbox.
-    pub(crate) fn mark_handed(&self) -> Result<(), StoreError> {
+    pub(crate) fn mark_delivered(&self) -> Result<(), StoreError> {
         let place = self.place();
-        let held = Held::take(&place)?;
-        let handed: BTreeSet<String> = self.handed()?.into_iter().collect();
-        let is_left = self.entries()?.iter().any(|e| !e.read && handed.contains(&e.msg_id));
-        if is_left { self.tidy(&place, &held, self.is_read_by_us()?) } else { Ok(()) }
+        let held = HeldGate::take(&place)?;
+        let delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
+        let is_left = self.entries()?.iter().any(|e| !e.read && delivered.contains(&e.msg_id));
+        if is_left {
+            self.mark_and_prune(&place, &held, self.is_read_by_phalanx()?)
+        } else {
+            Ok(())
+        }
     }
 
     /// Like [`Mailbox::acknowledge`], but marks the mailbox in any case; for an owner that is not
     /// running.
     pub(crate) fn mark_read(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
-        self.settle(ids, true)
+        self.record_and_mark(ids, true)
     }
 
     /// Removes these messages from the mailbox and the archive. Returns the ids that were not
@@ -178,23 +182,23 @@ impl Mailbox<'_> {
             return Ok(Vec::new());
         }
         let place = self.place();
-        let held = Held::take(&place)?;
-        let fresh = self.record_handed(ids)?;
+        let held = HeldGate::take(&place)?;
+        let fresh = self.acks.record(ids)?;
         let ids: BTreeSet<&String> = ids.iter().collect();
         let in_box = self.rewrite(&place, &held, PeerExclusion::WhilePublishing, |entries| {
             entries.retain(|e| !ids.contains(&Envelope::read(e).msg_id));
             Ok(())
         })?;
-        self.remove_archived(&ids)?;
-        self.prune_handed(&in_box)?;
+        self.archive.remove(&ids)?;
+        self.acks.prune(&in_box)?;
         failpoint::hit("unlock.before");
         Ok(fresh)
     }
 
     /// Writes a message's text to a separate file that only the user can read, and returns its
     /// path. The same message always gets the same path.
-    pub(crate) fn put_aside(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
-        let dir = self.team.layout.letters(&self.owner);
+    pub(crate) fn spill_text(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
+        let dir = self.team.layout.spilled_bodies(&self.owner);
         fs::private_dir(&dir)?;
         let file = dir.join(format!("{}.txt", digest::of(&[envelope.msg_id.as_bytes()])));
         fs::write_atomic(&file, envelope.text.as_bytes())?;
@@ -204,7 +208,7 @@ impl Mailbox<'_> {
     /// Returns true if phalanx delivers the owner's messages: to the lead of a team that phalanx
     /// runs, and to each member that it started, unless the member's program reads the mailbox
     /// itself.
-    pub(crate) fn is_read_by_us(&self) -> Result<bool, StoreError> {
+    pub(crate) fn is_read_by_phalanx(&self) -> Result<bool, StoreError> {
         if self.owner == MemberName::lead() {
             return Ok(fs::exists(&self.team.layout.settings()));
         }
@@ -212,31 +216,40 @@ impl Mailbox<'_> {
         Ok(record.is_some_and(|record| !record.is_native()))
     }
 
-    fn settle(&self, ids: &[String], rewrite: bool) -> Result<Vec<String>, StoreError> {
+    fn record_and_mark(&self, ids: &[String], rewrite: bool) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
         let place = self.place();
-        let held = Held::take(&place)?;
-        let fresh = self.record_handed(ids)?;
-        self.tidy(&place, &held, rewrite)?;
+        let held = HeldGate::take(&place)?;
+        let fresh = self.acks.record(ids)?;
+        self.mark_and_prune(&place, &held, rewrite)?;
         failpoint::hit("unlock.before");
         Ok(fresh)
     }
 
     /// Marks delivered messages if `rewrite` is set, and prunes the record of deliveries.
-    fn tidy(&self, place: &Place, held: &Held, rewrite: bool) -> Result<(), StoreError> {
+    fn mark_and_prune(
+        &self,
+        place: &FilePlace,
+        held: &HeldGate,
+        rewrite: bool,
+    ) -> Result<(), StoreError> {
         let in_box = if rewrite {
             self.mark_and_shorten(place, held)?
         } else {
             self.entries()?.into_iter().map(|e| e.msg_id).collect()
         };
-        self.prune_handed(&in_box)
+        self.acks.prune(&in_box)
     }
 
     /// Marks delivered messages and archives old ones. Returns the ids of the messages that remain
     /// in the mailbox.
-    fn mark_and_shorten(&self, place: &Place, held: &Held) -> Result<BTreeSet<String>, StoreError> {
+    fn mark_and_shorten(
+        &self,
+        place: &FilePlace,
+        held: &HeldGate,
+    ) -> Result<BTreeSet<String>, StoreError> {
         let mut is_full = false;
         let in_box = self.rewrite(place, held, PeerExclusion::WhilePublishing, |entries| {
             self.mark(entries)?;
@@ -247,17 +260,19 @@ impl Mailbox<'_> {
             return Ok(in_box);
         }
         // Exclude other programs from the start: a message that they remove must not be archived.
-        self.rewrite(place, held, PeerExclusion::Throughout, |entries| self.archive_old(entries))
+        self.rewrite(place, held, PeerExclusion::Throughout, |entries| {
+            self.archive.take_old(entries)
+        })
     }
 
     /// Marks all delivered messages, including those recorded by an earlier call that crashed
     /// before it marked them.
     fn mark(&self, entries: &mut [Value]) -> Result<(), StoreError> {
-        let handed: BTreeSet<String> = self.handed()?.into_iter().collect();
+        let delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
         for entry in entries {
             let envelope = Envelope::read(entry);
             if !envelope.read
-                && handed.contains(&envelope.msg_id)
+                && delivered.contains(&envelope.msg_id)
                 && let Some(entry) = entry.as_object_mut()
             {
                 wire::put(entry, "read", true);
@@ -270,8 +285,8 @@ impl Mailbox<'_> {
     /// afterwards.
     fn rewrite(
         &self,
-        place: &Place,
-        held: &Held,
+        place: &FilePlace,
+        held: &HeldGate,
         others: PeerExclusion,
         mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
     ) -> Result<BTreeSet<String>, StoreError> {
@@ -279,7 +294,7 @@ impl Mailbox<'_> {
             if found.is_none() {
                 return Ok((None, BTreeSet::new()));
             }
-            let mut entries = self.listed(found)?;
+            let mut entries = self.entries_of(found)?;
             edit(&mut entries)?;
             let ids = entries.iter().map(|e| Envelope::read(e).msg_id).collect();
             Ok((Some(Value::Array(entries)), ids))
@@ -288,21 +303,12 @@ impl Mailbox<'_> {
 
     /// Returns the entries of the file. Content that is not an array is quarantined and reported,
     /// like content that does not parse (MSG-07).
-    fn listed(&self, found: Option<Value>) -> Result<Vec<Value>, StoreError> {
+    fn entries_of(&self, found: Option<Value>) -> Result<Vec<Value>, StoreError> {
         match found {
             Some(Value::Array(entries)) => Ok(entries),
             Some(_) => Err(document::quarantine(&self.place(), "it is not an array".to_owned())),
             None => Ok(Vec::new()),
         }
-    }
-
-    /// Creates the parent directory on first use. Does not create the team directory, because the
-    /// team may have been deleted meanwhile.
-    pub(super) fn make_dir_of(&self, path: &Path) -> Result<(), StoreError> {
-        if let Some(dir) = path.parent().filter(|dir| !fs::exists(dir)) {
-            fs::create_dir_exclusive(dir)?;
-        }
-        Ok(())
     }
 
     fn on_roster(&self) -> Result<(), StoreError> {
@@ -318,7 +324,7 @@ impl Mailbox<'_> {
         })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> FilePlace {
         let gate = format!("inbox-{}", self.owner.file_stem());
         self.team.place(&gate, self.team.layout.inbox(&self.owner), Writers::AnyProgram)
     }

@@ -19,13 +19,17 @@ impl TeamStore {
     }
 
     /// Returns the records of all members that ever ran, by name. Skips files that a power cut left
-    /// torn.
+    /// torn or that have another form; each of these is journaled as quarantined.
     pub(crate) fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
         let files = fs::list(&self.layout.members())?;
         let stems =
             files.iter().filter_map(|f| f.strip_suffix(".json")).filter(|s| !s.starts_with('.'));
         let names = stems.filter_map(|s| MemberName::existing(s).ok());
-        names.filter_map(|name| self.member_record(&name).transpose()).collect()
+        let records = names.filter_map(|name| match self.member_record(&name) {
+            Err(StoreError::Corrupt { .. }) => None,
+            found => found.transpose(),
+        });
+        records.collect()
     }
 
     /// Starts the record of a new run, which replaces that of an earlier one.
@@ -68,7 +72,7 @@ impl TeamStore {
         })
     }
 
-    fn member_place(&self, name: &MemberName) -> document::Place {
-        self.of_this_boot(&format!("member-{}", name.file_stem()), self.layout.member(name))
+    fn member_place(&self, name: &MemberName) -> document::FilePlace {
+        self.boot_place(&format!("member-{}", name.file_stem()), self.layout.member(name))
     }
 }

@@ -6,6 +6,7 @@ mod ack_log;
 mod append;
 mod archive;
 mod broken;
+mod dirs;
 mod document;
 mod error;
 mod journal;
@@ -26,11 +27,9 @@ mod tests;
 
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
+pub(crate) use journal::JournalReader;
 pub(crate) use lease::{LeadRecord, Lease};
-pub(crate) use leftovers::{Left, Leftover, spec_of};
+pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
 pub(crate) use specs::take_spec;
-pub(crate) use tasks::{
-    Changed as TaskChanged, Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner,
-    Status as TaskStatus,
-};
+pub(crate) use tasks::{NewTask, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskOwner};
 pub(crate) use teams::{Store, TeamStore};

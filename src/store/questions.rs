@@ -87,7 +87,7 @@ impl TeamStore {
         document::remove_if(&self.question_place(id), Question::is_settled)
     }
 
-    fn question_place(&self, id: &RequestId) -> document::Place {
+    fn question_place(&self, id: &RequestId) -> document::FilePlace {
         self.request_place_of(
             &format!("{QUESTION}{}.json", id.file_stem()),
             self.layout.question(id),

@@ -72,14 +72,14 @@ impl TeamStore {
         document::remove_if(&self.request_place(id), ShutdownRequest::is_settled)
     }
 
-    fn request_place(&self, id: &RequestId) -> document::Place {
+    fn request_place(&self, id: &RequestId) -> document::FilePlace {
         self.request_place_of(&format!("{}.json", id.file_stem()), self.layout.request(id))
     }
 
     /// Returns the place of a file in the requests directory. All requests share 16 gates, because
     /// gates are never deleted while the team exists.
-    pub(super) fn request_place_of(&self, file: &str, path: PathBuf) -> document::Place {
+    pub(super) fn request_place_of(&self, file: &str, path: PathBuf) -> document::FilePlace {
         let shard = digest::of(&[file.as_bytes()]);
-        self.of_this_boot(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)
+        self.boot_place(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::document::{self, Held, MAX_FILE};
+use super::document::{self, HeldGate, MAX_FILE};
 use super::error::StoreError;
 use super::repair_surrogates;
 use super::teams::TeamStore;
@@ -107,7 +107,7 @@ impl TeamStore {
     /// Restores a team file that another program left torn, and journals that.
     pub(crate) fn restore_team_file(&self) -> Result<(), StoreError> {
         let place = self.roster_place();
-        let held = Held::take(&place)?;
+        let held = HeldGate::take(&place)?;
         let restored = document::restore(&place, &held)?;
         if let Some(file) = restored {
             self.keep_last(&file)?;

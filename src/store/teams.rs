@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::document::{self, Durability, Place, Writers};
+use super::document::{self, Durability, FilePlace, Writers};
 use super::error::StoreError;
-use super::layout::Layout;
+use super::journal::{self, JournalReader};
+use super::layout::TeamLayout;
+use crate::model::event::{Event, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::settings::Settings;
 use crate::model::team::Team;
+use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::model::wire::Object;
 use crate::sys::lock::holds_gate_in;
@@ -21,7 +24,7 @@ use crate::sys::{failpoint, fs, rand};
 const DELETED: &str = ".deleted-";
 /// Length of the UUID at the end of such a name.
 const UUID_CHARS: usize = 36;
-/// Largest number of team directories that are listed.
+/// Largest number of teams that are listed.
 const MAX_TEAMS: usize = 10_000;
 
 /// All teams under one config root.
@@ -34,7 +37,7 @@ pub(crate) struct Store {
 pub(crate) struct TeamStore {
     pub(super) root: PathBuf,
     pub(super) name: TeamName,
-    pub(super) layout: Layout,
+    pub(super) layout: TeamLayout,
 }
 
 /// Adapts a callback to which every change is relevant.
@@ -64,33 +67,33 @@ impl Store {
 
     /// Returns the directories that contain all teams and all task boards.
     pub(crate) fn common_dirs(&self) -> [PathBuf; 2] {
-        [Layout::teams(&self.root), Layout::all_tasks(&self.root)]
+        [TeamLayout::teams(&self.root), TeamLayout::all_tasks(&self.root)]
     }
 
     /// Returns the directory of the user's own profiles, `NAME.toml`.
     pub(crate) fn profiles(&self) -> PathBuf {
-        Layout::profiles(&self.root)
+        TeamLayout::profiles(&self.root)
     }
 
     /// Returns the user's files that may contain hooks: `hooks.toml`, and Claude Code's
     /// `settings.json`.
     pub(crate) fn hook_files(&self) -> [PathBuf; 2] {
-        [Layout::hooks(&self.root), Layout::claude_settings(&self.root)]
+        [TeamLayout::hooks(&self.root), TeamLayout::claude_settings(&self.root)]
     }
 
     /// Returns the directory of the user's agent files, `*.md`.
     pub(crate) fn agents(&self) -> PathBuf {
-        Layout::agents(&self.root)
+        TeamLayout::agents(&self.root)
     }
 
     /// Returns the teams that have a team file, by name. Skips directories whose names are not team
     /// names.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
-        let names = fs::list(&Layout::teams(&self.root))?;
-        let usable = names.into_iter().take(MAX_TEAMS).filter(|n| !n.starts_with('.'));
+        let names = fs::list(&TeamLayout::teams(&self.root))?;
+        let usable = names.into_iter().filter(|n| !n.starts_with('.'));
         let sanitized =
             usable.filter_map(|n| TeamName::existing(&n).ok().filter(|t| t.as_str() == n));
-        Ok(sanitized.filter(|t| self.open(t).may_exist()).collect())
+        Ok(sanitized.filter(|t| self.open(t).may_exist()).take(MAX_TEAMS).collect())
     }
 
     /// Returns an existing team.
@@ -132,8 +135,8 @@ impl Store {
     ) -> Result<TeamStore, StoreError> {
         let team = self.open(name);
         fs::private_dir(&self.root)?;
-        fs::private_dir(&Layout::teams(&self.root))?;
-        fs::private_dir(&Layout::all_tasks(&self.root))?;
+        fs::private_dir(&TeamLayout::teams(&self.root))?;
+        fs::private_dir(&TeamLayout::all_tasks(&self.root))?;
         if !fs::create_dir_exclusive(&team.layout.team_dir())? {
             return Err(StoreError::TeamTaken { name: name.clone() });
         }
@@ -141,19 +144,19 @@ impl Store {
         // under it.
         team.clear_remains()?;
         self.sweep_deleted();
-        team.furnish(file, settings).inspect_err(|_| drop(team.delete()))?;
+        team.create_files(file, settings).inspect_err(|_| drop(team.delete()))?;
         Ok(team)
     }
 
     pub(super) fn teams_dir(&self) -> PathBuf {
-        Layout::teams(&self.root)
+        TeamLayout::teams(&self.root)
     }
 
     pub(super) fn open(&self, name: &TeamName) -> TeamStore {
         TeamStore {
             root: self.root.clone(),
             name: name.clone(),
-            layout: Layout::new(&self.root, name),
+            layout: TeamLayout::new(&self.root, name),
         }
     }
 
@@ -173,15 +176,15 @@ impl Store {
     /// deletion, which are the only sign that the team's tasks are still to be removed. Failures
     /// are ignored; the next call tries again.
     fn sweep_deleted(&self) {
-        for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
+        for parent in [TeamLayout::teams(&self.root), TeamLayout::all_tasks(&self.root)] {
             for name in
                 fs::list(&parent).unwrap_or_default().iter().filter(|n| n.starts_with(DELETED))
             {
-                let tells = deleted(name).is_some_and(|name| {
+                let is_needed = deleted(name).is_some_and(|name| {
                     let team = self.open(&name);
                     fs::exists(&team.layout.tasks()) && !fs::exists(&team.layout.team_dir())
                 });
-                if !tells {
+                if !is_needed {
                     let _ = fs::remove_dir_all(&parent.join(name));
                 }
             }
@@ -199,13 +202,13 @@ impl TeamStore {
         &self.root
     }
 
-    fn furnish(&self, file: &Object, settings: &Settings) -> Result<(), StoreError> {
+    fn create_files(&self, file: &Object, settings: &Settings) -> Result<(), StoreError> {
         for dir in self.layout.all_dirs() {
             fs::private_dir(&dir)?;
         }
         fs::create_new(&self.layout.task_list_lock(), b"")?;
         document::write_new(&self.layout.settings(), settings, Durability::Permanent)?;
-        self.mailbox(&MemberName::lead()).found()?;
+        fs::create_new(&self.layout.inbox(&MemberName::lead()), b"[]")?;
         let file = Value::Object(file.clone());
         document::write_new(&self.layout.team_file(), &file, Durability::Permanent)?;
         self.keep_last(&file)
@@ -215,7 +218,7 @@ impl TeamStore {
     /// remove.
     fn remains(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
-        for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
+        for parent in [TeamLayout::teams(&self.root), TeamLayout::all_tasks(&self.root)] {
             let ours =
                 fs::list(&parent)?.into_iter().filter(|n| deleted(n).as_ref() == Some(&self.name));
             found.extend(ours.map(|name| parent.join(name)));
@@ -292,9 +295,45 @@ impl TeamStore {
         Ok(())
     }
 
+    /// Appends an event to the journal and returns it with its id and time.
+    pub(crate) fn record(&self, note: Note) -> Result<Event, StoreError> {
+        let mut events = self.record_all(vec![note])?;
+        Ok(events.swap_remove(0))
+    }
+
+    /// Appends several events at once and returns them in order.
+    pub(crate) fn record_all(&self, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
+        journal::append(&self.layout, notes)
+    }
+
+    /// Returns a reader of all events, without any I/O.
+    pub(crate) fn journal(&self) -> JournalReader {
+        JournalReader::at_start(&self.layout)
+    }
+
+    /// Returns a reader of the events after this call.
+    pub(crate) fn journal_end(&self) -> Result<JournalReader, StoreError> {
+        JournalReader::at_tail(&self.layout, 0)
+    }
+
+    /// Returns all events.
+    pub(crate) fn events(&self) -> Result<Vec<Event>, StoreError> {
+        self.journal().read()
+    }
+
+    /// Returns the events since `then` and possibly some earlier ones.
+    pub(crate) fn events_since(&self, then: Timestamp) -> Result<Vec<Event>, StoreError> {
+        journal::events_since(&self.layout, then)
+    }
+
+    /// Returns the number of lines of the journal that are not JSON.
+    pub(crate) fn torn_lines(&self) -> Result<usize, StoreError> {
+        journal::torn_lines(&self.layout)
+    }
+
     /// Returns the team's settings; `None` for a team that Claude Code created.
     pub(crate) fn settings(&self) -> Result<Option<Settings>, StoreError> {
-        document::read_typed(&self.ours("settings", self.layout.settings()))
+        document::read_typed(&self.own_place("settings", self.layout.settings()))
     }
 
     /// Returns the path and age of the file that was written last, out of the team file and the
@@ -314,7 +353,7 @@ impl TeamStore {
         &self,
         mut edit: impl FnMut(&mut Settings),
     ) -> Result<(), StoreError> {
-        let place = self.ours("settings", self.layout.settings());
+        let place = self.own_place("settings", self.layout.settings());
         document::change_typed(&place, 1, |found: &mut Option<Settings>| {
             if let Some(settings) = found {
                 edit(settings);
@@ -370,20 +409,20 @@ impl TeamStore {
         dirs: &[PathBuf],
         on_change: impl Fn(Topic) -> bool + Send + 'static,
     ) -> Result<Watch, StoreError> {
-        self.make_room()?;
+        self.create_missing_dirs()?;
         let topics = self.layout.topics();
-        Ok(Watch::new(dirs, move |path| topics.of(path).is_some_and(&on_change))?)
+        Ok(Watch::new(dirs, move |path| topics.topic(path).is_some_and(&on_change))?)
     }
 
     /// Returns a subscription to changes of the team's files after this call.
     pub(crate) fn changes(&self) -> Result<Changes, StoreError> {
-        self.make_room()?;
+        self.create_missing_dirs()?;
         Ok(Changes::on(&self.layout.watched())?)
     }
 
     /// Creates the directories that phalanx needs in a team that another program created. Never
     /// creates the team's own, which would bring a deleted team back.
-    fn make_room(&self) -> Result<(), StoreError> {
+    fn create_missing_dirs(&self) -> Result<(), StoreError> {
         for dir in self.layout.our_dirs().into_iter().filter(|dir| !fs::exists(dir)) {
             fs::create_dir_exclusive(&dir)?;
         }
@@ -429,22 +468,22 @@ impl TeamStore {
         self.layout.logs().join("lead.log")
     }
 
-    pub(super) fn ours(&self, resource: &str, path: PathBuf) -> Place {
+    pub(super) fn own_place(&self, resource: &str, path: PathBuf) -> FilePlace {
         self.place(resource, path, Writers::PhalanxOnly)
     }
 
     /// The place of a file that describes processes of this boot.
-    pub(super) fn of_this_boot(&self, resource: &str, path: PathBuf) -> Place {
-        Place { durability: Durability::ThisBoot, ..self.ours(resource, path) }
+    pub(super) fn boot_place(&self, resource: &str, path: PathBuf) -> FilePlace {
+        FilePlace { durability: Durability::ThisBoot, ..self.own_place(resource, path) }
     }
 
-    pub(super) fn place(&self, resource: &str, path: PathBuf, writers: Writers) -> Place {
+    pub(super) fn place(&self, resource: &str, path: PathBuf, writers: Writers) -> FilePlace {
         let (gate, layout) = (self.layout.gate(resource), self.layout.clone());
-        Place { path, gate, layout, writers, durability: Durability::Permanent, last: None }
+        FilePlace { path, gate, layout, writers, durability: Durability::Permanent, last: None }
     }
 
-    pub(super) fn roster_place(&self) -> Place {
+    pub(super) fn roster_place(&self) -> FilePlace {
         let place = self.place("roster", self.layout.team_file(), Writers::AnyProgram);
-        Place { last: Some(self.layout.last_team_file()), ..place }
+        FilePlace { last: Some(self.layout.last_team_file()), ..place }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of the store on real files. Several threads stand in for several processes: each call
 //! opens its own gates and locks, as a process would.
 
+mod journal;
 mod mail;
 mod records;
 mod torn;
@@ -12,10 +13,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Ending, NewTask, Store, StoreError, TeamStore, take_spec};
+use super::{NewTask, Store, StoreError, TaskEnding, TeamStore, take_spec};
 use crate::model::board::Refusal;
 use crate::model::envelope::{Envelope, MAX_TEXT};
-use crate::model::event::{EventKind, Note};
+use crate::model::event::EventKind;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::settings::Settings;
 use crate::model::spec::{Spec, Terminal, Word};
@@ -58,7 +59,7 @@ fn teammate(name: &str) -> Member {
 
 fn join(team: &TeamStore, name: &str) {
     team.change_roster(|roster| roster.join(&teammate(name))).expect("join");
-    team.mailbox(&who(name)).found().expect("mailbox");
+    team.mailbox(&who(name)).create(None).expect("mailbox");
 }
 
 fn message(from: &str, text: &str, id: &str) -> Envelope {
@@ -224,7 +225,7 @@ fn msg_07_corrupt_mailboxes_are_not_overwritten() {
         assert_eq!(raw(&path), bad);
         assert_eq!(raw(&copy), bad);
         assert!(team.mailbox(&MemberName::lead()).entries().is_err());
-        let said = team.events_from(0).expect("events").0;
+        let said = team.events().expect("events");
         let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
         assert_eq!(said, [EventKind::FileQuarantined], "said once for each content");
     }
@@ -314,7 +315,7 @@ fn tk_02_claims_have_one_winner() {
                     let me = who(&format!("m{n}"));
                     let mut mine = Vec::new();
                     while let Some(task) = team.claim_next(&me, None, NOW).expect("claim") {
-                        team.end_task(task.id, &me, Ending::Completed, None, NOW).expect("end");
+                        team.end_task(task.id, &me, TaskEnding::Completed, None, NOW).expect("end");
                         mine.push(task.id);
                     }
                     mine
@@ -336,7 +337,7 @@ fn tk_05_tasks_of_a_member_are_released() {
     assert_eq!(task.state, TaskState::InProgress);
     let refused = team.claim(TaskId(1), &who("ann"), NOW);
     assert!(matches!(refused, Err(StoreError::Refused(Refusal::AlreadyClaimed { .. }))));
-    let stolen = team.end_task(TaskId(1), &who("ann"), Ending::Completed, None, NOW);
+    let stolen = team.end_task(TaskId(1), &who("ann"), TaskEnding::Completed, None, NOW);
     assert!(matches!(stolen, Err(StoreError::NotYours { .. })));
     let (released, _) = team.release_tasks_of(&who("bob")).expect("release");
     assert_eq!(
@@ -357,7 +358,7 @@ fn failed_task_is_pending_on_the_wire_but_not_claimed() {
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
     let outcome =
         Outcome { exit_code: Some(7), signal: None, tail: "no".to_owned(), elapsed_ms: 3 };
-    team.end_task(TaskId(1), &who("bob"), Ending::Failed, Some(&outcome), NOW).expect("end");
+    team.end_task(TaskId(1), &who("bob"), TaskEnding::Failed, Some(&outcome), NOW).expect("end");
     let file: Value = serde_json::from_str(&raw(&team.layout.task(TaskId(1)))).expect("json");
     assert_eq!(file["status"], json!("pending"));
     assert_eq!(file["metadata"]["phalanx"]["state"], json!("failed"));
@@ -365,15 +366,15 @@ fn failed_task_is_pending_on_the_wire_but_not_claimed() {
 }
 
 #[test]
-fn journal_is_read_from_an_offset() {
-    let (_dir, team) = fresh();
-    team.record(Note::of(EventKind::Warning).with("text", "line\nbreak")).expect("record");
-    let (events, at) = team.events_from(0).expect("events");
-    assert_eq!(events.len(), 1);
-    assert_eq!(events[0].detail["text"], json!("line\nbreak"));
-    team.record(Note::of(EventKind::LeadStarted).because(&events[0].id)).expect("record");
-    let (events, _) = team.events_from(at).expect("events");
-    assert_eq!(events.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::LeadStarted]);
+fn teams_are_listed_beside_more_entries_than_the_limit() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let team = new_team(dir.path());
+    let teams = dir.path().join("teams");
+    for n in 0..10_000 {
+        let other = teams.join(format!("Not A Team {n}"));
+        fs::create_with(&other, b"", fs::Sync::Nothing).expect("writable");
+    }
+    assert_eq!(Store::at(dir.path()).teams().expect("listed"), [team.name().clone()]);
 }
 
 #[test]

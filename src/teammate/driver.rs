@@ -18,7 +18,7 @@ use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
 use crate::ops::run::{self, Canceller, Screen};
 use crate::ops::task::Completed;
-use crate::ops::{self, Context, Ending, OpsError, Team};
+use crate::ops::{self, Context, OpsError, TaskEnding, TeamStore};
 use crate::sys::proc;
 
 /// The worker's surroundings, which tests replace.
@@ -45,7 +45,11 @@ struct WorkerDriver<'a> {
 ///
 /// The member's record cannot be read at the start. Later failures are printed in the pane and
 /// retried.
-pub(crate) async fn worker(ctx: &Context, team: &Team, me: MemberRun) -> Result<i32, OpsError> {
+pub(crate) async fn worker(
+    ctx: &Context,
+    team: &TeamStore,
+    me: MemberRun,
+) -> Result<i32, OpsError> {
     let queue = InputQueue::new();
     sources::forward_signals(queue.inputs());
     let alone = proc::become_subreaper();
@@ -54,7 +58,7 @@ pub(crate) async fn worker(ctx: &Context, team: &Team, me: MemberRun) -> Result<
 
 async fn work(
     ctx: &Context,
-    team: &Team,
+    team: &TeamStore,
     me: MemberRun,
     process: WorkerProcess,
 ) -> Result<i32, OpsError> {
@@ -165,7 +169,7 @@ impl WorkerDriver<'_> {
                 let task = ops::task::claimed(team, task, &self.io.me.name);
                 Some(self.report(task.map(|task| task.map(Box::new)), WorkerEvent::Rechecked))
             }
-            WorkerEffect::EndTask { task, ending: Ending::Completed, outcome } => {
+            WorkerEffect::EndTask { task, ending: TaskEnding::Completed, outcome } => {
                 self.complete(task, outcome)
             }
             WorkerEffect::EndTask { task, ending, outcome } => {
@@ -249,7 +253,7 @@ impl WorkerDriver<'_> {
     }
 }
 
-fn completed(team: &Team, result: Result<Completed, OpsError>) -> WorkerEvent {
+fn completed(team: &TeamStore, result: Result<Completed, OpsError>) -> WorkerEvent {
     match result {
         Ok(_) => WorkerEvent::TaskEnded(Ok(())),
         Err(e @ OpsError::HookRefused { .. }) => WorkerEvent::Refused(e.to_string()),

@@ -5,7 +5,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
 use crate::model::question::Typed;
 use crate::model::task::{Outcome, Task};
-use crate::ops::Ending;
+use crate::ops::TaskEnding;
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub(crate) enum WorkerEffect {
     /// `Refused` if one of them objects.
     EndTask {
         task: TaskId,
-        ending: Ending,
+        ending: TaskEnding,
         outcome: Outcome,
     },
 }

@@ -8,7 +8,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::protocol::Message;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, Kind, OpsError, Team};
+use crate::ops::{self, Context, Kind, OpsError, TeamStore};
 
 /// The member and run that this process serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct MemberRun {
 /// The files of the team, as far as they concern one run of a member.
 pub(super) struct MemberIo<'a> {
     pub(super) ctx: &'a Context,
-    pub(super) team: &'a Team,
+    pub(super) team: &'a TeamStore,
     pub(super) me: MemberRun,
 }
 
@@ -134,7 +134,7 @@ impl MemberIo<'_> {
 }
 
 /// Reads the current state of the requests with these ids.
-fn requests(team: &Team, ids: impl IntoIterator<Item = String>) -> Requests {
+fn requests(team: &TeamStore, ids: impl IntoIterator<Item = String>) -> Requests {
     let read = |id: &String| {
         let known = RequestId::parse(id).map_err(OpsError::from);
         known.and_then(|id| ops::shutdown::request(team, &id)).map_err(|e| e.to_string())
@@ -150,7 +150,7 @@ fn request_in(envelope: &Envelope) -> Option<String> {
 
 /// Returns the event for a failure. A deleted team replaces every other reason.
 pub(super) fn failed<E: From<MemberEvent>>(
-    team: &Team,
+    team: &TeamStore,
     e: &OpsError,
     report: impl FnOnce(OpFailure) -> E,
 ) -> E {

@@ -13,7 +13,7 @@ use crate::model::protocol::{
 use crate::model::task::{Outcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
-use crate::ops::Ending;
+use crate::ops::TaskEnding;
 
 /// Delay before a retry, in milliseconds.
 const PAUSE_MS: u64 = 1000;
@@ -387,7 +387,8 @@ fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
     if let Work::Ending(job, outcome) = &state.work
         && !state.held
     {
-        let ending = if failure_of(outcome).is_none() { Ending::Completed } else { Ending::Failed };
+        let ending =
+            if failure_of(outcome).is_none() { TaskEnding::Completed } else { TaskEnding::Failed };
         return Some((
             Outstanding::End,
             WorkerEffect::EndTask { task: job.id, ending, outcome: outcome.clone() },

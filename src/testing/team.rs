@@ -14,7 +14,7 @@ use crate::model::settings::Settings;
 use crate::model::task::Task;
 use crate::model::team;
 use crate::model::time::Timestamp;
-use crate::store::{Ending, NewTask, Store, StoreError, TeamStore};
+use crate::store::{NewTask, Store, StoreError, TaskEnding, TeamStore};
 use crate::sys::clock;
 use crate::sys::watch::Changes;
 
@@ -69,7 +69,7 @@ impl TestTeam {
         let entry = json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
         let member = entry.as_object().and_then(team::Member::read).ok_or("not a name")?;
         self.0.change_roster(|roster| roster.join(&member)).map_err(describe)?;
-        self.0.mailbox(&member.name).found().map(drop).map_err(describe)
+        self.0.mailbox(&member.name).create(None).map(drop).map_err(describe)
     }
 
     /// Removes a teammate from the roster. Returns false if it was not on the roster.
@@ -193,15 +193,15 @@ impl TestTeam {
 
     /// Completes a task that `who` has claimed.
     pub fn complete(&self, id: u64, who: &str) -> Result<(), String> {
-        self.end_task(id, who, Ending::Completed)
+        self.end_task(id, who, TaskEnding::Completed)
     }
 
     /// Ends a task that `who` has claimed as failed.
     pub fn fail(&self, id: u64, who: &str) -> Result<(), String> {
-        self.end_task(id, who, Ending::Failed)
+        self.end_task(id, who, TaskEnding::Failed)
     }
 
-    fn end_task(&self, id: u64, who: &str, ending: Ending) -> Result<(), String> {
+    fn end_task(&self, id: u64, who: &str, ending: TaskEnding) -> Result<(), String> {
         let ended = self.0.end_task(TaskId(id), &member(who)?, ending, None, now());
         ended.map(drop).map_err(describe)
     }

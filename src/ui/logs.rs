@@ -2,10 +2,15 @@
 
 use super::paint::{Paint, Tint};
 use crate::model::text;
-use crate::ops::logs::{Line, Reader};
+use crate::ops::logs::{LogLine, LogReader};
 
 /// Returns the line, prefixed with `NAME |` if `width` is given; the name is padded to `width`.
-pub(crate) fn log_line(reader: &Reader, line: &Line, width: Option<usize>, paint: Paint) -> String {
+pub(crate) fn log_line(
+    reader: &LogReader,
+    line: &LogLine,
+    width: Option<usize>,
+    paint: Paint,
+) -> String {
     let Some(width) = width else { return line.text.clone() };
     let name = format!("{:<width$} |", text::line(reader.name.as_str()));
     let name = paint.put(Tint::member(Some(&reader.color)), &name);

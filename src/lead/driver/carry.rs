@@ -10,7 +10,7 @@ use crate::lead::terminator::DueTermination;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Termination, TerminationMode};
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, OpsError, TeamStore};
 
 impl LeadDriver<'_> {
     pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
@@ -136,7 +136,7 @@ impl LeadDriver<'_> {
     pub(super) fn run_blocking(
         &self,
         about: Option<MemberName>,
-        work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
+        work: impl FnOnce(&Context, &TeamStore) -> Result<(), OpsError> + Send + 'static,
     ) -> JoinHandle<()> {
         let (ctx, team) = (self.ctx.clone(), self.team.clone());
         tokio::task::spawn_blocking(move || {

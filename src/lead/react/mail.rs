@@ -9,7 +9,7 @@ use crate::lead::state::{Phase, State, TrackedMember};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::{AtTheLead, Message, Speaker, may_say};
+use crate::model::protocol::{LeadReader, Message, SenderRole, may_send};
 
 pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) {
     let mut done = Vec::new();
@@ -35,13 +35,14 @@ pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Ve
 /// Returns whether an agent lead gets this message too, and marks it as read.
 fn is_left(envelope: &Envelope) -> bool {
     let message = Message::parse(&envelope.text);
-    message.at_the_lead() == AtTheLead::Both && may_say(Speaker::named(&envelope.from), &message)
+    message.lead_reader() == LeadReader::Both
+        && may_send(SenderRole::from_name(&envelope.from), &message)
 }
 
 /// Acts on one message. Returns false if it is left to a reader: a text, a plan or a question.
 fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> bool {
     let message = Message::parse(&envelope.text);
-    if !may_say(Speaker::named(&envelope.from), &message) {
+    if !may_send(SenderRole::from_name(&envelope.from), &message) {
         effects.push(warn(
             &envelope.from,
             format!("a {} from `{}`, which may not send one", message.kind(), envelope.from),

@@ -7,7 +7,7 @@ use crate::lead::state::{OpenQuestion, State};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::Cause;
-use crate::model::protocol::Speaker;
+use crate::model::protocol::SenderRole;
 use crate::model::question::{Question, QuestionKind};
 
 /// Handles a question of a member. Idempotent.
@@ -79,7 +79,9 @@ pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
 
 /// Handles answers, which only the lead may give. A member with two open questions waits for both.
 pub(super) fn handle_answers(state: &mut State, answers: &[AnswerSent], effects: &mut Vec<Effect>) {
-    for answer in answers.iter().filter(|answer| Speaker::named(&answer.from) == Speaker::Lead) {
+    for answer in
+        answers.iter().filter(|answer| SenderRole::from_name(&answer.from) == SenderRole::Lead)
+    {
         let of_member = |question: &OpenQuestion| question.member == answer.member;
         state.questions.retain(|_, q| !of_member(q) || q.request_id != answer.request_id);
         if !state.questions.values().any(of_member) {

@@ -1,5 +1,4 @@
-//! Reads and writes the fields of a protocol object, including alternative spellings and the order
-//! of keys.
+//! Readers of the fields of protocol messages, for serde's `deserialize_with`.
 //!
 //! A **required** field that is missing, `null`, empty or of another type makes the message
 //! malformed. An **optional** field of another type counts as missing: fields change between
@@ -7,147 +6,129 @@
 //! optional fields that would *widen* permissions if ignored are parsed strictly by the messages
 //! that have them.
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error};
+use serde_json::Value;
 
-/// The reason why an object with a known `type` is malformed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Problem {
-    #[error("`{0}` is missing")]
-    Missing(&'static str),
-    #[error("`{0}` is empty")]
-    Empty(&'static str),
-    #[error("`{field}` is not {expected}")]
-    WrongType { field: &'static str, expected: &'static str },
-    #[error("`{field}` is an unknown word: {word:?}")]
-    UnknownWord { field: &'static str, word: String },
-}
+use crate::model::wire::Object;
 
-/// The object being read. Each field is looked up by its observed spelling, then by alternatives;
-/// the first that is present and not `null` counts.
-pub(super) struct Fields<'a>(pub(super) &'a Map<String, Value>);
-
-impl<'a> Fields<'a> {
-    /// Returns the field, unless it is missing or `null`, which JavaScript writes for "nothing".
-    pub(super) fn get(&self, names: &[&'static str]) -> Option<&'a Value> {
-        names.iter().filter_map(|name| self.0.get(*name)).find(|value| !value.is_null())
+/// Reads a message from its object. The error describes the defect: lower case, no full stop.
+pub(super) fn read<T: DeserializeOwned>(mut object: Object) -> Result<T, String> {
+    // JavaScript writes `null` for "nothing".
+    object.retain(|_, value| !value.is_null());
+    // Releases differ in the spelling; the other one is an alias.
+    if object.contains_key("requestId") {
+        object.shift_remove("request_id");
     }
-
-    /// Returns a required, non-empty string.
-    pub(super) fn required_text(&self, names: &[&'static str]) -> Result<String, Problem> {
-        let value = self.required(names)?;
-        let field = first(names);
-        let text = value.as_str().ok_or(Problem::WrongType { field, expected: "a string" })?;
-        if text.is_empty() { Err(Problem::Empty(field)) } else { Ok(text.to_owned()) }
-    }
-
-    /// Returns a required boolean. Other types such as `"true"` or `1` are refused, since the field
-    /// is a decision.
-    pub(super) fn required_bool(&self, names: &[&'static str]) -> Result<bool, Problem> {
-        let expected = "a boolean";
-        self.required(names)?.as_bool().ok_or(Problem::WrongType { field: first(names), expected })
-    }
-
-    /// Returns a required object.
-    pub(super) fn required_object(
-        &self,
-        names: &[&'static str],
-    ) -> Result<Map<String, Value>, Problem> {
-        let expected = "an object";
-        let value = self.required(names)?;
-        value.as_object().cloned().ok_or(Problem::WrongType { field: first(names), expected })
-    }
-
-    /// Returns an optional string.
-    pub(super) fn text(&self, names: &[&'static str]) -> Option<String> {
-        self.get(names)?.as_str().map(str::to_owned)
-    }
-
-    /// Returns an optional array; empty if missing.
-    pub(super) fn list(&self, names: &[&'static str]) -> Vec<Value> {
-        self.get(names).and_then(Value::as_array).cloned().unwrap_or_default()
-    }
-
-    fn required(&self, names: &[&'static str]) -> Result<&'a Value, Problem> {
-        self.get(names).ok_or(Problem::Missing(first(names)))
-    }
-}
-
-/// Returns the observed spelling, which errors refer to.
-fn first(names: &[&'static str]) -> &'static str {
-    names.first().copied().unwrap_or_default()
-}
-
-/// The object being written. Keys keep the order in which they are added.
-pub(super) struct Writer(Map<String, Value>);
-
-impl Writer {
-    /// Creates an object that starts with its `type`.
-    pub(super) fn new(kind: &str) -> Writer {
-        let mut map = Map::new();
-        map.insert("type".to_owned(), Value::from(kind));
-        Writer(map)
-    }
-
-    pub(super) fn put(mut self, name: &str, value: impl Into<Value>) -> Writer {
-        self.0.insert(name.to_owned(), value.into());
-        self
-    }
-
-    /// Adds a field unless there is no value, as JavaScript omits `undefined`.
-    pub(super) fn put_some(self, name: &str, value: Option<impl Into<Value>>) -> Writer {
-        match value {
-            Some(value) => self.put(name, value),
-            None => self,
+    serde_path_to_error::deserialize(Value::Object(object)).map_err(|e| {
+        let (path, problem) = (e.path().to_string(), e.inner().to_string());
+        match problem.strip_prefix("missing field ") {
+            Some(field) => format!("{field} is missing"),
+            None if path == "." => problem,
+            None => format!("`{path}` {problem}"),
         }
-    }
+    })
+}
 
-    pub(super) fn done(self) -> Map<String, Value> {
-        self.0
+/// Reads a required, non-empty string.
+pub(super) fn text<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
+    match Value::deserialize(field)? {
+        Value::String(text) if text.is_empty() => Err(D::Error::custom("is empty")),
+        Value::String(text) => Ok(text),
+        _ => Err(D::Error::custom("is not a string")),
     }
+}
+
+/// Reads a required word of a known set.
+pub(super) fn word<'de, D, T>(field: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let word = text(field)?;
+    serde_json::from_value(Value::from(word.as_str()))
+        .map_err(|_| D::Error::custom(format_args!("is an unknown word: {word:?}")))
+}
+
+/// Reads a required boolean. Other types such as `"true"` or `1` are refused, since the field is a
+/// decision.
+pub(super) fn boolean<'de, D: Deserializer<'de>>(field: D) -> Result<bool, D::Error> {
+    let value = Value::deserialize(field)?;
+    value.as_bool().ok_or_else(|| D::Error::custom("is not a boolean"))
+}
+
+/// Reads a required object.
+pub(super) fn object<'de, D: Deserializer<'de>>(field: D) -> Result<Object, D::Error> {
+    match Value::deserialize(field)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(D::Error::custom("is not an object")),
+    }
+}
+
+/// Reads an optional field; `None` if it has another type.
+pub(super) fn lenient<'de, D, T>(field: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    Ok(serde_json::from_value(Value::deserialize(field)?).ok())
+}
+
+/// Reads an optional array, skipping elements of other types; empty if it is no array.
+pub(super) fn lenient_list<'de, D, T>(field: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let items = lenient::<D, Vec<Value>>(field)?.unwrap_or_default();
+    Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn object(text: &str) -> Map<String, Value> {
-        serde_json::from_str(text).expect("test input is an object")
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Sample {
+        #[serde(rename = "requestId", alias = "request_id", deserialize_with = "text")]
+        request_id: String,
+        #[serde(deserialize_with = "boolean")]
+        yes: bool,
+        #[serde(default, deserialize_with = "lenient")]
+        reason: Option<String>,
+        #[serde(default, deserialize_with = "lenient_list")]
+        list: Vec<String>,
+    }
+
+    fn sample(text: &str) -> Result<Sample, String> {
+        read(serde_json::from_str(text).expect("test input is an object"))
     }
 
     #[test]
     fn null_counts_as_missing_and_the_next_spelling_is_tried() {
-        let map = object(r#"{"requestId": null, "request_id": "perm-1"}"#);
-        let names = ["requestId", "request_id"];
-        assert_eq!(Fields(&map).required_text(&names), Ok("perm-1".to_owned()));
+        let found = sample(r#"{"requestId": null, "request_id": "perm-1", "yes": true}"#);
+        assert_eq!(found.map(|sample| sample.request_id), Ok("perm-1".to_owned()));
+        let both = sample(r#"{"request_id": "other", "requestId": "perm-1", "yes": true}"#);
+        assert_eq!(both.map(|sample| sample.request_id), Ok("perm-1".to_owned()));
     }
 
     #[test]
     fn invalid_required_field_is_explained() {
-        let map = object(r#"{"empty": "", "number": 3, "yes": "true"}"#);
-        let fields = Fields(&map);
-        let said = |problem: Problem| problem.to_string();
-        assert_eq!(
-            fields.required_text(&["absent"]).map_err(said),
-            Err("`absent` is missing".to_owned())
-        );
-        assert_eq!(
-            fields.required_text(&["empty"]).map_err(said),
-            Err("`empty` is empty".to_owned())
-        );
-        assert_eq!(
-            fields.required_text(&["number"]).map_err(said),
-            Err("`number` is not a string".to_owned())
-        );
-        assert_eq!(
-            fields.required_bool(&["yes"]).map_err(said),
-            Err("`yes` is not a boolean".to_owned())
-        );
+        for (text, problem) in [
+            (r#"{"yes": true}"#, "`requestId` is missing"),
+            (r#"{"yes": true, "requestId": null}"#, "`requestId` is missing"),
+            (r#"{"requestId": ""}"#, "`requestId` is empty"),
+            (r#"{"requestId": 3}"#, "`requestId` is not a string"),
+            (r#"{"requestId": "a", "yes": "true"}"#, "`yes` is not a boolean"),
+        ] {
+            assert_eq!(sample(text), Err(problem.to_owned()));
+        }
     }
 
     #[test]
     fn optional_field_of_another_type_counts_as_missing() {
-        let map = object(r#"{"reason": 5, "list": "x"}"#);
-        assert_eq!(Fields(&map).text(&["reason"]), None);
-        assert_eq!(Fields(&map).list(&["list"]), Vec::<Value>::new());
+        let found = sample(r#"{"requestId": "a", "yes": true, "reason": 5, "list": "x"}"#);
+        let found = found.expect("a message");
+        assert_eq!((found.reason, found.list), (None, Vec::new()));
     }
 }

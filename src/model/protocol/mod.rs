@@ -10,10 +10,11 @@ mod render;
 mod shutdown;
 mod work;
 
-use fields::{Fields, Problem};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::id::MemberName;
+use super::wire::Object;
 
 pub(crate) use permission::{
     AnsweredBy, ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict,
@@ -22,7 +23,9 @@ pub(crate) use permission::{
 pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse, plan_request_id};
 pub(crate) use presence::{IdleNotification, TeammateTerminated};
 pub(crate) use render::{push_attribute, render_for_agent, without_tag};
-pub(crate) use shutdown::{ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus};
+pub(crate) use shutdown::{
+    ShutdownApproved, ShutdownRejected, ShutdownRequestBody, ShutdownStatus,
+};
 pub(crate) use work::{TaskAssignment, TaskCompleted};
 
 /// Maximum length of text that is parsed as JSON, in bytes. Plans are a few KiB; a log pasted into
@@ -30,9 +33,11 @@ pub(crate) use work::{TaskAssignment, TaskCompleted};
 pub(crate) const MAX_PROTOCOL_BYTES: usize = 1 << 20;
 
 /// The content of one mailbox entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Message {
-    ShutdownRequest(ShutdownRequest),
+    ShutdownRequest(ShutdownRequestBody),
     ShutdownApproved(ShutdownApproved),
     ShutdownRejected(ShutdownRejected),
     PlanApprovalRequest(PlanApprovalRequest),
@@ -48,8 +53,11 @@ pub(crate) enum Message {
     ModeSetRequest(ModeSetRequest),
     TeammateTerminated(TeammateTerminated),
     /// Plain text: anything that is not exactly one JSON object with a `type`.
+    #[serde(skip)]
+    #[strum(serialize = "message")]
     Text(String),
     /// An object of an unknown kind: shown verbatim, without effect.
+    #[serde(skip)]
     Unknown {
         /// The value of `type`.
         kind: String,
@@ -57,6 +65,7 @@ pub(crate) enum Message {
         raw: String,
     },
     /// An object of a known kind that lacks a required field: shown and journaled, without effect.
+    #[serde(skip)]
     Malformed {
         /// The value of `type`.
         kind: String,
@@ -74,28 +83,26 @@ impl Message {
     pub(crate) fn parse(text: &str) -> Message {
         match typed_object(text) {
             None => Message::Text(text.to_owned()),
-            Some((kind, object)) => match read(&kind, &Fields(&object)) {
+            Some((kind, object)) => match read(&kind, object) {
                 None => Message::Unknown { kind, raw: text.to_owned() },
                 Some(Ok(message)) => message,
-                Some(Err(problem)) => {
-                    Message::Malformed { kind, problem: problem.to_string(), raw: text.to_owned() }
-                }
+                Some(Err(problem)) => Message::Malformed { kind, problem, raw: text.to_owned() },
             },
         }
     }
 
     /// Returns which reader handles the message in the lead's mailbox.
-    pub(crate) fn at_the_lead(&self) -> AtTheLead {
+    pub(crate) fn lead_reader(&self) -> LeadReader {
         match self {
             Message::ShutdownApproved(_)
             | Message::ShutdownRejected(_)
             | Message::PlanApprovalRequest(_)
             | Message::PermissionRequest(_)
             | Message::SandboxPermissionRequest(_)
-            | Message::Malformed { .. } => AtTheLead::Loop,
+            | Message::Malformed { .. } => LeadReader::Loop,
             Message::IdleNotification(_)
             | Message::TaskCompleted(_)
-            | Message::TeammateTerminated(_) => AtTheLead::Both,
+            | Message::TeammateTerminated(_) => LeadReader::Both,
             Message::ShutdownRequest(_)
             | Message::PlanApprovalResponse(_)
             | Message::PermissionResponse(_)
@@ -104,43 +111,35 @@ impl Message {
             | Message::TeamPermissionUpdate(_)
             | Message::ModeSetRequest(_)
             | Message::Text(_)
-            | Message::Unknown { .. } => AtTheLead::Reader,
+            | Message::Unknown { .. } => LeadReader::Reader,
         }
     }
 
     /// Returns true if the lead's loop acts on the message. While a loop runs, reading the lead's
     /// inbox must not mark such a message as read.
-    pub(crate) fn is_for_the_loop(&self) -> bool {
-        match self.at_the_lead() {
-            AtTheLead::Loop | AtTheLead::Both => true,
-            AtTheLead::Reader => false,
+    pub(crate) fn is_for_lead_loop(&self) -> bool {
+        match self.lead_reader() {
+            LeadReader::Loop | LeadReader::Both => true,
+            LeadReader::Reader => false,
         }
     }
 
     /// Returns the text for a mailbox: compact JSON with keys in the order that Claude Code writes,
     /// or the text as received if the message is not of a known kind.
     pub(crate) fn to_text(&self) -> String {
-        let object = match self {
-            Message::ShutdownRequest(message) => message.write(),
-            Message::ShutdownApproved(message) => message.write(),
-            Message::ShutdownRejected(message) => message.write(),
-            Message::PlanApprovalRequest(message) => message.write(),
-            Message::PlanApprovalResponse(message) => message.write(),
-            Message::PermissionRequest(message) => message.write(),
-            Message::PermissionResponse(message) => message.write(),
-            Message::SandboxPermissionRequest(message) => message.write(),
-            Message::SandboxPermissionResponse(message) => message.write(),
-            Message::IdleNotification(message) => message.write(),
-            Message::TaskAssignment(message) => message.write(),
-            Message::TaskCompleted(message) => message.write(),
-            Message::TeamPermissionUpdate(message) => message.write(),
-            Message::ModeSetRequest(message) => message.write(),
-            Message::TeammateTerminated(message) => message.write(),
+        match self {
             Message::Text(raw) | Message::Unknown { raw, .. } | Message::Malformed { raw, .. } => {
-                return raw.clone();
+                raw.clone()
             }
-        };
-        Value::Object(object).to_string()
+            known => {
+                let mut message =
+                    serde_json::to_value(known).expect("a message has string keys only");
+                if let Some(object) = message.as_object_mut() {
+                    object.retain(|_, value| !value.is_null());
+                }
+                message.to_string()
+            }
+        }
     }
 
     /// Returns the id of the request that the message makes or answers.
@@ -170,35 +169,20 @@ impl Message {
     /// Returns the value of `type`; `message` for plain text.
     pub(crate) fn kind(&self) -> &str {
         match self {
-            Message::ShutdownRequest(_) => ShutdownRequest::KIND,
-            Message::ShutdownApproved(_) => ShutdownApproved::KIND,
-            Message::ShutdownRejected(_) => ShutdownRejected::KIND,
-            Message::PlanApprovalRequest(_) => PlanApprovalRequest::KIND,
-            Message::PlanApprovalResponse(_) => PlanApprovalResponse::KIND,
-            Message::PermissionRequest(_) => PermissionRequest::KIND,
-            Message::PermissionResponse(_) => PermissionResponse::KIND,
-            Message::SandboxPermissionRequest(_) => SandboxPermissionRequest::KIND,
-            Message::SandboxPermissionResponse(_) => SandboxPermissionResponse::KIND,
-            Message::IdleNotification(_) => IdleNotification::KIND,
-            Message::TaskAssignment(_) => TaskAssignment::KIND,
-            Message::TaskCompleted(_) => TaskCompleted::KIND,
-            Message::TeamPermissionUpdate(_) => TeamPermissionUpdate::KIND,
-            Message::ModeSetRequest(_) => ModeSetRequest::KIND,
-            Message::TeammateTerminated(_) => TeammateTerminated::KIND,
-            Message::Text(_) => "message",
             Message::Unknown { kind, .. } | Message::Malformed { kind, .. } => kind,
+            known => <&'static str>::from(known),
         }
     }
 }
 
 /// Parses the text as one object with a `type`. serde_json limits nesting to 128 levels; of
 /// duplicate keys the last wins, as in Node.
-fn typed_object(text: &str) -> Option<(String, Map<String, Value>)> {
+fn typed_object(text: &str) -> Option<(String, Object)> {
     let trimmed = text.trim();
     if text.len() > MAX_PROTOCOL_BYTES || !trimmed.starts_with('{') {
         return None;
     }
-    let object: Map<String, Value> = serde_json::from_str(trimmed).ok()?;
+    let object: Object = serde_json::from_str(trimmed).ok()?;
     let kind = object.get("type")?.as_str()?.to_owned();
     Some((kind, object))
 }
@@ -206,45 +190,36 @@ fn typed_object(text: &str) -> Option<(String, Map<String, Value>)> {
 /// Parses a message of this kind; `None` for unknown kinds. `shutdown_response` is unknown on
 /// purpose: it is the input of a tool of Claude Code, which sends an approval or a rejection
 /// instead.
-fn read(kind: &str, fields: &Fields) -> Option<Result<Message, Problem>> {
-    let message = match kind {
-        ShutdownRequest::KIND => ShutdownRequest::read(fields).map(Message::ShutdownRequest),
-        ShutdownApproved::KIND => ShutdownApproved::read(fields).map(Message::ShutdownApproved),
-        ShutdownRejected::KIND => ShutdownRejected::read(fields).map(Message::ShutdownRejected),
-        PlanApprovalRequest::KIND => {
-            PlanApprovalRequest::read(fields).map(Message::PlanApprovalRequest)
-        }
-        PlanApprovalResponse::KIND => {
-            PlanApprovalResponse::read(fields).map(Message::PlanApprovalResponse)
-        }
-        PermissionRequest::KIND => PermissionRequest::read(fields).map(Message::PermissionRequest),
-        PermissionResponse::KIND => {
-            PermissionResponse::read(fields).map(Message::PermissionResponse)
-        }
-        SandboxPermissionRequest::KIND => {
-            SandboxPermissionRequest::read(fields).map(Message::SandboxPermissionRequest)
-        }
-        SandboxPermissionResponse::KIND => {
-            SandboxPermissionResponse::read(fields).map(Message::SandboxPermissionResponse)
-        }
-        IdleNotification::KIND => IdleNotification::read(fields).map(Message::IdleNotification),
-        TaskAssignment::KIND => TaskAssignment::read(fields).map(Message::TaskAssignment),
-        TaskCompleted::KIND => TaskCompleted::read(fields).map(Message::TaskCompleted),
-        TeamPermissionUpdate::KIND => {
-            TeamPermissionUpdate::read(fields).map(Message::TeamPermissionUpdate)
-        }
-        ModeSetRequest::KIND => ModeSetRequest::read(fields).map(Message::ModeSetRequest),
-        TeammateTerminated::KIND => {
-            TeammateTerminated::read(fields).map(Message::TeammateTerminated)
-        }
-        _ => return None,
-    };
-    Some(message)
+fn read(kind: &str, object: Object) -> Option<Result<Message, String>> {
+    fn read<T: DeserializeOwned>(
+        object: Object,
+        variant: fn(T) -> Message,
+    ) -> Option<Result<Message, String>> {
+        Some(fields::read(object).map(variant))
+    }
+    match kind {
+        "shutdown_request" => read(object, Message::ShutdownRequest),
+        "shutdown_approved" => read(object, Message::ShutdownApproved),
+        "shutdown_rejected" => read(object, Message::ShutdownRejected),
+        "plan_approval_request" => read(object, Message::PlanApprovalRequest),
+        "plan_approval_response" => read(object, Message::PlanApprovalResponse),
+        "permission_request" => read(object, Message::PermissionRequest),
+        "permission_response" => read(object, Message::PermissionResponse),
+        "sandbox_permission_request" => read(object, Message::SandboxPermissionRequest),
+        "sandbox_permission_response" => read(object, Message::SandboxPermissionResponse),
+        "idle_notification" => read(object, Message::IdleNotification),
+        "task_assignment" => read(object, Message::TaskAssignment),
+        "task_completed" => read(object, Message::TaskCompleted),
+        "team_permission_update" => read(object, Message::TeamPermissionUpdate),
+        "mode_set_request" => read(object, Message::ModeSetRequest),
+        "teammate_terminated" => read(object, Message::TeammateTerminated),
+        _ => None,
+    }
 }
 
 /// The reader that handles a message in the lead's mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtTheLead {
+pub(crate) enum LeadReader {
     /// The lead's loop, which marks the message as read.
     Loop,
     /// The loop acts on it and an agent lead is shown it. The agent lead, if there is one, marks it
@@ -256,7 +231,7 @@ pub(crate) enum AtTheLead {
 
 /// The role of a sender, determined from the transport and never from the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaker {
+pub(crate) enum SenderRole {
     /// The lead of this team.
     Lead,
     /// Any other member.
@@ -265,38 +240,38 @@ pub(crate) enum Speaker {
     System,
 }
 
-impl Speaker {
+impl SenderRole {
     /// Returns the role for the `from` of a mailbox entry.
-    pub(crate) fn named(from: &str) -> Speaker {
+    pub(crate) fn from_name(from: &str) -> SenderRole {
         match MemberName::existing(from) {
-            Ok(name) if name.is_lead() => Speaker::Lead,
-            Ok(name) if name.as_str() == "system" => Speaker::System,
-            Ok(_) | Err(_) => Speaker::Member,
+            Ok(name) if name.is_lead() => SenderRole::Lead,
+            Ok(name) if name.as_str() == "system" => SenderRole::System,
+            Ok(_) | Err(_) => SenderRole::Member,
         }
     }
 }
 
-/// Returns true if the speaker may send this kind of message at all. Other code checks whether the
+/// Returns true if the sender may send this kind of message at all. Other code checks whether the
 /// request is open and whether the right member and incarnation answers it. Anyone may send
 /// messages without effect. Members may send task assignments, because native members do so when
 /// they reassign a task; the task file alone determines the owner.
-pub(crate) fn may_say(speaker: Speaker, message: &Message) -> bool {
+pub(crate) fn may_send(sender: SenderRole, message: &Message) -> bool {
     match message {
         Message::ShutdownRequest(_)
         | Message::PlanApprovalResponse(_)
         | Message::PermissionResponse(_)
         | Message::SandboxPermissionResponse(_)
         | Message::TeamPermissionUpdate(_)
-        | Message::ModeSetRequest(_) => speaker == Speaker::Lead,
+        | Message::ModeSetRequest(_) => sender == SenderRole::Lead,
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
         | Message::PlanApprovalRequest(_)
         | Message::PermissionRequest(_)
         | Message::SandboxPermissionRequest(_)
         | Message::IdleNotification(_)
-        | Message::TaskCompleted(_) => speaker == Speaker::Member,
-        Message::TeammateTerminated(_) => speaker == Speaker::System,
-        Message::TaskAssignment(_) => speaker == Speaker::Lead || speaker == Speaker::Member,
+        | Message::TaskCompleted(_) => sender == SenderRole::Member,
+        Message::TeammateTerminated(_) => sender == SenderRole::System,
+        Message::TaskAssignment(_) => sender == SenderRole::Lead || sender == SenderRole::Member,
         Message::Text(_) | Message::Unknown { .. } | Message::Malformed { .. } => true,
     }
 }

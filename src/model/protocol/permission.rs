@@ -1,37 +1,49 @@
 //! Permission messages: requests to use a tool or reach a host, rules for the whole team, and
-//! changes of the permission mode.
+//! changes of the permission mode. Requests for tools use snake case on the wire, requests for
+//! hosts camel case.
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::fields::{Fields, Problem, Writer};
+use super::fields::{self, boolean, lenient, lenient_list, object, text, word};
 use crate::model::mode::Mode;
-
-// Requests for tools use snake case on the wire, requests for hosts camel case. Both spellings are
-// read for both.
-const REQUEST_ID: [&str; 2] = ["request_id", "requestId"];
-const HOST_REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
+use crate::model::wire::{self, Object};
 
 /// Member → lead: asks for permission to use a tool with this input.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PermissionRequest {
     /// `perm-<ms>-<rand>` (observed).
+    #[serde(alias = "requestId", deserialize_with = "text")]
     pub(crate) request_id: String,
     /// The plain name, not `name@team` (observed).
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) agent_id: Option<String>,
+    #[serde(deserialize_with = "text")]
     pub(crate) tool_name: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) tool_use_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) description: Option<String>,
     /// The tool's input; an empty object if the member did not send it.
+    #[serde(default = "empty_object")]
     pub(crate) input: Value,
     /// Rules proposed by the member so that it need not ask again, in Claude Code's format.
+    #[serde(default, deserialize_with = "lenient_list")]
     pub(crate) permission_suggestions: Vec<Value>,
     /// A phalanx extension: set if a wrapper read the question from its program's screen. `None` if
     /// the program itself asks.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) answered_by: Option<AnsweredBy>,
 }
 
+fn empty_object() -> Value {
+    json!({})
+}
+
 /// The way in which an answer reaches a program that asks on its screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum AnsweredBy {
     /// The wrapper types the keys defined in its profile.
     Keys,
@@ -40,52 +52,15 @@ pub(crate) enum AnsweredBy {
 }
 
 impl AnsweredBy {
-    const ALL: [(&'static str, AnsweredBy); 2] =
-        [("keys", AnsweredBy::Keys), ("pane", AnsweredBy::Pane)];
-
     /// The name on the wire.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            AnsweredBy::Keys => "keys",
-            AnsweredBy::Pane => "pane",
-        }
-    }
-}
-
-impl PermissionRequest {
-    pub(crate) const KIND: &'static str = "permission_request";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(PermissionRequest {
-            request_id: fields.required_text(&REQUEST_ID)?,
-            agent_id: fields.text(&["agent_id"]),
-            tool_name: fields.required_text(&["tool_name"])?,
-            tool_use_id: fields.text(&["tool_use_id"]),
-            description: fields.text(&["description"]),
-            input: fields.get(&["input"]).cloned().unwrap_or_else(|| Value::Object(Map::new())),
-            permission_suggestions: fields.list(&["permission_suggestions"]),
-            answered_by: fields.text(&["answered_by"]).and_then(|word| {
-                AnsweredBy::ALL.iter().find(|(known, _)| *known == word).map(|(_, by)| *by)
-            }),
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("request_id", self.request_id.as_str())
-            .put_some("agent_id", self.agent_id.as_deref())
-            .put("tool_name", self.tool_name.as_str())
-            .put_some("tool_use_id", self.tool_use_id.as_deref())
-            .put_some("description", self.description.as_deref())
-            .put("input", self.input.clone())
-            .put("permission_suggestions", self.permission_suggestions.clone())
-            .put_some("answered_by", self.answered_by.map(AnsweredBy::as_str))
-            .done()
+        self.into()
     }
 }
 
 /// Lead → member: answers a [`PermissionRequest`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Object", into = "Object")]
 pub(crate) struct PermissionResponse {
     /// Id of the answered request.
     pub(crate) request_id: String,
@@ -110,181 +85,147 @@ pub(crate) enum PermissionVerdict {
     },
 }
 
-impl PermissionResponse {
-    pub(crate) const KIND: &'static str = "permission_response";
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Subtype {
+    Success,
+    Error,
+}
 
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        let request_id = fields.required_text(&REQUEST_ID)?;
-        // An older form has `decision` instead of `subtype`.
-        let verdict = match fields.get(&["subtype"]) {
-            None if fields.get(&["decision"]).is_some() => read_decision(fields)?,
-            _ => read_subtype(fields)?,
+#[derive(Deserialize)]
+struct SubtypeForm {
+    #[serde(alias = "requestId", deserialize_with = "text")]
+    request_id: String,
+    #[serde(deserialize_with = "word")]
+    subtype: Subtype,
+    #[serde(default, deserialize_with = "lenient")]
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OlderDecision {
+    Approved,
+    Rejected,
+}
+
+/// An older form of [`SubtypeForm`], with the fields of [`Permission`] beside the decision.
+#[derive(Deserialize)]
+struct DecisionForm {
+    #[serde(alias = "requestId", deserialize_with = "text")]
+    request_id: String,
+    #[serde(deserialize_with = "word")]
+    decision: OlderDecision,
+    #[serde(default, deserialize_with = "lenient")]
+    feedback: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Permission {
+    #[serde(alias = "updatedInput")]
+    updated_input: Option<Value>,
+    #[serde(default, alias = "permissionUpdates", deserialize_with = "lenient_list")]
+    permission_updates: Vec<Value>,
+}
+
+impl TryFrom<Object> for PermissionResponse {
+    type Error = String;
+
+    fn try_from(object: Object) -> Result<PermissionResponse, String> {
+        if object.contains_key("decision") && !object.contains_key("subtype") {
+            let DecisionForm { request_id, decision, feedback } = fields::read(object.clone())?;
+            let verdict = match decision {
+                OlderDecision::Approved => allowed(object)?,
+                OlderDecision::Rejected => denied(feedback),
+            };
+            return Ok(PermissionResponse { request_id, verdict });
+        }
+        let SubtypeForm { request_id, subtype, error } = fields::read(object.clone())?;
+        let verdict = match (subtype, object.get("response")) {
+            (Subtype::Error, _) => denied(error),
+            (Subtype::Success, None) => allowed(Object::new())?,
+            (Subtype::Success, Some(Value::Object(response))) => allowed(response.clone())?,
+            // The lead may have changed the input, and an unreadable change must not permit the
+            // original input.
+            (Subtype::Success, Some(_)) => return Err("`response` is not an object".to_owned()),
         };
         Ok(PermissionResponse { request_id, verdict })
     }
+}
 
-    pub(super) fn write(&self) -> Map<String, Value> {
-        let object = Writer::new(Self::KIND).put("request_id", self.request_id.as_str());
-        match &self.verdict {
+fn allowed(fields: Object) -> Result<PermissionVerdict, String> {
+    let Permission { updated_input, permission_updates } = fields::read(fields)?;
+    Ok(PermissionVerdict::Allowed { updated_input, permission_updates })
+}
+
+fn denied(error: Option<String>) -> PermissionVerdict {
+    PermissionVerdict::Denied { error: error.unwrap_or_default() }
+}
+
+impl From<PermissionResponse> for Object {
+    fn from(answer: PermissionResponse) -> Object {
+        let mut object = Object::new();
+        wire::put(&mut object, "request_id", answer.request_id);
+        match answer.verdict {
             PermissionVerdict::Allowed { updated_input, permission_updates } => {
-                let mut response = Map::new();
-                if let Some(input) = updated_input {
-                    response.insert("updated_input".to_owned(), input.clone());
-                }
-                response.insert(
-                    "permission_updates".to_owned(),
-                    Value::from(permission_updates.clone()),
-                );
-                object.put("subtype", "success").put("response", response)
+                let mut response = Object::new();
+                wire::put_or_remove(&mut response, "updated_input", updated_input);
+                wire::put(&mut response, "permission_updates", permission_updates);
+                wire::put(&mut object, "subtype", "success");
+                wire::put(&mut object, "response", response);
             }
             PermissionVerdict::Denied { error } => {
-                object.put("subtype", "error").put("error", error.as_str())
+                wire::put(&mut object, "subtype", "error");
+                wire::put(&mut object, "error", error);
             }
         }
-        .done()
-    }
-}
-
-fn read_subtype(fields: &Fields) -> Result<PermissionVerdict, Problem> {
-    let subtype = fields.required_text(&["subtype"])?;
-    match subtype.as_str() {
-        // Parsed strictly: the lead may have changed the input, and an unreadable change must not
-        // permit the original input.
-        "success" if fields.get(&["response"]).is_some() => {
-            Ok(allowed(&Fields(&fields.required_object(&["response"])?)))
-        }
-        "success" => {
-            Ok(PermissionVerdict::Allowed { updated_input: None, permission_updates: Vec::new() })
-        }
-        "error" => {
-            Ok(PermissionVerdict::Denied { error: fields.text(&["error"]).unwrap_or_default() })
-        }
-        _ => Err(Problem::UnknownWord { field: "subtype", word: subtype }),
-    }
-}
-
-fn read_decision(fields: &Fields) -> Result<PermissionVerdict, Problem> {
-    let decision = fields.required_text(&["decision"])?;
-    match decision.as_str() {
-        "approved" => Ok(allowed(fields)),
-        "rejected" => {
-            Ok(PermissionVerdict::Denied { error: fields.text(&["feedback"]).unwrap_or_default() })
-        }
-        _ => Err(Problem::UnknownWord { field: "decision", word: decision }),
-    }
-}
-
-fn allowed(fields: &Fields) -> PermissionVerdict {
-    PermissionVerdict::Allowed {
-        updated_input: fields.get(&["updated_input", "updatedInput"]).cloned(),
-        permission_updates: fields.list(&["permission_updates", "permissionUpdates"]),
+        object
     }
 }
 
 /// Member → lead: asks for permission to reach a network host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct SandboxPermissionRequest {
+    #[serde(alias = "request_id", deserialize_with = "text")]
     pub(crate) request_id: String,
     /// A host name, without scheme or port.
+    #[serde(deserialize_with = "text")]
     pub(crate) host: String,
 }
 
-impl SandboxPermissionRequest {
-    pub(crate) const KIND: &'static str = "sandbox_permission_request";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(SandboxPermissionRequest {
-            request_id: fields.required_text(&HOST_REQUEST_ID)?,
-            host: fields.required_text(&["host"])?,
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("requestId", self.request_id.as_str())
-            .put("host", self.host.as_str())
-            .done()
-    }
-}
-
 /// Lead → member: answers a [`SandboxPermissionRequest`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct SandboxPermissionResponse {
     /// Id of the answered request.
+    #[serde(alias = "request_id", deserialize_with = "text")]
     pub(crate) request_id: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) host: Option<String>,
+    #[serde(deserialize_with = "boolean")]
     pub(crate) allow: bool,
 }
 
-impl SandboxPermissionResponse {
-    pub(crate) const KIND: &'static str = "sandbox_permission_response";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(SandboxPermissionResponse {
-            request_id: fields.required_text(&HOST_REQUEST_ID)?,
-            host: fields.text(&["host"]),
-            allow: fields.required_bool(&["allow"])?,
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("requestId", self.request_id.as_str())
-            .put_some("host", self.host.as_deref())
-            .put("allow", self.allow)
-            .done()
-    }
-}
-
 /// Lead → all members: adds a permission rule for the whole team.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct TeamPermissionUpdate {
     /// In Claude Code's format, passed through without being parsed.
-    pub(crate) permission_update: Map<String, Value>,
+    #[serde(deserialize_with = "object")]
+    pub(crate) permission_update: Object,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) tool_name: Option<String>,
 }
 
-impl TeamPermissionUpdate {
-    pub(crate) const KIND: &'static str = "team_permission_update";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(TeamPermissionUpdate {
-            permission_update: fields.required_object(&["permissionUpdate"])?,
-            tool_name: fields.text(&["toolName"]),
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("permissionUpdate", self.permission_update.clone())
-            .put_some("toolName", self.tool_name.as_deref())
-            .done()
-    }
-}
-
 /// Lead → member: switches to another permission mode.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModeSetRequest {
     /// An unknown mode makes the message malformed, since it could not be applied.
+    #[serde(deserialize_with = "word")]
     pub(crate) mode: Mode,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) from: Option<String>,
-}
-
-impl ModeSetRequest {
-    pub(crate) const KIND: &'static str = "mode_set_request";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        let word = fields.required_text(&["mode"])?;
-        let mode = Mode::parse(&word).ok_or(Problem::UnknownWord { field: "mode", word })?;
-        Ok(ModeSetRequest { mode, from: fields.text(&["from"]) })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("mode", self.mode.as_str())
-            .put_some("from", self.from.as_deref())
-            .done()
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Messages for plan approval: a member in plan mode asks, the lead answers. An answer without a
 //! boolean `approved` is malformed, so nothing is approved by default.
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
-use super::fields::{Fields, Problem, Writer};
+use super::fields::{boolean, lenient, text};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::time::Timestamp;
 
@@ -12,83 +12,45 @@ pub(crate) fn plan_request_id(name: &MemberName, team: &TeamName, now: Timestamp
     format!("plan_approval-{}@{name}@{team}", now.0)
 }
 
-const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
-
 /// Member → lead: asks for approval of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PlanApprovalRequest {
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) from: Option<String>,
     /// RFC 3339, UTC, with milliseconds.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) timestamp: Option<String>,
     /// Absolute path of the plan's file on the member's machine.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) plan_file_path: Option<String>,
     /// The whole plan in Markdown.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) plan_content: Option<String>,
     /// `plan_approval-<ms>@<name>@<team>` (observed).
+    #[serde(alias = "request_id", deserialize_with = "text")]
     pub(crate) request_id: String,
-}
-
-impl PlanApprovalRequest {
-    pub(crate) const KIND: &'static str = "plan_approval_request";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(PlanApprovalRequest {
-            from: fields.text(&["from"]),
-            timestamp: fields.text(&["timestamp"]),
-            plan_file_path: fields.text(&["planFilePath"]),
-            plan_content: fields.text(&["planContent"]),
-            request_id: fields.required_text(&REQUEST_ID)?,
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put_some("from", self.from.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
-            .put_some("planFilePath", self.plan_file_path.as_deref())
-            .put_some("planContent", self.plan_content.as_deref())
-            .put("requestId", self.request_id.as_str())
-            .done()
-    }
 }
 
 /// Lead → member: approves the plan or asks for changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PlanApprovalResponse {
     /// Id of the answered request.
+    #[serde(alias = "request_id", deserialize_with = "text")]
     pub(crate) request_id: String,
+    #[serde(deserialize_with = "boolean")]
     pub(crate) approved: bool,
     /// The requested changes, if the plan is rejected.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) feedback: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) timestamp: Option<String>,
     /// The permission mode to switch to, if the plan is approved. Kept as text, because an approval
     /// that names a mode of a newer release is still an approval: the recipient ignores a mode that
     /// it does not know.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) permission_mode: Option<String>,
-}
-
-impl PlanApprovalResponse {
-    pub(crate) const KIND: &'static str = "plan_approval_response";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(PlanApprovalResponse {
-            request_id: fields.required_text(&REQUEST_ID)?,
-            approved: fields.required_bool(&["approved"])?,
-            feedback: fields.text(&["feedback"]),
-            timestamp: fields.text(&["timestamp"]),
-            permission_mode: fields.text(&["permissionMode"]),
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("requestId", self.request_id.as_str())
-            .put("approved", self.approved)
-            .put_some("feedback", self.feedback.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
-            .put_some("permissionMode", self.permission_mode.as_deref())
-            .done()
-    }
 }
 
 #[cfg(test)]

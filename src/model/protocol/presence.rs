@@ -1,76 +1,43 @@
 //! Notifications that a member is idle or has terminated.
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::fields::{Fields, Problem, Writer};
+use super::fields::{lenient, text};
 
 /// Member → lead: the member's turn is over. All fields are optional.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct IdleNotification {
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) from: Option<String>,
     /// RFC 3339, UTC, with milliseconds.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) timestamp: Option<String>,
     /// An open set of words; `available` was observed.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) idle_reason: Option<String>,
     /// Short summary of the member's last message to a peer.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) summary: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) completed_task_id: Option<String>,
     /// An open set of words, for example `success` and `failed`.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) completed_status: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) failure_reason: Option<String>,
     /// Written since Claude Code 2.1.329; passed through without being parsed.
     pub(crate) result: Option<Value>,
 }
 
-impl IdleNotification {
-    pub(crate) const KIND: &'static str = "idle_notification";
-
-    /// Never fails. The signature matches that of all other kinds.
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(IdleNotification {
-            from: fields.text(&["from"]),
-            timestamp: fields.text(&["timestamp"]),
-            idle_reason: fields.text(&["idleReason"]),
-            summary: fields.text(&["summary"]),
-            completed_task_id: fields.text(&["completedTaskId"]),
-            completed_status: fields.text(&["completedStatus"]),
-            failure_reason: fields.text(&["failureReason"]),
-            result: fields.get(&["result"]).cloned(),
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put_some("from", self.from.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
-            .put_some("idleReason", self.idle_reason.as_deref())
-            .put_some("summary", self.summary.as_deref())
-            .put_some("completedTaskId", self.completed_task_id.as_deref())
-            .put_some("completedStatus", self.completed_status.as_deref())
-            .put_some("failureReason", self.failure_reason.as_deref())
-            .put_some("result", self.result.clone())
-            .done()
-    }
-}
-
 /// System → lead: a member's process is gone. The `from` of its envelope is `system`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TeammateTerminated {
     /// A sentence for people, such as `alice has shut down.`. It names the member but is not
     /// parsed.
+    #[serde(deserialize_with = "text")]
     pub(crate) message: String,
-}
-
-impl TeammateTerminated {
-    pub(crate) const KIND: &'static str = "teammate_terminated";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(TeammateTerminated { message: fields.required_text(&["message"])? })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND).put("message", self.message.as_str()).done()
-    }
 }
 
 #[cfg(test)]

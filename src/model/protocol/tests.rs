@@ -2,6 +2,7 @@
 //! senders.
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::*;
 
@@ -165,8 +166,8 @@ fn each_kind_is_malformed_without_its_required_field() {
 
 #[test]
 fn senders_are_limited_by_message_kind() {
-    use Speaker::{Lead, Member, System};
-    let allowed: [&[Speaker]; 15] = [
+    use SenderRole::{Lead, Member, System};
+    let allowed: [&[SenderRole]; 15] = [
         &[Lead],
         &[Member],
         &[Member],
@@ -187,7 +188,7 @@ fn senders_are_limited_by_message_kind() {
         let message = Message::parse(text);
         for speaker in [Lead, Member, System] {
             assert_eq!(
-                may_say(speaker, &message),
+                may_send(speaker, &message),
                 speakers.contains(&speaker),
                 "{speaker:?} {kind}"
             );
@@ -195,7 +196,7 @@ fn senders_are_limited_by_message_kind() {
     }
     for text in ["hello", r#"{"type":"party_invitation"}"#, r#"{"type":"shutdown_request"}"#] {
         for speaker in [Lead, Member, System] {
-            assert!(may_say(speaker, &Message::parse(text)));
+            assert!(may_send(speaker, &Message::parse(text)));
         }
     }
 }

@@ -1,76 +1,41 @@
 //! Notifications about assigned and completed tasks. The task file is authoritative; these messages
 //! only wake the recipient.
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
-use super::fields::{Fields, Problem, Writer};
+use super::fields::{lenient, text};
 
 /// Notifies the new owner of a task. Claude Code was observed to send it when an owner is set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct TaskAssignment {
     /// Decimal number as a string.
+    #[serde(deserialize_with = "text")]
     pub(crate) task_id: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) subject: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) description: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) assigned_by: Option<String>,
     /// RFC 3339, UTC, with milliseconds.
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) timestamp: Option<String>,
-}
-
-impl TaskAssignment {
-    pub(crate) const KIND: &'static str = "task_assignment";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(TaskAssignment {
-            task_id: fields.required_text(&["taskId"])?,
-            subject: fields.text(&["subject"]),
-            description: fields.text(&["description"]),
-            assigned_by: fields.text(&["assignedBy"]),
-            timestamp: fields.text(&["timestamp"]),
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("taskId", self.task_id.as_str())
-            .put_some("subject", self.subject.as_deref())
-            .put_some("description", self.description.as_deref())
-            .put_some("assignedBy", self.assigned_by.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
-            .done()
-    }
 }
 
 /// Member → lead: the task is completed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct TaskCompleted {
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) from: Option<String>,
     /// Decimal number as a string.
+    #[serde(deserialize_with = "text")]
     pub(crate) task_id: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) task_subject: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) timestamp: Option<String>,
-}
-
-impl TaskCompleted {
-    pub(crate) const KIND: &'static str = "task_completed";
-
-    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(TaskCompleted {
-            from: fields.text(&["from"]),
-            task_id: fields.required_text(&["taskId"])?,
-            task_subject: fields.text(&["taskSubject"]),
-            timestamp: fields.text(&["timestamp"]),
-        })
-    }
-
-    pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put_some("from", self.from.as_deref())
-            .put("taskId", self.task_id.as_str())
-            .put_some("taskSubject", self.task_subject.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
-            .done()
-    }
 }
 
 #[cfg(test)]

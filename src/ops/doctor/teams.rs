@@ -13,7 +13,7 @@ use super::finding::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
 use crate::model::time;
-use crate::store::{Broken, Left, Leftover, TeamStore};
+use crate::store::{Broken, Leftover, LeftoverKind, TeamStore};
 use crate::sys::proc::Liveness;
 
 /// Upper bound for the time until a launcher has read its spec.
@@ -53,16 +53,16 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
     let records = team.member_records()?;
     let mut found = lead(team, &records, fix)?;
     found.extend(members(ctx, team, &records, fix)?);
-    let lost = |left: &&Leftover| match &left.left {
-        Left::Spec { incarnation, age } => {
+    let lost = |left: &&Leftover| match &left.kind {
+        LeftoverKind::Spec { incarnation, age } => {
             let awaited = records.iter().any(|r| r.is(incarnation) && !r.state.is_over());
             *age > if awaited { SPEC_TAKEN } else { SPEC_WRITTEN }
         }
-        Left::Lock { .. }
-        | Left::Socket
-        | Left::Quarantined
-        | Left::Open { .. }
-        | Left::NotOurs { .. } => true,
+        LeftoverKind::Lock { .. }
+        | LeftoverKind::Socket
+        | LeftoverKind::Quarantined
+        | LeftoverKind::Open { .. }
+        | LeftoverKind::NotOurs { .. } => true,
     };
     let clear = |left: &Leftover| {
         let cleared = team.clear(left)?;
@@ -190,22 +190,22 @@ pub(super) fn leftover(
     let place = left.path.to_string_lossy().into_owned();
     let ago = |age: &Duration| time::human(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     let tell = |id, severity, what: String| Finding::new(id, severity, what, place.clone());
-    let finding = match &left.left {
-        Left::Lock { age } => {
+    let finding = match &left.kind {
+        LeftoverKind::Lock { age } => {
             let what = format!("a stale lock, not refreshed for {}: its holder died", ago(age));
             tell("stale_lock", Severity::Warning, what)
         }
-        Left::Socket => {
+        LeftoverKind::Socket => {
             tell("dead_socket", Severity::Warning, "a socket that no process listens on".to_owned())
         }
-        Left::Spec { age, .. } => {
+        LeftoverKind::Spec { age, .. } => {
             let what = format!(
                 "a launch spec that no launcher read, {} old; it contains environment variables",
                 ago(age)
             );
             tell("left_spec", Severity::Warning, what)
         }
-        Left::Open { mode } => {
+        LeftoverKind::Open { mode } => {
             let what = format!("other users can enter this directory (mode {mode:04o})");
             let finding = tell("open_directory", Severity::Warning, what);
             if !ours {
@@ -213,12 +213,12 @@ pub(super) fn leftover(
             }
             finding
         }
-        Left::Quarantined => {
+        LeftoverKind::Quarantined => {
             let what = "a copy of a file that could not be parsed".to_owned();
             let fix = "inspect it, repair the original file, then remove the copy";
             return tell("quarantined", Severity::Warning, what).advise(fix);
         }
-        Left::NotOurs { uid, is_link } => return foreign(&place, *uid, *is_link),
+        LeftoverKind::NotOurs { uid, is_link } => return foreign(&place, *uid, *is_link),
     };
     finding.mend(fix, || clear(left))
 }

@@ -10,7 +10,7 @@ use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::ops::{OpsError, send, task};
-use crate::store::{Ending, TeamStore};
+use crate::store::{TaskEnding, TeamStore};
 use crate::sys::rand;
 
 /// Characters of a task's subject that a reminder quotes.
@@ -35,7 +35,7 @@ pub(crate) fn remind(
     if let Step::Escalation { mode: Escalation::FailTask, .. } = step {
         // Before the step is persisted: after a crash in between, the next lead finds the task
         // failed.
-        task::end(team, id, &MemberName::lead(), Ending::Failed, None)?;
+        task::end(team, id, &MemberName::lead(), TaskEnding::Failed, None)?;
     }
     let reminded = Some(Reminded { task: id, times: step.times() });
     if team.change_record(name, incarnation, |record| record.reminded = reminded)?.is_none() {

@@ -8,7 +8,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::results;
-use crate::ops::{OpsError, events, now};
+use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 
 /// Kind of this message in the journal.
@@ -17,7 +17,7 @@ const KIND: &str = "results";
 /// Returns the tasks that earlier leads reported and that were not retried since.
 pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
     let mut reported = BTreeSet::new();
-    for event in events::from(team, 0)?.0 {
+    for event in team.events()? {
         if event.event == EventKind::MessageSent
             && event.detail.get("kind").is_some_and(|kind| kind == KIND)
         {

@@ -16,7 +16,7 @@ use crate::model::protocol::Message;
 use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
 use crate::model::task::Outcome;
-use crate::store::{Ending, Store};
+use crate::store::{Store, TaskEnding};
 use crate::sys::{env, fs};
 
 /// Number of bytes read from the end of the log.
@@ -86,7 +86,7 @@ fn complete(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError
 }
 
 fn fail(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
-    task::end(&run.team, id, &run.member, Ending::Failed, Some(outcome))?;
+    task::end(&run.team, id, &run.member, TaskEnding::Failed, Some(outcome))?;
     Ok(format!("task #{id} has failed"))
 }
 

@@ -156,7 +156,7 @@ fn window(team: &TeamStore) -> String {
 }
 
 fn told(team: &TeamStore) -> Vec<EventKind> {
-    let (events, _) = team.events_from(0).expect("journal");
+    let events = team.events().expect("journal");
     events.into_iter().map(|event| event.event).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::model::sample;
 use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
-use crate::ops::{Caller, Ending, NewTask, Store, task, team};
+use crate::ops::{Caller, NewTask, Store, TaskEnding, task, team};
 use crate::sys::exec::{self, ExecCommand};
 
 const OWN: &str = r#"
@@ -122,7 +122,7 @@ impl Stage {
     }
 
     fn ran(&self) -> Vec<Event> {
-        let (events, _) = self.team.events_from(0).expect("readable");
+        let events = self.team.events().expect("readable");
         events.into_iter().filter(|event| event.event == EventKind::HookRan).collect()
     }
 }
@@ -233,7 +233,7 @@ fn the_completion_hook_runs_before_the_task_is_completed() {
         stage.ran().iter().map(|event| event.detail["outcome"].clone()).collect();
     assert_eq!(outcomes, ["held", "failed"]);
     assert!(
-        stage.team.endable(id, &MemberName::lead(), Ending::Completed, None).is_err(),
+        stage.team.endable(id, &MemberName::lead(), TaskEnding::Completed, None).is_err(),
         "it is over"
     );
 }
@@ -242,7 +242,7 @@ fn the_completion_hook_runs_before_the_task_is_completed() {
 fn starts_without_a_lead_are_reported_once() {
     let stage = Stage::new("/opt/worker");
     let unheard = || {
-        let (events, _) = stage.team.events_from(0).expect("readable");
+        let events = stage.team.events().expect("readable");
         starts_without_hooks(&stage.team, &events).expect("readable")
     };
     assert_eq!(unheard(), []);

@@ -144,7 +144,7 @@ fn take_in(team: &TeamStore, one: &Placed, proof: prove::Proof) -> Result<(), Op
     let chosen = Chosen { backend: record.backend, why: String::new(), auto: false };
     let chosen = record.wish.task.is_none().then_some(&chosen);
     note_panes(team, std::slice::from_ref(one), chosen)?;
-    team.persist_boxes(&[&record.name])?;
+    team.sync_mailboxes(&[&record.name])?;
     presence::accept(team, &record.name, &record.incarnation)?;
     let note = Note::of(EventKind::MemberReady).because(&one.prepared.asked).member(&record.name);
     team.record(note.with("pid", pid))?;

@@ -23,7 +23,7 @@ pub(super) fn ready(
     let mailbox = team.mailbox(&member.name);
     let lead = MemberName::lead();
     let prompt = prompt.map(|text| Envelope::new(lead.as_str(), text, rand::uuid(), now()));
-    if mailbox.found_with(prompt.as_ref())? {
+    if mailbox.create(prompt.as_ref())? {
         return Ok(true);
     }
     let stale: Vec<String> =

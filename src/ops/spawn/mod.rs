@@ -299,7 +299,7 @@ fn note_places(
 fn persist_boxes(team: &TeamStore, underway: &[Placed]) -> Result<(), OpsError> {
     let new = underway.iter().filter(|one| one.place.is_ok() && one.prepared.new_mailbox);
     let owners: Vec<_> = new.map(|one| &one.prepared.record.name).collect();
-    Ok(team.persist_boxes(&owners)?)
+    Ok(team.sync_mailboxes(&owners)?)
 }
 
 /// Writes the pane ids into the team file and the chosen backend into the settings. `chosen` is

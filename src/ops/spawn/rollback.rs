@@ -32,7 +32,7 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
         }
         note(left, "spec", team.drop_spec(run).map_err(OpsError::from));
         if one.new_mailbox {
-            note(left, "mailbox", team.mailbox(&one.record.name).abandon().map_err(OpsError::from));
+            note(left, "mailbox", team.mailbox(&one.record.name).delete().map_err(OpsError::from));
         }
     }
     let names: Vec<_> = failed.iter().map(|(one, _)| &one.record.name).collect();

@@ -119,7 +119,7 @@ fn end(
 }
 
 fn verdicts(team: &TeamStore) -> Vec<String> {
-    let events = team.events_from(0).expect("events").0;
+    let events = team.events().expect("events");
     let said = events.iter().filter(|e| e.event == EventKind::PlacementVerdict);
     said.map(|e| {
         format!(

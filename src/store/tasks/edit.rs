@@ -1,10 +1,11 @@
 //! Editing and deleting of tasks. Both sides of every edge are updated, and the ids of deleted
 //! tasks stay on record.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{
-    Ending, add, begin, document, finish, may_edit, may_end, may_touch, must_be_free, transition,
+use super::rules::{
+    TaskEnding, add_edge, begin, finish, go_back, may_edit, may_end, may_touch, must_be_free,
+    reopen, set_owner,
 };
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
@@ -12,47 +13,46 @@ use crate::model::limits::Limits;
 use crate::model::task::{Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
-use crate::store::{StoreError, TeamStore};
+use crate::store::dirs;
+use crate::store::error::StoreError;
+use crate::store::teams::TeamStore;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, LOCK_DEADLINE};
 use crate::sys::rand;
 
-/// Largest list of deleted ids that is read, in bytes; each id takes a few.
-const MAX_LIST: u64 = 64 * 1024 * 1024;
-
 /// The owner that an edit sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum TaskOwner {
     Nobody,
     Member(MemberName),
 }
 
 /// The status that an edit sets, as named on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum TargetStatus {
     Pending,
     InProgress,
     Completed,
 }
 
-impl Status {
+impl TargetStatus {
     pub(crate) fn state(self) -> TaskState {
         match self {
-            Status::Pending => TaskState::Pending,
-            Status::InProgress => TaskState::InProgress,
-            Status::Completed => TaskState::Completed,
+            TargetStatus::Pending => TaskState::Pending,
+            TargetStatus::InProgress => TaskState::InProgress,
+            TargetStatus::Completed => TaskState::Completed,
         }
     }
 }
 
 /// The changes of an edit. `None` or an empty list leaves a field as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(crate) struct TaskChanges {
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
     /// An empty text removes it, as with `role` and `cwd`.
     pub(crate) active_form: Option<String>,
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<TargetStatus>,
     pub(crate) priority: Option<i64>,
     pub(crate) role: Option<String>,
     pub(crate) cwd: Option<String>,
@@ -62,9 +62,9 @@ pub(crate) struct Changes {
     pub(crate) env: Option<BTreeMap<String, String>>,
     /// Merged key by key; null removes a key.
     pub(crate) metadata: Object,
-    pub(crate) owner: Option<Owner>,
-    /// Marks the new owner as not yet notified, until [`TeamStore::owner_is_told`].
-    pub(crate) tells: bool,
+    pub(crate) owner: Option<TaskOwner>,
+    /// Marks the new owner as not yet notified, until [`TeamStore::mark_owner_notified`].
+    pub(crate) notify_owner: bool,
     /// Limits on assignments to the new owner. `None` if the owner takes the task itself.
     pub(crate) limits: Option<Limits>,
     /// Blockers to add.
@@ -75,7 +75,7 @@ pub(crate) struct Changes {
     pub(crate) blocks: Vec<TaskId>,
 }
 
-impl Changes {
+impl TaskChanges {
     /// Returns the wire names of the fields to change, except the status.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
         let given = [
@@ -99,7 +99,8 @@ impl Changes {
     /// Checks that `who` may make these changes. Any member may take a free task. Only the owner or
     /// the lead sets a status; a member that takes the task becomes its owner.
     fn may_be_made(&self, task: &Task, who: &MemberName) -> Result<(), StoreError> {
-        let takes = task.owner_name().is_none() && self.owner == Some(Owner::Member(who.clone()));
+        let takes =
+            task.owner_name().is_none() && self.owner == Some(TaskOwner::Member(who.clone()));
         let fields = self.fields();
         let is_edited = if takes { fields != ["owner"] } else { !fields.is_empty() };
         if is_edited {
@@ -112,7 +113,7 @@ impl Changes {
     }
 
     /// Returns true if the owner or an edge changes, which only an unfinished task allows.
-    fn moves(&self) -> bool {
+    fn moves_task(&self) -> bool {
         let edges = [&self.blocked_by, &self.unblock, &self.blocks];
         self.owner.is_some() || edges.iter().any(|edges| !edges.is_empty())
     }
@@ -120,7 +121,7 @@ impl Changes {
 
 /// The result of an edit.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct TaskChanged {
     pub(crate) before: Task,
     pub(crate) task: Task,
     /// The task was blocked before and no longer is.
@@ -142,9 +143,9 @@ impl TeamStore {
         &self,
         id: TaskId,
         who: &MemberName,
-        changes: &Changes,
+        changes: &TaskChanges,
         now: Timestamp,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<TaskChanged, StoreError> {
         let _list = self.lock_list()?;
         let mut board = self.board()?;
         let before = board.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?.clone();
@@ -178,19 +179,19 @@ impl TeamStore {
         }
         for other in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
             self.change_task(*other, |blocker| {
-                add(&mut blocker.blocks, id);
+                add_edge(&mut blocker.blocks, id);
                 Ok(())
             })?;
         }
         for other in &changes.blocks {
             self.change_task(*other, |blocked| {
-                add(&mut blocked.blocked_by, id);
+                add_edge(&mut blocked.blocked_by, id);
                 Ok(())
             })?;
         }
         if !changes.blocks.is_empty() {
             task = self.change_task(id, |task| {
-                changes.blocks.iter().for_each(|other| add(&mut task.blocks, *other));
+                changes.blocks.iter().for_each(|other| add_edge(&mut task.blocks, *other));
                 Ok(())
             })?;
         }
@@ -198,10 +199,10 @@ impl TeamStore {
         let unblocked = was_blocked && board.open_blockers(&task).is_empty();
         let completed = task.state == TaskState::Completed && before.state != TaskState::Completed;
         let freed = if completed { self.freed_by(&task)? } else { Vec::new() };
-        Ok(Changed { before, task, unblocked, freed })
+        Ok(TaskChanged { before, task, unblocked, freed })
     }
 
-    /// Makes a failed task pending again: for its owner if `keeps` is set, else for any member.
+    /// Makes a failed task pending again: for its owner if `keep_owner` is set, else for any member.
     /// Returns the task before and after.
     ///
     /// # Errors
@@ -211,8 +212,8 @@ impl TeamStore {
         &self,
         id: TaskId,
         who: &MemberName,
-        keeps: bool,
-        tells: bool,
+        keep_owner: bool,
+        notify_owner: bool,
     ) -> Result<(Task, Task), StoreError> {
         let _list = self.lock_list()?;
         let before = self.task(id)?.ok_or(Refusal::TaskNotFound(id))?;
@@ -222,10 +223,10 @@ impl TeamStore {
         }
         let task = self.change_task(id, |task| {
             reopen(task)?;
-            if !keeps {
+            if !keep_owner {
                 (task.owner, task.extra.assigned_by) = (None, None);
             }
-            task.extra.untold = tells;
+            task.extra.untold = notify_owner;
             task.goes_on(rand::uuid());
             Ok(())
         })?;
@@ -233,7 +234,7 @@ impl TeamStore {
     }
 
     /// Records that the owner was notified of the assignment.
-    pub(crate) fn owner_is_told(&self, id: TaskId) -> Result<(), StoreError> {
+    pub(crate) fn mark_owner_notified(&self, id: TaskId) -> Result<(), StoreError> {
         self.change_task(id, |task| {
             task.extra.untold = false;
             Ok(())
@@ -273,7 +274,7 @@ impl TeamStore {
 
     fn remove_task(&self, id: TaskId, who: &MemberName, force: bool) -> Result<Task, StoreError> {
         let place = self.task_place(id);
-        document::ready_gate(&place.gate)?;
+        dirs::make_dirs_of(&place.gate)?;
         let lock = DirLock::acquire(&place.path, &place.gate, LOCK_DEADLINE)?;
         let task = self.task(id)?.ok_or(Refusal::TaskNotFound(id))?;
         may_edit(&task, who)?;
@@ -281,26 +282,12 @@ impl TeamStore {
             return Err(StoreError::NotOver { id, state: task.state });
         }
         self.raise_mark(id.0)?;
-        self.note_deletion(id)?;
+        self.record_deletion(id)?;
         if !lock.still_ours() {
             return Err(StoreError::LockLost { path: place.path });
         }
         fs::remove_file(&place.path)?;
         Ok(task)
-    }
-
-    /// Records that phalanx deleted this task, so that the deletion is not attributed to another
-    /// program (TK-07).
-    pub(super) fn note_deletion(&self, id: TaskId) -> Result<(), StoreError> {
-        Ok(fs::append_line(&self.layout.deleted_tasks(), id.to_string().as_bytes())?)
-    }
-
-    pub(super) fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
-        let bytes = fs::read(&self.layout.deleted_tasks(), MAX_LIST)?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&bytes)
-            .lines()
-            .filter_map(|line| TaskId::parse(line).ok())
-            .collect())
     }
 }
 
@@ -310,7 +297,7 @@ fn link(
     board: &mut Board,
     id: TaskId,
     who: &MemberName,
-    changes: &Changes,
+    changes: &TaskChanges,
 ) -> Result<(), StoreError> {
     if let Some(task) = board.tasks.get_mut(&id) {
         task.blocked_by.retain(|b| !changes.unblock.contains(b));
@@ -330,7 +317,7 @@ fn link(
             return Err(StoreError::Circle { task, blocker, path });
         }
         if let Some(task) = board.tasks.get_mut(&task) {
-            add(&mut task.blocked_by, blocker);
+            add_edge(&mut task.blocked_by, blocker);
         }
     }
     Ok(())
@@ -344,9 +331,14 @@ fn may_begin(board: &mut Board, planned: &Task) -> Result<(), StoreError> {
 }
 
 /// Checks the limits of a new owner.
-fn admit(board: &Board, task: &Task, by: &MemberName, changes: &Changes) -> Result<(), StoreError> {
+fn admit(
+    board: &Board,
+    task: &Task,
+    by: &MemberName,
+    changes: &TaskChanges,
+) -> Result<(), StoreError> {
     match (&changes.owner, changes.limits) {
-        (Some(Owner::Member(owner)), Some(limits))
+        (Some(TaskOwner::Member(owner)), Some(limits))
             if !task.is_owned_by(owner) && !task.state.is_over() =>
         {
             Ok(limits.admit(board.work(), owner, by)?)
@@ -358,42 +350,42 @@ fn admit(board: &Board, task: &Task, by: &MemberName, changes: &Changes) -> Resu
 fn edit(
     task: &mut Task,
     who: &MemberName,
-    changes: &Changes,
+    changes: &TaskChanges,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    if changes.status == Some(Status::Pending) && task.state == TaskState::Failed {
+    if changes.status == Some(TargetStatus::Pending) && task.state == TaskState::Failed {
         reopen(task)?;
     }
-    if changes.moves() && task.state.is_over() {
+    if changes.moves_task() && task.state.is_over() {
         return Err(StoreError::Over { id: task.id, state: task.state });
     }
     edit_texts(task, changes);
     task.blocked_by.retain(|b| !changes.unblock.contains(b));
-    changes.blocked_by.iter().for_each(|b| add(&mut task.blocked_by, *b));
+    changes.blocked_by.iter().for_each(|b| add_edge(&mut task.blocked_by, *b));
     match &changes.owner {
-        Some(Owner::Member(name)) if !task.is_owned_by(name) => {
-            give(task, Some(name), changes.tells)?;
+        Some(TaskOwner::Member(name)) if !task.is_owned_by(name) => {
+            set_owner(task, Some(name), changes.notify_owner)?;
             task.extra.assigned_by = (name != who).then(|| who.to_string());
         }
-        Some(Owner::Nobody) => give(task, None, false)?,
-        Some(Owner::Member(_)) | None => {}
+        Some(TaskOwner::Nobody) => set_owner(task, None, false)?,
+        Some(TaskOwner::Member(_)) | None => {}
     }
     match changes.status.filter(|status| status.state() != task.state) {
-        Some(Status::InProgress) => {
+        Some(TargetStatus::InProgress) => {
             let owner = task.owner_name().map(MemberName::existing).transpose()?;
             begin(task, owner.as_ref().unwrap_or(who), now)
         }
-        Some(Status::Completed) => {
-            may_end(task, who, Ending::Completed)?;
-            finish(task, who, Ending::Completed, None, now);
+        Some(TargetStatus::Completed) => {
+            may_end(task, who, TaskEnding::Completed)?;
+            finish(task, who, TaskEnding::Completed, None, now);
             Ok(())
         }
-        Some(Status::Pending) => go_back(task),
+        Some(TargetStatus::Pending) => go_back(task),
         None => Ok(()),
     }
 }
 
-fn edit_texts(task: &mut Task, changes: &Changes) {
+fn edit_texts(task: &mut Task, changes: &TaskChanges) {
     let set = |field: &mut Option<String>, given: &Option<String>| {
         if let Some(text) = given {
             *field = Some(text.clone()).filter(|text| !text.trim().is_empty());
@@ -415,30 +407,4 @@ fn edit_texts(task: &mut Task, changes: &Changes) {
             task.metadata.insert(key.clone(), value.clone());
         }
     }
-}
-
-/// Makes a failed task pending again. Its outcome is kept only in the journal.
-fn reopen(task: &mut Task) -> Result<(), StoreError> {
-    transition(task, TaskState::Pending)?;
-    task.extra.outcome = None;
-    (task.extra.claimed_at, task.extra.ended_at, task.extra.ended_by) = (None, None, None);
-    Ok(())
-}
-
-fn go_back(task: &mut Task) -> Result<(), StoreError> {
-    transition(task, TaskState::Pending)?;
-    task.extra.released += 1;
-    task.extra.claimed_at = None;
-    Ok(())
-}
-
-/// Sets another owner, who starts over: the previous owner's progress does not count (TK-08).
-fn give(task: &mut Task, owner: Option<&MemberName>, tells: bool) -> Result<(), StoreError> {
-    if task.state == TaskState::InProgress {
-        go_back(task)?;
-    }
-    task.owner = owner.map(MemberName::to_string);
-    task.extra.assigned_by = None;
-    task.extra.untold = tells;
-    Ok(())
 }

@@ -3,13 +3,15 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Changes, NewTask, Owner, Status, fs};
 use crate::model::board::Refusal;
 use crate::model::external_change::{self, ExternalChange};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::TaskState;
 use crate::store::tests::{NOW, command, fresh, who};
-use crate::store::{Ending, StoreError, TeamStore};
+use crate::store::{
+    NewTask, StoreError, TargetStatus, TaskChanges, TaskEnding, TaskOwner, TeamStore,
+};
+use crate::sys::fs;
 
 /// A team with `count` tasks, each blocked by the one before.
 fn chain(count: usize) -> (TempDir, TeamStore) {
@@ -62,10 +64,10 @@ fn tk_07_deletion_removes_edges_and_keeps_the_id_used() {
 fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
     let (_dir, team) = chain(1);
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
-    let renamed = Changes { subject: Some("new".to_owned()), ..Changes::default() };
+    let renamed = TaskChanges { subject: Some("new".to_owned()), ..TaskChanges::default() };
     for (name, may) in [("ann", false), ("bo", false), ("bob", true), ("team-lead", true)] {
         let name = MemberName::existing(name).expect("name");
-        let ended = team.end_task(TaskId(1), &who("ann"), Ending::Completed, None, NOW);
+        let ended = team.end_task(TaskId(1), &who("ann"), TaskEnding::Completed, None, NOW);
         assert!(matches!(ended, Err(StoreError::NotYours { .. })));
         assert_eq!(team.update_task(TaskId(1), &name, &renamed, NOW).is_ok(), may, "{name}");
         let deleted = team.delete_task(TaskId(1), &name, false);
@@ -76,8 +78,8 @@ fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
         );
         assert!(deleted.is_err());
     }
-    team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW).expect("end");
-    let moved = Changes { owner: Some(Owner::Nobody), ..Changes::default() };
+    team.end_task(TaskId(1), &who("bob"), TaskEnding::Completed, None, NOW).expect("end");
+    let moved = TaskChanges { owner: Some(TaskOwner::Nobody), ..TaskChanges::default() };
     assert!(matches!(
         team.update_task(TaskId(1), &lead(), &moved, NOW),
         Err(StoreError::Over { .. })
@@ -92,9 +94,11 @@ fn tk_06_members_take_free_tasks_and_edit_their_own_creations() {
     let (_dir, team) = fresh();
     team.create_tasks(&[command("one"), command("two")], "ann", NOW).expect("tasks");
     let (ann, bob) = (who("ann"), who("bob"));
-    let renamed = Changes { subject: Some("new".to_owned()), ..Changes::default() };
-    let taken =
-        |by: &MemberName| Changes { owner: Some(Owner::Member(by.clone())), ..Changes::default() };
+    let renamed = TaskChanges { subject: Some("new".to_owned()), ..TaskChanges::default() };
+    let taken = |by: &MemberName| TaskChanges {
+        owner: Some(TaskOwner::Member(by.clone())),
+        ..TaskChanges::default()
+    };
     let is_refused = |result| matches!(result, Err(StoreError::NotYours { .. }));
     team.update_task(TaskId(1), &ann, &renamed, NOW).expect("its creator renames it");
     assert!(is_refused(team.update_task(TaskId(1), &bob, &renamed, NOW)));
@@ -102,9 +106,9 @@ fn tk_06_members_take_free_tasks_and_edit_their_own_creations() {
         is_refused(team.update_task(TaskId(1), &bob, &taken(&who("eve")), NOW)),
         "only for itself"
     );
-    let done = Changes { status: Some(Status::Completed), ..Changes::default() };
+    let done = TaskChanges { status: Some(TargetStatus::Completed), ..TaskChanges::default() };
     assert!(is_refused(team.update_task(TaskId(1), &ann, &done, NOW)), "it does not own it");
-    let begun = Changes { status: Some(Status::InProgress), ..taken(&bob) };
+    let begun = TaskChanges { status: Some(TargetStatus::InProgress), ..taken(&bob) };
     let task = team.update_task(TaskId(1), &bob, &begun, NOW).expect("bob takes it").task;
     assert_eq!((task.owner.as_deref(), task.state), (Some("bob"), TaskState::InProgress));
     for changes in [&renamed, &taken(&ann)] {
@@ -121,11 +125,11 @@ fn tk_03_a_task_with_open_blockers_is_not_completed() {
     team.update_task(
         TaskId(2),
         &lead(),
-        &Changes { owner: Some(Owner::Member(who("bob"))), ..Changes::default() },
+        &TaskChanges { owner: Some(TaskOwner::Member(who("bob"))), ..TaskChanges::default() },
         NOW,
     )
     .expect("owner");
-    let done = Changes { status: Some(Status::Completed), ..Changes::default() };
+    let done = TaskChanges { status: Some(TargetStatus::Completed), ..TaskChanges::default() };
     let is_blocked = |error: Option<StoreError>| match error {
         Some(StoreError::Refused(Refusal::Blocked { id, by })) => {
             (id, by) == (TaskId(2), vec![TaskId(1)])
@@ -133,19 +137,21 @@ fn tk_03_a_task_with_open_blockers_is_not_completed() {
         _ => false,
     };
     assert!(is_blocked(team.update_task(TaskId(2), &lead(), &done, NOW).err()));
-    assert!(is_blocked(team.endable(TaskId(2), &who("bob"), Ending::Completed, None).err()));
-    assert!(is_blocked(team.end_task(TaskId(2), &who("bob"), Ending::Completed, None, NOW).err()));
-    team.end_task(TaskId(1), &lead(), Ending::Completed, None, NOW).expect("end");
-    team.end_task(TaskId(2), &who("bob"), Ending::Completed, None, NOW).expect("end");
+    assert!(is_blocked(team.endable(TaskId(2), &who("bob"), TaskEnding::Completed, None).err()));
+    assert!(is_blocked(
+        team.end_task(TaskId(2), &who("bob"), TaskEnding::Completed, None, NOW).err()
+    ));
+    team.end_task(TaskId(1), &lead(), TaskEnding::Completed, None, NOW).expect("end");
+    team.end_task(TaskId(2), &who("bob"), TaskEnding::Completed, None, NOW).expect("end");
 }
 
 #[test]
 fn tk_03_edges_are_two_sided_and_cycles_are_refused() {
     let (_dir, team) = chain(4);
-    let blocked = |by: &[u64], unblock: &[u64]| Changes {
+    let blocked = |by: &[u64], unblock: &[u64]| TaskChanges {
         blocked_by: by.iter().map(|id| TaskId(*id)).collect(),
         unblock: unblock.iter().map(|id| TaskId(*id)).collect(),
-        ..Changes::default()
+        ..TaskChanges::default()
     };
     let refused = team.update_task(TaskId(1), &lead(), &blocked(&[3], &[]), NOW);
     let Err(StoreError::Circle { path, .. }) = &refused else { panic!("{refused:?}") };
@@ -167,13 +173,14 @@ fn tk_03_edges_are_two_sided_and_cycles_are_refused() {
 fn tk_08_reassigned_task_starts_over() {
     let (_dir, team) = chain(1);
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
-    let to_ann = Changes { owner: Some(Owner::Member(who("ann"))), ..Changes::default() };
+    let to_ann =
+        TaskChanges { owner: Some(TaskOwner::Member(who("ann"))), ..TaskChanges::default() };
     let given = team.update_task(TaskId(1), &lead(), &to_ann, NOW).expect("update").task;
     assert_eq!(
         (given.state, given.owner.as_deref(), given.extra.released),
         (TaskState::Pending, Some("ann"), 1)
     );
-    let late = team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW);
+    let late = team.end_task(TaskId(1), &who("bob"), TaskEnding::Completed, None, NOW);
     assert!(matches!(late, Err(StoreError::NotYours { .. })));
     assert_eq!(team.claim_next(&who("bob"), None, NOW).expect("look"), None);
     assert_eq!(

@@ -66,7 +66,7 @@ fn pf_01_read_mailbox_stays_short_and_loses_nothing() {
         kept.lines().next().expect("a line").contains(r#""theirs":0"#),
         "whole entries, with what others wrote"
     );
-    let handed = mailbox.handed().expect("handed").len();
+    let handed = mailbox.acks.ids().expect("handed").len();
     assert!(handed <= 512, "the record is pruned: {handed}");
 }
 
@@ -81,14 +81,14 @@ fn pf_01_deferred_marking_prunes_the_record_of_deliveries() {
         }
         let mailbox = team.mailbox(&MemberName::lead());
         let gone = fill_box(&team, &MemberName::lead(), 1000);
-        assert_eq!(mailbox.hand_over(&gone).expect("handed over"), gone);
+        assert_eq!(mailbox.record_delivered(&gone).expect("handed over"), gone);
         let here = fill_box(&team, &MemberName::lead(), 3);
-        assert_eq!(mailbox.hand_over(&here).expect("handed over"), [""; 0], "once");
+        assert_eq!(mailbox.record_delivered(&here).expect("handed over"), [""; 0], "once");
         let read = || mailbox.entries().expect("entries").iter().filter(|e| e.read).count();
         assert_eq!((read(), ids(mailbox.unread().expect("unread"))), (0, Vec::new()));
-        mailbox.mark_handed().expect("marked");
+        mailbox.mark_delivered().expect("marked");
         assert_eq!(read(), if is_ours { 3 } else { 0 });
-        let handed = mailbox.handed().expect("handed").len();
+        let handed = mailbox.acks.ids().expect("handed").len();
         assert!(handed <= 512, "the record is pruned: {handed}");
         assert_eq!(ids(mailbox.unread().expect("unread")), [""; 0]);
     }
@@ -155,12 +155,12 @@ fn torn_line_in_the_record_of_deliveries_is_skipped() {
     let all = fill(&team, "bob", 4);
     let mailbox = team.mailbox(&who("bob"));
     mailbox.acknowledge(&all[..1]).expect("acknowledged");
-    let path = team.layout.handed(&who("bob"));
+    let path = team.layout.deliveries(&who("bob"));
     let torn = raw(&path) + r#"["m-1"#;
     fs::write_atomic(&path, torn.as_bytes()).expect("writable");
     assert_eq!(ids(mailbox.unread().expect("unread")), all[1..]);
     mailbox.acknowledge(&all[2..3]).expect("acknowledged");
-    assert_eq!(mailbox.handed().expect("handed"), ["m-0", "m-2"]);
+    assert_eq!(mailbox.acks.ids().expect("handed"), ["m-0", "m-2"]);
     assert_eq!(ids(mailbox.unread().expect("unread")), ["m-1", "m-3"]);
 }
 
@@ -186,10 +186,10 @@ fn acknowledging_does_not_rewrite_a_foreign_mailbox() {
         assert_eq!(ids(mailbox.entries().expect("entries")), ["new"]);
     }
     let (_dir, team) = fresh();
-    assert!(team.mailbox(&MemberName::lead()).is_read_by_us().expect("readable"));
+    assert!(team.mailbox(&MemberName::lead()).is_read_by_phalanx().expect("readable"));
     fs::remove_file(&team.layout.settings()).expect("there");
     assert!(
-        !team.mailbox(&MemberName::lead()).is_read_by_us().expect("readable"),
+        !team.mailbox(&MemberName::lead()).is_read_by_phalanx().expect("readable"),
         "Claude Code leads"
     );
 }

@@ -37,8 +37,24 @@ fn torn_record_counts_as_missing_and_blocks_no_other() {
     let begun = MemberRecord { name: who("ann"), ..record(&team, "bob").expect("bob's") };
     team.begin_record(&begun).expect("a new run begins");
     assert_eq!(record(&team, "ann"), Some(begun));
-    let said = team.events_from(0).expect("events").0;
+    let said = team.events().expect("events");
     assert_eq!(said.iter().filter(|e| e.event == EventKind::FileQuarantined).count(), 3);
+}
+
+#[test]
+fn record_of_another_form_is_journaled_and_hides_no_other() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "ann", "worker");
+    wrapped(&team, "bob", "worker");
+    let path = team.layout.member(&who("ann"));
+    fs::write_atomic(&path, br#"{"format": 1, "name": ["ann"]}"#).expect("written");
+    let records = team.member_records().expect("the others are read");
+    assert_eq!(records.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["bob"]);
+    let named = team.events().expect("events");
+    let named = named.iter().find(|event| event.event == EventKind::FileQuarantined);
+    assert_eq!(named.expect("the file is named").detail["path"], json!(path.to_string_lossy()));
+    let alone = team.member_record(&who("ann"));
+    assert!(matches!(alone, Err(StoreError::Corrupt { .. })), "{alone:?}");
 }
 
 #[test]

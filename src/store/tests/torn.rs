@@ -32,7 +32,7 @@ fn reader_waits_for_an_interrupted_writer() {
             assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
         });
     }
-    assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
+    assert_eq!(team.events().expect("events"), [], "nothing was wrong");
 }
 
 /// Observed: Claude Code 2.1.34 exits between truncating its team file and writing it.
@@ -47,7 +47,7 @@ fn empty_team_file_is_read_as_its_last_content() {
     join(&team, "bob");
     assert_eq!(team.team().expect("whole").teammates().count(), 2);
     assert!(raw(&file).contains("bob"));
-    let said = team.events_from(0).expect("events").0;
+    let said = team.events().expect("events");
     assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
 }
 
@@ -71,7 +71,7 @@ fn id_07_later_of_two_simultaneous_writes_counts() {
     team.restore_team_file().expect("restored");
     assert_eq!(raw(&file), later);
     assert!(team.team_file_now().expect("look").team().is_some());
-    let said = team.events_from(0).expect("events").0;
+    let said = team.events().expect("events");
     let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
     assert_eq!(said, [EventKind::FileQuarantined, EventKind::Repaired]);
 }
@@ -126,6 +126,6 @@ fn reader_waits_between_overwrite_and_truncation() {
         fs::write_atomic(&file, whole.as_bytes()).expect("write");
         assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
     });
-    assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
+    assert_eq!(team.events().expect("events"), [], "nothing was wrong");
     assert_eq!(fs::list(&team.layout.quarantine()).expect("list"), Vec::<String>::new());
 }

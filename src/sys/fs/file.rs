@@ -128,7 +128,7 @@ pub(crate) fn remove_file(path: &Path) -> Result<bool> {
     }
 }
 
-fn open_to_read(path: &Path) -> Result<Option<File>> {
+pub(super) fn open_to_read(path: &Path) -> Result<Option<File>> {
     match open_regular("read", path, OpenOptions::new().read(true)) {
         Ok(file) => Ok(Some(file)),
         Err(FsError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -5,6 +5,7 @@ mod about;
 mod dir;
 mod error;
 mod file;
+mod lines;
 mod log;
 mod write;
 
@@ -16,6 +17,7 @@ pub(crate) use file::{
     Contents, FileIdentity, canonical, exists, identity, is_dir, len, read, read_identified,
     read_range, read_tail, remove_file, rename,
 };
+pub(crate) use lines::{FileId, LineFile};
 pub(crate) use log::{LogFile, older, times_of};
 pub(super) use write::open_append;
 pub(crate) use write::{

@@ -33,7 +33,7 @@ const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
 struct Stage {
     dir: TempDir,
     ctx: Context,
-    team: Team,
+    team: TeamStore,
     me: MemberRun,
     film: Film,
 }

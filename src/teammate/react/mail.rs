@@ -7,7 +7,7 @@ use super::super::event::Requests;
 use super::super::state::{Me, Pending, WorkerState};
 use crate::model::envelope::Envelope;
 use crate::model::id::{LEAD, RequestId};
-use crate::model::protocol::{Message, ShutdownRequest};
+use crate::model::protocol::{Message, ShutdownRequestBody};
 use crate::model::request;
 use crate::model::text;
 use crate::model::time::Timestamp;
@@ -86,7 +86,7 @@ fn handle(
 fn handle_shutdown_request(
     state: &mut WorkerState,
     from: &str,
-    asked: &ShutdownRequest,
+    asked: &ShutdownRequestBody,
     requests: &Requests,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
@@ -129,7 +129,7 @@ pub(in crate::teammate) fn valid(
     me: &Me,
     honoured: &BTreeSet<RequestId>,
     from: &str,
-    asked: &ShutdownRequest,
+    asked: &ShutdownRequestBody,
     requests: &Requests,
 ) -> Result<request::ShutdownRequest, String> {
     if from != LEAD {

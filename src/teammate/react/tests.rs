@@ -100,7 +100,7 @@ fn mail(messages: &[(&str, &str, &str)]) -> Event {
 
 /// Mail with a message about `request`, which is on file.
 fn asks(from: &str, request: &ShutdownRequest) -> Event {
-    let message = Message::ShutdownRequest(protocol::ShutdownRequest {
+    let message = Message::ShutdownRequest(protocol::ShutdownRequestBody {
         request_id: request.id.to_string(),
         from: Some("team-lead".to_owned()),
         reason: Some("done".to_owned()),
@@ -421,7 +421,7 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         let tail = "cannot find the program x".to_owned();
         let outcome = Outcome { exit_code, signal, tail, elapsed_ms: 3200 };
         let ended = Event::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
-        let end = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
+        let end = Effect::EndTask { task: TaskId(3), ending: TaskEnding::Failed, outcome };
         let footer = Effect::Print(format!("── task #3 failed: {shown}"));
         assert_eq!(react(&mut state, ended, NOW), [footer, end]);
         // No completion message; the idle notification carries the failure.

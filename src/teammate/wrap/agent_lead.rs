@@ -5,7 +5,7 @@ use super::driver::{WrapperDriver, WrapperOptions, open};
 use super::state::AgentRole;
 use crate::model::id::MemberName;
 use crate::ops::agent_lead::AgentLead;
-use crate::ops::{Context, OpsError, Team};
+use crate::ops::{Context, OpsError, TeamStore};
 
 /// A running agent lead.
 pub(crate) struct RunningAgentLead<'a>(WrapperDriver<'a>);
@@ -18,7 +18,7 @@ pub(crate) struct RunningAgentLead<'a>(WrapperDriver<'a>);
 /// There is no terminal, or the program cannot run.
 pub(crate) fn start_agent_lead<'a>(
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     agent: &AgentLead,
 ) -> Result<RunningAgentLead<'a>, OpsError> {
     let start = WrapperOptions {

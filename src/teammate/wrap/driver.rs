@@ -27,7 +27,7 @@ use crate::model::protocol::{IdleNotification, Message};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
 use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
 use crate::sys::failpoint;
@@ -51,8 +51,8 @@ pub(super) struct WrapperDriver<'a> {
     mark: Option<String>,
     /// Set if output arrived since the screen was judged.
     drawn: bool,
-    /// The start of the current turn: offset in the journal, and time.
-    turn_from: (u64, Timestamp),
+    /// The start of the current turn: position in the journal, and time.
+    turn_from: (JournalReader, Timestamp),
     /// Time since the last judgement.
     judged: Deadline,
     /// Time without output, as of the last judgement.
@@ -67,7 +67,7 @@ pub(super) struct WrapperDriver<'a> {
 ///
 /// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
 /// be opened. Later failures do not end the wrapper.
-pub(crate) fn wrap(ctx: &Context, team: &Team, me: &MemberRun) -> Result<i32, OpsError> {
+pub(crate) fn wrap(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i32, OpsError> {
     let record = ops::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
     let Some(record) = record else {
         let problem = format!("`{}` has another run now", me.name);
@@ -110,7 +110,7 @@ pub(super) struct WrapperOptions {
 /// The program is not found, or a terminal cannot be opened.
 pub(super) fn open<'a>(
     ctx: &'a Context,
-    team: &'a Team,
+    team: &'a TeamStore,
     start: WrapperOptions,
 ) -> Result<WrapperDriver<'a>, OpsError> {
     let WrapperOptions { me, profile, argv, env, role, answers, pane, backend } = start;
@@ -129,7 +129,7 @@ pub(super) fn open<'a>(
         relay,
         mark: None,
         drawn: true,
-        turn_from: (0, ops::now()),
+        turn_from: (team.journal_end()?, ops::now()),
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
         queue,
@@ -303,7 +303,7 @@ impl WrapperDriver<'_> {
     /// Executes an outbound operation. An idle notification gets the result of the turn, and the
     /// next turn starts once it is sent.
     fn execute_outbound(&mut self, op: OutboundOp) -> MemberEvent {
-        let (mut op, mut next) = (op, self.turn_from);
+        let (mut op, mut next) = (op, self.turn_from.clone());
         if let OutboundOp::Say(message) = &mut op
             && let Message::IdleNotification(notice) = &mut **message
         {
@@ -329,10 +329,13 @@ impl WrapperDriver<'_> {
     /// # Errors
     ///
     /// The journal cannot be read.
-    fn add_report(&self, notice: &mut IdleNotification) -> Result<(u64, Timestamp), OpsError> {
-        let (offset, since) = self.turn_from;
+    fn add_report(
+        &self,
+        notice: &mut IdleNotification,
+    ) -> Result<(JournalReader, Timestamp), OpsError> {
+        let (mut journal, since) = self.turn_from.clone();
         let now = ops::now();
-        let (deeds, at) = ops::turn::deeds(self.io.team, &self.io.me.name, since, offset)?;
+        let deeds = ops::turn::deeds(self.io.team, &self.io.me.name, since, &mut journal)?;
         let screen =
             || profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n");
         let words = deeds.last_words.unwrap_or_else(screen);
@@ -342,7 +345,7 @@ impl WrapperDriver<'_> {
         notice.completed_status =
             deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
         notice.completed_task_id = deeds.task.map(|(id, _)| id.to_string());
-        Ok((at, now))
+        Ok((journal, now))
     }
 
     /// Types the keys if no person is typing and the screen still fits them.

@@ -5,7 +5,7 @@ use super::effect::Effect;
 use super::state::State;
 use crate::model::envelope::Envelope;
 use crate::model::protocol::{
-    AtTheLead, IdleNotification, Message, Speaker, TaskCompleted, may_say,
+    IdleNotification, LeadReader, Message, SenderRole, TaskCompleted, may_send,
 };
 use crate::model::text;
 
@@ -16,7 +16,8 @@ const WORDS: usize = 2000;
 /// and discards messages that their sender is not allowed to send.
 pub(super) fn is_for_program(envelope: &Envelope) -> bool {
     let message = Message::parse(&envelope.text);
-    message.at_the_lead() != AtTheLead::Loop && may_say(Speaker::named(&envelope.from), &message)
+    message.lead_reader() != LeadReader::Loop
+        && may_send(SenderRole::from_name(&envelope.from), &message)
 }
 
 /// Rewrites news of members as plain text; other messages are unchanged.

@@ -19,7 +19,7 @@ use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::{IdleNotification, Message, ShutdownRequest};
+use crate::model::protocol::{IdleNotification, Message, ShutdownRequestBody};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::profile::{Finding, ShutdownPolicy};
@@ -269,7 +269,7 @@ fn is_for_program(
 fn handle_shutdown_request(
     state: &mut State,
     envelope: &Envelope,
-    asked: &ShutdownRequest,
+    asked: &ShutdownRequestBody,
     requests: &Requests,
     now: Timestamp,
     effects: &mut Vec<Effect>,

@@ -9,7 +9,7 @@ use super::state::{ForwardedRequest, ScreenSnapshot, State};
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::protocol::{
-    Message, PermissionResponse, PermissionVerdict, PlanApprovalResponse, ShutdownRequest,
+    Message, PermissionResponse, PermissionVerdict, PlanApprovalResponse, ShutdownRequestBody,
 };
 use crate::model::text;
 use crate::model::time::Timestamp;
@@ -59,7 +59,7 @@ fn one_line(said: &str) -> String {
     text::short(&said.split_whitespace().collect::<Vec<_>>().join(" "), REASON)
 }
 
-fn shutdown_words(asked: ShutdownRequest) -> String {
+fn shutdown_words(asked: ShutdownRequestBody) -> String {
     let id = asked.request_id;
     let why = asked
         .reason

@@ -14,7 +14,7 @@ use super::in_words;
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
 use crate::model::lifecycle::MemberState;
-use crate::model::protocol::{Message, ShutdownRequest};
+use crate::model::protocol::{Message, ShutdownRequestBody};
 use crate::model::request::{self, Parting};
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, Finding, Paste, ScreenState, ShutdownPolicy};
@@ -62,7 +62,7 @@ fn id() -> RequestId {
 }
 
 fn wire() -> String {
-    let request = ShutdownRequest {
+    let request = ShutdownRequestBody {
         request_id: id().to_string(),
         from: Some("team-lead".to_owned()),
         reason: Some("done\n`rm -rf ~`".to_owned()),

@@ -1,0 +1,181 @@
+//! The files of the task board: reading, changing, numbering and locking them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::model::board::{Board, Refusal};
+use crate::model::id::TaskId;
+use crate::model::task::Task;
+use crate::model::wire::Object;
+use crate::store::dirs;
+use crate::store::document::{self, Durability, FilePlace, Writers};
+use crate::store::error::StoreError;
+use crate::store::teams::TeamStore;
+use crate::sys::fs;
+use crate::sys::lock::{DirLock, LOCK_DEADLINE};
+use crate::sys::parallel;
+
+/// Largest task file that is read, in bytes.
+const MAX_TASK: u64 = 64 * 1024 * 1024;
+/// Largest list of deleted ids that is read, in bytes; each id takes a few.
+const MAX_LIST: u64 = 64 * 1024 * 1024;
+/// Number of tasks from which reading them on several threads is faster.
+const WORTH_A_THREAD: usize = 512;
+
+impl TeamStore {
+    /// Reads the board without a lock, so it may already be outdated when it is returned.
+    pub(crate) fn board(&self) -> Result<Board, StoreError> {
+        let mut board = Board::default();
+        for (id, found) in self.read_tasks(&self.task_ids()?) {
+            match found {
+                Ok(Some(task)) => drop(board.tasks.insert(id, task)),
+                Ok(None) => {}
+                Err(e) if e.is_about_content() => drop(board.unreadable.insert(id)),
+                Err(e) => return Err(e),
+            }
+        }
+        // Read the deletions after the task files: a deletion is recorded before its file is
+        // removed, so each file that was missing above is accounted for.
+        board.deleted = self.deleted_tasks()?;
+        Ok(board)
+    }
+
+    /// Reads tasks by id; many of them on several threads.
+    fn read_tasks(&self, ids: &[TaskId]) -> Vec<(TaskId, Result<Option<Task>, StoreError>)> {
+        let threads = if ids.len() < WORTH_A_THREAD { 1 } else { parallel::cores() };
+        parallel::parallel_map(ids, threads, |id| (*id, self.task(*id)))
+    }
+
+    /// Returns one task; `None` if it is not on the board.
+    pub(crate) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        let Some(bytes) = fs::read(&self.layout.task(id), MAX_TASK)? else { return Ok(None) };
+        if let Some(task) = Task::quick(id, &bytes) {
+            return Ok(Some(task));
+        }
+        // The file is unusual or being written: read it again with retries.
+        Ok(document::read(&self.task_place(id))?.map(|file| Task::read(id, &object(file))))
+    }
+
+    /// Reads the task and its direct blockers.
+    pub(super) fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
+        let mut part = Board::default();
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            match self.task(next) {
+                Ok(Some(task)) => {
+                    if next == id {
+                        open.extend(task.blocked_by.iter().filter(|b| **b != id));
+                    }
+                    part.tasks.insert(next, task);
+                }
+                Ok(None) => {}
+                Err(e) if e.is_about_content() => drop(part.unreadable.insert(next)),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(part)
+    }
+
+    pub(super) fn change_task(
+        &self,
+        id: TaskId,
+        mut edit: impl FnMut(&mut Task) -> Result<(), StoreError>,
+    ) -> Result<Task, StoreError> {
+        document::change(&self.task_place(id), |found| {
+            let mut file = object(found.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?);
+            let mut task = Task::read(id, &file);
+            edit(&mut task)?;
+            task.write(&mut file);
+            Ok((Some(Value::Object(file)), task))
+        })
+    }
+
+    pub(super) fn write_new_task(&self, task: &Task) -> Result<(), StoreError> {
+        match document::write_new(
+            &self.layout.task(task.id),
+            &task.to_object(),
+            Durability::Permanent,
+        )? {
+            true => Ok(()),
+            false => Err(StoreError::Contended { path: self.layout.task(task.id), tries: 1 }),
+        }
+    }
+
+    /// Returns the first of `count` free ids in a row, after the largest id in use. If a foreign
+    /// file near the limit leaves no room there, takes the highest gap that is wide enough.
+    pub(super) fn next_id(&self, board: &Board, count: u64) -> Result<u64, StoreError> {
+        let mark = Some(self.mark()?).filter(|mark| *mark <= TaskId::MAX.0);
+        let on_disk =
+            board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).map(|id| id.0);
+        let used: BTreeSet<u64> = on_disk.chain(mark).chain([0]).collect();
+        let mut end = TaskId::MAX.0 + 1;
+        for id in used.into_iter().rev() {
+            if end.saturating_sub(id + 1) >= count {
+                return Ok(id + 1);
+            }
+            end = id;
+        }
+        Err(StoreError::NoFreeIds { wanted: count })
+    }
+
+    fn mark(&self) -> Result<u64, StoreError> {
+        let bytes = fs::read(&self.layout.high_water_mark(), 64)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0))
+    }
+
+    pub(super) fn raise_mark(&self, to: u64) -> Result<(), StoreError> {
+        if to > self.mark()? {
+            fs::write_atomic(&self.layout.high_water_mark(), to.to_string().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
+        let files = fs::list(&self.layout.tasks())?;
+        let mut ids: Vec<TaskId> = files
+            .iter()
+            .filter_map(|f| f.strip_suffix(".json"))
+            .filter_map(|s| TaskId::parse(s).ok())
+            .collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    pub(super) fn lock_list(&self) -> Result<DirLock, StoreError> {
+        let gate = self.layout.gate("task-list");
+        dirs::make_dirs_of(&gate)?;
+        // Other programs can only lock an existing file, and a team that they created may lack this
+        // one.
+        fs::private_dir(&self.layout.tasks())?;
+        fs::create_new(&self.layout.task_list_lock(), b"")?;
+        Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
+    }
+
+    pub(super) fn task_place(&self, id: TaskId) -> FilePlace {
+        self.place(&format!("task-{id}"), self.layout.task(id), Writers::AnyProgram)
+    }
+
+    /// Records that phalanx deleted this task, so that the deletion is not attributed to another
+    /// program (TK-07).
+    pub(super) fn record_deletion(&self, id: TaskId) -> Result<(), StoreError> {
+        Ok(fs::append_line(&self.layout.deleted_tasks(), id.to_string().as_bytes())?)
+    }
+
+    pub(super) fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
+        let bytes = fs::read(&self.layout.deleted_tasks(), MAX_LIST)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes)
+            .lines()
+            .filter_map(|line| TaskId::parse(line).ok())
+            .collect())
+    }
+}
+
+fn object(file: Value) -> Object {
+    match file {
+        Value::Object(object) => object,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Object::new()
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Creating, claiming, ending and releasing tasks.
+
+use super::rules::{TaskEnding, add_edge, begin, finish, may_end, must_be_free, release};
+use crate::model::board::{Board, Refusal};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::limits::Limits;
+use crate::model::task::{Extra, Outcome, Task};
+use crate::model::time::Timestamp;
+use crate::model::wire::Object;
+use crate::store::dirs;
+use crate::store::error::StoreError;
+use crate::store::teams::TeamStore;
+use crate::sys::fs;
+use crate::sys::lock::{Gate, LOCK_DEADLINE};
+use crate::sys::rand;
+
+/// A task to create.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NewTask {
+    pub(crate) subject: String,
+    pub(crate) description: String,
+    pub(crate) active_form: Option<String>,
+    pub(crate) owner: Option<MemberName>,
+    /// Limits on assignments to the owner. `None` for a planned task, which is not checked.
+    pub(crate) limits: Option<Limits>,
+    /// Blockers that are on the board already.
+    pub(crate) blocked_by: Vec<TaskId>,
+    /// Blockers in the same batch, by their index.
+    pub(crate) after: Vec<usize>,
+    pub(crate) extra: Extra,
+    /// Written to `metadata` beside phalanx's own key, which is ignored in here.
+    pub(crate) metadata: Object,
+}
+
+impl TeamStore {
+    /// Creates all tasks of the batch or none, with ids in the order given.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`] if a blocker is not on the board; [`StoreError::AtCapacity`] if an
+    /// owner has reached its limits; [`StoreError::NoFreeIds`] if there is no room for the batch.
+    pub(crate) fn create_tasks(
+        &self,
+        batch: &[NewTask],
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Vec<Task>, StoreError> {
+        let _list = self.lock_list()?;
+        let board = self.board()?;
+        let mut blockers = batch.iter().flat_map(|t| &t.blocked_by);
+        if let Some(missing) = blockers.find(|id| !board.tasks.contains_key(id)) {
+            return Err(Refusal::TaskNotFound(*missing).into());
+        }
+        let first = self.next_id(&board, batch.len() as u64)?;
+        let tasks = number(batch, first, by, now);
+        admit(&board, batch, &tasks)?;
+        // Raise the mark first, so that an id is never assigned twice, even after a crash here
+        // (TK-07).
+        self.raise_mark(first + tasks.len() as u64 - 1)?;
+        let written = tasks.iter().try_for_each(|task| self.write_new_task(task));
+        let linked = written.and_then(|()| self.link_to_board(&tasks, &board));
+        match linked {
+            Ok(()) => Ok(tasks),
+            Err(e) => {
+                for task in &tasks {
+                    let _ = self.record_deletion(task.id);
+                    let _ = fs::remove_file(&self.layout.task(task.id));
+                }
+                Err(e)
+            }
+        }
+    }
+
+    /// Claims one task for `who`.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if `who` may not claim it.
+    pub(crate) fn claim(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        now: Timestamp,
+    ) -> Result<Task, StoreError> {
+        let _list = self.lock_list()?;
+        let mut around = self.with_blockers(id)?;
+        if around.tasks.get(&id).is_some_and(|t| !t.extra.files.is_empty()) {
+            // Conflicts over files can only be found on the whole board.
+            around = self.board()?;
+        }
+        around.may_claim(id, who, false)?;
+        self.start(id, who, now)
+    }
+
+    /// Claims the next task that suits `who` in its role; `None` if there is none.
+    ///
+    /// Reads the whole board without the lock, since that is slow and most wake-ups find nothing.
+    /// Under the lock it reads only what may have changed: the task and its blockers. `who` is
+    /// still free, because the gate excludes other claims for `who`. A task with file patterns may
+    /// conflict with any other, so for one of these the whole board is read again.
+    pub(crate) fn claim_next(
+        &self,
+        who: &MemberName,
+        role: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Task>, StoreError> {
+        let gate = self.layout.gate(&format!("claims-{}", who.file_stem()));
+        dirs::make_dirs_of(&gate)?;
+        let _alone = Gate::open(&gate, LOCK_DEADLINE)?;
+        let seen = self.board()?;
+        let mut wanted = seen.all_for_worker(who, role).peekable();
+        if wanted.peek().is_none() {
+            return Ok(None);
+        }
+        let _list = self.lock_list()?;
+        for task in wanted.take_while(|t| t.extra.files.is_empty()) {
+            if self.is_still_free(task.id, who)? {
+                return self.start(task.id, who, now).map(Some);
+            }
+        }
+        match self.board()?.next_for_worker(who, role) {
+            Some(id) => self.start(id, who, now).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn is_still_free(&self, id: TaskId, who: &MemberName) -> Result<bool, StoreError> {
+        let around = self.with_blockers(id)?;
+        let Some(task) = around.tasks.get(&id) else { return Ok(false) };
+        let is_plain = !task.extra.run.is_empty() && task.extra.files.is_empty();
+        Ok(is_plain && around.may_claim(id, who, false).is_ok())
+    }
+
+    /// Ends work on a task, for its owner or the lead. Returns the task and those that can start
+    /// now.
+    ///
+    /// # Errors
+    /// [`Refusal::Blocked`] for a completion without an outcome while blockers are open; a command
+    /// that has run is recorded in any case. [`StoreError::NotYours`] if `who` is not the owner or
+    /// the lead; [`StoreError::Transition`] if the task's state does not allow it.
+    pub(crate) fn end_task(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        ending: TaskEnding,
+        outcome: Option<&Outcome>,
+        now: Timestamp,
+    ) -> Result<(Task, Vec<TaskId>), StoreError> {
+        let list = self.lock_list()?;
+        if outcome.is_none() {
+            self.must_be_endable(id, ending)?;
+        }
+        let task = self.change_task(id, |task| {
+            may_end(task, who, ending)?;
+            finish(task, who, ending, outcome, now);
+            task.goes_on(rand::uuid());
+            Ok(())
+        })?;
+        // Still under the list lock: if two last blockers end at the same time, exactly one of the
+        // calls returns the freed task (TK-04).
+        let freed = self.freed_by(&task)?;
+        drop(list);
+        Ok((task, freed))
+    }
+
+    /// Returns the task if `who` could end it this way now.
+    ///
+    /// # Errors
+    /// As [`TeamStore::end_task`]; [`Refusal::TaskNotFound`] if there is no such task.
+    pub(crate) fn endable(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        ending: TaskEnding,
+        outcome: Option<&Outcome>,
+    ) -> Result<Task, StoreError> {
+        let task = self.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?;
+        may_end(&task, who, ending)?;
+        if outcome.is_none() {
+            self.must_be_endable(id, ending)?;
+        }
+        Ok(task)
+    }
+
+    fn must_be_endable(&self, id: TaskId, ending: TaskEnding) -> Result<(), StoreError> {
+        let board = self.with_blockers(id)?;
+        match (ending, board.tasks.get(&id)) {
+            (TaskEnding::Completed, Some(task)) => must_be_free(&board, task),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the tasks blocked by this one that can start now. Edges are stored on both sides, so
+    /// no other tasks need be read.
+    pub(crate) fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
+        let mut freed = Vec::new();
+        for next in &task.blocks {
+            freed.extend(
+                self.with_blockers(*next)?.freed_by(task.id).into_iter().filter(|id| id == next),
+            );
+        }
+        Ok(freed)
+    }
+
+    /// Releases all unfinished tasks of `who`. Returns them, and the board as it was before.
+    pub(crate) fn release_tasks_of(
+        &self,
+        who: &MemberName,
+    ) -> Result<(Vec<Task>, Board), StoreError> {
+        let _list = self.lock_list()?;
+        let board = self.board()?;
+        let held = board.tasks.values().filter(|t| t.is_owned_by(who) && !t.state.is_over());
+        let released = held.map(|t| self.change_task(t.id, |task| release(task, who)));
+        Ok((released.collect::<Result<_, _>>()?, board))
+    }
+
+    /// Starts the task for `who`. The caller holds the list lock; the task is read again under its
+    /// own.
+    fn start(&self, id: TaskId, who: &MemberName, now: Timestamp) -> Result<Task, StoreError> {
+        self.change_task(id, |task| {
+            begin(task, who, now)?;
+            task.goes_on(rand::uuid());
+            Ok(())
+        })
+    }
+
+    /// Adds the new tasks to their blockers that were on the board before.
+    fn link_to_board(&self, tasks: &[Task], board: &Board) -> Result<(), StoreError> {
+        for task in tasks {
+            for blocker in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
+                self.change_task(*blocker, |found| {
+                    add_edge(&mut found.blocks, task.id);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks the owners' limits; earlier tasks of the batch count.
+fn admit(board: &Board, batch: &[NewTask], tasks: &[Task]) -> Result<(), StoreError> {
+    for (place, (new, task)) in batch.iter().zip(tasks).enumerate() {
+        let (Some(owner), Some(limits), Some(by)) =
+            (&new.owner, new.limits, &task.extra.assigned_by)
+        else {
+            continue;
+        };
+        let there = board.work().chain(&tasks[..place]);
+        limits.admit(there, owner, &MemberName::existing(by)?)?;
+    }
+    Ok(())
+}
+
+/// Builds the tasks of a batch, with ids and with both sides of the edges within it.
+fn number(batch: &[NewTask], first: u64, by: &str, now: Timestamp) -> Vec<Task> {
+    let id_of = |place: usize| TaskId(first + place as u64);
+    let mut tasks: Vec<Task> = Vec::with_capacity(batch.len());
+    for (place, new) in batch.iter().enumerate() {
+        let mut task = Task::new(id_of(place), &new.subject, &new.description);
+        task.active_form.clone_from(&new.active_form);
+        task.owner = new.owner.as_ref().map(MemberName::to_string);
+        task.blocked_by =
+            new.blocked_by.iter().copied().chain(new.after.iter().map(|p| id_of(*p))).collect();
+        task.metadata.clone_from(&new.metadata);
+        task.metadata.shift_remove("phalanx");
+        let assigned_by =
+            new.owner.as_ref().filter(|owner| owner.as_str() != by).map(|_| by.to_owned());
+        let created_by = Some(by.to_owned());
+        task.extra = Extra { created_by, created_at: Some(now), assigned_by, ..new.extra.clone() };
+        task.goes_on(rand::uuid());
+        tasks.push(task);
+    }
+    for (place, new) in batch.iter().enumerate() {
+        for blocker in &new.after {
+            tasks[*blocker].blocks.push(id_of(place));
+        }
+    }
+    tasks
+}
