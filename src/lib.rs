@@ -5,6 +5,7 @@ pub(crate) mod backend;
 mod cli;
 pub mod drive;
 pub(crate) mod hooks;
+pub(crate) mod launcher;
 pub(crate) mod lead;
 pub(crate) mod model;
 pub(crate) mod ops;

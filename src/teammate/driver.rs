@@ -13,12 +13,12 @@ use super::member_io::{self, Identity};
 use super::react::react;
 use super::sources::{self, Wake};
 use super::state::{Me, State};
+use crate::launcher::command::{self, Canceller, Screen};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{RequestId, TaskId};
 use crate::model::placement::BackendKind;
 use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
-use crate::ops::run::{self, Canceller, Screen};
 use crate::ops::task::Completed;
 use crate::ops::{self, Context, Ending, OpsError, Team};
 use crate::sys::proc;
@@ -282,12 +282,12 @@ impl Driver<'_> {
     /// Starts the command; its exit arrives as a [`Wake`]. Uses threads instead of the runtime's
     /// blocking pool, which would keep the process from exiting while a terminal blocks.
     fn run(&mut self, task: Task) -> Option<Event> {
-        let job = run::job(&self.ctx.caller, &task, self.alone);
+        let job = command::job(&self.ctx.caller, &task, self.alone);
         let task = task.id;
-        let running = match run::start(&job, &self.screen) {
+        let running = match command::start(&job, &self.screen) {
             Ok(running) => running,
             Err(reason) => {
-                return Some(Event::CommandEnded { task, outcome: run::never_ran(reason) });
+                return Some(Event::CommandEnded { task, outcome: command::never_ran(reason) });
             }
         };
         let canceller = running.canceller();
@@ -301,7 +301,7 @@ impl Driver<'_> {
             // Dropping `running` with the closure hung up the terminal; cancelling also ends
             // processes that ignore SIGHUP.
             canceller.cancel();
-            let outcome = run::never_ran(format!("cannot be waited for: {e}"));
+            let outcome = command::never_ran(format!("cannot be waited for: {e}"));
             return Some(Event::CommandEnded { task, outcome });
         }
         self.running = Some(canceller);

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 use super::*;
+use crate::launcher::command::Film;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::Message;
@@ -17,7 +18,6 @@ use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
-use crate::ops::run::Film;
 use crate::ops::wait::Until;
 use crate::ops::{Caller, NewTask, Store};
 use crate::sys::clock::{self, Deadline};

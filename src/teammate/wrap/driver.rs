@@ -18,6 +18,7 @@ use super::pty_relay::{PtyRelay, Wake};
 use super::react::react;
 use super::state::{HAND_MS, Seat, State};
 use super::turn::{self, Manner};
+use crate::launcher::command;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
@@ -119,9 +120,9 @@ pub(super) fn open<'a>(
     start: Start,
 ) -> Result<(Driver<'a>, Receiver<Wake>, Sender<Wake>), OpsError> {
     let Start { me, profile, argv, env, seat, answers, pane, backend } = start;
-    let job = ops::run::Job { argv, cwd: ctx.caller.cwd.clone(), env, size: (0, 0), alone: false };
+    let job = command::Job { argv, cwd: ctx.caller.cwd.clone(), env, size: (0, 0), alone: false };
     let refused = |what: String| OpsError::NotEnded { what };
-    let program = ops::run::program(&job).map_err(refused)?;
+    let program = command::program(&job).map_err(refused)?;
     let (wakes, incoming) = channel();
     let relay = PtyRelay::open(&program, answers, &wakes).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());

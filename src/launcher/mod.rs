@@ -3,6 +3,7 @@
 //! program leaves behind.
 
 mod answer;
+pub(crate) mod command;
 mod linger;
 mod output;
 mod program;
@@ -11,8 +12,8 @@ mod run;
 use std::path::Path;
 use std::time::Duration;
 
-use super::context::now;
 use crate::model::record::ExitRecord;
+use crate::ops::now;
 use crate::sys::child::{self, Exit, Forward, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};

@@ -164,7 +164,8 @@ fn a_cancelled_command_ends_with_its_tree() {
 #[test]
 fn alone_even_what_left_the_session_is_ended() {
     // Runs in a separate process, because `alone` ends all descendants of its process.
-    let words = ["ops::run::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
+    let words =
+        ["launcher::command::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
     let command = exec::Command {
         program: env::current_exe().expect("a running test has a program").into(),
         args: words.iter().map(OsString::from).collect(),

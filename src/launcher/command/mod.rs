@@ -18,9 +18,9 @@ pub(crate) use screen::Screen;
 pub(crate) use screen::tests::Film;
 pub(super) use tail::Tail;
 
-use super::context::Caller;
 use crate::model::environ;
 use crate::model::task::{Outcome, Task};
+use crate::ops::Caller;
 use crate::sys::child::{self, Program, PtyMaster};
 use crate::sys::clock::Deadline;
 use crate::sys::env::find_program;

@@ -10,14 +10,14 @@ const LINES: usize = 50;
 
 /// A buffer of the last bytes of a stream.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct Tail {
+pub(in crate::launcher) struct Tail {
     bytes: Vec<u8>,
     /// Set if bytes were dropped from the front.
     cut: bool,
 }
 
 impl Tail {
-    pub(in crate::ops) fn push(&mut self, bytes: &[u8]) {
+    pub(in crate::launcher) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         // Trim only at twice the size: draining moves all remaining bytes, which would be costly
         // per push.
@@ -34,7 +34,7 @@ impl Tail {
     }
 
     /// Returns the last lines as plain text.
-    pub(in crate::ops) fn text(mut self) -> String {
+    pub(in crate::launcher) fn text(mut self) -> String {
         self.trim();
         // After a cut the first line may begin inside a character or an escape sequence.
         let whole =

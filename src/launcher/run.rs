@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::super::context::now;
 use super::linger;
 use super::output::Output;
 use super::program::Problem;
@@ -18,6 +17,7 @@ use crate::model::placement::ProcessId;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::spec::{Spec, Terminal, Word};
 use crate::model::text;
+use crate::ops::now;
 use crate::store::{Store, TeamStore, take_spec};
 use crate::sys::env;
 use crate::sys::fs::Log;

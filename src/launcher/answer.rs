@@ -4,11 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::context::{Caller, Context};
-use super::super::error::OpsError;
-use super::super::retire::{self, Retirement};
-use super::super::run::Tail;
-use super::super::{hooks, send, task};
+use super::command::Tail;
 use super::run::Run;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::Cause;
@@ -16,6 +12,10 @@ use crate::model::protocol::Message;
 use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
 use crate::model::task::Outcome;
+use crate::ops::OpsError;
+use crate::ops::retire::{self, Retirement};
+use crate::ops::{Caller, Context};
+use crate::ops::{hooks, send, task};
 use crate::store::{Ending, Store};
 use crate::sys::{env, fs};
 
