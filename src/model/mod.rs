@@ -3,6 +3,7 @@
 
 pub(crate) mod board;
 pub(crate) mod brief;
+pub(crate) mod causes;
 pub(crate) mod digest;
 pub(crate) mod envelope;
 pub(crate) mod environ;
