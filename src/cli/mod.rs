@@ -69,6 +69,7 @@ use out::Out;
 use setup::Setup;
 
 use crate::launcher;
+use crate::ops;
 use crate::sys::{env, lock};
 
 type Done = Result<Exit, Failure>;
@@ -114,7 +115,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     };
     if let Some(Verb::Exec { spec }) = &cli.verb {
         // The launcher needs nothing but its spec.
-        return Exit(u8::try_from(launcher::exec(spec)).unwrap_or(1));
+        return Exit(u8::try_from(launcher::exec(spec, &ops::one_shot::END)).unwrap_or(1));
     }
     let global = &cli.global;
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
@@ -213,7 +214,9 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
-        Verb::Exec { spec } => Ok(Exit(u8::try_from(launcher::exec(&spec)).unwrap_or(1))),
+        Verb::Exec { spec } => {
+            Ok(Exit(u8::try_from(launcher::exec(&spec, &ops::one_shot::END)).unwrap_or(1)))
+        }
         Verb::Worker => worker::worker(setup),
         Verb::Wrap => worker::wrap(setup),
     }

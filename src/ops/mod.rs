@@ -33,6 +33,7 @@ pub(crate) mod logs;
 pub(crate) mod manifest;
 pub(crate) mod modes;
 pub(crate) mod names;
+pub(crate) mod one_shot;
 pub(crate) mod output;
 mod owners;
 pub(crate) mod presence;

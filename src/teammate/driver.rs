@@ -13,7 +13,7 @@ use super::member_io::{self, Identity};
 use super::react::react;
 use super::sources::{self, Wake};
 use super::state::{Me, State};
-use crate::launcher::command::{self, Canceller, Screen};
+use crate::launcher::command::{self, Canceller, WorkerScreen};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{RequestId, TaskId};
 use crate::model::placement::BackendKind;
@@ -30,7 +30,7 @@ const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
 /// The worker's surroundings, which tests replace.
 struct Station {
-    screen: Screen,
+    screen: WorkerScreen,
     /// Set if this process is a subreaper and runs nothing but the worker's commands.
     alone: bool,
     wakes: UnboundedSender<Wake>,
@@ -44,7 +44,7 @@ struct Driver<'a> {
     /// Limits the tasks that the worker may claim.
     role: Option<String>,
     state: State,
-    screen: Screen,
+    screen: WorkerScreen,
     alone: bool,
     wakes: UnboundedSender<Wake>,
     running: Option<Canceller>,
@@ -61,7 +61,7 @@ pub(crate) async fn worker(ctx: &Context, team: &Team, me: Identity) -> Result<i
     let (wakes, incoming) = unbounded_channel();
     sources::hear_signals(wakes.clone());
     let alone = proc::become_subreaper();
-    work(ctx, team, &me, Station { screen: Screen::stdout(), alone, wakes, incoming }).await
+    work(ctx, team, &me, Station { screen: WorkerScreen::stdout(), alone, wakes, incoming }).await
 }
 
 async fn work(ctx: &Context, team: &Team, me: &Identity, relay: Station) -> Result<i32, OpsError> {
@@ -282,12 +282,13 @@ impl Driver<'_> {
     /// Starts the command; its exit arrives as a [`Wake`]. Uses threads instead of the runtime's
     /// blocking pool, which would keep the process from exiting while a terminal blocks.
     fn run(&mut self, task: Task) -> Option<Event> {
-        let job = command::job(&self.ctx.caller, &task, self.alone);
+        let caller = &self.ctx.caller;
+        let spec = command::for_task(&task, &caller.cwd, &caller.env, self.alone);
         let task = task.id;
-        let running = match command::start(&job, &self.screen) {
+        let running = match command::start(&spec, &self.screen) {
             Ok(running) => running,
             Err(reason) => {
-                return Some(Event::CommandEnded { task, outcome: command::never_ran(reason) });
+                return Some(Event::CommandEnded { task, outcome: command::failed_start(reason) });
             }
         };
         let canceller = running.canceller();
@@ -301,7 +302,7 @@ impl Driver<'_> {
             // Dropping `running` with the closure hung up the terminal; cancelling also ends
             // processes that ignore SIGHUP.
             canceller.cancel();
-            let outcome = command::never_ran(format!("cannot be waited for: {e}"));
+            let outcome = command::failed_start(format!("cannot be waited for: {e}"));
             return Some(Event::CommandEnded { task, outcome });
         }
         self.running = Some(canceller);

@@ -16,17 +16,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("backend", &["model", "sys"]),
     ("worktree", &["model", "sys"]),
     ("hooks", &["model", "sys"]),
-    ("ops", &["model", "sys", "profile", "store", "backend", "worktree", "hooks"]),
+    ("launcher", &["model", "sys", "store", "backend"]),
+    ("ops", &["model", "sys", "profile", "store", "backend", "worktree", "hooks", "launcher"]),
     ("lead", &["model", "sys", "profile", "ops"]),
-    ("teammate", &["model", "sys", "profile", "ops"]),
+    ("teammate", &["model", "sys", "profile", "launcher", "ops"]),
     ("ui", &["model", "sys", "ops"]),
     ("mcp", &["model", "sys", "ops"]),
     ("cli", EVERYTHING),
 ];
 
 const EVERYTHING: &[&str] = &[
-    "model", "sys", "profile", "store", "backend", "worktree", "hooks", "ops", "lead", "teammate",
-    "ui", "mcp",
+    "model", "sys", "profile", "store", "backend", "worktree", "hooks", "launcher", "ops", "lead",
+    "teammate", "ui", "mcp",
 ];
 
 /// The composition roots, which may import every folder; `drive` gives access to benches and

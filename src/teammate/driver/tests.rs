@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 use super::*;
-use crate::launcher::command::Film;
+use crate::launcher::command::RecordedScreen;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::Message;
@@ -34,7 +34,7 @@ struct Stage {
     ctx: Context,
     team: Team,
     me: Identity,
-    film: Film,
+    film: RecordedScreen,
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -74,7 +74,7 @@ impl Stage {
         let team = ops::team::create(&ctx, "checks", "", None, &settings(), false).expect("a team");
         let me =
             Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
-        let stage = Stage { dir, ctx, team, me, film: Film::default() };
+        let stage = Stage { dir, ctx, team, me, film: RecordedScreen::default() };
         stage.team.change_roster(|roster| roster.join(&stage.member())).expect("on the roster");
         stage.begin(1);
         stage

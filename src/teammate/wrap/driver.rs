@@ -120,9 +120,10 @@ pub(super) fn open<'a>(
     start: Start,
 ) -> Result<(Driver<'a>, Receiver<Wake>, Sender<Wake>), OpsError> {
     let Start { me, profile, argv, env, seat, answers, pane, backend } = start;
-    let job = command::Job { argv, cwd: ctx.caller.cwd.clone(), env, size: (0, 0), alone: false };
+    let cwd = ctx.caller.cwd.clone();
+    let spec = command::CommandSpec { argv, cwd, env, size: (0, 0), alone: false };
     let refused = |what: String| OpsError::NotEnded { what };
-    let program = command::program(&job).map_err(refused)?;
+    let program = command::program(&spec).map_err(refused)?;
     let (wakes, incoming) = channel();
     let relay = PtyRelay::open(&program, answers, &wakes).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
