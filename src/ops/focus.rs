@@ -214,7 +214,7 @@ fn undo(
     match go(backend, now, record.mark(), sight.other()) {
         Ok(_) => failure,
         Err(e) => {
-            OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") }
+            OpsError::Failed { problem: format!("{failure}; and {now} could not be put back: {e}") }
         }
     }
 }

@@ -19,8 +19,8 @@ pub(crate) fn peek(
 ) -> Result<String, OpsError> {
     let record = record(team, name)?;
     let Some(placement) = &record.placement else {
-        return Err(OpsError::NotEnded {
-            what: format!("`{name}` has no screen: it was never placed"),
+        return Err(OpsError::Failed {
+            problem: format!("`{name}` has no screen: it was never placed"),
         });
     };
     if let Some(screen) = live(&record, lines) {

@@ -122,7 +122,7 @@ pub(super) fn open<'a>(
     let Start { me, profile, argv, env, seat, answers, pane, backend } = start;
     let cwd = ctx.caller.cwd.clone();
     let spec = command::CommandSpec { argv, cwd, env, size: (0, 0), alone: false };
-    let refused = |what: String| OpsError::NotEnded { what };
+    let refused = |problem: String| OpsError::Failed { problem };
     let program = command::program(&spec).map_err(refused)?;
     let (wakes, incoming) = channel();
     let relay = PtyRelay::open(&program, answers, &wakes).map_err(refused)?;
