@@ -131,8 +131,9 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
-        Some(verb) => setup()
-            .and_then(|setup| perform(&setup, verb).map_err(|failure| setup.unless_gone(failure))),
+        Some(verb) => setup().and_then(|setup| {
+            perform(&setup, verb).map_err(|failure| setup.explain_deleted_team(failure))
+        }),
     };
     match done {
         Ok(exit) => exit,
