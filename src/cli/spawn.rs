@@ -13,13 +13,13 @@ use super::up::{how_to_watch, read_text};
 use super::{Done, args, interrupt, shutdown};
 use crate::backend::choose::Chosen;
 use crate::model::id::MemberName;
-use crate::model::order::Order;
+use crate::model::launch::LaunchSpec;
 use crate::model::placement::BackendKind;
 use crate::model::role::Tools;
 use crate::model::text;
 use crate::model::worktree::WorktreeRequest;
 use crate::ops::authority::Action;
-use crate::ops::spawn::{Batch, Plan, SpawnOptions, Spawned};
+use crate::ops::spawn::{DryRun, SpawnOptions, SpawnReport, Spawned};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
@@ -32,7 +32,7 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
         .addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
     args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
-    let terms = SpawnOptions {
+    let options = SpawnOptions {
         backend: args.backend.clone(),
         until: args.until,
         deadline: args.deadline,
@@ -40,13 +40,13 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
         layout: args.layout,
     };
     let dry_run = args.dry_run;
-    let orders = orders(args)?;
+    let specs = launch_specs(args)?;
     if dry_run {
-        return show_plans(setup, &team, &orders, terms.unique);
+        return print_dry_runs(setup, &team, &specs, &options);
     }
-    let names: Vec<String> = orders.iter().map(|order| order.name.clone()).collect();
+    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let runtime = interrupt::runtime()?;
-    let batch = runtime.block_on(start(setup, &team, orders, terms));
+    let batch = runtime.block_on(start(setup, &team, specs, options));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
     batch.fallbacks.iter().for_each(|fallback| setup.out.say(&fallback.to_string()));
@@ -56,7 +56,7 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
         .for_each(|warning| setup.out.say(&format!("warning: {}", text::line(warning))));
     let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
     if interrupted && !started.is_empty() {
-        return Err(end_again(setup, &team, &started));
+        return Err(end_started(setup, &team, &started));
     }
     let Chosen { backend, why, .. } = &batch.chosen;
     if started.iter().any(|one| one.backend == *backend) {
@@ -89,13 +89,18 @@ fn check_names(args: &args::Spawn) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Done {
-    let plan = |order| ops::spawn::dry_run(&setup.ctx, team, order, unique);
-    let plans = orders.iter().map(plan).collect::<Result<Vec<Plan>, _>>()?;
+fn print_dry_runs(
+    setup: &Setup,
+    team: &Team,
+    specs: &[LaunchSpec],
+    options: &SpawnOptions,
+) -> Done {
+    let plan = |spec| ops::spawn::dry_run(&setup.ctx, team, spec, options);
+    let plans = specs.iter().map(plan).collect::<Result<Vec<DryRun>, _>>()?;
     match plans.as_slice() {
-        [plan] => setup.out.give(plan, || plan_lines(plan))?,
+        [plan] => setup.out.give(plan, || dry_run_lines(plan))?,
         plans => {
-            let words = || plans.iter().map(plan_lines).collect::<Vec<_>>().join("\n\n");
+            let words = || plans.iter().map(dry_run_lines).collect::<Vec<_>>().join("\n\n");
             setup.out.give(&plans, words)?;
         }
     }
@@ -113,9 +118,9 @@ fn report(
         && let Some(result) = results.pop()
     {
         let one = result?;
-        setup
-            .out
-            .confirm(&one, || format!("{}; watch it: {}", line(&one), how_to_watch(team, &one)))?;
+        setup.out.confirm(&one, || {
+            format!("{}; watch it: {}", location(&one), how_to_watch(team, &one))
+        })?;
         return Ok(Exit::DONE);
     }
     let (mut rows, mut lines, mut failures) = (Vec::new(), Vec::new(), Vec::new());
@@ -124,30 +129,30 @@ fn report(
         match result {
             Ok(one) => {
                 rows.push(json!(one));
-                lines.push(line(&one));
+                lines.push(location(&one));
                 first.get_or_insert(one);
             }
             Err(e) => {
-                let told = Told { class: e.kind().into(), message: chain(&e), hint: e.hint() };
-                let mut row = told.document();
+                let failure = Told { class: e.kind().into(), message: chain(&e), hint: e.hint() };
+                let mut row = failure.document();
                 row["name"] = json!(name);
                 rows.push(row);
-                failures.push(told);
+                failures.push(failure);
             }
         }
     }
     setup.out.confirm(&rows, || lines.join("\n"))?;
-    failures.iter().for_each(|told| setup.out.complain(told));
+    failures.iter().for_each(|failure| setup.out.complain(failure));
     if let Some(one) = first {
         let whom = if one.backend == BackendKind::Tmux { "them" } else { one.name.as_str() };
         setup.out.say(&format!("watch {whom}: {}", how_to_watch(team, &one)));
     }
-    Ok(failures.first().map_or(Exit::DONE, |told| Exit::of(told.class)))
+    Ok(failures.first().map_or(Exit::DONE, |failure| Exit::of(failure.class)))
 }
 
 /// Formats a plan with one fact per line. The command line is quoted as for a shell, for reading
 /// only; no shell runs it.
-fn plan_lines(plan: &Plan) -> String {
+fn dry_run_lines(plan: &DryRun) -> String {
     let words: Vec<_> = plan.argv.iter().map(String::as_str).collect();
     let argv = shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "));
     let mut facts = vec![
@@ -172,8 +177,8 @@ fn plan_lines(plan: &Plan) -> String {
         .join("\n")
 }
 
-/// Returns one order for each name; all other fields are equal.
-fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
+/// Returns one spec for each name; all other fields are equal.
+fn launch_specs(args: args::Spawn) -> Result<Vec<LaunchSpec>, Failure> {
     let prompt = match args.prompt_file {
         Some(file) => Some(text_from("prompt", &file)?),
         None => args.prompt,
@@ -182,7 +187,7 @@ fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
         allowed: (!args.allowed_tools.is_empty()).then(|| args.allowed_tools.concat()),
         disallowed: args.disallowed_tools.concat(),
     };
-    let common = Order {
+    let common = LaunchSpec {
         name: String::new(),
         profile: args.profile,
         role: args.role,
@@ -198,7 +203,7 @@ fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
         command: args.command,
         task: None,
     };
-    Ok(args.names.into_iter().map(|name| Order { name, ..common.clone() }).collect())
+    Ok(args.names.into_iter().map(|name| LaunchSpec { name, ..common.clone() }).collect())
 }
 
 /// Reads a text from a file, or from stdin for `-`; `what` names it in errors.
@@ -227,13 +232,13 @@ pub(super) fn stdin() -> Result<String, Failure> {
 pub(super) async fn start(
     setup: &Setup,
     team: &Team,
-    orders: Vec<Order>,
-    terms: SpawnOptions,
-) -> Result<(Batch, bool), Failure> {
+    specs: Vec<LaunchSpec>,
+    options: SpawnOptions,
+) -> Result<(SpawnReport, bool), Failure> {
     let mut signals = Signals::new()?;
-    let _notice = proof_notice(setup, &orders, terms.deadline);
+    let _notice = proof_notice(setup, &specs, options.deadline);
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
+    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &specs, &options)?));
     tokio::pin!(work);
     let mut interrupted = false;
     loop {
@@ -248,9 +253,9 @@ pub(super) async fn start(
 }
 
 /// Starts a notice about the members that are starting.
-pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> Notice {
+pub(super) fn proof_notice(setup: &Setup, specs: &[LaunchSpec], limit: Duration) -> Notice {
     let seconds = limit.as_secs();
-    let words = match orders {
+    let words = match specs {
         [one] => format!("waiting for {} to start, up to {seconds} s", text::line(&one.name)),
         several => format!("waiting for {} members to start, up to {seconds} s", several.len()),
     };
@@ -258,19 +263,19 @@ pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> 
 }
 
 /// Kills the members of an interrupted start.
-fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
+fn end_started(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
     let hint = Some(format!(
         "end them with `phalanx shutdown {} --force -t {}`",
         names.join(" "),
         team.name()
     ));
-    let wish = ops::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
+    let options = ops::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
     let members =
         names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members
         .map_err(Failure::from)
-        .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &wish)?))
+        .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &options)?))
         .and_then(|asked| shutdown::settle(setup, team, asked, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {
@@ -282,7 +287,7 @@ fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
 }
 
 /// Describes where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
-fn line(one: &Spawned) -> String {
+fn location(one: &Spawned) -> String {
     match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
         (BackendKind::Tmux, Some(pane), Some(window)) => {
             format!("{} runs in {pane} (tmux, window {})", one.name, text::line(window))

@@ -11,12 +11,12 @@ use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
 use super::{Done, args, interrupt, lead, shutdown, spawn};
 use crate::lead::End;
+use crate::model::launch::{LaunchSpec, Template};
 use crate::model::manifest::Manifest;
-use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
 use crate::model::text;
-use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
+use crate::ops::spawn::{SpawnOptions, Spawned};
 use crate::ops::{self, Lease, NewTask, Team};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
@@ -26,18 +26,18 @@ pub(super) const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
 /// Time limit for members to prove that they run.
 const START: std::time::Duration = std::time::Duration::from_secs(30);
 /// Shutdown deadline in seconds for members of a team whose start failed.
-const BACK_S: u64 = 10;
+const ROLLBACK_S: u64 = 10;
 
 /// The contents of a manifest, checked and resolved.
-struct Plan {
+struct UpPlan {
     name: String,
     description: String,
     settings: Settings,
-    orders: Vec<Order>,
+    specs: Vec<LaunchSpec>,
     /// No member is permanent: each task is a run of its own.
     tasks_only: bool,
     /// Messages for the user: the reason for the mode, and warnings.
-    said: Vec<String>,
+    messages: Vec<String>,
     tasks: Vec<NewTask>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn up(setup: &Setup, args: &args::Up) -> Done {
 }
 
 /// Reads the manifest and checks everything that can be checked before anything is created.
-fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
+fn plan(setup: &Setup, args: &args::Up) -> Result<UpPlan, Failure> {
     let shown = args.manifest.display();
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
         Failure::new(Class::Usage, format!("manifest {shown}: {problem}"), None)
@@ -69,19 +69,19 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
     let (tasks_only, mode) = ops::manifest::mode(&setup.ctx, &manifest, &settings.backend);
     let wanted = ops::manifest::wanted(&manifest, tasks_only, here, read)?;
-    let said = mode.into_iter().chain(ops::manifest::crowds(&wanted.templates)).collect();
+    let messages = mode.into_iter().chain(ops::manifest::crowds(&wanted.templates)).collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
-    let plan = Plan {
+    let plan = UpPlan {
         name: manifest.team.name.clone(),
         description: manifest.team.description.clone().unwrap_or_default(),
         tasks: ops::manifest::tasks(&manifest, here)?,
         settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
-        orders: wanted.orders,
+        specs: wanted.specs,
         tasks_only,
-        said,
+        messages,
     };
     let later = plan.settings.templates.iter().map(Template::sample);
-    let all: Vec<Order> = plan.orders.iter().cloned().chain(later).collect();
+    let all: Vec<LaunchSpec> = plan.specs.iter().cloned().chain(later).collect();
     let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
     let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
     let checked = fits.and(checked);
@@ -106,7 +106,7 @@ pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
-async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
+async fn run(setup: &Setup, args: &args::Up, plan: UpPlan) -> Done {
     // From here on signals are handled, so that everything that was started is ended in order.
     let mut signals = Signals::new()?;
     let ctx = &setup.ctx;
@@ -121,8 +121,9 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
     };
     let (session, wishes) = LeadSession::new(setup, &team, OnExit::Stop)?;
     // With line output the lead reads the journal from its start and reports the fallbacks itself.
-    let told = args.detach || session.is_live();
-    let started = session.attend(&mut signals, start(setup, &team, plan, &session, told)).await;
+    let reports_fallbacks = args.detach || session.is_live();
+    let started =
+        session.attend(&mut signals, start(setup, &team, plan, &session, reports_fallbacks)).await;
     let spawned = match started {
         Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
         Ok(spawned) => Ok(spawned),
@@ -132,7 +133,7 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
         Ok(spawned) => spawned,
         Err((spawned, failure)) => {
             session.close();
-            take_back(setup, &team, lease, &spawned).await;
+            roll_back(setup, &team, lease, &spawned).await;
             return Err(failure);
         }
     };
@@ -153,19 +154,19 @@ fn stopped() -> Failure {
     Failure::interrupted("interrupted while the team was started", None)
 }
 
-/// Creates the tasks and starts the members in one batch. With `told` it reports backend fallbacks.
+/// Creates the tasks and starts the members in one batch. With `reports_fallbacks` it reports backend fallbacks.
 /// On failure it also returns the members that run nevertheless.
 async fn start(
     setup: &Setup,
     team: &Team,
-    plan: Plan,
+    plan: UpPlan,
     session: &LeadSession<'_>,
-    told: bool,
+    reports_fallbacks: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    plan.said.iter().for_each(|line| session.say(line));
+    plan.messages.iter().for_each(|line| session.say(line));
     // The frame shows the members as they start.
-    let _notice = (!session.is_live()).then(|| spawn::proof_notice(setup, &plan.orders, START));
+    let _notice = (!session.is_live()).then(|| spawn::proof_notice(setup, &plan.specs, START));
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;
@@ -173,19 +174,13 @@ async fn start(
         if plan.tasks_only {
             return Ok(None);
         }
-        let terms = SpawnOptions {
-            backend: None,
-            until: StartedWhen::Ready,
-            deadline: START,
-            unique: false,
-            layout: None,
-        };
-        Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?))
+        let options = SpawnOptions::ready_within(START);
+        Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.specs, &options)?))
     });
     let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else {
         return Ok(Vec::new());
     };
-    if told {
+    if reports_fallbacks {
         batch.fallbacks.iter().for_each(|fallback| session.say(&fallback.to_string()));
     }
     let (mut spawned, mut failed) = (Vec::new(), Vec::new());
@@ -232,7 +227,7 @@ pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
 }
 
 /// Kills the members of a team that did not start completely, and removes the team.
-async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
+async fn roll_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
     if let Err(Failure::Told(told)) =
         ended.and_then(|()| conduct::remove(&setup.ctx, team, |words| setup.out.say(words)))
@@ -254,12 +249,12 @@ async fn end_started(
     let live = ops::status::live_members(team)?;
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
-    let wish = ops::shutdown::ShutdownOptions {
+    let options = ops::shutdown::ShutdownOptions {
         reason: Some("the team did not start as a whole".to_owned()),
-        deadline_s: BACK_S,
+        deadline_s: ROLLBACK_S,
         force: true,
     };
-    let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &wish)?;
+    let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
     let _notice = shutdown::notice_of(setup, team, &asked);
     let ids: BTreeSet<_> = asked.into_iter().map(|r| r.id).collect();
     conduct::carry(&setup.ctx, team, lease, ids).await?;

@@ -12,7 +12,7 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::ProcessId;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
-use crate::model::spec::{Spec, Terminal, Word};
+use crate::model::spec::{LauncherSpec, OsText, Terminal};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::store::{Store, TeamStore, take_spec};
@@ -66,10 +66,10 @@ impl MemberRun {
         Ok(run)
     }
 
-    fn from_spec(spec: Spec, team: TeamStore) -> MemberRun {
-        let words = |(name, value): (Word, Word)| (name.into_os(), value.into_os());
+    fn from_spec(spec: LauncherSpec, team: TeamStore) -> MemberRun {
+        let words = |(name, value): (OsText, OsText)| (name.into_os(), value.into_os());
         let command = ProgramCommand {
-            argv: spec.argv.into_iter().map(Word::into_os).collect(),
+            argv: spec.argv.into_iter().map(OsText::into_os).collect(),
             cwd: PathBuf::from(spec.cwd.into_os()),
             env: spec.env.into_iter().map(words).collect(),
             terminal: spec.terminal,

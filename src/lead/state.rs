@@ -6,8 +6,8 @@ use super::react::{makers, next_check, next_look, next_reminder, next_silence, n
 use crate::model::board::Board;
 use crate::model::followup::{Reminded, ReminderPolicy, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
+use crate::model::launch::Template;
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::order::Template;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::{Finish, OnHang};
 use crate::model::time::Timestamp;

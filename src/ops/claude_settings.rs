@@ -10,7 +10,7 @@ use super::error::OpsError;
 use super::hooks::places;
 use crate::hooks::{self, Places};
 use crate::model::mode::Mode;
-use crate::store::TeamStore;
+use crate::model::team::Team;
 
 /// Settings of an organisation, which nothing overrides.
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";
@@ -35,11 +35,11 @@ struct Permissions {
 /// # Errors
 /// [`OpsError::NotAllowed`] for `bypassPermissions` if a settings file or the variable disables it.
 /// A settings file that cannot be read disables it, too.
-pub(super) fn must_be_enabled(ctx: &Context, team: &TeamStore, mode: Mode) -> Result<(), OpsError> {
+pub(super) fn must_be_enabled(ctx: &Context, roster: &Team, mode: Mode) -> Result<(), OpsError> {
     if mode != Mode::BypassPermissions {
         return Ok(());
     }
-    let places = places(ctx, team)?;
+    let places = places(ctx, roster);
     let files = everywhere(&places).into_iter().chain(places.project_settings());
     let by_file = files
         .map(|path| (disabled_by(&path), path))
@@ -68,11 +68,8 @@ fn disabled_by(path: &Path) -> Option<String> {
 /// Returns the directories outside their own that members may work in: those of the organisation's
 /// and the user's settings, and those of the project's settings if the user trusts the project.
 /// Files that cannot be read are skipped.
-pub(super) fn additional_directories(
-    ctx: &Context,
-    team: &TeamStore,
-) -> Result<Vec<String>, OpsError> {
-    let places = places(ctx, team)?;
+pub(super) fn additional_directories(ctx: &Context, roster: &Team) -> Vec<String> {
+    let places = places(ctx, roster);
     let project = if hooks::is_trusted(&places) { places.project_settings() } else { Vec::new() };
     let base = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let mut found: Vec<String> = Vec::new();
@@ -85,7 +82,7 @@ pub(super) fn additional_directories(
             }
         }
     }
-    Ok(found)
+    found
 }
 
 fn read(path: &Path) -> Result<Settings, String> {

@@ -19,6 +19,7 @@ use crate::model::id::{MemberName, TaskId, agent_id};
 use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
 use crate::model::task::Task;
+use crate::model::team::Team;
 use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::{fs, rand};
@@ -69,7 +70,8 @@ struct Telling<'a> {
 
 /// Reads the hooks of the manifest, the user and the project. Unreadable files become warnings.
 pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
-    let places = places(ctx, team).unwrap_or_else(|_| user_places(ctx));
+    let roster = team.team().ok();
+    let places = roster.map_or_else(|| user_places(ctx), |roster| places(ctx, &roster));
     let here = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let none = Hooks {
         known: Vec::new(),
@@ -94,12 +96,9 @@ pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
 }
 
 /// Returns the settings files of the user and of the project: the directory in which the lead works.
-///
-/// # Errors
-/// The team file cannot be read, so the project is unknown.
-pub(super) fn places(ctx: &Context, team: &TeamStore) -> Result<Places, OpsError> {
-    let lead = team.team()?.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
-    Ok(Places { project: lead.filter(|dir| fs::is_dir(dir)), ..user_places(ctx) })
+pub(super) fn places(ctx: &Context, roster: &Team) -> Places {
+    let lead = roster.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
+    Places { project: lead.filter(|dir| fs::is_dir(dir)), ..user_places(ctx) }
 }
 
 fn user_places(ctx: &Context) -> Places {

@@ -1,4 +1,4 @@
-//! Converts a manifest to settings, orders and tasks for the verbs. The caller reads the prompt
+//! Converts a manifest to settings, launch specs and tasks for the verbs. The caller reads the prompt
 //! files.
 
 use std::path::Path;
@@ -8,8 +8,8 @@ use super::context::Context;
 use super::error::OpsError;
 use crate::model::environ::EnvRules;
 use crate::model::id::MemberName;
+use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec, TeamMode};
-use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::Extra;
@@ -67,7 +67,7 @@ fn rules(manifest: &Manifest) -> TeamRules {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Wanted {
     /// Started at once.
-    pub(crate) orders: Vec<Order>,
+    pub(crate) specs: Vec<LaunchSpec>,
     /// Started by the lead, when there is work or after a failure.
     pub(crate) templates: Vec<Template>,
 }
@@ -80,9 +80,9 @@ pub(crate) fn wanted<E>(
     here: &Path,
     mut read: impl FnMut(&str) -> Result<String, E>,
 ) -> Result<Wanted, E> {
-    let mut wanted = Wanted { orders: Vec::new(), templates: Vec::new() };
+    let mut wanted = Wanted { specs: Vec::new(), templates: Vec::new() };
     for member in &manifest.members {
-        let order = order(member, here, &mut read)?;
+        let spec = launch_spec(member, here, &mut read)?;
         let demand = match (member.scale, member.when_needed, member.restart) {
             (scale, _, _) if tasks_only || member.is_task_only(&manifest.roles) => {
                 Demand::PerTask(scale.map(|scale| scale.max))
@@ -91,31 +91,31 @@ pub(crate) fn wanted<E>(
             (None, true, _) => Demand::WhenNeeded,
             (None, false, true) => Demand::Standing,
             (None, false, false) => {
-                wanted.orders.push(order);
+                wanted.specs.push(spec);
                 continue;
             }
         };
-        let template = Template { order, demand };
+        let template = Template { spec, demand };
         let at_once = match demand {
             Demand::Scaled(Scale { min, .. }) => min,
             Demand::WhenNeeded | Demand::PerTask(_) => 0,
             Demand::Standing => 1,
         };
         wanted
-            .orders
-            .extend(template.names().iter().take(at_once).map(|name| template.order(name)));
+            .specs
+            .extend(template.names().iter().take(at_once).map(|name| template.spec_named(name)));
         wanted.templates.push(template);
     }
     Ok(wanted)
 }
 
-fn order<E>(
+fn launch_spec<E>(
     member: &MemberSpec,
     here: &Path,
     read: &mut impl FnMut(&str) -> Result<String, E>,
-) -> Result<Order, E> {
+) -> Result<LaunchSpec, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
-    Ok(Order {
+    Ok(LaunchSpec {
         name: member.name.clone(),
         profile: Some(member.profile.clone()),
         role: member.role.clone(),
@@ -193,14 +193,14 @@ pub(crate) fn mode(
 pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
     let crowd = |template: &Template| {
         let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
-        if !several || template.takes_commands() || template.order.worktree.is_some() {
+        if !several || template.takes_commands() || template.spec.worktree.is_some() {
             return None;
         }
-        let checkout = checkout_of(Path::new(template.order.cwd.as_deref()?))?;
+        let checkout = checkout_of(Path::new(template.spec.cwd.as_deref()?))?;
         Some(format!(
             "runs of `{}` work in one checkout, {}: what one does to its files the other gets; give each its own \
              with `worktree = true`, or name their `files` in the tasks",
-            template.order.name,
+            template.spec.name,
             checkout.display()
         ))
     };
@@ -273,9 +273,9 @@ priority = 2
     }
 
     #[test]
-    fn orders_take_prompts_from_files_and_command_lines_from_run() {
+    fn specs_take_prompts_from_files_and_command_lines_from_run() {
         let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
-        let got = wanted(&manifest(), false, Path::new("/w"), read).expect("orders").orders;
+        let got = wanted(&manifest(), false, Path::new("/w"), read).expect("specs").specs;
         assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
         assert_eq!(got[0].profile.as_deref(), Some("worker"));
         assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
@@ -291,7 +291,7 @@ priority = 2
             [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
         let manifest = Manifest::parse(text).expect("manifest");
         let got = wanted(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
-        let names: Vec<&str> = got.orders.iter().map(|order| order.name.as_str()).collect();
+        let names: Vec<&str> = got.specs.iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names, ["dev-1", "dev-2", "old"]);
         let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();
         let scale = Scale { min: 2, max: 5 };

@@ -8,8 +8,8 @@ use super::error::OpsError;
 use super::{depth, manifest, resume, spawn};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
+use crate::model::launch::{LaunchSpec, Template};
 use crate::model::manifest::settings::{self, KEYS};
-use crate::model::order::{Order, Template};
 use crate::model::settings::Settings;
 use crate::store::TeamStore;
 
@@ -136,11 +136,11 @@ fn plan(
         manifest::wanted(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
     // A document sorts members by name; the lead serves them in the order in which they were added.
     let known: Vec<&String> =
-        current.templates.iter().map(|template| &template.order.name).collect();
+        current.templates.iter().map(|template| &template.spec.name).collect();
     templates.sort_by_key(|of| {
-        known.iter().position(|name| **name == of.order.name).unwrap_or(known.len())
+        known.iter().position(|name| **name == of.spec.name).unwrap_or(known.len())
     });
-    let is_kept = |name: &str| templates.iter().any(|template| template.order.name == name);
+    let is_kept = |name: &str| templates.iter().any(|template| template.spec.name == name);
     if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.name)) {
         return Err(OpsError::Usage {
             problem: format!("member `{}` is not one that the lead would start", member.name),
@@ -157,7 +157,7 @@ fn plan(
     if wanted.team.max_depth != current.max_depth {
         depth::must_keep_within(ctx, wanted.team.max_depth)?;
     }
-    let samples: Vec<Order> = templates.iter().map(Template::sample).collect();
+    let samples: Vec<LaunchSpec> = templates.iter().map(Template::sample).collect();
     spawn::check(ctx, &wanted.roles, &samples)?;
     let new = manifest::settings(&wanted, None, current.keep)?;
     let mut rules = new.rules.clone();
@@ -177,7 +177,7 @@ fn plan(
     })
 }
 
-/// Returns the orders of started members that the change names but that have no template, as a
+/// Returns the launch specs of started members that the change names but that have no template, as a
 /// basis for the change.
 fn present(
     ctx: &Context,
@@ -188,12 +188,12 @@ fn present(
     let mut members = Table::new();
     let named = change.get("member").and_then(toml::Value::as_table);
     for name in named.into_iter().flat_map(Table::keys) {
-        let is_known = settings.templates.iter().any(|template| template.order.name == *name);
+        let is_known = settings.templates.iter().any(|template| template.spec.name == *name);
         let Some(name) = MemberName::existing(name).ok().filter(|_| !is_known) else { continue };
         if let Some(record) = team.member_record(&name)? {
             let housed = settings.checkouts.get(&name).filter(|had| had.path == record.wish.cwd);
-            let order = resume::same(ctx, &record, housed)?;
-            members.insert(name.to_string(), settings::order(&order).into());
+            let spec = resume::relaunch_spec(ctx, &record, housed)?;
+            members.insert(name.to_string(), settings::launch_spec(&spec).into());
         }
     }
     Ok(if members.is_empty() {
@@ -274,7 +274,7 @@ mod tests {
             };
             assert_eq!(settings::document(&after), document);
             let mut sorted = before.templates;
-            sorted.sort_by(|a, b| a.order.name.cmp(&b.order.name));
+            sorted.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
             assert_eq!(after.templates, sorted);
             assert_eq!(
                 (after.followup, after.roles, after.hooks),

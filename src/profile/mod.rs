@@ -259,7 +259,7 @@ pub(crate) struct ComposerRule {
     pub(crate) last: bool,
 }
 
-pub(crate) use crate::model::order::{SHELL, WORKER};
+pub(crate) use crate::model::launch::{SHELL, WORKER};
 
 /// Names and TOML texts of the built-in profiles.
 const BUILTIN: [(&str, &str); 7] = [

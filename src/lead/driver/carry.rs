@@ -32,8 +32,8 @@ impl Driver<'_> {
             Effect::AskShutdown { names, reason, force } => {
                 self.ask_shutdown(names, reason, *force)?
             }
-            Effect::Start { kind, orders } => {
-                starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
+            Effect::Start { kind, specs } => {
+                starter::start(self.ctx, self.team, *kind, specs, self.signals.clone());
             }
             Effect::Terminate { name, incarnation, agreed } => {
                 self.terminate(name, incarnation, *agreed)?

@@ -2,7 +2,7 @@
 
 use super::TeamMode;
 use super::sections::{Draft, MemberDraft, TaskDraft};
-use crate::model::order::ability;
+use crate::model::launch::ability;
 use crate::model::sheet::{Faults, nearest};
 use crate::model::waiting::Ability;
 

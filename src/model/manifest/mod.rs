@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 
 use crate::model::followup::ReminderPolicy;
 use crate::model::hook::Hook;
+use crate::model::launch::Scale;
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
-use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::role::{Roles, Tools};
 use crate::model::rules::{RuleSet, TeamRules};
