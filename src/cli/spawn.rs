@@ -188,20 +188,18 @@ fn launch_specs(args: args::Spawn) -> Result<Vec<LaunchSpec>, Failure> {
         disallowed: args.disallowed_tools.concat(),
     };
     let common = LaunchSpec {
-        name: String::new(),
         profile: args.profile,
         role: args.role,
         model: args.model,
         mode: args.mode,
         plan: args.plan,
         prompt,
-        session: None,
         cwd: args.cwd,
         worktree: args.worktree,
         tools,
         env: args.env,
         command: args.command,
-        task: None,
+        ..LaunchSpec::default()
     };
     Ok(args.names.into_iter().map(|name| LaunchSpec { name, ..common.clone() }).collect())
 }

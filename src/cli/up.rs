@@ -154,8 +154,8 @@ fn stopped() -> Failure {
     Failure::interrupted("interrupted while the team was started", None)
 }
 
-/// Creates the tasks and starts the members in one batch. With `reports_fallbacks` it reports backend fallbacks.
-/// On failure it also returns the members that run nevertheless.
+/// Creates the tasks and starts the members in one batch. On failure it also returns the members
+/// that run nevertheless.
 async fn start(
     setup: &Setup,
     team: &Team,

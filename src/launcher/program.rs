@@ -1,5 +1,5 @@
-//! Resolves the command of a spec to an executable program: directory, program file and environment, or the
-//! reason why it cannot run (SP-09, EN-01 to EN-07).
+//! Resolves the command of a spec to an executable program: directory, program file and
+//! environment, or the reason why it cannot run (SP-09, EN-01 to EN-07).
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::ProcessId;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
-use crate::model::spec::{LauncherSpec, OsText, Terminal};
+use crate::model::spec::{OsText, Terminal};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::store::{Store, TeamStore, take_spec};
@@ -58,15 +58,8 @@ impl MemberRun {
                 spec.format
             ));
         }
-        let root = PathBuf::from(spec.config_root.clone().into_os());
+        let root = PathBuf::from(spec.config_root.into_os());
         let team = Store::at(&root).team(&spec.team).map_err(|e| e.to_string())?;
-        let run = MemberRun::from_spec(spec, team);
-        let record = run.team.member_record(&run.member).map_err(|e| e.to_string())?;
-        run.check(record.as_ref())?;
-        Ok(run)
-    }
-
-    fn from_spec(spec: LauncherSpec, team: TeamStore) -> MemberRun {
         let words = |(name, value): (OsText, OsText)| (name.into_os(), value.into_os());
         let command = ProgramCommand {
             argv: spec.argv.into_iter().map(OsText::into_os).collect(),
@@ -76,11 +69,14 @@ impl MemberRun {
         };
         let linger = Duration::from_millis(spec.linger_ms);
         let (member, incarnation) = (spec.member, spec.incarnation);
-        MemberRun { command, team, member, incarnation, linger, log: None }
+        let run = MemberRun { command, team, member, incarnation, linger, log: None };
+        let record = run.team.member_record(&run.member).map_err(|e| e.to_string())?;
+        run.check(record.as_ref())?;
+        Ok(run)
     }
 
-    /// Opens the log, if the terminal has one. Call it only after [`MemberRun::take`] has confirmed that
-    /// this run is the latest, because all runs of a member share one log.
+    /// Opens the log, if the terminal has one. Call it only after [`MemberRun::take`] has confirmed
+    /// that this run is the latest, because all runs of a member share one log.
     ///
     /// # Errors
     ///
@@ -177,7 +173,7 @@ impl MemberRun {
         });
     }
 
-    /// Returns true for a run without a terminal, which its launcher reports and takes off the team.
+    /// Returns true for a run without a terminal, whose launcher reports its end.
     pub(super) fn is_one_shot(&self) -> bool {
         matches!(self.command.terminal, Terminal::Once { .. })
     }

@@ -1,5 +1,5 @@
-//! Converts a manifest to settings, launch specs and tasks for the verbs. The caller reads the prompt
-//! files.
+//! Converts a manifest to settings, launch specs and tasks for the verbs. The caller reads the
+//! prompt files.
 
 use std::path::Path;
 

@@ -177,8 +177,8 @@ fn plan(
     })
 }
 
-/// Returns the launch specs of started members that the change names but that have no template, as a
-/// basis for the change.
+/// Returns the launch specs of started members that the change names but that have no template,
+/// as a basis for the change.
 fn present(
     ctx: &Context,
     team: &TeamStore,

@@ -1,5 +1,5 @@
-//! Working directories of running teammates: warns when two agents share a checkout (TK-09), or when
-//! a member runs outside its worktree.
+//! Working directories of running teammates: warns when two agents share a checkout (TK-09), or
+//! when a member runs outside its worktree.
 
 use std::path::{Path, PathBuf};
 

@@ -46,7 +46,7 @@ impl UnstartedMember {
 ///
 /// # Errors
 ///
-/// As for [`super::spawn`]. Once one member of the batch may run, failures are in the results
+/// As for `spawn`. Once one member of the batch may run, failures are in the results
 /// instead.
 pub(super) fn start_batch(
     batch: &BatchContext,

@@ -121,17 +121,8 @@ fn rebuild(
         Err(e) => (Ready::Hello, Some(e)),
     };
     let on_roster = team.team()?.member(&record.name).cloned();
-    let start = Start {
-        member: on_roster.unwrap_or_else(|| record.to_member(team.name())),
-        record,
-        ready,
-        asked: cause.to_owned(),
-        first: None,
-        new_mailbox: false,
-        new_checkout: None,
-        not_placed: None,
-    };
-    Ok((start, problem))
+    let member = on_roster.unwrap_or_else(|| record.to_member(team.name()));
+    Ok((Start::new(member, record, ready, cause.to_owned()), problem))
 }
 
 /// Accepts a start that is proven to run.

@@ -45,6 +45,13 @@ pub(super) struct Start {
     pub(super) not_placed: Option<BackendError>,
 }
 
+impl Start {
+    pub(super) fn new(member: Member, record: MemberRecord, ready: Ready, asked: String) -> Start {
+        let (first, new_mailbox, new_checkout, not_placed) = (None, false, None, None);
+        Start { member, record, ready, asked, first, new_mailbox, new_checkout, not_placed }
+    }
+}
+
 /// Returns the start that a launch would have with the team's current members.
 ///
 /// # Errors
@@ -195,16 +202,7 @@ fn new_start(
         }
         (_, ready) => ready,
     };
-    Start {
-        member,
-        record,
-        ready,
-        asked: rand::uuid(),
-        first: None,
-        new_mailbox: false,
-        new_checkout: None,
-        not_placed: None,
-    }
+    Start::new(member, record, ready, rand::uuid())
 }
 
 /// Adds the command line to a start, and returns the spec for its launcher.
