@@ -4,7 +4,7 @@
 use super::super::error::OpsError;
 use super::super::{label, presence};
 use super::batch::{BatchContext, Spawned};
-use super::prepare::{self, Start};
+use super::prepare::{self, MemberStart};
 use super::prove::{self, FailureCause, RecordWatcher, StartProof};
 use super::resolve::ResolvedLaunch;
 use super::rollback::{self, FailedStart};
@@ -19,7 +19,7 @@ use crate::store::TeamStore;
 use crate::sys::failpoint;
 
 /// A member of an attempt, and the result of its start.
-type Attempted = (Start, Result<Spawned, OpsError>);
+type Attempted = (MemberStart, Result<Spawned, OpsError>);
 
 /// Starts the whole batch on one backend, and rolls back the members that fail. `chosen` is none on
 /// fallback tiers, so that later members try the original choice first.
@@ -35,7 +35,7 @@ pub(super) fn attempt(
 ) -> Result<Vec<Attempted>, OpsError> {
     let team = batch.team;
     let watcher = RecordWatcher::subscribe(team)?;
-    let (mut starts, specs): (Vec<Start>, Vec<LauncherSpec>) =
+    let (mut starts, specs): (Vec<MemberStart>, Vec<LauncherSpec>) =
         prepare::join_team(batch, launches, backend)?.into_iter().unzip();
     failpoint::hit("spawn.joined");
     let placed = prepare::write_files(batch, launches, &mut starts, &specs)
@@ -54,21 +54,26 @@ pub(super) fn attempt(
 /// Starts the launchers, and writes their placements into the records and the team file.
 fn place(
     batch: &BatchContext,
-    starts: &mut [Start],
+    starts: &mut [MemberStart],
     backend: &dyn Backend,
     chosen: Option<&Chosen>,
 ) -> Result<(), OpsError> {
     let team = batch.team;
-    let launch = |start: &Start| {
-        let spec = team.spec_path(&start.record.incarnation);
-        Launch {
+    let exe = &batch.ctx.caller.exe;
+    let launches: Vec<Launch> = starts
+        .iter()
+        .map(|start| Launch {
             member: start.member.name.clone(),
             token: start.record.mark().to_owned(),
-            argv: vec![batch.ctx.caller.exe.clone().into(), "exec".into(), spec.into()],
+            argv: vec![
+                exe.clone().into(),
+                "exec".into(),
+                team.spec_path(&start.record.incarnation).into(),
+            ],
             label: label::of(&start.record),
-        }
-    };
-    let placed = backend.place(&starts.iter().map(launch).collect::<Vec<_>>());
+        })
+        .collect();
+    let placed = backend.place(&launches);
     failpoint::hit("spawn.placed");
     let mut notes = Vec::new();
     for (start, placed) in starts.iter_mut().zip(placed) {
@@ -100,8 +105,8 @@ fn place(
 }
 
 /// Writes the pane ids of placed members into the team file.
-pub(super) fn write_pane_ids(team: &TeamStore, starts: &[Start]) -> Result<(), OpsError> {
-    let pane = |start: &Start| {
+pub(super) fn write_pane_ids(team: &TeamStore, starts: &[MemberStart]) -> Result<(), OpsError> {
+    let pane = |start: &MemberStart| {
         let placement = start.record.placement.as_ref()?;
         Some((start.member.name.clone(), placement.roster_pane().to_owned()))
     };
@@ -121,7 +126,7 @@ pub(super) fn write_pane_ids(team: &TeamStore, starts: &[Start]) -> Result<(), O
 pub(super) fn store_choice(
     team: &TeamStore,
     settings: &Settings,
-    starts: &[Start],
+    starts: &[MemberStart],
     chosen: &Chosen,
 ) -> Result<(), OpsError> {
     let placements = || starts.iter().filter_map(|start| start.record.placement.as_ref());
@@ -153,7 +158,7 @@ pub(super) fn store_choice(
 fn conclude(
     batch: &BatchContext,
     backend: &dyn Backend,
-    mut starts: Vec<Start>,
+    mut starts: Vec<MemberStart>,
     proofs: Vec<StartProof>,
 ) -> Vec<Attempted> {
     let results: Vec<_> = starts
@@ -161,7 +166,7 @@ fn conclude(
         .zip(proofs)
         .map(|(start, proof)| accept(batch.team, backend, start, proof))
         .collect();
-    let ready = |(start, result): (&Start, &Result<Spawned, OpsError>)| {
+    let ready = |(start, result): (&MemberStart, &Result<Spawned, OpsError>)| {
         let note = Note::of(EventKind::MemberReady).because(&start.asked);
         Some(note.member(&start.record.name).with("pid", result.as_ref().ok()?.pid))
     };
@@ -177,7 +182,7 @@ fn conclude(
 fn accept(
     team: &TeamStore,
     backend: &dyn Backend,
-    start: &mut Start,
+    start: &mut MemberStart,
     proof: StartProof,
 ) -> Result<Spawned, OpsError> {
     if let Some(e) = start.not_placed.take() {

@@ -8,7 +8,7 @@ use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::{presence, profiles};
 use super::attempt::{store_choice, write_pane_ids};
-use super::prepare::Start;
+use super::prepare::MemberStart;
 use super::prove::{self, FailureCause, RecordWatcher, StartProof};
 use super::rollback::{self, FailedStart};
 use crate::backend::choose::Chosen;
@@ -113,7 +113,7 @@ fn rebuild(
     team: &TeamStore,
     record: MemberRecord,
     cause: &str,
-) -> Result<(Start, Option<OpsError>), OpsError> {
+) -> Result<(MemberStart, Option<OpsError>), OpsError> {
     let (ready, problem) = match profiles::find(ctx, &record.wish.profile) {
         // A run for one task may end quickly, so its start record is sufficient.
         _ if record.wish.task.is_some() => (Ready::Begun, None),
@@ -122,14 +122,14 @@ fn rebuild(
     };
     let on_roster = team.team()?.member(&record.name).cloned();
     let member = on_roster.unwrap_or_else(|| record.to_member(team.name()));
-    Ok((Start::new(member, record, ready, cause.to_owned()), problem))
+    Ok((MemberStart::new(member, record, ready, cause.to_owned()), problem))
 }
 
 /// Accepts a start that is proven to run.
 fn accept(
     team: &TeamStore,
     settings: &Settings,
-    start: &Start,
+    start: &MemberStart,
     proof: StartProof,
 ) -> Result<(), OpsError> {
     let (starts, record) = (slice::from_ref(start), &start.record);

@@ -28,7 +28,7 @@ use crate::sys::{env, failpoint, rand};
 const LINGER_MS: u64 = 3000;
 
 /// A member that is being started.
-pub(super) struct Start {
+pub(super) struct MemberStart {
     pub(super) member: Member,
     /// The record of the run. It has the placement once the launcher is placed.
     pub(super) record: MemberRecord,
@@ -45,10 +45,15 @@ pub(super) struct Start {
     pub(super) not_placed: Option<BackendError>,
 }
 
-impl Start {
-    pub(super) fn new(member: Member, record: MemberRecord, ready: Ready, asked: String) -> Start {
+impl MemberStart {
+    pub(super) fn new(
+        member: Member,
+        record: MemberRecord,
+        ready: Ready,
+        asked: String,
+    ) -> MemberStart {
         let (first, new_mailbox, new_checkout, not_placed) = (None, false, None, None);
-        Start { member, record, ready, asked, first, new_mailbox, new_checkout, not_placed }
+        MemberStart { member, record, ready, asked, first, new_mailbox, new_checkout, not_placed }
     }
 }
 
@@ -60,7 +65,7 @@ impl Start {
 pub(super) fn preview(
     batch: &BatchContext,
     launch: &ResolvedLaunch,
-) -> Result<(Start, LauncherSpec), OpsError> {
+) -> Result<(MemberStart, LauncherSpec), OpsError> {
     let mut known = batch.roster.clone();
     let name = batch.choose_name(&known, &launch.name)?;
     if let Some(holder) = known.member(&name) {
@@ -84,7 +89,7 @@ pub(super) fn join_team(
     batch: &BatchContext,
     launches: &[&ResolvedLaunch],
     backend: &dyn Backend,
-) -> Result<Vec<(Start, LauncherSpec)>, OpsError> {
+) -> Result<Vec<(MemberStart, LauncherSpec)>, OpsError> {
     let (team, max) = (batch.team, batch.settings.max_members);
     if !batch.made_by_phalanx && launches.iter().any(|launch| launch.repository.is_some()) {
         return Err(OpsError::NoWorktreesHere { team: team.name().clone() });
@@ -144,7 +149,7 @@ fn new_start(
     name: MemberName,
     known: &Team,
     backend: BackendKind,
-) -> Start {
+) -> MemberStart {
     let (spec, profile) = (&launch.spec, &launch.profile);
     let worktree = launch.repository.as_ref().map(|repository| {
         let dir = batch.settings.worktree.dir.as_deref();
@@ -202,14 +207,14 @@ fn new_start(
         }
         (_, ready) => ready,
     };
-    Start::new(member, record, ready, rand::uuid())
+    MemberStart::new(member, record, ready, rand::uuid())
 }
 
 /// Adds the command line to a start, and returns the spec for its launcher.
 fn complete(
     batch: &BatchContext,
     launch: &ResolvedLaunch,
-    start: &mut Start,
+    start: &mut MemberStart,
     known: &Team,
     terminal: Terminal,
 ) -> Result<LauncherSpec, OpsError> {
@@ -250,7 +255,7 @@ fn complete(
 pub(super) fn write_files(
     batch: &BatchContext,
     launches: &[&ResolvedLaunch],
-    starts: &mut [Start],
+    starts: &mut [MemberStart],
     specs: &[LauncherSpec],
 ) -> Result<(), OpsError> {
     let team = batch.team;
@@ -263,7 +268,7 @@ pub(super) fn write_files(
             start.new_checkout = is_new.then_some(checkout);
         }
     }
-    let asked = |start: &Start| {
+    let asked = |start: &MemberStart| {
         let note = Note::of(EventKind::MemberAsked).member(&start.member.name);
         let note = note.with("incarnation", start.record.incarnation.as_str());
         let note = note.with("profile", start.record.wish.profile.as_str());

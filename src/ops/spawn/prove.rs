@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::context::now;
 use super::super::error::OpsError;
 use super::checkouts;
-use super::prepare::Start;
+use super::prepare::MemberStart;
 use crate::model::placement::Placement;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::text;
@@ -74,7 +74,7 @@ impl RecordWatcher {
 /// Waits for the whole batch until `limit`. Returns one proof per member.
 pub(super) fn prove(
     team: &TeamStore,
-    starts: &[Start],
+    starts: &[MemberStart],
     watcher: &RecordWatcher,
     limit: Duration,
 ) -> Vec<StartProof> {
@@ -104,7 +104,7 @@ pub(super) fn prove(
         }
         changed = watcher.wait(sweep.remaining().min(deadline.remaining()));
     }
-    let late = |start: &Start| StartProof::Fails {
+    let late = |start: &MemberStart| StartProof::Fails {
         reason: String::new(),
         cause: FailureCause::Late { silent: !has_begun(team, start) },
     };
@@ -112,13 +112,13 @@ pub(super) fn prove(
 }
 
 /// Returns whether the launcher may have started: false only if a readable record has no start.
-fn has_begun(team: &TeamStore, start: &Start) -> bool {
+fn has_begun(team: &TeamStore, start: &MemberStart) -> bool {
     team.member_record(&start.record.name).is_ok_and(|r| r.is_none_or(|r| r.start.is_some()))
 }
 
 /// Checks a start once. `Continue` has the time after which it is to be checked again if its record
 /// does not change before.
-fn check(team: &TeamStore, started: &Start) -> ControlFlow<StartProof, Duration> {
+fn check(team: &TeamStore, started: &MemberStart) -> ControlFlow<StartProof, Duration> {
     let Some(placement) = &started.record.placement else { return fails("it was not placed") };
     let record = match team.member_record(&started.record.name) {
         Ok(Some(record)) if record.is(&started.record.incarnation) => record,

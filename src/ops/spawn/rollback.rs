@@ -5,13 +5,13 @@ use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::terminate::{self, Ending, TerminationMode};
 use super::super::{presence, task, worktree};
-use super::prepare::Start;
+use super::prepare::MemberStart;
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
 /// A spawn to roll back, and the reason.
-pub(super) type FailedStart<'a> = (&'a Start, &'a OpsError);
+pub(super) type FailedStart<'a> = (&'a MemberStart, &'a OpsError);
 
 /// Rolls back the failed spawns, and journals the reason and the steps that failed.
 pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart]) {
@@ -56,14 +56,14 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
 /// Withdraws the record and returns its latest version, which may hold the launcher's start record.
 /// After this the launcher no longer starts a program, so a run without a placement either has a
 /// start record or exits by itself.
-fn latest(team: &TeamStore, one: &Start) -> MemberRecord {
+fn latest(team: &TeamStore, one: &MemberStart) -> MemberRecord {
     let latest = presence::withdraw(team, &one.record.name, &one.record.incarnation).ok().flatten();
     latest.unwrap_or_else(|| one.record.clone())
 }
 
 /// Returns a task in progress to the board, since a worker claims one as soon as it is up. Tasks
 /// that only wait for this owner stay assigned.
-fn release(team: &TeamStore, one: &Start) -> Result<(), OpsError> {
+fn release(team: &TeamStore, one: &MemberStart) -> Result<(), OpsError> {
     match task::board(team)?.work_of(&one.record.name) {
         Some(_) => task::release(team, &one.record.name).map(drop),
         None => Ok(()),
@@ -76,7 +76,7 @@ fn add_failure(left: &mut Vec<String>, what: &str, result: Result<(), OpsError>)
     }
 }
 
-fn failure_note(one: &Start, failure: &OpsError, left: Vec<String>) -> Note {
+fn failure_note(one: &MemberStart, failure: &OpsError, left: Vec<String>) -> Note {
     Note::of(EventKind::MemberStartFailed)
         .because(&one.asked)
         .member(&one.record.name)
