@@ -6,6 +6,7 @@ mod cli;
 pub(crate) mod config;
 pub(crate) mod event_loop;
 pub(crate) mod hooks;
+pub(crate) mod launcher;
 pub(crate) mod lead;
 pub(crate) mod model;
 pub(crate) mod ops;

@@ -66,6 +66,7 @@ use task::TaskVerb;
 use team::TeamVerb;
 use verbs::{Cli, Verb};
 
+use crate::launcher;
 use crate::ops;
 use crate::sys::{env, lock};
 
@@ -111,7 +112,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     };
     if let Some(Verb::Exec { spec }) = &cli.verb {
         // The launcher needs nothing but its spec.
-        return Exit(u8::try_from(ops::exec::exec(spec)).unwrap_or(1));
+        return Exit(u8::try_from(launcher::exec(spec, &ops::one_shot::END)).unwrap_or(1));
     }
     let global = &cli.global;
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
@@ -127,8 +128,9 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
-        Some(verb) => setup()
-            .and_then(|setup| perform(&setup, verb).map_err(|failure| setup.unless_gone(failure))),
+        Some(verb) => setup().and_then(|setup| {
+            perform(&setup, verb).map_err(|failure| setup.explain_deleted_team(failure))
+        }),
     };
     match done {
         Ok(exit) => exit,
@@ -195,7 +197,9 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
-        Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),
+        Verb::Exec { spec } => {
+            Ok(Exit(u8::try_from(launcher::exec(&spec, &ops::one_shot::END)).unwrap_or(1)))
+        }
         Verb::Worker => worker::worker(setup),
         Verb::Wrap => worker::wrap(setup),
     }

@@ -12,11 +12,11 @@ use super::setup::Setup;
 use super::start::start;
 use super::stop::{exit_code, is_stuck, stop_members};
 use crate::model::id::MemberName;
-use crate::model::order::Order;
+use crate::model::launch::LaunchSpec;
 use crate::ops::authority::Action;
-use crate::ops::resume::Again;
+use crate::ops::resume::RestartSpecs;
 use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
-use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
+use crate::ops::spawn::{SpawnOptions, Spawned};
 use crate::ops::{self, Kind, OpsError, TeamStore};
 
 /// Start members again that failed or vanished.
@@ -112,24 +112,18 @@ fn start_again(
     session: Option<&str>,
     deadline: Duration,
 ) -> VerbResult {
-    let all = ops::resume::orders(&setup.ctx, team, names, session)?;
+    let all = ops::resume::specs(&setup.ctx, team, names, session)?;
     if all.is_empty() {
         setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;
         return Ok(Exit::DONE);
     }
-    let terms = SpawnOptions {
-        backend: None,
-        until: StartedWhen::Ready,
-        deadline,
-        unique: false,
-        layout: None,
-    };
+    let options = SpawnOptions::ready_within(deadline);
     let runtime = interrupt::runtime()?;
-    let begun = runtime.block_on(begin(setup, team, all, &terms));
+    let begun = runtime.block_on(begin(setup, team, all, &options));
     runtime.shutdown_background();
     let (starts, interrupted) = begun?;
     let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);
-    for Start { name, session, lost, result } in starts {
+    for RestartResult { name, session, lost, result } in starts {
         let problem = result.as_ref().err().map(|e| chain(e));
         lines
             .extend(lost.iter().map(|why| format!("{name}: its session cannot be resumed: {why}")));
@@ -153,7 +147,7 @@ fn start_again(
 }
 
 /// The result of starting one member again.
-struct Start {
+struct RestartResult {
     name: String,
     /// The session that its program continues.
     session: Option<String>,
@@ -167,25 +161,25 @@ struct Start {
 async fn begin(
     setup: &Setup,
     team: &TeamStore,
-    all: Vec<Again>,
-    terms: &SpawnOptions,
-) -> Result<(Vec<Start>, bool), Failure> {
-    let orders: Vec<Order> = all.iter().map(|again| again.order.clone()).collect();
-    let (batch, mut interrupted) = start(setup, team, orders, terms.clone()).await?;
+    all: Vec<RestartSpecs>,
+    options: &SpawnOptions,
+) -> Result<(Vec<RestartResult>, bool), Failure> {
+    let specs: Vec<LaunchSpec> = all.iter().map(|restart| restart.spec.clone()).collect();
+    let (batch, mut interrupted) = start(setup, team, specs, options.clone()).await?;
     let mut starts = Vec::new();
-    for (again, result) in all.into_iter().zip(batch.results) {
-        let name = again.order.name.clone();
-        let (anew, why) = match (again.anew, &result) {
-            (Some(anew), Err(e)) if !interrupted => (anew, chain(e)),
+    for (RestartSpecs { spec, without_session }, result) in all.into_iter().zip(batch.results) {
+        let LaunchSpec { name, session, .. } = spec;
+        let (spec, why) = match (without_session, &result) {
+            (Some(spec), Err(e)) if !interrupted => (spec, chain(e)),
             (_, _) => {
-                starts.push(Start { name, session: again.order.session, lost: None, result });
+                starts.push(RestartResult { name, session, lost: None, result });
                 continue;
             }
         };
-        let (mut second, broken_off) = start(setup, team, vec![anew], terms.clone()).await?;
+        let (mut second, broken_off) = start(setup, team, vec![spec], options.clone()).await?;
         interrupted |= broken_off;
         let result = second.results.pop().unwrap_or(result);
-        starts.push(Start { name, session: None, lost: Some(why), result });
+        starts.push(RestartResult { name, session: None, lost: Some(why), result });
     }
     Ok((starts, interrupted))
 }

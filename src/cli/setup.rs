@@ -29,17 +29,18 @@ impl Setup {
     pub(super) fn new(global: &Global, out: Out) -> Result<Setup, Failure> {
         let caller =
             Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
-        let root = real_root(root(global.config_dir.as_deref(), &caller, env::home_dir())?)?;
+        let root = real_root(config_root(global.config_dir.as_deref(), &caller, env::home_dir())?)?;
         let store = Store::at(&root);
         let is_elsewhere = is_elsewhere(&store, global.team.as_deref(), &caller);
-        let (speaker, speakers_team) = speaker(global.speaker.as_deref(), &caller, is_elsewhere)?;
+        let (speaker, speakers_team) =
+            resolve_speaker(global.speaker.as_deref(), &caller, is_elsewhere)?;
         let ctx = Context { store, speaker, caller };
         let asked = global.team.iter().cloned().chain(speakers_team).collect();
         Ok(Setup { ctx, out, asked, opened: OnceLock::new() })
     }
 
     /// Replaces the failure of a verb if its cause is that another process has deleted the team.
-    pub(super) fn unless_gone(&self, failure: Failure) -> Failure {
+    pub(super) fn explain_deleted_team(&self, failure: Failure) -> Failure {
         let Some(team) = self.opened.get().filter(|team| !team.exists()) else { return failure };
         let follows = [Kind::Failed, Kind::NotFound, Kind::Deadline, Kind::Backend];
         if !follows.iter().any(|class| failure.exit() == Exit::of(*class)) {
@@ -60,7 +61,7 @@ impl Setup {
         given: Option<&str>,
         action: Action,
     ) -> Result<TeamStore, Failure> {
-        self.enter(self.resolve(given.as_slice())?, action, &[])
+        self.authorize(self.resolve(given.as_slice())?, action, &[])
     }
 
     /// Resolves the member that `given` names, as NAME or NAME@TEAM, and its team.
@@ -70,7 +71,7 @@ impl Setup {
         action: Action,
     ) -> Result<(TeamStore, MemberName), Failure> {
         let (team, mut names) = self.members(&[given], action)?;
-        names.pop().map(|name| (team, name)).ok_or_else(|| not_a_name(given))
+        names.pop().map(|name| (team, name)).ok_or_else(|| invalid_name(given))
     }
 
     /// Resolves several members of one team for an action on them, or on the team if there are
@@ -81,10 +82,10 @@ impl Setup {
         action: Action,
     ) -> Result<(TeamStore, Vec<MemberName>), Failure> {
         let given: Vec<&str> = given.iter().map(AsRef::as_ref).collect();
-        let (team, names) = self.split(&given)?;
-        let names = names.into_iter().map(member).collect::<Result<Vec<_>, _>>()?;
+        let (team, names) = self.parse_addresses(&given)?;
+        let names = names.into_iter().map(parse_member).collect::<Result<Vec<_>, _>>()?;
         names.iter().try_for_each(|name| ops::names::must_be_exact(&team, name))?;
-        Ok((self.enter(team, action, &names)?, names))
+        Ok((self.authorize(team, action, &names)?, names))
     }
 
     /// Splits these addresses of one team; opens the team and returns the names without looking
@@ -94,17 +95,17 @@ impl Setup {
         given: &[&'g str],
         action: Action,
     ) -> Result<(TeamStore, Vec<&'g str>), Failure> {
-        let (team, names) = self.split(given)?;
-        Ok((self.enter(team, action, &[])?, names))
+        let (team, names) = self.parse_addresses(given)?;
+        Ok((self.authorize(team, action, &[])?, names))
     }
 
-    fn split<'g>(&self, given: &[&'g str]) -> Result<(TeamStore, Vec<&'g str>), Failure> {
+    fn parse_addresses<'g>(&self, given: &[&'g str]) -> Result<(TeamStore, Vec<&'g str>), Failure> {
         let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
         let teams: Vec<&str> = teams.into_iter().flatten().collect();
         Ok((self.resolve(&teams)?, names))
     }
 
-    fn enter(
+    fn authorize(
         &self,
         team: TeamStore,
         action: Action,
@@ -121,7 +122,7 @@ impl Setup {
 
     fn resolve(&self, named: &[&str]) -> Result<TeamStore, Failure> {
         match self.one_team(named)? {
-            Some(name) => self.ctx.store.team(&name).map_err(|e| self.not_here(&name, e)),
+            Some(name) => self.ctx.store.team(&name).map_err(|e| self.missing_team(&name, e)),
             None => self.only_team(),
         }
     }
@@ -145,7 +146,7 @@ impl Setup {
 
     /// Returns the error for a team that the config root does not have; its hint names another root
     /// that does.
-    fn not_here(&self, name: &TeamName, error: StoreError) -> Failure {
+    fn missing_team(&self, name: &TeamName, error: StoreError) -> Failure {
         let is_missing = matches!(error, StoreError::NoSuchTeam { .. });
         let root = is_missing.then(|| ops::ps::root_of(&self.ctx, name)).flatten();
         match (Failure::from(error), root) {
@@ -181,7 +182,7 @@ impl Setup {
     fn one_team(&self, addresses: &[&str]) -> Result<Option<TeamName>, Failure> {
         let mut found: Option<TeamName> = None;
         for given in self.asked.iter().map(String::as_str).chain(addresses.iter().copied()) {
-            let name = self.find(given)?;
+            let name = self.find_team(given)?;
             if let Some(other) = found.as_ref().filter(|other| **other != name) {
                 let problem = format!("two teams are named: `{other}` and `{name}`");
                 return Err(Failure::usage(problem, "name one team, with `-t` or as NAME@TEAM"));
@@ -189,12 +190,12 @@ impl Setup {
             found = Some(name);
         }
         match (found, self.ctx.caller.var("PHALANX_TEAM")) {
-            (None, Some(given)) => self.find(&given.to_string_lossy()).map(Some),
+            (None, Some(given)) => self.find_team(&given.to_string_lossy()).map(Some),
             (found, _) => Ok(found),
         }
     }
 
-    fn find(&self, given: &str) -> Result<TeamName, Failure> {
+    fn find_team(&self, given: &str) -> Result<TeamName, Failure> {
         self.ctx.store.find(given).map_err(|e| match e {
             StoreError::Name(_) => {
                 let problem = format!("{given:?} is not the name of a team");
@@ -222,16 +223,20 @@ pub(super) fn since(given: &str) -> Result<Timestamp, Failure> {
     })
 }
 
-fn member(given: &str) -> Result<MemberName, Failure> {
-    MemberName::existing(given).map_err(|_| not_a_name(given))
+fn parse_member(given: &str) -> Result<MemberName, Failure> {
+    MemberName::existing(given).map_err(|_| invalid_name(given))
 }
 
-fn not_a_name(given: &str) -> Failure {
+fn invalid_name(given: &str) -> Failure {
     let hint = "see who is on the team with `phalanx status`";
     Failure::usage(format!("{given:?} is not the name of a member"), hint)
 }
 
-fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<PathBuf, Failure> {
+fn config_root(
+    flag: Option<&Path>,
+    caller: &Caller,
+    home: Option<PathBuf>,
+) -> Result<PathBuf, Failure> {
     let var = |name| caller.var(name).map(PathBuf::from);
     let given = flag.map(Path::to_owned).filter(|dir| *dir != Path::new(""));
     let found = given.or_else(|| var("PHALANX_CONFIG_DIR")).or_else(|| var("CLAUDE_CONFIG_DIR"));
@@ -289,7 +294,7 @@ fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
 
 /// Returns the member to act as, and the team of its address. A teammate's identity is valid only
 /// in its own team: elsewhere it acts as the lead unless `--as` is given.
-fn speaker(
+fn resolve_speaker(
     flag: Option<&str>,
     caller: &Caller,
     is_elsewhere: bool,
@@ -300,7 +305,7 @@ fn speaker(
         Some(given) => {
             let given = given.to_string_lossy();
             let (name, team) = split_address(&given);
-            Ok((member(name)?, team.map(str::to_owned)))
+            Ok((parse_member(name)?, team.map(str::to_owned)))
         }
         None => Ok((MemberName::lead(), None)),
     }
@@ -330,30 +335,33 @@ mod tests {
         let home = || Some(dir.path().to_owned());
         let both = [("PHALANX_CONFIG_DIR", "p"), ("CLAUDE_CONFIG_DIR", "/c")];
         let get = |flag: Option<&str>, vars: &[(&str, &str)]| {
-            root(flag.map(Path::new), &caller(vars), home()).expect("root").display().to_string()
+            config_root(flag.map(Path::new), &caller(vars), home())
+                .expect("root")
+                .display()
+                .to_string()
         };
         assert_eq!(get(Some("./x/"), &both), "/here/x");
         assert_eq!(get(None, &both), "/here/p");
         assert_eq!(get(None, &[("PHALANX_CONFIG_DIR", ""), both[1]]), "/c");
         assert_eq!(get(None, &[]), dir.path().join(".claude").to_string_lossy());
         let missing =
-            root(None, &caller(&[]), Some(dir.path().join("missing"))).expect_err("no home");
+            config_root(None, &caller(&[]), Some(dir.path().join("missing"))).expect_err("no home");
         assert_eq!(missing.exit(), Exit::of(Kind::Backend));
-        assert!(root(None, &caller(&[]), None).is_err());
+        assert!(config_root(None, &caller(&[]), None).is_err());
     }
 
     #[test]
     fn speaker_is_the_lead_unless_another_member_is_named() {
         let vars = [("PHALANX_AGENT_NAME", "ada")];
         let name = |flag, vars: &[(&str, &str)]| {
-            speaker(flag, &caller(vars), false).map(|(n, _)| n.to_string()).ok()
+            resolve_speaker(flag, &caller(vars), false).map(|(n, _)| n.to_string()).ok()
         };
         assert_eq!(name(Some("bob"), &vars).as_deref(), Some("bob"));
         assert_eq!(name(None, &vars).as_deref(), Some("ada"));
         assert_eq!(name(None, &[]).as_deref(), Some("team-lead"));
         assert_eq!(name(Some("lead"), &[]).as_deref(), Some("team-lead"));
         assert_eq!(name(Some("../x"), &[]), None);
-        let elsewhere = speaker(None, &caller(&vars), true).expect("the lead");
+        let elsewhere = resolve_speaker(None, &caller(&vars), true).expect("the lead");
         assert_eq!(elsewhere.0, MemberName::lead());
     }
 
@@ -364,7 +372,8 @@ mod tests {
         assert_eq!(split_address("ann"), ("ann", None));
         assert_eq!(split_address("ann@"), ("ann@", None));
         assert_eq!(split_address("@demo"), ("@demo", None));
-        let (name, team) = speaker(Some("ada@demo"), &caller(&[]), false).expect("a speaker");
+        let (name, team) =
+            resolve_speaker(Some("ada@demo"), &caller(&[]), false).expect("a speaker");
         assert_eq!((name.as_str(), team.as_deref()), ("ada", Some("demo")));
     }
 }

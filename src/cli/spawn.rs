@@ -15,8 +15,8 @@ use super::start::{how_to_watch, start};
 use super::{interrupt, stop};
 use crate::backend::choose::Chosen;
 use crate::model::id::MemberName;
+use crate::model::launch::LaunchSpec;
 use crate::model::mode::Mode;
-use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout};
 use crate::model::role::Tools;
 use crate::model::rules::Rule;
@@ -24,7 +24,7 @@ use crate::model::settings::BackendChoice;
 use crate::model::text;
 use crate::model::worktree::{WorktreeRequest, check_branch};
 use crate::ops::authority::Action;
-use crate::ops::spawn::{Plan, SpawnOptions, Spawned, StartedWhen};
+use crate::ops::spawn::{DryRun, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, OpsError, TeamStore};
 
 /// Start members.
@@ -128,7 +128,7 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
         .addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
     args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
-    let terms = SpawnOptions {
+    let options = SpawnOptions {
         backend: args.backend.clone(),
         until: args.until,
         deadline: args.deadline,
@@ -136,13 +136,13 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
         layout: args.layout,
     };
     let dry_run = args.dry_run;
-    let orders = orders(args)?;
+    let specs = launch_specs(args)?;
     if dry_run {
-        return show_plans(setup, &team, &orders, terms.unique);
+        return print_dry_runs(setup, &team, &specs, &options);
     }
-    let names: Vec<String> = orders.iter().map(|order| order.name.clone()).collect();
+    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let runtime = interrupt::runtime()?;
-    let batch = runtime.block_on(start(setup, &team, orders, terms));
+    let batch = runtime.block_on(start(setup, &team, specs, options));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
     batch.fallbacks.iter().for_each(|fallback| setup.out.print_message(&fallback.to_string()));
@@ -152,7 +152,7 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
         .for_each(|warning| setup.out.print_message(&format!("warning: {}", text::line(warning))));
     let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
     if interrupted && !started.is_empty() {
-        return Err(end_again(setup, &team, &started));
+        return Err(end_started(setup, &team, &started));
     }
     let Chosen { backend, why, .. } = &batch.chosen;
     if started.iter().any(|one| one.backend == *backend) {
@@ -185,13 +185,18 @@ fn check_names(args: &SpawnArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_plans(setup: &Setup, team: &TeamStore, orders: &[Order], unique: bool) -> VerbResult {
-    let plan = |order| ops::spawn::dry_run(&setup.ctx, team, order, unique);
-    let plans = orders.iter().map(plan).collect::<Result<Vec<Plan>, _>>()?;
+fn print_dry_runs(
+    setup: &Setup,
+    team: &TeamStore,
+    specs: &[LaunchSpec],
+    options: &SpawnOptions,
+) -> VerbResult {
+    let plan = |spec| ops::spawn::dry_run(&setup.ctx, team, spec, options);
+    let plans = specs.iter().map(plan).collect::<Result<Vec<DryRun>, _>>()?;
     match plans.as_slice() {
-        [plan] => setup.out.print(plan, || plan_lines(plan))?,
+        [plan] => setup.out.print(plan, || dry_run_lines(plan))?,
         plans => {
-            let words = || plans.iter().map(plan_lines).collect::<Vec<_>>().join("\n\n");
+            let words = || plans.iter().map(dry_run_lines).collect::<Vec<_>>().join("\n\n");
             setup.out.print(&plans, words)?;
         }
     }
@@ -209,9 +214,9 @@ fn report(
         && let Some(result) = results.pop()
     {
         let one = result?;
-        setup
-            .out
-            .confirm(&one, || format!("{}; watch it: {}", line(&one), how_to_watch(team, &one)))?;
+        setup.out.confirm(&one, || {
+            format!("{}; watch it: {}", location(&one), how_to_watch(team, &one))
+        })?;
         return Ok(Exit::DONE);
     }
     let (mut rows, mut lines, mut failures) = (Vec::new(), Vec::new(), Vec::new());
@@ -220,7 +225,7 @@ fn report(
         match result {
             Ok(one) => {
                 rows.push(json!(one));
-                lines.push(line(&one));
+                lines.push(location(&one));
                 first.get_or_insert(one);
             }
             Err(e) => {
@@ -243,7 +248,7 @@ fn report(
 
 /// Formats a plan with one fact per line. The command line is quoted as for a shell, for reading
 /// only; no shell runs it.
-fn plan_lines(plan: &Plan) -> String {
+fn dry_run_lines(plan: &DryRun) -> String {
     let words: Vec<_> = plan.argv.iter().map(String::as_str).collect();
     let argv = shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "));
     let mut facts = vec![
@@ -268,8 +273,8 @@ fn plan_lines(plan: &Plan) -> String {
         .join("\n")
 }
 
-/// Returns one order for each name; all other fields are equal.
-fn orders(args: SpawnArgs) -> Result<Vec<Order>, Failure> {
+/// Returns one spec for each name; all other fields are equal.
+fn launch_specs(args: SpawnArgs) -> Result<Vec<LaunchSpec>, Failure> {
     let prompt = match args.prompt_file {
         Some(file) => Some(text_from("prompt", &file)?),
         None => args.prompt,
@@ -278,27 +283,25 @@ fn orders(args: SpawnArgs) -> Result<Vec<Order>, Failure> {
         allowed: (!args.allowed_tools.is_empty()).then(|| args.allowed_tools.concat()),
         disallowed: args.disallowed_tools.concat(),
     };
-    let common = Order {
-        name: String::new(),
+    let common = LaunchSpec {
         profile: args.profile,
         role: args.role,
         model: args.model,
         mode: args.mode,
         plan: args.plan,
         prompt,
-        session: None,
         cwd: args.cwd,
         worktree: args.worktree,
         tools,
         env: args.env,
         command: args.command,
-        task: None,
+        ..LaunchSpec::default()
     };
-    Ok(args.names.into_iter().map(|name| Order { name, ..common.clone() }).collect())
+    Ok(args.names.into_iter().map(|name| LaunchSpec { name, ..common.clone() }).collect())
 }
 
 /// Kills the members of an interrupted start.
-fn end_again(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure {
+fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
     let hint = Some(format!(
         "end them with `phalanx shutdown {} --force -t {}`",
@@ -322,7 +325,7 @@ fn end_again(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure {
 }
 
 /// Describes where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
-fn line(one: &Spawned) -> String {
+fn location(one: &Spawned) -> String {
     match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
         (BackendKind::Tmux, Some(pane), Some(window)) => {
             format!("{} runs in {pane} (tmux, window {})", one.name, text::line(window))

@@ -6,10 +6,10 @@ use super::fail::Failure;
 use super::interrupt;
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use crate::model::order::Order;
+use crate::model::launch::LaunchSpec;
 use crate::model::placement::BackendKind;
 use crate::model::text;
-use crate::ops::spawn::{Batch, SpawnOptions, Spawned};
+use crate::ops::spawn::{SpawnOptions, SpawnReport, Spawned};
 use crate::ops::{self, TeamStore};
 use crate::sys::signal::Signals;
 
@@ -18,14 +18,14 @@ use crate::sys::signal::Signals;
 pub(super) async fn start(
     setup: &Setup,
     team: &TeamStore,
-    orders: Vec<Order>,
-    terms: SpawnOptions,
-) -> Result<(Batch, bool), Failure> {
+    specs: Vec<LaunchSpec>,
+    options: SpawnOptions,
+) -> Result<(SpawnReport, bool), Failure> {
     let mut signals = Signals::new()?;
-    let _notice = proof_notice(setup, &orders, terms.deadline);
+    let _notice = proof_notice(setup, &specs, options.deadline);
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     let work =
-        interrupt::run_on_thread(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
+        interrupt::run_on_thread(move || Ok(ops::spawn::spawn(&ctx, &store, &specs, &options)?));
     tokio::pin!(work);
     let mut interrupted = false;
     loop {
@@ -40,9 +40,9 @@ pub(super) async fn start(
 }
 
 /// Starts a notice about the members that are starting.
-pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> WaitNotice {
+pub(super) fn proof_notice(setup: &Setup, specs: &[LaunchSpec], limit: Duration) -> WaitNotice {
     let seconds = limit.as_secs();
-    let words = match orders {
+    let words = match specs {
         [one] => format!("waiting for {} to start, up to {seconds} s", text::line(&one.name)),
         several => format!("waiting for {} members to start, up to {seconds} s", several.len()),
     };

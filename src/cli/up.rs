@@ -18,11 +18,11 @@ use super::start::{how_to_watch, proof_notice};
 use super::{interrupt, stop};
 use crate::config::manifest::Manifest;
 use crate::lead::LeadEnd;
-use crate::model::order::{Order, Template};
+use crate::model::launch::{LaunchSpec, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::text;
-use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
+use crate::ops::spawn::{SpawnOptions, Spawned};
 use crate::ops::{self, Kind, Lease, NewTask, TeamStore};
 use crate::sys::signal::Signals;
 
@@ -51,18 +51,18 @@ pub(super) struct UpArgs {
 /// Time limit for members to prove that they run.
 const START: std::time::Duration = std::time::Duration::from_secs(30);
 /// Shutdown deadline in seconds for members of a team whose start failed.
-const BACK_S: u64 = 10;
+const ROLLBACK_S: u64 = 10;
 
 /// The contents of a manifest, checked and resolved.
-struct Plan {
+struct UpPlan {
     name: String,
     description: String,
     settings: Settings,
-    orders: Vec<Order>,
+    specs: Vec<LaunchSpec>,
     /// No member is permanent: each task is a run of its own.
     tasks_only: bool,
     /// Messages for the user: the reason for the mode, and warnings.
-    said: Vec<String>,
+    messages: Vec<String>,
     tasks: Vec<NewTask>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
 }
 
 /// Reads the manifest and checks everything that can be checked before anything is created.
-fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
+fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
     let shown = args.manifest.display();
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
         Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), None)
@@ -94,22 +94,22 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
     let settings = ops::manifest::team_settings(&manifest, args.backend.clone(), args.keep);
     let (tasks_only, mode) = ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
     let wanted = ops::manifest::member_orders(&manifest, tasks_only, here, read)?;
-    let said = mode
+    let messages = mode
         .into_iter()
         .chain(ops::manifest::shared_checkout_warnings(&wanted.templates))
         .collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
-    let plan = Plan {
+    let plan = UpPlan {
         name: manifest.name.clone(),
         description: manifest.description.clone().unwrap_or_default(),
         tasks: ops::manifest::tasks(&manifest, here)?,
         settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
-        orders: wanted.orders,
+        specs: wanted.specs,
         tasks_only,
-        said,
+        messages,
     };
     let later = plan.settings.templates.iter().map(Template::sample);
-    let all: Vec<Order> = plan.orders.iter().cloned().chain(later).collect();
+    let all: Vec<LaunchSpec> = plan.specs.iter().cloned().chain(later).collect();
     let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
     let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
     let checked = fits.and(checked);
@@ -117,7 +117,7 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> VerbResult {
+async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
     // From here on signals are handled, so that everything that was started is ended in order.
     let mut signals = Signals::new()?;
     let ctx = &setup.ctx;
@@ -132,9 +132,9 @@ async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> VerbResult {
     };
     let (session, stop_requests) = LeadSession::new(setup, &team, OnExit::Stop)?;
     // With line output the lead reads the journal from its start and reports the fallbacks itself.
-    let told = args.detach || session.is_live();
-    let started =
-        session.run_with_signals(&mut signals, start(setup, &team, plan, &session, told)).await;
+    let reports_fallbacks = args.detach || session.is_live();
+    let starting = start(setup, &team, plan, &session, reports_fallbacks);
+    let started = session.run_with_signals(&mut signals, starting).await;
     let spawned = match started {
         Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
         Ok(spawned) => Ok(spawned),
@@ -144,7 +144,7 @@ async fn run(setup: &Setup, args: &UpArgs, plan: Plan) -> VerbResult {
         Ok(spawned) => spawned,
         Err((spawned, failure)) => {
             session.close();
-            take_back(setup, &team, lease, &spawned).await;
+            roll_back(setup, &team, lease, &spawned).await;
             return Err(failure);
         }
     };
@@ -165,19 +165,19 @@ fn stopped() -> Failure {
     Failure::interrupted("interrupted while the team was started", None)
 }
 
-/// Creates the tasks and starts the members in one batch. With `told` it reports backend fallbacks.
-/// On failure it also returns the members that run nevertheless.
+/// Creates the tasks and starts the members in one batch. On failure it also returns the members
+/// that run nevertheless.
 async fn start(
     setup: &Setup,
     team: &TeamStore,
-    plan: Plan,
+    plan: UpPlan,
     session: &LeadSession<'_>,
-    told: bool,
+    reports_fallbacks: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    plan.said.iter().for_each(|line| session.print_message(line));
+    plan.messages.iter().for_each(|line| session.print_message(line));
     // The frame shows the members as they start.
-    let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.orders, START));
+    let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.specs, START));
     let batch = interrupt::run_on_thread(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;
@@ -185,19 +185,13 @@ async fn start(
         if plan.tasks_only {
             return Ok(None);
         }
-        let terms = SpawnOptions {
-            backend: None,
-            until: StartedWhen::Ready,
-            deadline: START,
-            unique: false,
-            layout: None,
-        };
-        Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?))
+        let options = SpawnOptions::ready_within(START);
+        Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.specs, &options)?))
     });
     let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else {
         return Ok(Vec::new());
     };
-    if told {
+    if reports_fallbacks {
         batch.fallbacks.iter().for_each(|fallback| session.print_message(&fallback.to_string()));
     }
     let (mut spawned, mut failed) = (Vec::new(), Vec::new());
@@ -237,7 +231,7 @@ fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], wh
 }
 
 /// Kills the members of a team that did not start completely, and removes the team.
-async fn take_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
+async fn roll_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
     if let Err(Failure::Message(error)) =
         ended.and_then(|()| delete_team(&setup.ctx, team, |words| setup.out.print_message(words)))
@@ -261,7 +255,7 @@ async fn end_started(
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
     let options = ops::shutdown::ShutdownOptions {
         reason: Some("the team did not start as a whole".to_owned()),
-        deadline_s: BACK_S,
+        deadline_s: ROLLBACK_S,
         force: true,
     };
     let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;

@@ -10,8 +10,8 @@ use toml::{Table, Value};
 use super::ConfigError;
 use super::manifest::Manifest;
 use crate::model::hook::{HookCommand, Invocation};
+use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::mode::Mode;
-use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::role::{Role, Tools};
 use crate::model::rules::{Rule, RuleSet};
 use crate::model::settings::Settings;
@@ -69,7 +69,7 @@ pub(crate) fn document(settings: &Settings) -> Table {
         settings.rules.members.get(&first).cloned().unwrap_or_default()
     };
     let members = settings.templates.iter().map(|template| {
-        (template.order.name.clone(), Value::Table(member(template, &of_name(template))))
+        (template.spec.name.clone(), Value::Table(member(template, &of_name(template))))
     });
     put(&mut document, "member", members.collect());
     sorted(document)
@@ -305,7 +305,7 @@ fn hook(hook: &HookCommand) -> Option<Value> {
 
 /// Returns the table of a member that the lead starts by itself, without its name.
 pub(crate) fn member(template: &Template, rules: &RuleSet) -> Table {
-    let mut table = order(&template.order);
+    let mut table = launch_spec(&template.spec);
     put(&mut table, "rules", rule_set(rules));
     let scale = |min: usize, max: usize| {
         Table::from_iter([("min".to_owned(), count(min)), ("max".to_owned(), count(max))])
@@ -323,19 +323,19 @@ pub(crate) fn member(template: &Template, rules: &RuleSet) -> Table {
 }
 
 /// Returns the table of a teammate, without its name.
-pub(crate) fn order(order: &Order) -> Table {
-    let mut table = tools(&order.tools);
-    put_text(&mut table, "profile", order.profile.as_deref());
-    put_text(&mut table, "role", order.role.as_deref());
-    put_text(&mut table, "model", order.model.as_deref());
-    put_text(&mut table, "mode", order.mode.map(Mode::as_str));
-    put_text(&mut table, "prompt", order.prompt.as_deref());
-    put_text(&mut table, "cwd", order.cwd.as_deref());
-    put_flag(&mut table, "plan", order.plan);
-    table.extend(lists([("run", order.command.clone())]));
-    let env = order.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
+pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
+    let mut table = tools(&spec.tools);
+    put_text(&mut table, "profile", spec.profile.as_deref());
+    put_text(&mut table, "role", spec.role.as_deref());
+    put_text(&mut table, "model", spec.model.as_deref());
+    put_text(&mut table, "mode", spec.mode.map(Mode::as_str));
+    put_text(&mut table, "prompt", spec.prompt.as_deref());
+    put_text(&mut table, "cwd", spec.cwd.as_deref());
+    put_flag(&mut table, "plan", spec.plan);
+    table.extend(lists([("run", spec.command.clone())]));
+    let env = spec.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
     put(&mut table, "env", env.collect());
-    match &order.worktree {
+    match &spec.worktree {
         Some(WorktreeRequest::Own) => put_flag(&mut table, "worktree", true),
         Some(WorktreeRequest::Branch(branch)) => put_text(&mut table, "worktree", Some(branch)),
         None => {}

@@ -8,7 +8,7 @@ use super::state::{Goal, State};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::id::TaskId;
-use crate::model::order::{Demand, Order, Template};
+use crate::model::launch::{Demand, LaunchSpec, Template};
 use crate::model::record::MemberRecord;
 use crate::model::settings::Finish;
 use crate::model::task::{Task, TaskState};
@@ -57,7 +57,7 @@ impl StepBench {
 
 fn template(n: usize) -> Template {
     Template {
-        order: Order { name: format!("m{n}"), ..Order::default() },
+        spec: LaunchSpec { name: format!("m{n}"), ..LaunchSpec::default() },
         demand: Demand::Standing,
     }
 }

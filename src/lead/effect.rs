@@ -3,8 +3,8 @@
 use crate::model::external_change::ExternalChange;
 use crate::model::followup::Step;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
+use crate::model::launch::LaunchSpec;
 use crate::model::lifecycle::Cause;
-use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome};
@@ -30,7 +30,7 @@ pub(crate) enum Effect {
     /// first. Reports `Terminated`.
     Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
     /// Starts these members of a kind. Reports `Started`.
-    Start { kind: usize, orders: Vec<Order> },
+    Start { kind: usize, specs: Vec<LaunchSpec> },
     /// Removes runs that are proven over from the roster, releases their tasks and sends the
     /// notices.
     Retire(Vec<Retirement>),

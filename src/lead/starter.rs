@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::sources::LeadInput;
 use crate::event_loop::Inputs;
 use crate::model::id::MemberName;
-use crate::model::order::Order;
+use crate::model::launch::LaunchSpec;
 use crate::model::topic::Topic;
 use crate::ops::spawn;
 use crate::ops::{Context, TeamStore};
@@ -19,14 +19,14 @@ pub(super) fn start(
     ctx: &Context,
     team: &TeamStore,
     kind: usize,
-    orders: &[Order],
+    specs: &[LaunchSpec],
     inputs: Inputs<LeadInput>,
 ) {
-    let (ctx, team, orders) = (ctx.clone(), team.clone(), orders.to_vec());
+    let (ctx, team, specs) = (ctx.clone(), team.clone(), specs.to_vec());
     tokio::task::spawn_blocking(move || {
         let names: Vec<MemberName> =
-            orders.iter().filter_map(|o| MemberName::new(&o.name).ok()).collect();
-        let failures = match spawn::for_lead(&ctx, &team, &orders, DEADLINE) {
+            specs.iter().filter_map(|spec| MemberName::new(&spec.name).ok()).collect();
+        let failures = match spawn::for_lead(&ctx, &team, &specs, DEADLINE) {
             Ok(results) => names
                 .iter()
                 .zip(results)

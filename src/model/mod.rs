@@ -3,6 +3,7 @@
 
 pub(crate) mod board;
 pub(crate) mod brief;
+pub(crate) mod causes;
 pub(crate) mod digest;
 pub(crate) mod envelope;
 pub(crate) mod environ;
@@ -12,11 +13,11 @@ pub(crate) mod followup;
 pub(crate) mod hook;
 pub(crate) mod id;
 pub(crate) mod input;
+pub(crate) mod launch;
 pub(crate) mod lifecycle;
 pub(crate) mod limits;
 pub(crate) mod mode;
 pub(crate) mod name;
-pub(crate) mod order;
 pub(crate) mod placement;
 pub(crate) mod protocol;
 pub(crate) mod question;

@@ -11,23 +11,23 @@ use super::id::{Incarnation, MemberName, TeamName};
 /// An OS string: text if it is valid UTF-8, otherwise bytes, so that it round-trips exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Word {
+pub(crate) enum OsText {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl Word {
-    pub(crate) fn of(word: &OsStr) -> Word {
-        match word.to_str() {
-            Some(text) => Word::Text(text.to_owned()),
-            None => Word::Bytes(word.as_bytes().to_vec()),
+impl OsText {
+    pub(crate) fn new(text: &OsStr) -> OsText {
+        match text.to_str() {
+            Some(text) => OsText::Text(text.to_owned()),
+            None => OsText::Bytes(text.as_bytes().to_vec()),
         }
     }
 
     pub(crate) fn into_os(self) -> OsString {
         match self {
-            Word::Text(text) => OsString::from(text),
-            Word::Bytes(bytes) => OsString::from_vec(bytes),
+            OsText::Text(text) => OsString::from(text),
+            OsText::Bytes(bytes) => OsString::from_vec(bytes),
         }
     }
 }
@@ -47,21 +47,21 @@ pub(crate) enum Terminal {
 
 /// Everything the launcher needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spec {
+pub(crate) struct LauncherSpec {
     /// Format version of the file.
     pub(crate) format: u32,
     /// The config root, used to locate the store.
-    pub(crate) config_root: Word,
+    pub(crate) config_root: OsText,
     pub(crate) team: TeamName,
     pub(crate) member: MemberName,
     pub(crate) incarnation: Incarnation,
     /// The member's secret (`PHALANX_TOKEN`).
     pub(crate) token: String,
     /// The program and its arguments. The program is looked up in the `PATH` of `env`.
-    pub(crate) argv: Vec<Word>,
-    pub(crate) cwd: Word,
+    pub(crate) argv: Vec<OsText>,
+    pub(crate) cwd: OsText,
     /// The whole environment, except for the variables that the pane sets.
-    pub(crate) env: Vec<(Word, Word)>,
+    pub(crate) env: Vec<(OsText, OsText)>,
     pub(crate) terminal: Terminal,
     /// If the program exits within this time, it failed to start: the launcher then keeps the
     /// screen open until the spawner has read it, for at most this long. Milliseconds.
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn non_utf8_words_round_trip() {
         for bytes in [&b"plain"[..], b"\xff\xfe", "ü #(x) $(y);".as_bytes()] {
-            let word = Word::of(OsStr::from_bytes(bytes));
+            let word = OsText::new(OsStr::from_bytes(bytes));
             let text = serde_json::to_string(&word).expect("json");
-            let back: Word = serde_json::from_str(&text).expect("json");
+            let back: OsText = serde_json::from_str(&text).expect("json");
             assert_eq!(back.into_os().as_bytes(), bytes);
         }
     }

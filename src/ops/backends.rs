@@ -13,7 +13,7 @@ use crate::backend::tmux::{self, Tmux};
 use crate::backend::{Backend, TmuxHome};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::placement::{BackendKind, Layout, Placement};
-use crate::model::settings::BackendChoice;
+use crate::model::settings::{BackendChoice, Settings};
 use crate::store::TeamStore;
 use crate::sys::child::open_pty;
 use crate::sys::env::{find_program, tty_name};
@@ -56,16 +56,14 @@ pub(super) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Resu
 /// by the settings.
 pub(crate) fn choose_backend(
     ctx: &Context,
-    team: &TeamStore,
+    settings: &Settings,
     asked: Option<BackendChoice>,
 ) -> Result<Chosen, OpsError> {
-    let settings = team.settings()?;
-    let earlier = settings.as_ref().and_then(|s| s.chosen);
-    let auto = settings.as_ref().is_none_or(|s| s.backend == BackendChoice::Auto);
-    if let (None, Some(backend)) = (&asked, earlier) {
-        return Ok(Chosen { backend, why: "as the team's other members".to_owned(), auto });
+    if let (None, Some(backend)) = (&asked, settings.chosen) {
+        let (why, auto) = ("as the team's other members", settings.backend == BackendChoice::Auto);
+        return Ok(Chosen { backend, why: why.to_owned(), auto });
     }
-    let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
+    let asked = asked.unwrap_or_else(|| settings.backend.clone());
     let facts = facts(ctx, &asked);
     choose(&asked, &facts)
         .map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
@@ -132,19 +130,18 @@ enum Home {
 pub(crate) fn open(
     ctx: &Context,
     team: &TeamStore,
+    settings: &Settings,
     kind: BackendKind,
     asked: Option<&BackendChoice>,
     layout: Option<Layout>,
 ) -> Result<Box<dyn Backend>, OpsError> {
-    let settings = team.settings()?;
-    let layout = layout.or(settings.as_ref().map(|s| s.layout)).unwrap_or_default();
+    let layout = layout.unwrap_or(settings.layout);
     let home = match kind {
-        BackendKind::Tmux => Home::Tmux(settings.and_then(|s| s.tmux_socket).map(PathBuf::from)),
+        BackendKind::Tmux => Home::Tmux(settings.tmux_socket.as_ref().map(PathBuf::from)),
         BackendKind::Iterm2 => Home::Iterm2,
         BackendKind::Pty => Home::Pty,
         BackendKind::Exec => {
-            let earlier = settings.map(|s| s.backend);
-            let program = asked.and_then(program_of).or(earlier.as_ref().and_then(program_of));
+            let program = asked.and_then(program_of).or_else(|| program_of(&settings.backend));
             return open_program(ctx, team, program.unwrap_or_default(), layout);
         }
     };

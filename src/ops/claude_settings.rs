@@ -9,7 +9,7 @@ use super::hooks::hook_files;
 use crate::config::claude_settings::ClaudeSettings;
 use crate::config::hooks::{HookFiles, is_trusted};
 use crate::model::mode::Mode;
-use crate::store::TeamStore;
+use crate::model::team::Team;
 
 /// Settings of an organisation, which nothing overrides.
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";
@@ -21,11 +21,11 @@ const VARIABLE: &str = "CLAUDE_CODE_BYPASS_PERMISSIONS_MODE";
 /// # Errors
 /// [`OpsError::NotAllowed`] for `bypassPermissions` if a settings file or the variable disables it.
 /// A settings file that cannot be read disables it, too.
-pub(super) fn must_be_enabled(ctx: &Context, team: &TeamStore, mode: Mode) -> Result<(), OpsError> {
+pub(super) fn must_be_enabled(ctx: &Context, roster: &Team, mode: Mode) -> Result<(), OpsError> {
     if mode != Mode::BypassPermissions {
         return Ok(());
     }
-    let files = hook_files(ctx, team)?;
+    let files = hook_files(ctx, roster);
     let paths = global_files(&files).into_iter().chain(files.project_settings());
     let by_file = paths
         .map(|path| (disabled_by(&path), path))
@@ -54,11 +54,8 @@ fn disabled_by(path: &Path) -> Option<String> {
 /// Returns the directories outside their own that members may work in: those of the organisation's
 /// and the user's settings, and those of the project's settings if the user trusts the project.
 /// Files that cannot be read are skipped.
-pub(super) fn additional_directories(
-    ctx: &Context,
-    team: &TeamStore,
-) -> Result<Vec<String>, OpsError> {
-    let files = hook_files(ctx, team)?;
+pub(super) fn additional_directories(ctx: &Context, roster: &Team) -> Vec<String> {
+    let files = hook_files(ctx, roster);
     let project = if is_trusted(&files) { files.project_settings() } else { Vec::new() };
     let base = files.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let mut found: Vec<String> = Vec::new();
@@ -71,7 +68,7 @@ pub(super) fn additional_directories(
             }
         }
     }
-    Ok(found)
+    found
 }
 
 /// The settings that apply in every project.

@@ -21,7 +21,7 @@ use crate::model::question::{Ask, Decision, Outcome, Question, QuestionKind, Typ
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
 use crate::model::rules::{self, Judgement, List, Rule, RuleSet, TeamRules, Use};
-use crate::model::team::Member;
+use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
@@ -278,12 +278,13 @@ fn mode_for(
             None => Ok(None),
         };
     }
-    let own = lead_mode(team)?;
+    let roster = team.team()?;
+    let own = lead_mode(&roster);
     match answer.mode {
         None => Ok(Some(own.unwrap_or(Mode::Default))),
         Some(mode) => {
             may_give(own, mode)?;
-            claude_settings::must_be_enabled(ctx, team, mode)?;
+            claude_settings::must_be_enabled(ctx, &roster, mode)?;
             Ok(Some(mode))
         }
     }
@@ -307,9 +308,9 @@ fn input_for(question: &Question, answer: &Answer) -> Result<Option<Value>, OpsE
 }
 
 /// Returns the lead's mode in the team file; plan and delegate count as default, as in Claude Code.
-pub(super) fn lead_mode(team: &TeamStore) -> Result<Option<Mode>, OpsError> {
-    let own = team.team()?.member(&MemberName::lead()).and_then(|lead| lead.mode);
-    Ok(own.map(|mode| if mode.reach() == 0 { Mode::Default } else { mode }))
+pub(super) fn lead_mode(roster: &Team) -> Option<Mode> {
+    let own = roster.member(&MemberName::lead()).and_then(|lead| lead.mode);
+    own.map(|mode| if mode.reach() == 0 { Mode::Default } else { mode })
 }
 
 fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {

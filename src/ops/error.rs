@@ -188,8 +188,12 @@ pub(crate) enum OpsError {
         .limit.as_secs_f64()
     )]
     LeadStopped { team: TeamName, pid: i32, limit: Duration },
+    /// A process that must end still runs.
     #[error("{what}")]
     NotEnded { what: String },
+    /// A failure without a class or hint of its own.
+    #[error("{problem}")]
+    Failed { problem: String },
 }
 
 fn taken(alive: bool, dead_lead: Option<i32>) -> String {
@@ -274,6 +278,7 @@ impl OpsError {
             OpsError::Worktree(e) => worktree_kind(e),
             OpsError::StartFailed { .. }
             | OpsError::NotEnded { .. }
+            | OpsError::Failed { .. }
             | OpsError::WorktreeStays { .. } => Kind::Failed,
             OpsError::StartDeadline { .. }
             | OpsError::Deadline { .. }
@@ -445,7 +450,8 @@ impl OpsError {
             | OpsError::StartDeadline { .. }
             | OpsError::WorktreeStays { .. }
             | OpsError::Deadline { .. }
-            | OpsError::NotEnded { .. } => None,
+            | OpsError::NotEnded { .. }
+            | OpsError::Failed { .. } => None,
         }
     }
 }

@@ -203,7 +203,7 @@ fn move_back(
     match move_pane(backend, now, record.mark(), visibility.other()) {
         Ok(_) => failure,
         Err(e) => {
-            OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") }
+            OpsError::Failed { problem: format!("{failure}; and {now} could not be put back: {e}") }
         }
     }
 }

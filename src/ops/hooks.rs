@@ -20,6 +20,7 @@ use crate::model::id::{MemberName, TaskId, agent_id};
 use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
 use crate::model::task::Task;
+use crate::model::team::Team;
 use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::{fs, rand};
@@ -70,7 +71,8 @@ struct HookSubject<'a> {
 
 /// Reads the hooks of the manifest, the user and the project. Unreadable files become warnings.
 pub(crate) fn load_hooks(ctx: &Context, team: &TeamStore) -> TeamHooks {
-    let files = hook_files(ctx, team).unwrap_or_else(|_| user_hook_files(ctx));
+    let roster = team.team().ok();
+    let files = roster.map_or_else(|| user_hook_files(ctx), |roster| hook_files(ctx, &roster));
     let here = files.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let none = TeamHooks {
         known: Vec::new(),
@@ -98,12 +100,9 @@ pub(crate) fn load_hooks(ctx: &Context, team: &TeamStore) -> TeamHooks {
 }
 
 /// Returns the settings files of the user and of the project: the directory in which the lead works.
-///
-/// # Errors
-/// The team file cannot be read, so the project is unknown.
-pub(super) fn hook_files(ctx: &Context, team: &TeamStore) -> Result<HookFiles, OpsError> {
-    let lead = team.team()?.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
-    Ok(HookFiles { project: lead.filter(|dir| fs::is_dir(dir)), ..user_hook_files(ctx) })
+pub(super) fn hook_files(ctx: &Context, roster: &Team) -> HookFiles {
+    let lead = roster.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
+    HookFiles { project: lead.filter(|dir| fs::is_dir(dir)), ..user_hook_files(ctx) }
 }
 
 fn user_hook_files(ctx: &Context) -> HookFiles {

@@ -1,5 +1,5 @@
-//! Converts a manifest to settings, orders and tasks for the verbs. The caller reads the prompt
-//! files.
+//! Converts a manifest to settings, launch specs and tasks for the verbs. The caller reads the
+//! prompt files.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::OpsError;
 use crate::config::manifest::{Manifest, MemberSpec, TaskSpec, TeamMode};
 use crate::model::id::MemberName;
-use crate::model::order::{Demand, Order, Scale, Template};
+use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::Extra;
 use crate::store::NewTask;
@@ -28,7 +28,7 @@ pub(crate) fn team_settings(
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MemberOrders {
     /// Started at once.
-    pub(crate) orders: Vec<Order>,
+    pub(crate) specs: Vec<LaunchSpec>,
     /// Started by the lead, when there is work or after a failure.
     pub(crate) templates: Vec<Template>,
 }
@@ -41,9 +41,9 @@ pub(crate) fn member_orders<E>(
     here: &Path,
     mut read: impl FnMut(&str) -> Result<String, E>,
 ) -> Result<MemberOrders, E> {
-    let mut found = MemberOrders { orders: Vec::new(), templates: Vec::new() };
+    let mut found = MemberOrders { specs: Vec::new(), templates: Vec::new() };
     for member in &manifest.members {
-        let order = order(member, here, &mut read)?;
+        let spec = launch_spec(member, here, &mut read)?;
         let demand = match (member.scale, member.when_needed, member.restart) {
             (scale, _, _) if tasks_only || member.is_task_only(&manifest.settings.roles) => {
                 Demand::PerTask(scale.map(|scale| scale.max))
@@ -52,31 +52,32 @@ pub(crate) fn member_orders<E>(
             (None, true, _) => Demand::WhenNeeded,
             (None, false, true) => Demand::Standing,
             (None, false, false) => {
-                found.orders.push(order);
+                found.specs.push(spec);
                 continue;
             }
         };
-        let template = Template { order, demand };
+        let template = Template { spec, demand };
         let at_once = match demand {
             Demand::Scaled(Scale { min, .. }) => min,
             Demand::WhenNeeded | Demand::PerTask(_) => 0,
             Demand::Standing => 1,
         };
-        found.orders.extend(template.names().iter().take(at_once).map(|name| template.order(name)));
+        let names = template.names();
+        found.specs.extend(names.iter().take(at_once).map(|name| template.spec_named(name)));
         found.templates.push(template);
     }
     Ok(found)
 }
 
-fn order<E>(
+fn launch_spec<E>(
     member: &MemberSpec,
     here: &Path,
     read: &mut impl FnMut(&str) -> Result<String, E>,
-) -> Result<Order, E> {
+) -> Result<LaunchSpec, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
-    let order = member.order.clone();
-    let cwd = order.cwd.map(|cwd| plain(here, &cwd));
-    Ok(Order { prompt: order.prompt.or(from_file), cwd, ..order })
+    let spec = member.spec.clone();
+    let cwd = spec.cwd.map(|cwd| plain(here, &cwd));
+    Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
 }
 
 /// Resolves a directory against `here`, without `.` components.
@@ -139,14 +140,14 @@ pub(crate) fn choose_mode(
 pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
     let warning = |template: &Template| {
         let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
-        if !several || template.takes_commands() || template.order.worktree.is_some() {
+        if !several || template.takes_commands() || template.spec.worktree.is_some() {
             return None;
         }
-        let checkout = checkout_of(Path::new(template.order.cwd.as_deref()?))?;
+        let checkout = checkout_of(Path::new(template.spec.cwd.as_deref()?))?;
         Some(format!(
             "runs of `{}` work in one checkout, {}: what one does to its files the other gets; give each its own \
              with `worktree = true`, or name their `files` in the tasks",
-            template.order.name,
+            template.spec.name,
             checkout.display()
         ))
     };
@@ -155,15 +156,15 @@ pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
 
 /// Rejects members that cannot be one run per task.
 pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
-    let cannot = |member: &&MemberSpec| !member.order.command.is_empty() || member.order.plan;
+    let cannot = |member: &&MemberSpec| !member.spec.command.is_empty() || member.spec.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
-    let why = if member.order.plan {
+    let why = if member.spec.plan {
         "must have a plan approved"
     } else {
         "has a command line of its own"
     };
     Err(OpsError::Usage {
-        problem: format!("member `{}` {why}, and in task mode nobody stands", member.order.name),
+        problem: format!("member `{}` {why}, and in task mode nobody stands", member.spec.name),
         hint: Some("leave it away, or write `mode = \"teammate\"` in [team]".to_owned()),
     })
 }
@@ -220,9 +221,9 @@ priority = 2
     }
 
     #[test]
-    fn orders_take_prompts_from_files_and_command_lines_from_run() {
+    fn specs_take_prompts_from_files_and_command_lines_from_run() {
         let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
-        let got = member_orders(&manifest(), false, Path::new("/w"), read).expect("orders").orders;
+        let got = member_orders(&manifest(), false, Path::new("/w"), read).expect("specs").specs;
         assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
         assert_eq!(got[0].profile.as_deref(), Some("worker"));
         assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
@@ -240,7 +241,7 @@ priority = 2
         let manifest = Manifest::parse(text).expect("manifest");
         let got =
             member_orders(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
-        let names: Vec<&str> = got.orders.iter().map(|order| order.name.as_str()).collect();
+        let names: Vec<&str> = got.specs.iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names, ["dev-1", "dev-2", "old"]);
         let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();
         let scale = Scale { min: 2, max: 5 };

@@ -10,6 +10,7 @@ use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::protocol::{Message, ModeSetRequest};
 use crate::model::record::MemberRecord;
+use crate::model::team::Team;
 use crate::store::{StoreError, TeamStore};
 
 /// A member whose mode on the roster was changed.
@@ -34,25 +35,34 @@ pub(crate) fn set(
     name: Option<&MemberName>,
     mode: Mode,
 ) -> Result<Vec<ModeChange>, OpsError> {
-    claude_settings::must_be_enabled(ctx, team, mode)?;
+    let roster = team.team()?;
+    claude_settings::must_be_enabled(ctx, &roster, mode)?;
     if name.is_some_and(MemberName::is_lead) {
-        return set_lead(ctx, team, mode).map(|change| vec![change]);
+        return set_lead(ctx, team, &roster, mode).map(|change| vec![change]);
     }
     if mode == Mode::Delegate {
         return Err(OpsError::NotAllowed {
             problem: "mode `delegate` is only for leads".to_owned(),
         });
     }
-    if let Some(own) = lead_mode(team)?.filter(|own| mode.reach() > own.reach()) {
+    if let Some(own) = lead_mode(&roster).filter(|own| mode.reach() > own.reach()) {
         return Err(OpsError::NotAllowed { problem: above(own, mode) });
     }
-    targets(team, name)?.into_iter().map(|name| ask(team, name, mode)).collect()
+    changeable_members(team, &roster, name)?
+        .into_iter()
+        .map(|name| request_change(team, name, mode))
+        .collect()
 }
 
 /// An agent lead may not widen its own permissions; a person may.
-fn set_lead(ctx: &Context, team: &TeamStore, mode: Mode) -> Result<ModeChange, OpsError> {
+fn set_lead(
+    ctx: &Context,
+    team: &TeamStore,
+    roster: &Team,
+    mode: Mode,
+) -> Result<ModeChange, OpsError> {
     let is_agent = ctx.caller.var("PHALANX_TOKEN").is_some();
-    if let Some(own) = lead_mode(team)?.filter(|own| is_agent && mode.reach() > own.reach()) {
+    if let Some(own) = lead_mode(roster).filter(|own| is_agent && mode.reach() > own.reach()) {
         return Err(OpsError::NotAllowed { problem: above(own, mode) });
     }
     let name = MemberName::lead();
@@ -60,8 +70,11 @@ fn set_lead(ctx: &Context, team: &TeamStore, mode: Mode) -> Result<ModeChange, O
     Ok(ModeChange { name, mode, msg_id: None })
 }
 
-fn targets(team: &TeamStore, name: Option<&MemberName>) -> Result<Vec<MemberName>, OpsError> {
-    let roster = team.team()?;
+fn changeable_members(
+    team: &TeamStore,
+    roster: &Team,
+    name: Option<&MemberName>,
+) -> Result<Vec<MemberName>, OpsError> {
     let Some(name) = name else {
         let mut names = Vec::new();
         for member in roster.teammates() {
@@ -95,7 +108,7 @@ fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsEr
     Ok(team.member_record(name)?.filter(is_fixed).map(|record| record.wish.profile))
 }
 
-fn ask(team: &TeamStore, name: MemberName, mode: Mode) -> Result<ModeChange, OpsError> {
+fn request_change(team: &TeamStore, name: MemberName, mode: Mode) -> Result<ModeChange, OpsError> {
     let lead = MemberName::lead();
     let message = Message::ModeSetRequest(ModeSetRequest { mode, from: Some(lead.to_string()) });
     let msg_id = send::say(team, &lead, &name, &message, None)?;

@@ -20,8 +20,8 @@ pub(crate) fn peek(
 ) -> Result<String, OpsError> {
     let record = started_record(team, name)?;
     let Some(placement) = &record.placement else {
-        return Err(OpsError::NotEnded {
-            what: format!("`{name}` has no screen: it was never placed"),
+        return Err(OpsError::Failed {
+            problem: format!("`{name}` has no screen: it was never placed"),
         });
     };
     if let Some(screen) = live_screen(&record, lines) {

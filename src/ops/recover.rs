@@ -7,7 +7,7 @@ use super::error::OpsError;
 use super::forget;
 use super::owners;
 use super::retire::{self, Retirement};
-use super::spawn::{self, Finished};
+use super::spawn::{self, RecoveredStarts};
 use super::task;
 use super::terminate::{self, Termination, TerminationMode};
 use crate::model::event::{Event, EventKind, Note};
@@ -21,7 +21,7 @@ use crate::sys::rand;
 /// The repairs that were made.
 #[derive(Debug, Default)]
 struct Recovered {
-    starts: Finished,
+    starts: RecoveredStarts,
     /// Runs that were over, but not completely retired.
     retired: Vec<MemberName>,
     /// Tasks released from members that have ended.
@@ -40,10 +40,10 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let id = rand::uuid();
     let mut done = Recovered { starts: spawn::finish(ctx, team, &id)?, ..Recovered::default() };
     let over = ended(team)?;
-    complete(ctx, team, &over, &mut done)?;
-    give_back(team, &over, &mut done)?;
+    retire_ended(ctx, team, &over, &mut done)?;
+    release_tasks(team, &over, &mut done)?;
     done.assigned = owners::tell_all(team)?;
-    tell(team, id, &done)?;
+    journal_repairs(team, id, &done)?;
     sweep(team)
 }
 
@@ -92,20 +92,21 @@ fn retirement(record: &MemberRecord) -> Option<Retirement> {
 
 /// Retires the runs that are over but still on the roster. A placement is closed only if it is
 /// proven ours.
-fn complete(
+fn retire_ended(
     ctx: &Context,
     team: &TeamStore,
     over: &[(MemberRecord, Retirement)],
     done: &mut Recovered,
 ) -> Result<(), OpsError> {
     let roster = team.team()?;
-    let stays: Vec<_> =
+    let on_roster: Vec<_> =
         over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
     let ending =
         |record: &MemberRecord| Termination { record: record.clone(), mode: TerminationMode::Told };
-    let endings: Vec<Termination> = stays.iter().map(|(record, _)| ending(record)).collect();
+    let endings: Vec<Termination> = on_roster.iter().map(|(record, _)| ending(record)).collect();
     let mut gone = Vec::new();
-    for ((_, retirement), ended) in stays.iter().zip(terminate::terminate_all(ctx, team, &endings))
+    for ((_, retirement), ended) in
+        on_roster.iter().zip(terminate::terminate_all(ctx, team, &endings))
     {
         match ended {
             Ok(()) => gone.push(retirement.clone()),
@@ -124,7 +125,7 @@ fn complete(
 }
 
 /// Releases the tasks of members that have left the roster, and notifies the lead that they left.
-fn give_back(
+fn release_tasks(
     team: &TeamStore,
     over: &[(MemberRecord, Retirement)],
     done: &mut Recovered,
@@ -134,32 +135,32 @@ fn give_back(
         over.iter().filter(|(record, _)| roster.member(&record.name).is_none()).collect();
     let Some(first) = left.iter().map(|(record, _)| record.asked_at).min() else { return Ok(()) };
     let (board, journal) = (task::board(team)?, team.events_since(first)?);
-    let (mut untold, mut ended) = (Vec::new(), Vec::new());
+    let (mut unannounced, mut ended) = (Vec::new(), Vec::new());
     for (record, retirement) in left {
         let works = board.work_of(&record.name).is_some();
         let released = if works { task::release(team, &record.name)?.0 } else { Vec::new() };
         done.released.extend(released.iter().map(|task| task.id));
         ended.extend(task::ended_by(&board, &record.name, record.asked_at));
-        if !is_told(&journal, record) {
+        if !is_announced(&journal, record) {
             done.retired.push(record.name.clone());
-            untold.push((retirement, released));
+            unannounced.push((retirement, released));
         }
     }
     done.ended = task::say_ends(team, &ended, &journal)?;
     // Sends no second notice for a process that crashed between the lead's mailbox and the journal.
-    let (mailbox, mut unsaid) = (team.mailbox(&MemberName::lead()), Vec::new());
-    for one in &untold {
+    let (mailbox, mut unnotified) = (team.mailbox(&MemberName::lead()), Vec::new());
+    for one in &unannounced {
         if mailbox.find(one.0.incarnation.as_str())?.is_none() {
-            unsaid.push(one.clone());
+            unnotified.push(one.clone());
         }
     }
-    retire::notify(team, &unsaid)?;
-    retire::journal_departures(team, &untold)
+    retire::notify(team, &unnotified)?;
+    retire::journal_departures(team, &unannounced)
 }
 
 /// Returns true if the journal has the end of this run, or if the run was never ready: then there
 /// is nothing to announce.
-fn is_told(journal: &[Event], record: &MemberRecord) -> bool {
+fn is_announced(journal: &[Event], record: &MemberRecord) -> bool {
     let about = |kind| {
         move |event: &&Event| event.event == kind && event.member.as_ref() == Some(&record.name)
     };
@@ -170,11 +171,11 @@ fn is_told(journal: &[Event], record: &MemberRecord) -> bool {
     left || !ready
 }
 
-fn tell(team: &TeamStore, id: String, done: &Recovered) -> Result<(), OpsError> {
+fn journal_repairs(team: &TeamStore, id: String, done: &Recovered) -> Result<(), OpsError> {
     let names = |names: &[MemberName]| names.iter().map(MemberName::to_string).collect::<Vec<_>>();
     let parts = [
-        ("taken_in", names(&done.starts.taken_in)),
-        ("taken_back", names(&done.starts.taken_back)),
+        ("taken_in", names(&done.starts.accepted)),
+        ("taken_back", names(&done.starts.rolled_back)),
         ("retired", names(&done.retired)),
         ("released", done.released.iter().map(TaskId::to_string).collect()),
         ("ended", done.ended.iter().map(TaskId::to_string).collect()),

@@ -11,8 +11,8 @@ use super::shutdown::started_record;
 use super::{profiles, spawn, status};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
+use crate::model::launch::LaunchSpec;
 use crate::model::lifecycle::MemberState;
-use crate::model::order::Order;
 use crate::model::record::MemberRecord;
 use crate::model::worktree::{Checkout, WorktreeRequest};
 use crate::model::{text, wire};
@@ -22,9 +22,9 @@ use crate::sys::proc::Liveness;
 /// Time limit for a restarted member to prove that it runs.
 const START: Duration = Duration::from_secs(30);
 /// Number of events of the last run that a restarted member's prompt lists.
-const TOLD: usize = 12;
+const EVENTS: usize = 12;
 /// Separates the first prompt from the summary of the last run.
-const AGAIN: &str = "You have been restarted.";
+const RESTARTED: &str = "You have been restarted.";
 /// The events that the summary lists, with their verbs.
 const TASKS: [(EventKind, &str); 4] = [
     (EventKind::TaskClaimed, "began"),
@@ -33,66 +33,69 @@ const TASKS: [(EventKind, &str); 4] = [
     (EventKind::TaskReleased, "gave back"),
 ];
 
-/// The orders to restart a member.
+/// The launch specs to restart a member.
 #[derive(Debug)]
-pub(crate) struct Again {
-    pub(crate) order: Order,
-    /// The order to start without the known session, if that cannot be resumed. `None` if no
+pub(crate) struct RestartSpecs {
+    pub(crate) spec: LaunchSpec,
+    /// The spec to start without the known session, if that cannot be resumed. `None` if no
     /// session is known, or if the caller chose one.
-    pub(crate) anew: Option<Order>,
+    pub(crate) without_session: Option<LaunchSpec>,
 }
 
-/// Returns the orders to restart `names`, or without names all members that failed or disappeared.
+/// Returns the specs to restart `names`, or without names all members that failed or disappeared.
 /// Retires what is left of their runs, so that their names are free.
 ///
 /// # Errors
 /// [`StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member that
 /// phalanx did not start, [`StoreError::MemberTaken`] for one that runs; a profile that no longer
 /// exists; a run that cannot be retired.
-pub(crate) fn orders(
+pub(crate) fn specs(
     ctx: &Context,
     team: &TeamStore,
     names: &[MemberName],
     session: Option<&str>,
-) -> Result<Vec<Again>, OpsError> {
+) -> Result<Vec<RestartSpecs>, OpsError> {
     let records = match names {
-        [] => status::records(team)?.into_iter().filter(fell).collect(),
+        [] => status::records(team)?.into_iter().filter(has_failed).collect(),
         names => names.iter().map(|name| ended(team, name)).collect::<Result<Vec<_>, _>>()?,
     };
     let journal = team.events()?;
     let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
-    let again = |record: &MemberRecord| {
-        let housed = checkouts.get(&record.name).filter(|had| had.path == record.wish.cwd);
-        let known = known(ctx, record)?.filter(|_| session.is_none());
-        let from = |session: Option<&str>| order(ctx, record, session, housed, &journal);
-        let anew = known.as_ref().map(|_| from(None)).transpose()?;
-        Ok(Again { order: from(session.or(known.as_deref()))?, anew })
+    let specs = |record: &MemberRecord| {
+        let checkout = checkouts.get(&record.name).filter(|had| had.path == record.wish.cwd);
+        let last = relaunch_spec(ctx, record, checkout)?;
+        let known = last_session(ctx, record)?.filter(|_| session.is_none());
+        let in_session = |session: Option<&str>| with_session(&last, record, session, &journal);
+        let without_session = known.as_ref().map(|_| in_session(None));
+        Ok(RestartSpecs { spec: in_session(session.or(known.as_deref())), without_session })
     };
-    let orders = records.iter().map(again).collect::<Result<Vec<_>, OpsError>>()?;
+    let specs = records.iter().map(specs).collect::<Result<Vec<_>, OpsError>>()?;
     // Members still on the roster are retired before their restart; a lead may safely do so, too.
     let roster = team.team()?;
     for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
         retire::terminate_and_retire(ctx, team, record)?;
     }
-    Ok(orders)
+    Ok(specs)
 }
 
 /// Restarts one member as it was, in its last session if that can be resumed.
 ///
 /// # Errors
-/// As [`orders`]; the error of a start that failed.
+/// As [`specs`]; the error of a start that failed.
 pub(crate) fn start_again(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<(), OpsError> {
-    for Again { order, anew } in orders(ctx, team, std::slice::from_ref(name), None)? {
-        let start = |order: Order| -> Result<(), OpsError> {
-            let results = spawn::for_lead(ctx, team, &[order], START)?;
-            results.into_iter().try_for_each(|result| result.map(drop))
-        };
-        match (start(order), anew) {
-            (Err(_), Some(anew)) => start(anew)?,
+    let start = |spec: LaunchSpec| -> Result<(), OpsError> {
+        let results = spawn::for_lead(ctx, team, &[spec], START)?;
+        results.into_iter().try_for_each(|result| result.map(drop))
+    };
+    for RestartSpecs { spec, without_session } in
+        specs(ctx, team, std::slice::from_ref(name), None)?
+    {
+        match (start(spec), without_session) {
+            (Err(_), Some(spec)) => start(spec)?,
             (done, _) => done?,
         }
     }
@@ -101,7 +104,7 @@ pub(crate) fn start_again(
 
 /// Returns true for a run that ended without a request: it failed, disappeared, or ended with the
 /// machine.
-fn fell(record: &MemberRecord) -> bool {
+fn has_failed(record: &MemberRecord) -> bool {
     // A run for one task is started again with its task.
     if record.wish.task.is_some() {
         return false;
@@ -128,72 +131,70 @@ fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> 
 }
 
 /// Returns the session of the last run, if its program can resume one.
-fn known(ctx: &Context, record: &MemberRecord) -> Result<Option<String>, OpsError> {
+fn last_session(ctx: &Context, record: &MemberRecord) -> Result<Option<String>, OpsError> {
     let Some(session) = &record.session else { return Ok(None) };
     let profile = profiles::find(ctx, &record.wish.profile)?;
     Ok((!profile.launch.resume.is_empty()).then(|| session.clone()))
 }
 
-fn order(
-    ctx: &Context,
+/// Returns the spec of a last run with a session to resume, or else with a summary of that run.
+fn with_session(
+    last: &LaunchSpec,
     record: &MemberRecord,
     session: Option<&str>,
-    housed: Option<&Checkout>,
     journal: &[Event],
-) -> Result<Order, OpsError> {
-    let again = same(ctx, record, housed)?;
-    let first = again.prompt.as_deref();
+) -> LaunchSpec {
+    let prompt = last.prompt.as_deref();
     let prompt = match session {
-        // Kept for a start without the session; a resumed program does not receive it again.
-        Some(_) => first.map(str::to_owned),
-        None if record.reads_mail() => Some(told(first, record, journal)),
-        None => first.map(str::to_owned),
+        None if record.reads_mail() => Some(restart_prompt(prompt, record, journal)),
+        // A resumed program does not receive the prompt again; it is kept for a later start.
+        Some(_) | None => prompt.map(str::to_owned),
     };
-    Ok(Order { prompt, session: session.map(str::to_owned), ..again })
+    LaunchSpec { prompt, session: session.map(str::to_owned), ..last.clone() }
 }
 
-/// Returns the order that started the member's last run.
-pub(super) fn same(
+/// Returns the spec that started the member's last run. `checkout` is its worktree.
+pub(super) fn relaunch_spec(
     ctx: &Context,
     record: &MemberRecord,
-    housed: Option<&Checkout>,
-) -> Result<Order, OpsError> {
-    let wish = &record.wish;
-    let profile = profiles::find(ctx, &wish.profile)?;
-    let first = wish
+    checkout: Option<&Checkout>,
+) -> Result<LaunchSpec, OpsError> {
+    let request = &record.wish;
+    let profile = profiles::find(ctx, &request.profile)?;
+    let first = request
         .prompt
         .as_deref()
-        .map(|prompt| prompt.split(AGAIN).next().unwrap_or_default().trim_end());
-    Ok(Order {
+        .map(|prompt| prompt.split(RESTARTED).next().unwrap_or_default().trim_end());
+    Ok(LaunchSpec {
         name: record.name.to_string(),
-        profile: Some(wish.profile.clone()),
-        role: wish.role.clone(),
-        model: wish.model.clone(),
-        mode: wish.mode,
-        plan: wish.plan,
+        profile: Some(request.profile.clone()),
+        role: request.role.clone(),
+        model: request.model.clone(),
+        mode: request.mode,
+        plan: request.plan,
         prompt: first.map(str::to_owned),
         session: None,
         // A worktree is requested for its repository, and the existing one is reused.
-        cwd: Some(housed.map_or(&wish.cwd, |had| &had.repository).clone()),
-        worktree: housed.map(|had| WorktreeRequest::Branch(had.branch.clone())),
-        tools: wish.tools.clone(),
-        env: wish.env.clone(),
-        command: if profile.needs_command() { wish.argv.clone() } else { Vec::new() },
+        cwd: Some(checkout.map_or(&request.cwd, |had| &had.repository).clone()),
+        worktree: checkout.map(|had| WorktreeRequest::Branch(had.branch.clone())),
+        tools: request.tools.clone(),
+        env: request.env.clone(),
+        command: if profile.needs_command() { request.argv.clone() } else { Vec::new() },
         task: None,
     })
 }
 
 /// Returns the first prompt with a summary of the last run from the journal.
-fn told(first: Option<&str>, record: &MemberRecord, journal: &[Event]) -> String {
+fn restart_prompt(first: Option<&str>, record: &MemberRecord, journal: &[Event]) -> String {
     let of_run = |e: &&Event| e.member.as_ref() == Some(&record.name) && e.at >= record.asked_at;
     let mut lines: Vec<String> = journal.iter().filter(of_run).filter_map(line).collect();
-    lines.drain(..lines.len().saturating_sub(TOLD));
+    lines.drain(..lines.len().saturating_sub(EVENTS));
     // While the record is not closed, its reason is about the work, not about the end.
     let reason = record.reason.as_deref().filter(|_| record.state.is_over());
     let reason = reason.unwrap_or("its process is gone");
     let mut whole = first.map(|first| format!("{first}\n\n")).unwrap_or_default();
     // Writing to a string cannot fail.
-    let _ = write!(whole, "{AGAIN} Your previous run ended: {}.", text::line(reason));
+    let _ = write!(whole, "{RESTARTED} Your previous run ended: {}.", text::line(reason));
     if !lines.is_empty() {
         let _ = write!(whole, " Its last events:\n{}", lines.join("\n"));
     }

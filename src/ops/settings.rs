@@ -9,7 +9,7 @@ use super::{depth, manifest, resume, spawn};
 use crate::config::settings;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
-use crate::model::order::{Order, Template};
+use crate::model::launch::{LaunchSpec, Template};
 use crate::model::settings::Settings;
 use crate::store::TeamStore;
 
@@ -90,7 +90,7 @@ pub(crate) fn set(
         .map(|key| settings::path(key))
         .collect::<Result<Vec<_>, _>>()
         .map_err(usage)?;
-    let started = orders_of_started(ctx, team, &existing_settings(team)?, &document)?;
+    let started = specs_of_started(ctx, team, &existing_settings(team)?, &document)?;
     let mut done = Ok(());
     team.change_settings(|found| {
         let mut whole = settings::document(found);
@@ -138,18 +138,18 @@ fn convert_document(
         manifest::member_orders(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
     // A document sorts members by name; the lead serves them in the order in which they were added.
     let known: Vec<&String> =
-        current.templates.iter().map(|template| &template.order.name).collect();
+        current.templates.iter().map(|template| &template.spec.name).collect();
     templates.sort_by_key(|of| {
-        known.iter().position(|name| **name == of.order.name).unwrap_or(known.len())
+        known.iter().position(|name| **name == of.spec.name).unwrap_or(known.len())
     });
-    let is_kept = |name: &str| templates.iter().any(|template| template.order.name == name);
-    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.order.name)) {
+    let is_kept = |name: &str| templates.iter().any(|template| template.spec.name == name);
+    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.spec.name)) {
         return Err(OpsError::Usage {
-            problem: format!("member `{}` is not one that the lead would start", member.order.name),
+            problem: format!("member `{}` is not one that the lead would start", member.spec.name),
             hint: Some(format!(
                 "give it `scale`, `restart`, `task_only` or `start = \"when-needed\"`, or start it with \
                  `phalanx spawn {}`",
-                member.order.name
+                member.spec.name
             )),
         });
     }
@@ -159,7 +159,7 @@ fn convert_document(
     if wanted.settings.max_depth != current.max_depth {
         depth::must_keep_within(ctx, wanted.settings.max_depth)?;
     }
-    let samples: Vec<Order> = templates.iter().map(Template::sample).collect();
+    let samples: Vec<LaunchSpec> = templates.iter().map(Template::sample).collect();
     spawn::check(ctx, &wanted.settings.roles, &samples)?;
     let new = wanted.settings;
     let mut rules = new.rules.clone();
@@ -180,9 +180,9 @@ fn convert_document(
     })
 }
 
-/// Returns the orders of started members that the change names but that have no template, as a
-/// basis for the change.
-fn orders_of_started(
+/// Returns the launch specs of started members that the change names but that have no template, as
+/// a basis for the change.
+fn specs_of_started(
     ctx: &Context,
     team: &TeamStore,
     settings: &Settings,
@@ -191,12 +191,12 @@ fn orders_of_started(
     let mut members = Table::new();
     let named = change.get("member").and_then(toml::Value::as_table);
     for name in named.into_iter().flat_map(Table::keys) {
-        let is_known = settings.templates.iter().any(|template| template.order.name == *name);
+        let is_known = settings.templates.iter().any(|template| template.spec.name == *name);
         let Some(name) = MemberName::existing(name).ok().filter(|_| !is_known) else { continue };
         if let Some(record) = team.member_record(&name)? {
             let housed = settings.checkouts.get(&name).filter(|had| had.path == record.wish.cwd);
-            let order = resume::same(ctx, &record, housed)?;
-            members.insert(name.to_string(), settings::order(&order).into());
+            let spec = resume::relaunch_spec(ctx, &record, housed)?;
+            members.insert(name.to_string(), settings::launch_spec(&spec).into());
         }
     }
     Ok(if members.is_empty() {
@@ -275,7 +275,7 @@ mod tests {
             let after = Settings { templates, ..parsed.settings };
             assert_eq!(settings::document(&after), document);
             let mut sorted = before.templates;
-            sorted.sort_by(|a, b| a.order.name.cmp(&b.order.name));
+            sorted.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
             assert_eq!(after.templates, sorted);
             assert_eq!(
                 (after.followup, after.roles, after.hooks),

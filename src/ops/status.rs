@@ -9,8 +9,8 @@ use super::error::OpsError;
 use super::lease::{self, LeadSeen, Life};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId, TeamName};
+use crate::model::launch::{Template, ability};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::order::{Template, ability};
 use crate::model::placement::IN_PROCESS;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
@@ -253,11 +253,11 @@ fn crew(roster: &Team, records: &[MemberRecord], templates: &[Template]) -> Vec<
     let mut crew: Vec<Candidate> = here.collect();
     for template in templates {
         for name in template.names().into_iter().filter(|name| roster.member(name).is_none()) {
-            let role = template.order.role.clone();
+            let role = template.spec.role.clone();
             let ability = if template.takes_commands() {
                 Ability::Commands
             } else {
-                ability(template.order.profile.as_deref().unwrap_or_default())
+                ability(template.spec.profile.as_deref().unwrap_or_default())
             };
             crew.push(Candidate { name, role, ability, is_here: false });
         }

@@ -40,7 +40,7 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// Waits until all of `names`, or with `any` one of them, have reached the state.
 ///
 /// # Errors
-/// [`OpsError::Deadline`] if that takes longer than `limit`; [`OpsError::NotEnded`] for a member
+/// [`OpsError::Deadline`] if that takes longer than `limit`; [`OpsError::Failed`] for a member
 /// that has ended and so can no longer become ready or idle; [`StoreError::NoSuchMember`] for an
 /// unknown name.
 pub(crate) fn wait(
@@ -162,7 +162,7 @@ fn member_came(
                 .ending()
                 .or(record.reason.clone())
                 .unwrap_or_else(|| "its process is gone".to_owned());
-            Err(OpsError::NotEnded { what: format!("`{name}` has ended: {how}") })
+            Err(OpsError::Failed { problem: format!("`{name}` has ended: {how}") })
         }
         (_, true) => Ok(Some(record.state.as_str())),
         (_, false) => Ok(None),

@@ -1,7 +1,7 @@
 //! The built-in profiles.
 
 use super::definition::Profile;
-use crate::model::order::{SHELL, WORKER};
+use crate::model::launch::{SHELL, WORKER};
 
 /// Names and TOML texts of the built-in profiles.
 const BUILTIN: [(&str, &str); 7] = [

@@ -12,7 +12,7 @@ mod snapshot;
 mod tests;
 mod words;
 
-pub(crate) use crate::model::order::{SHELL, WORKER};
+pub(crate) use crate::model::launch::{SHELL, WORKER};
 pub(crate) use builtin::{builtin, builtin_names, builtin_sheet};
 pub(crate) use definition::{Answer, Brief, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy};
 pub(crate) use judge::{Asked, Composer, Finding, judge, last_words};

@@ -6,7 +6,7 @@ use super::document::{self, Durability};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::id::Incarnation;
-use crate::model::spec::Spec;
+use crate::model::spec::LauncherSpec;
 use crate::sys::fs;
 
 /// Largest spec that is read, in bytes.
@@ -14,7 +14,7 @@ const MAX_SPEC: u64 = 16 * 1024 * 1024;
 
 impl TeamStore {
     /// Writes the spec and returns its path, the launcher's only argument.
-    pub(crate) fn keep_spec(&self, spec: &Spec) -> Result<PathBuf, StoreError> {
+    pub(crate) fn keep_spec(&self, spec: &LauncherSpec) -> Result<PathBuf, StoreError> {
         let path = self.spec_path(&spec.incarnation);
         document::write_new(&path, spec, Durability::ThisBoot)?;
         Ok(path)
@@ -36,7 +36,7 @@ impl TeamStore {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the file does not parse; it is left in place.
-pub(crate) fn take_spec(path: &Path) -> Result<Option<Spec>, StoreError> {
+pub(crate) fn take_spec(path: &Path) -> Result<Option<LauncherSpec>, StoreError> {
     let Some(bytes) = fs::read(path, MAX_SPEC)? else { return Ok(None) };
     let spec = serde_json::from_slice(&bytes).map_err(|e| StoreError::Corrupt {
         path: path.to_owned(),

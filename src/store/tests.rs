@@ -19,7 +19,7 @@ use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::event::EventKind;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::settings::Settings;
-use crate::model::spec::{Spec, Terminal, Word};
+use crate::model::spec::{LauncherSpec, OsText, Terminal};
 use crate::model::task::{Outcome, TaskState};
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
@@ -402,15 +402,15 @@ fn keys_of_a_newer_phalanx_survive_a_change() {
 #[test]
 fn sec_06_a_spec_is_read_once() {
     let (_dir, team) = fresh();
-    let spec = Spec {
+    let spec = LauncherSpec {
         format: 1,
-        config_root: Word::Text("/r".to_owned()),
+        config_root: OsText::Text("/r".to_owned()),
         team: team.name().clone(),
         member: who("bob"),
         incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
         token: "t".to_owned(),
-        argv: vec![Word::Bytes(vec![0xff])],
-        cwd: Word::Text("/".to_owned()),
+        argv: vec![OsText::Bytes(vec![0xff])],
+        cwd: OsText::Text("/".to_owned()),
         env: Vec::new(),
         terminal: Terminal::Own { rows: 50, cols: 200, log: "/l".to_owned() },
         linger_ms: 1,

@@ -12,18 +12,18 @@ use super::react::react;
 use super::sources::{self, WorkerInput};
 use super::state::{Me, WorkerState};
 use crate::event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
+use crate::launcher::command::{self, Canceller, WorkerScreen};
 use crate::model::id::TaskId;
 use crate::model::placement::BackendKind;
 use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
-use crate::ops::run::{self, Canceller, Screen};
 use crate::ops::task::Completed;
 use crate::ops::{self, Context, OpsError, TaskEnding, TeamStore};
 use crate::sys::proc;
 
 /// The worker's surroundings, which tests replace.
 struct WorkerProcess {
-    screen: Screen,
+    screen: WorkerScreen,
     /// Set if this process is a subreaper and runs nothing but the worker's commands.
     alone: bool,
     queue: InputQueue<WorkerInput>,
@@ -53,7 +53,8 @@ pub(crate) async fn worker(
     let queue = InputQueue::new();
     sources::forward_signals(queue.inputs());
     let alone = proc::become_subreaper();
-    work(ctx, team, me, WorkerProcess { screen: Screen::stdout(), alone, queue }).await
+    let screen = WorkerScreen::stdout();
+    work(ctx, team, me, WorkerProcess { screen, alone, queue }).await
 }
 
 async fn work(
@@ -218,12 +219,14 @@ impl WorkerDriver<'_> {
     /// Starts the command; its exit arrives as an input. Uses threads instead of the runtime's
     /// blocking pool, which would keep the process from exiting while a terminal blocks.
     fn start_command(&mut self, task: Task) -> Option<WorkerEvent> {
-        let job = run::job(&self.io.ctx.caller, &task, self.process.alone);
+        let caller = &self.io.ctx.caller;
+        let spec = command::for_task(&task, &caller.cwd, &caller.env, self.process.alone);
         let task = task.id;
-        let running = match run::start(&job, &self.process.screen) {
+        let running = match command::start(&spec, &self.process.screen) {
             Ok(running) => running,
             Err(reason) => {
-                return Some(WorkerEvent::CommandEnded { task, outcome: run::never_ran(reason) });
+                let outcome = command::failed_start(reason);
+                return Some(WorkerEvent::CommandEnded { task, outcome });
             }
         };
         let canceller = running.canceller();
@@ -236,7 +239,7 @@ impl WorkerDriver<'_> {
             // Dropping `running` with the closure hung up the terminal; cancelling also ends
             // processes that ignore SIGHUP.
             canceller.cancel();
-            let outcome = run::never_ran(format!("cannot be waited for: {e}"));
+            let outcome = command::failed_start(format!("cannot be waited for: {e}"));
             return Some(WorkerEvent::CommandEnded { task, outcome });
         }
         self.running = Some(canceller);

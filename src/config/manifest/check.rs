@@ -49,7 +49,7 @@ fn check_count(manifest: &LocatedManifest, faults: &mut Faults) {
 fn check_member_names(members: &[LocatedMember], faults: &mut Faults) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for member in members {
-        let name = member.spec.order.name.as_str();
+        let name = member.spec.spec.name.as_str();
         match seen.get(&name.to_ascii_lowercase()) {
             Some(first) if *first == name => {
                 faults.add(&member.name, format!("two members are named `{name}`"));

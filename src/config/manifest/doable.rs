@@ -57,7 +57,7 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
             "task `{key}` is for the role `{}`, which no member has",
             role.get_ref().escape_debug()
         );
-        let roles = manifest.members.iter().filter_map(|one| one.spec.order.role.as_deref());
+        let roles = manifest.members.iter().filter_map(|one| one.spec.spec.role.as_deref());
         faults.add_with(&role.span(), said, nearest(role.get_ref(), roles));
         return;
     }
@@ -94,7 +94,7 @@ fn names(member: &LocatedMember, owner: &str) -> bool {
 }
 
 fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
-    let role = member.spec.order.role.as_deref();
+    let role = member.spec.spec.role.as_deref();
     let wanted = task.spec.role.as_deref();
     wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
 }
@@ -106,7 +106,7 @@ fn is_per_task(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
 /// Returns true if the lead ever starts the member. One with `start = "when-needed"` and a role is
 /// started only for a task of that role or a task that it owns.
 fn comes(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
-    if !member.spec.when_needed || member.spec.order.role.is_none() || is_per_task(manifest, member)
+    if !member.spec.when_needed || member.spec.spec.role.is_none() || is_per_task(manifest, member)
     {
         return true;
     }

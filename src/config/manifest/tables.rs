@@ -20,9 +20,9 @@ use crate::config::value::{
 use crate::config::{Document, Faults};
 use crate::model::environ::EnvRules;
 use crate::model::followup::Escalation;
+use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
-use crate::model::order::{Order, SHELL, Scale, WORKER, ability};
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::{Rule, RuleSet, TeamRules};
@@ -406,7 +406,7 @@ fn locate_member(
     let default_cwd = || defaults.cwd.as_ref().map_or(".", |cwd| &cwd.0).to_owned();
     let mut env = defaults.env.0.clone();
     env.extend(table.env.0);
-    let order = Order {
+    let launch = LaunchSpec {
         name: table.name.into_inner().0,
         role: table.role.map(|role| role.0),
         model: table.model.as_ref().or(default_model).map(|model| model.0.clone()),
@@ -422,10 +422,10 @@ fn locate_member(
         env: env.into_iter().collect(),
         plan: table.plan.unwrap_or(false),
         tools: tools(table.allowed_tools, table.disallowed_tools),
-        ..Order::default()
+        ..LaunchSpec::default()
     };
     let spec = MemberSpec {
-        order,
+        spec: launch,
         prompt_file: table.prompt_file.map(|file| file.into_inner().0),
         when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
         scale: table.scale.map(|scale| convert_scale(&scale, faults)),

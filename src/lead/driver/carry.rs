@@ -29,8 +29,8 @@ impl LeadDriver<'_> {
             Effect::AskShutdown { names, reason, force } => {
                 self.ask_shutdown(names, reason, *force)?
             }
-            Effect::Start { kind, orders } => {
-                starter::start(self.ctx, self.team, *kind, orders, self.queue.inputs());
+            Effect::Start { kind, specs } => {
+                starter::start(self.ctx, self.team, *kind, specs, self.queue.inputs());
             }
             Effect::Terminate { name, incarnation, agreed } => {
                 self.terminate(name, incarnation, *agreed)?

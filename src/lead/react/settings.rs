@@ -16,12 +16,12 @@ pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Setting
     {
         *finish = now.finish;
     }
-    let named = |kind: &Pool, name: &str| kind.template.order.name == name;
+    let named = |kind: &Pool, name: &str| kind.template.spec.name == name;
     for kind in &mut state.kinds {
-        kind.retired = !now.templates.iter().any(|template| named(kind, &template.order.name));
+        kind.retired = !now.templates.iter().any(|template| named(kind, &template.spec.name));
     }
     for template in now.templates {
-        match state.kinds.iter_mut().find(|kind| named(kind, &template.order.name)) {
+        match state.kinds.iter_mut().find(|kind| named(kind, &template.spec.name)) {
             Some(kind) if kind.template == template => {}
             Some(kind) => kind.adopt(template),
             None => state.kinds.push(Pool::new(template)),

@@ -7,8 +7,8 @@ use crate::lead::effect::Effect;
 use crate::lead::state::{BoardView, Phase, Pool, State, TrackedMember};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
+use crate::model::launch::{Demand, Template, WELL_AFTER_MS};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::order::{Demand, Template, WELL_AFTER_MS};
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 
@@ -196,17 +196,17 @@ fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Eff
         state.members.iter().filter(|(_, view)| view.kind == Some(nth)).map(|(name, _)| name);
     let busy = of_kind.chain(&kind.starting).cloned().collect();
     let taken = state.kinds.iter().flat_map(|kind| kind.dispatched.values().copied()).collect();
-    let orders = kind.template.dispatch(&seen.board, &busy, &taken);
-    if orders.is_empty() {
+    let specs = kind.template.dispatch(&seen.board, &busy, &taken);
+    if specs.is_empty() {
         return;
     }
     let kind = &mut state.kinds[nth];
-    for order in &orders {
-        let name = MemberName::new(&order.name).ok();
+    for spec in &specs {
+        let name = MemberName::new(&spec.name).ok();
         kind.starting.extend(name.clone());
-        kind.dispatched.extend(name.zip(order.task));
+        kind.dispatched.extend(name.zip(spec.task));
     }
-    effects.push(Effect::Start { kind: nth, orders });
+    effects.push(Effect::Start { kind: nth, specs });
 }
 
 /// Returns whether a run for a single task still exists, even one that is ending.
@@ -234,8 +234,8 @@ fn start(state: &mut State, nth: usize, lacking: usize, effects: &mut Vec<Effect
     let free = kind.names.iter().filter(|name| !taken(name));
     let names: Vec<MemberName> = free.take(lacking).cloned().collect();
     if !names.is_empty() {
-        let orders = names.iter().map(|name| kind.template.order(name)).collect();
-        effects.push(Effect::Start { kind: nth, orders });
+        let specs = names.iter().map(|name| kind.template.spec_named(name)).collect();
+        effects.push(Effect::Start { kind: nth, specs });
         kind.starting.extend(names);
     }
 }

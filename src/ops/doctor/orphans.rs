@@ -192,8 +192,7 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
         return Ok(false);
     }
     let ended = end(launcher);
-    let program =
-        backends::tmux_program(ctx).map_err(|problem| OpsError::NotEnded { what: problem })?;
+    let program = backends::tmux_program(ctx).map_err(|problem| OpsError::Failed { problem })?;
     let home = TmuxHome {
         program,
         socket: Some(PathBuf::from(&resident.pane.socket)),

@@ -70,7 +70,7 @@ fn run(
     scratch: &Path,
     seen: &mut dyn FnMut(Sighting),
 ) -> Result<bool, OpsError> {
-    let failed = |what: String| OpsError::NotEnded { what };
+    let failed = |problem: String| OpsError::Failed { problem };
     let program = program(ctx, trial, scratch)?;
     let (process, master) = child::spawn_on_pty(&program, trial.size.0, trial.size.1)
         .map_err(|e| failed(format!("{} cannot be started: {e}", program.path.display())))?;

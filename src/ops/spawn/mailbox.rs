@@ -5,7 +5,6 @@ use super::super::error::OpsError;
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::Message;
-use crate::model::team::Member;
 use crate::store::TeamStore;
 use crate::sys::rand;
 
@@ -15,12 +14,12 @@ use crate::sys::rand;
 /// # Errors
 ///
 /// The mailbox cannot be locked, read or written.
-pub(super) fn ready(
+pub(super) fn prepare_mailbox(
     team: &TeamStore,
-    member: &Member,
+    member: &MemberName,
     prompt: Option<&str>,
 ) -> Result<bool, OpsError> {
-    let mailbox = team.mailbox(&member.name);
+    let mailbox = team.mailbox(member);
     let lead = MemberName::lead();
     let prompt = prompt.map(|text| Envelope::new(lead.as_str(), text, rand::uuid(), now()));
     if mailbox.create(prompt.as_ref())? {

@@ -2,13 +2,14 @@
 //! profile defines.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::super::context::now;
 use super::super::error::OpsError;
-use super::worktree_setup;
-use super::{Placed, Prepared};
+use super::checkouts;
+use super::prepare::MemberStart;
 use crate::model::placement::Placement;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::text;
@@ -20,21 +21,21 @@ use crate::sys::proc::{self, Liveness};
 use crate::sys::watch::Watch;
 
 /// Poll interval: a launcher can die without writing its record.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// The result of waiting for a start.
-pub(super) enum Proof {
+pub(super) enum StartProof {
     Runs { pid: i32, cwd: String },
-    Fails { reason: String, why: Why },
+    Fails { reason: String, cause: FailureCause },
 }
 
 /// The cause of a failed start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    /// The program or the order: it would fail on any backend.
+pub(super) enum FailureCause {
+    /// The program or the spec: it would fail on any backend.
     Program,
-    /// The backend: the launcher died without an exit record, or had no terminal.
-    Place,
+    /// The launcher died without an exit record, or had no terminal.
+    Backend,
     /// The deadline passed. `silent`: not even a start record was written.
     Late { silent: bool },
 }
@@ -53,7 +54,7 @@ impl RecordWatcher {
     /// # Errors
     ///
     /// The records cannot be watched.
-    pub(super) fn of(team: &TeamStore) -> Result<RecordWatcher, OpsError> {
+    pub(super) fn subscribe(team: &TeamStore) -> Result<RecordWatcher, OpsError> {
         let (sender, changed) = channel();
         // Fails only after the receiver has been dropped.
         let watch = team.watch_records(move |topic| drop(sender.send(topic)))?;
@@ -73,85 +74,81 @@ impl RecordWatcher {
 /// Waits for the whole batch until `limit`. Returns one proof per member.
 pub(super) fn prove(
     team: &TeamStore,
-    underway: &[Placed],
-    news: &RecordWatcher,
+    starts: &[MemberStart],
+    watcher: &RecordWatcher,
     limit: Duration,
-) -> Vec<Proof> {
+) -> Vec<StartProof> {
     let deadline = Deadline::after(limit);
-    let mut proofs: Vec<Option<Proof>> = underway.iter().map(|_| None).collect();
-    let mut changed = None;
-    let mut sweep = Deadline::after(GLANCE);
+    let mut proofs: Vec<Option<StartProof>> = starts.iter().map(|_| None).collect();
+    let mut changed: Option<BTreeSet<String>> = None;
+    let mut sweep = Deadline::after(POLL);
     loop {
-        let whom = changed.filter(|_| !sweep.expired());
-        if whom.is_none() {
-            sweep = Deadline::after(GLANCE);
+        let stems = changed.filter(|_| !sweep.expired());
+        if stems.is_none() {
+            sweep = Deadline::after(POLL);
         }
-        for (one, proof) in underway.iter().zip(&mut proofs).filter(|(_, proof)| proof.is_none()) {
-            if !is_due(whom.as_ref(), &one.prepared) {
+        for (start, proof) in starts.iter().zip(&mut proofs).filter(|(_, proof)| proof.is_none()) {
+            if stems.as_ref().is_some_and(|stems| !stems.contains(&start.record.name.file_stem())) {
                 continue;
             }
-            match look(team, one) {
-                Look::Settled(found) => *proof = Some(found),
-                Look::Wait(at_most) if at_most < sweep.remaining() => {
+            match check(team, start) {
+                ControlFlow::Break(found) => *proof = Some(found),
+                ControlFlow::Continue(at_most) if at_most < sweep.remaining() => {
                     sweep = Deadline::after(at_most)
                 }
-                Look::Wait(_) => {}
+                ControlFlow::Continue(_) => {}
             }
         }
         if proofs.iter().all(Option::is_some) || deadline.expired() {
             break;
         }
-        changed = news.wait(sweep.remaining().min(deadline.remaining()));
+        changed = watcher.wait(sweep.remaining().min(deadline.remaining()));
     }
-    let late = |one: &Placed| Proof::Fails {
+    let late = |start: &MemberStart| StartProof::Fails {
         reason: String::new(),
-        why: Why::Late { silent: !has_begun(team, one) },
+        cause: FailureCause::Late { silent: !has_begun(team, start) },
     };
-    proofs.into_iter().zip(underway).map(|(p, one)| p.unwrap_or_else(|| late(one))).collect()
+    proofs.into_iter().zip(starts).map(|(p, start)| p.unwrap_or_else(|| late(start))).collect()
 }
 
 /// Returns whether the launcher may have started: false only if a readable record has no start.
-fn has_begun(team: &TeamStore, one: &Placed) -> bool {
-    team.member_record(&one.prepared.record.name).is_ok_and(|r| r.is_none_or(|r| r.start.is_some()))
+fn has_begun(team: &TeamStore, start: &MemberStart) -> bool {
+    team.member_record(&start.record.name).is_ok_and(|r| r.is_none_or(|r| r.start.is_some()))
 }
 
-fn is_due(changed: Option<&BTreeSet<String>>, one: &Prepared) -> bool {
-    changed.is_none_or(|stems| stems.contains(&one.record.name.file_stem()))
-}
-
-enum Look {
-    Settled(Proof),
-    /// Check again after a change, and at the latest after this time.
-    Wait(Duration),
-}
-
-fn look(team: &TeamStore, underway: &Placed) -> Look {
-    let Ok(placement) = &underway.place else { return Look::Settled(fails("it was not placed")) };
-    let one = &underway.prepared;
-    let record = match team.member_record(&one.record.name) {
-        Ok(Some(record)) if record.is(&one.record.incarnation) => record,
-        Ok(_) => return Look::Settled(fails("its record was taken by another run")),
-        Err(e) => return Look::Settled(fails(&e.to_string())),
+/// Checks a start once. `Continue` has the time after which it is to be checked again if its record
+/// does not change before.
+fn check(team: &TeamStore, started: &MemberStart) -> ControlFlow<StartProof, Duration> {
+    let Some(placement) = &started.record.placement else { return fails("it was not placed") };
+    let record = match team.member_record(&started.record.name) {
+        Ok(Some(record)) if record.is(&started.record.incarnation) => record,
+        Ok(_) => return fails("its record was taken by another run"),
+        Err(e) => return fails(&e.to_string()),
     };
-    let may_be_over = may_be_over(&record, one.ready);
+    let may_be_over = may_be_over(&record, started.ready);
     if let Some(exit) = record.exit.as_ref().filter(|_| !may_be_over) {
-        return Look::Settled(ended(exit));
+        return exited(exit);
     }
     let launcher = record.launcher().or_else(|| placement.launcher());
     if !may_be_over && launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
     {
         // The exit record may have been written between the read above and the liveness check.
-        let last = team.member_record(&one.record.name).ok().flatten().and_then(|r| r.exit);
+        let last = team.member_record(&started.record.name).ok().flatten().and_then(|r| r.exit);
         let silent = || no_launcher("its launcher was gone before it said anything");
-        return Look::Settled(last.as_ref().map_or_else(silent, ended));
+        return last.as_ref().map_or_else(silent, exited);
     }
-    let wrong = |start: &StartRecord| {
-        elsewhere(start, placement).or_else(|| worktree_setup::astray(&start.cwd, &one.member))
-    };
-    if let Some(problem) = record.start.as_ref().and_then(wrong) {
-        return Look::Settled(fails(&problem));
+    let Some(start) = &record.start else { return ControlFlow::Continue(POLL) };
+    if let Some(problem) = elsewhere(start, placement)
+        .or_else(|| checkouts::outside_worktree(&start.cwd, &started.member))
+    {
+        return fails(&problem);
     }
-    ready(&record, one.ready)
+    match left_until_ready(&record, started.ready) {
+        Some(left) => ControlFlow::Continue(left),
+        None => {
+            ControlFlow::Break(StartProof::Runs { pid: start.program.pid, cwd: start.cwd.clone() })
+        }
+    }
 }
 
 /// Returns true for a run that counts as started even if it has ended.
@@ -177,21 +174,12 @@ fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
     }
 }
 
-fn ready(record: &MemberRecord, rule: Ready) -> Look {
-    match (&record.start, left_until_ready(record, rule)) {
-        (Some(start), None) => {
-            Look::Settled(Proof::Runs { pid: start.program.pid, cwd: start.cwd.clone() })
-        }
-        (_, left) => Look::Wait(left.unwrap_or(GLANCE)),
-    }
-}
-
 /// Returns the time after which a run that is not ready has to be checked again; none once it is
 /// ready.
 pub(in crate::ops) fn left_until_ready(record: &MemberRecord, rule: Ready) -> Option<Duration> {
-    let Some(start) = &record.start else { return Some(GLANCE) };
+    let Some(start) = &record.start else { return Some(POLL) };
     match rule {
-        Ready::Hello | Ready::Screen => record.ready_at.is_none().then_some(GLANCE),
+        Ready::Hello | Ready::Screen => record.ready_at.is_none().then_some(POLL),
         Ready::Running | Ready::Begun => None,
         Ready::Settled { ms } => match ms.saturating_sub(now().since(start.at)) {
             0 => None,
@@ -200,29 +188,33 @@ pub(in crate::ops) fn left_until_ready(record: &MemberRecord, rule: Ready) -> Op
     }
 }
 
-fn ended(exit: &ExitRecord) -> Proof {
-    match exit.no_terminal {
-        true => no_launcher(&exit.describe()),
-        false => fails(&exit.describe()),
-    }
+fn exited(exit: &ExitRecord) -> ControlFlow<StartProof, Duration> {
+    if exit.no_terminal { no_launcher(&exit.describe()) } else { fails(&exit.describe()) }
 }
 
-fn fails(reason: &str) -> Proof {
-    Proof::Fails { reason: reason.to_owned(), why: Why::Program }
+fn fails(reason: &str) -> ControlFlow<StartProof, Duration> {
+    let cause = FailureCause::Program;
+    ControlFlow::Break(StartProof::Fails { reason: reason.to_owned(), cause })
 }
 
-fn no_launcher(reason: &str) -> Proof {
-    Proof::Fails { reason: reason.to_owned(), why: Why::Place }
+fn no_launcher(reason: &str) -> ControlFlow<StartProof, Duration> {
+    let cause = FailureCause::Backend;
+    ControlFlow::Break(StartProof::Fails { reason: reason.to_owned(), cause })
 }
 
 /// Builds the error for a failed start, with the last 20 lines of its screen in printable form.
-pub(super) fn failure(record: &MemberRecord, reason: &str, why: Why, screen: &str) -> OpsError {
+pub(super) fn failure(
+    record: &MemberRecord,
+    reason: &str,
+    cause: FailureCause,
+    screen: &str,
+) -> OpsError {
     let screen = text::block(&text::last_lines(screen, 20));
     let (name, reason) = (record.name.clone(), text::line(reason));
-    match why {
-        Why::Program => OpsError::StartFailed { name, reason, screen },
-        Why::Place => OpsError::NoLauncher { name, reason, screen },
-        Why::Late { silent } => {
+    match cause {
+        FailureCause::Program => OpsError::StartFailed { name, reason, screen },
+        FailureCause::Backend => OpsError::NoLauncher { name, reason, screen },
+        FailureCause::Late { silent } => {
             let seconds = now().since(record.asked_at).div_ceil(1000);
             OpsError::StartDeadline { name, seconds, screen, silent }
         }
@@ -238,7 +230,9 @@ mod tests {
     /// program's.
     #[test]
     fn pf_03_only_a_missing_terminal_is_blamed_on_the_backend() {
-        for (no_terminal, expected) in [(true, Why::Place), (false, Why::Program)] {
+        for (no_terminal, expected) in
+            [(true, FailureCause::Backend), (false, FailureCause::Program)]
+        {
             let problem = Some("no terminal left".to_owned());
             let exit = ExitRecord {
                 code: Some(126),
@@ -247,11 +241,11 @@ mod tests {
                 no_terminal,
                 at: Timestamp(0),
             };
-            match ended(&exit) {
-                Proof::Fails { reason, why } => {
-                    assert_eq!((reason.as_str(), why), ("no terminal left", expected))
+            match exited(&exit) {
+                ControlFlow::Break(StartProof::Fails { reason, cause }) => {
+                    assert_eq!((reason.as_str(), cause), ("no terminal left", expected))
                 }
-                Proof::Runs { .. } => panic!("it has ended"),
+                _ => panic!("it has ended"),
             }
         }
     }

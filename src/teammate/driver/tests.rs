@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::event_loop::Inputs;
+use crate::launcher::command::RecordedScreen;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::Message;
@@ -18,7 +19,6 @@ use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
-use crate::ops::run::Film;
 use crate::ops::wait::Until;
 use crate::ops::{Caller, NewTask, Store};
 use crate::sys::clock::{self, Deadline};
@@ -35,7 +35,7 @@ struct Stage {
     ctx: Context,
     team: TeamStore,
     me: MemberRun,
-    film: Film,
+    film: RecordedScreen,
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -75,7 +75,7 @@ impl Stage {
         let team = ops::team::create(&ctx, "checks", "", None, &settings(), false).expect("a team");
         let me =
             MemberRun { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
-        let stage = Stage { dir, ctx, team, me, film: Film::default() };
+        let stage = Stage { dir, ctx, team, me, film: RecordedScreen::default() };
         stage.team.change_roster(|roster| roster.join(&stage.member())).expect("on the roster");
         stage.begin(1);
         stage

@@ -20,6 +20,7 @@ use super::react::react;
 use super::state::{AgentRole, State, TYPING_MS};
 use super::turn::{self, TypingMode};
 use crate::event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
+use crate::launcher::command;
 use crate::model::envelope::Envelope;
 use crate::model::event::Note;
 use crate::model::placement::BackendKind;
@@ -114,9 +115,10 @@ pub(super) fn open<'a>(
     start: WrapperOptions,
 ) -> Result<WrapperDriver<'a>, OpsError> {
     let WrapperOptions { me, profile, argv, env, role, answers, pane, backend } = start;
-    let job = ops::run::Job { argv, cwd: ctx.caller.cwd.clone(), env, size: (0, 0), alone: false };
-    let refused = |what: String| OpsError::NotEnded { what };
-    let program = ops::run::program(&job).map_err(refused)?;
+    let cwd = ctx.caller.cwd.clone();
+    let spec = command::CommandSpec { argv, cwd, env, size: (0, 0), alone: false };
+    let refused = |problem: String| OpsError::Failed { problem };
+    let program = command::program(&spec).map_err(refused)?;
     let queue = InputQueue::new();
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::event_loop::Inputs;
+use crate::model::causes::error_chain;
 use crate::profile::{Look, Screen};
 use crate::sys::child::{self, Program, PtyMaster, own_size};
 use crate::sys::clock::{self, Deadline};
@@ -128,7 +129,7 @@ impl PtyRelay {
         let display = Display::open().map_err(|e| format!("cannot write to the terminal: {e}"))?;
         let (rows, cols) = own_size().unwrap_or(SIZE);
         let started = child::spawn_on_pty(program, rows, cols);
-        let (process, master) = started.map_err(|e| chain(&e))?;
+        let (process, master) = started.map_err(|e| error_chain(&e))?;
         let joined = PtyRelay::join(
             process,
             Arc::new(master),
@@ -433,16 +434,6 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn ms(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::lead::event::AnswerSent;
 use crate::lead::state::{Pool, TrackedMember};
-use crate::model::order::{Demand, Order, Scale, Template};
+use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::question::{Question, QuestionKind};
 
 const NAMES: [&str; 4] = ["ann", "bob", "dev-1", "dev-2"];
@@ -256,8 +256,8 @@ impl World {
                 assert!(!self.due.contains(&run), "{run:?} is ended twice at a time");
                 self.due.push(run);
             }
-            Effect::Start { kind, orders } => {
-                let names = orders.iter().map(|order| who(&order.name)).collect();
+            Effect::Start { kind, specs } => {
+                let names = specs.iter().map(|spec| who(&spec.name)).collect();
                 self.starting.push((kind, names));
             }
             Effect::Retire(retirements) => {
@@ -363,8 +363,8 @@ pub(super) fn compare_derived(state: &State) {
     let board = state.seen.as_ref().map(|seen| &seen.board);
     for (name, view) in &state.members {
         let makes = |kind: &&Pool| kind.names.iter().any(|ours| ours.clashes_with(name.as_str()));
-        let maker = state.kinds.iter().find(makes).map(|kind| &kind.template.order.name);
-        assert_eq!(view.kind.map(|nth| &state.kinds[nth].template.order.name), maker, "{name}");
+        let maker = state.kinds.iter().find(makes).map(|kind| &kind.template.spec.name);
+        assert_eq!(view.kind.map(|nth| &state.kinds[nth].template.spec.name), maker, "{name}");
         let begins = |board: &Board, id: &TaskId| {
             board.tasks[id].is_owned_by(name) && board.may_claim(*id, name, true).is_ok()
         };
@@ -406,7 +406,7 @@ fn rank(phase: Phase) -> (u8, bool) {
 
 fn templates() -> Vec<Template> {
     let template = |name: &str, demand| Template {
-        order: Order { name: name.to_owned(), ..Order::default() },
+        spec: LaunchSpec { name: name.to_owned(), ..LaunchSpec::default() },
         demand,
     };
     vec![

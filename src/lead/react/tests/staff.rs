@@ -1,10 +1,10 @@
 //! Members that scale with the work, and restarts of failed members.
 
 use super::*;
-use crate::model::order::{Demand, Order, Scale, Template};
+use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 
 fn kind(name: &str, demand: Demand) -> Template {
-    Template { order: Order { name: name.to_owned(), ..Order::default() }, demand }
+    Template { spec: LaunchSpec { name: name.to_owned(), ..LaunchSpec::default() }, demand }
 }
 
 /// A lead with these templates, members and free tasks.
@@ -25,11 +25,11 @@ fn free(tasks: u64) -> Board {
 }
 
 fn started(effects: &[Effect]) -> Vec<String> {
-    let orders = effects.iter().filter_map(|effect| match effect {
-        Effect::Start { orders, .. } => Some(orders),
+    let specs = effects.iter().filter_map(|effect| match effect {
+        Effect::Start { specs, .. } => Some(specs),
         _ => None,
     });
-    orders.flatten().map(|order| order.name.clone()).collect()
+    specs.flatten().map(|spec| spec.name.clone()).collect()
 }
 
 fn asked(effects: &[Effect]) -> Vec<String> {
@@ -104,7 +104,7 @@ fn worker_of_another_role_defers_no_start() {
     let mut board = with_commands(1);
     board.tasks.values_mut().for_each(|task| task.extra.role = Some("coder".to_owned()));
     let mut dev = kind("dev", scaled);
-    dev.order.role = Some("coder".to_owned());
+    dev.spec.role = Some("coder".to_owned());
     let (mut state, _) = staffed(vec![dev], &[record("ann", 1, "worker")], 0);
     assert_eq!(started(&react(&mut state, Event::Board(board), NOW)), ["dev-1"]);
 }
@@ -259,7 +259,7 @@ fn member_forced_to_end_while_the_lead_was_suspended_is_not_replaced() {
 /// A lead with a kind that has one run per task, two at once.
 fn per_task(finish: Finish, tasks: u64) -> (State, Vec<Effect>) {
     let mut template = kind("dev", Demand::PerTask(Some(2)));
-    template.order.profile = Some("claude".to_owned());
+    template.spec.profile = Some("claude".to_owned());
     let mut state = State::new(Goal::Lead(finish), vec![template]);
     react(&mut state, Event::Members(Vec::new()), NOW);
     let effects = react(&mut state, Event::Board(free(tasks)), NOW);
@@ -285,8 +285,8 @@ fn tk_01_task_is_dispatched_once_across_board_reads() {
     react(&mut state, Event::Members(vec![record("dev-1", 1, "claude")]), NOW);
     react(&mut state, Event::Board(of("dev-1", TaskState::InProgress, 3)), NOW);
     let next = react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW);
-    let Some(Effect::Start { orders, .. }) = next.first() else { panic!("one more: {next:?}") };
-    let tasks: Vec<_> = orders.iter().map(|order| (order.name.as_str(), order.task)).collect();
+    let Some(Effect::Start { specs, .. }) = next.first() else { panic!("one more: {next:?}") };
+    let tasks: Vec<_> = specs.iter().map(|spec| (spec.name.as_str(), spec.task)).collect();
     assert_eq!(
         tasks,
         [("dev-2", Some(TaskId(2)))],

@@ -1,65 +1,53 @@
 //! The run that a launcher serves: its spec, which is removed from disk when read, and its member
 //! record.
 
-use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::super::context::now;
-use super::linger;
-use super::output::Output;
-use super::program::Problem;
+use super::program::{LaunchProblem, ProgramCommand};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::ProcessId;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
-use crate::model::spec::{Spec, Terminal, Word};
+use crate::model::spec::{OsText, Terminal};
 use crate::model::text;
+use crate::model::time::Timestamp;
 use crate::store::{Store, TeamStore, take_spec};
-use crate::sys::env;
 use crate::sys::fs::LogFile;
 use crate::sys::proc::Process;
+use crate::sys::{clock, env};
 
 /// The version of the spec format that this build understands.
 const SPEC_FORMAT: u32 = 1;
 /// Size in bytes above which a log is rotated.
 const LOG_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// The program to run, in the operating system's string types.
-#[derive(Debug)]
-pub(super) struct Order {
-    pub(super) argv: Vec<OsString>,
-    pub(super) cwd: PathBuf,
-    pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) terminal: Terminal,
-}
-
 /// The log that keeps the program's output when it has no pane.
 pub(super) type SharedLog = Arc<Mutex<LogFile>>;
 
 /// One run of a member, as its launcher sees it.
-pub(super) struct Run {
-    pub(super) order: Order,
-    pub(super) team: TeamStore,
-    pub(super) member: MemberName,
-    pub(super) incarnation: Incarnation,
+pub(crate) struct LauncherRun {
+    pub(crate) command: ProgramCommand,
+    pub(crate) team: TeamStore,
+    pub(crate) member: MemberName,
+    pub(crate) incarnation: Incarnation,
     /// Maximum time to keep the terminal open after a failed start.
     pub(super) linger: Duration,
-    /// None in a pane, and until [`Run::open_log`] succeeds.
+    /// None in a pane, and until [`LauncherRun::open_log`] succeeds.
     pub(super) log: Option<SharedLog>,
 }
 
-impl Run {
+impl LauncherRun {
     /// Reads and unlinks the spec at `path` (SEC-06), then checks the run's record.
     ///
     /// # Errors
     ///
     /// The spec is missing, unreadable or of another format, or the record is missing, is over, or
     /// belongs to a later run.
-    pub(super) fn take(path: &Path) -> Result<Run, String> {
+    pub(super) fn take(path: &Path) -> Result<LauncherRun, String> {
         let spec = take_spec(path).map_err(|e| e.to_string())?;
         let spec = spec.ok_or_else(|| {
             format!("there is no spec at {}: its run has begun already", path.display())
@@ -70,40 +58,38 @@ impl Run {
                 spec.format
             ));
         }
-        let root = PathBuf::from(spec.config_root.clone().into_os());
+        let root = PathBuf::from(spec.config_root.into_os());
         let team = Store::at(&root).team(&spec.team).map_err(|e| e.to_string())?;
-        let run = Run::of(spec, team);
-        let record = run.team.member_record(&run.member).map_err(|e| e.to_string())?;
-        run.check(record.as_ref())?;
-        Ok(run)
-    }
-
-    fn of(spec: Spec, team: TeamStore) -> Run {
-        let words = |(name, value): (Word, Word)| (name.into_os(), value.into_os());
-        let order = Order {
-            argv: spec.argv.into_iter().map(Word::into_os).collect(),
+        let words = |(name, value): (OsText, OsText)| (name.into_os(), value.into_os());
+        let command = ProgramCommand {
+            argv: spec.argv.into_iter().map(OsText::into_os).collect(),
             cwd: PathBuf::from(spec.cwd.into_os()),
             env: spec.env.into_iter().map(words).collect(),
             terminal: spec.terminal,
         };
         let linger = Duration::from_millis(spec.linger_ms);
-        Run { order, team, member: spec.member, incarnation: spec.incarnation, linger, log: None }
+        let (member, incarnation) = (spec.member, spec.incarnation);
+        let run = LauncherRun { command, team, member, incarnation, linger, log: None };
+        let record = run.team.member_record(&run.member).map_err(|e| e.to_string())?;
+        run.check(record.as_ref())?;
+        Ok(run)
     }
 
-    /// Opens the log, if the terminal has one. Call it only after [`Run::take`] has confirmed that
-    /// this run is the latest, because all runs of a member share one log.
+    /// Opens the log, if the terminal has one. Call it only after [`LauncherRun::take`] has confirmed
+    /// that this run is the latest, because all runs of a member share one log.
     ///
     /// # Errors
     ///
     /// The log cannot be created.
-    pub(super) fn open_log(&mut self) -> Result<(), Problem> {
-        let log = match &self.order.terminal {
+    pub(super) fn open_log(&mut self) -> Result<(), LaunchProblem> {
+        let log = match &self.command.terminal {
             Terminal::Own { log, .. } | Terminal::Once { log } => log,
             Terminal::Pane => return Ok(()),
         };
         let fresh = LogFile::fresh(Path::new(log), LOG_LIMIT);
-        let fresh = fresh
-            .map_err(|e| Problem::not_runnable(format!("what it prints cannot be kept: {e}")))?;
+        let fresh = fresh.map_err(|e| {
+            LaunchProblem::not_runnable(format!("what it prints cannot be kept: {e}"))
+        })?;
         self.log = Some(Arc::new(Mutex::new(fresh)));
         Ok(())
     }
@@ -130,13 +116,18 @@ impl Run {
     /// # Errors
     ///
     /// The record is gone, over or of a later run, or it cannot be written.
-    pub(super) fn note_start(&self, program: Process, output: &Output) -> Result<(), String> {
-        let cwd = env::current_dir().unwrap_or_else(|_| self.order.cwd.clone());
+    pub(super) fn record_start(
+        &self,
+        program: Process,
+        tty: Option<String>,
+        socket: Option<&Path>,
+    ) -> Result<(), String> {
+        let cwd = env::current_dir().unwrap_or_else(|_| self.command.cwd.clone());
         let start = StartRecord {
             launcher: process_id(Process::current()),
             program: process_id(program),
-            tty: output.tty_name(),
-            socket: output.socket().map(|path| path.to_string_lossy().into_owned()),
+            tty,
+            socket: socket.map(|path| path.to_string_lossy().into_owned()),
             cwd: cwd.to_string_lossy().into_owned(),
             at: now(),
         };
@@ -145,30 +136,30 @@ impl Run {
 
     /// Records the exit status or the reason why the program did not start. Returns true if the
     /// spawner has not yet confirmed the start.
-    pub(super) fn note_exit(&self, exit: ExitRecord) -> bool {
+    pub(super) fn record_exit(&self, exit: ExitRecord) -> bool {
         let written = self.change(|record| {
             record.exit = Some(exit.clone());
             record.clone()
         });
         match written {
             Ok(record) => {
-                self.report_exit(&record, &exit);
-                linger::is_awaited(record.state)
+                self.journal_exit(&record, &exit);
+                is_awaited(record.state)
             }
             Err(problem) => {
-                self.say(&format!("the end of the program is not on record: {problem}"));
+                self.print(&format!("the end of the program is not on record: {problem}"));
                 false
             }
         }
     }
 
     /// Journals an exit outside of a shutdown: without a lead no other process would. A one-shot
-    /// run is expected to exit and is reported by `answer`.
-    fn report_exit(&self, record: &MemberRecord, exit: &ExitRecord) {
+    /// run is expected to exit and is reported by `OneShotEnd`.
+    fn journal_exit(&self, record: &MemberRecord, exit: &ExitRecord) {
         let shutting_down =
             record.state.is_over() || record.state == MemberState::ShutdownRequested;
         let Some(start) = record.start.as_ref().filter(|_| !shutting_down) else { return };
-        if matches!(self.order.terminal, Terminal::Once { .. }) {
+        if self.is_one_shot() {
             return;
         }
         let note = Note::of(EventKind::MemberExited).member(&self.member);
@@ -180,6 +171,11 @@ impl Run {
             (None, Some(signal)) => note.with("signal", signal),
             (None, None) => note,
         });
+    }
+
+    /// Returns true for a run without a terminal, whose launcher reports its end.
+    pub(super) fn is_one_shot(&self) -> bool {
+        matches!(self.command.terminal, Terminal::Once { .. })
     }
 
     fn change<T>(&self, edit: impl FnMut(&mut MemberRecord) -> T) -> Result<T, String> {
@@ -195,7 +191,7 @@ impl Run {
     }
 
     /// Journals a warning about processes that could not be ended.
-    pub(super) fn warn_of(&self, left: &[Process]) {
+    pub(super) fn journal_leftovers(&self, left: &[Process]) {
         if left.is_empty() || !self.team.exists() {
             return;
         }
@@ -210,14 +206,14 @@ impl Run {
     }
 
     /// Appends a line to the log, or writes it to standard error if there is none.
-    pub(super) fn say(&self, line: &str) {
+    pub(crate) fn print(&self, line: &str) {
         match &self.log {
             Some(log) => {
                 let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
                 // A failed write to the log has no other place to be reported.
-                let _ = log.append(spoken(line).as_bytes());
+                let _ = log.append(format_line(line).as_bytes());
             }
-            None => complain(line),
+            None => print_error(line),
         }
     }
 }
@@ -226,13 +222,38 @@ fn process_id(process: Process) -> ProcessId {
     ProcessId { pid: process.pid, start: process.start }
 }
 
+/// Returns whether a spawner may still wait for a member in this state to come up.
+pub(super) fn is_awaited(state: MemberState) -> bool {
+    !state.is_up() && !state.is_over()
+}
+
+pub(super) fn now() -> Timestamp {
+    Timestamp(clock::now_ms())
+}
+
 /// Writes a line to standard error. `eprintln!` would panic if the terminal is gone.
-pub(super) fn complain(line: &str) {
-    let _ = io::stderr().write_all(spoken(line).as_bytes());
+pub(super) fn print_error(line: &str) {
+    let _ = io::stderr().write_all(format_line(line).as_bytes());
 }
 
 /// Formats a line with a carriage return: the program may have left the terminal in raw mode, and a
 /// log is replayed as a screen.
-fn spoken(line: &str) -> String {
+fn format_line(line: &str) -> String {
     format!("phalanx: {}\r\n", text::line(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sp_09_the_screen_is_held_only_before_the_member_is_up() {
+        use MemberState::{
+            Completed, Disappeared, Failed, Idle, Killed, Pending, ShutdownRequested, Starting,
+            Working,
+        };
+        assert!([Pending, Starting].into_iter().all(is_awaited));
+        let after = [Working, Idle, ShutdownRequested, Completed, Failed, Killed, Disappeared];
+        assert!(!after.into_iter().any(is_awaited));
+    }
 }

@@ -8,18 +8,14 @@ use crate::model::id::TaskId;
 use crate::sys::proc::{Liveness, liveness};
 use crate::sys::{env, exec};
 
-fn caller(cwd: &Path) -> Caller {
+fn own_env() -> Vec<(OsString, OsString)> {
     let env = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("TERM", "xterm"),
         ("MINE", "kept"),
         ("PWD", "/nowhere"),
     ];
-    Caller {
-        env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        cwd: cwd.to_owned(),
-        exe: "/proc/self/exe".into(),
-    }
+    env.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 fn task(run: &[&str]) -> Task {
@@ -36,23 +32,23 @@ fn dir() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-fn run(task: &Task) -> (Outcome, Film) {
+fn run(task: &Task) -> (Outcome, RecordedScreen) {
     let dir = dir();
     run_in(task, dir.path())
 }
 
-/// Builds a job with a fixed size, since the tests may themselves run on a terminal.
-fn job_in(cwd: &Path, task: &Task) -> Job {
-    Job { size: SIZE, ..job(&caller(cwd), task, false) }
+/// Builds a command with a fixed size, since the tests may themselves run on a terminal.
+fn command_in(cwd: &Path, task: &Task) -> CommandSpec {
+    CommandSpec { size: SIZE, ..for_task(task, cwd, &own_env(), false) }
 }
 
-fn run_in(task: &Task, cwd: &Path) -> (Outcome, Film) {
-    let film = Film::default();
-    let outcome = match start(&job_in(cwd, task), &film.screen()) {
+fn run_in(task: &Task, cwd: &Path) -> (Outcome, RecordedScreen) {
+    let recorded = RecordedScreen::default();
+    let outcome = match start(&command_in(cwd, task), &recorded.screen()) {
         Ok(running) => running.wait(),
-        Err(reason) => never_ran(reason),
+        Err(reason) => failed_start(reason),
     };
-    (outcome, film)
+    (outcome, recorded)
 }
 
 #[test]
@@ -68,18 +64,18 @@ fn outcome_has_either_exit_code_or_signal() {
 
 #[test]
 fn output_is_relayed_unchanged_and_stored_as_plain_text() {
-    let (outcome, film) =
+    let (outcome, recorded) =
         run(&script("test -t 1 && printf '\\033[31mred\\033[0m\\nlast' && stty size"));
-    assert_eq!(film.text(), "\u{1b}[31mred\u{1b}[0m\r\nlast50 200\r\n");
+    assert_eq!(recorded.text(), "\u{1b}[31mred\u{1b}[0m\r\nlast50 200\r\n");
     assert_eq!(outcome.tail, "red\nlast50 200");
 }
 
 #[test]
 fn a_megabyte_is_relayed_completely_and_its_end_is_kept() {
-    let (outcome, film) = run(&script("yes 0123456789abcde | head -c 1048576; echo the end"));
+    let (outcome, recorded) = run(&script("yes 0123456789abcde | head -c 1048576; echo the end"));
     assert_eq!(outcome.exit_code, Some(0));
     // The pty turns each of the 65536 newlines into two bytes.
-    assert_eq!(film.bytes().len(), 1_048_576 + 65_536 + "the end\r\n".len());
+    assert_eq!(recorded.bytes().len(), 1_048_576 + 65_536 + "the end\r\n".len());
     assert_eq!(outcome.tail.lines().count(), 50);
     assert!(outcome.tail.ends_with("0123456789abcde\nthe end"), "{}", outcome.tail);
 }
@@ -105,11 +101,11 @@ fn directory_and_environment_come_from_the_task() {
 #[test]
 fn a_command_that_cannot_run_reports_the_reason() {
     let (missing, _) = run(&task(&["phalanx-no-such-program"]));
-    assert_eq!(missing, never_ran("cannot find the program phalanx-no-such-program".to_owned()));
+    assert_eq!(missing, failed_start("cannot find the program phalanx-no-such-program".to_owned()));
     let mut nowhere = task(&["true"]);
     nowhere.extra.cwd = Some("/no/such/place".to_owned());
-    assert_eq!(run(&nowhere).0, never_ran("there is no directory /no/such/place".to_owned()));
-    assert_eq!(run(&task(&[])).0, never_ran("the task carries no command".to_owned()));
+    assert_eq!(run(&nowhere).0, failed_start("there is no directory /no/such/place".to_owned()));
+    assert_eq!(run(&task(&[])).0, failed_start("the task carries no command".to_owned()));
 }
 
 #[test]
@@ -150,9 +146,9 @@ fn a_grandchild_that_holds_the_terminal_is_not_waited_for() {
 #[test]
 fn a_cancelled_command_ends_with_its_tree() {
     let dir = dir();
-    let film = Film::default();
+    let recorded = RecordedScreen::default();
     let asked = script("sleep 60 & wait");
-    let running = start(&job_in(dir.path(), &asked), &film.screen()).expect("it runs");
+    let running = start(&command_in(dir.path(), &asked), &recorded.screen()).expect("it runs");
     let (process, canceller) = (running.process, running.canceller());
     let waiting = std::thread::spawn(move || running.wait());
     canceller.cancel();
@@ -164,7 +160,8 @@ fn a_cancelled_command_ends_with_its_tree() {
 #[test]
 fn alone_even_what_left_the_session_is_ended() {
     // Runs in a separate process, because `alone` ends all descendants of its process.
-    let words = ["ops::run::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
+    let words =
+        ["launcher::command::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
     let command = exec::ExecCommand {
         program: env::current_exe().expect("a running test has a program").into(),
         args: words.iter().map(OsString::from).collect(),
@@ -181,7 +178,7 @@ fn helper_runs_alone() {
     assert!(proc::become_subreaper());
     let dir = dir();
     let asked = script(LOST);
-    let job = Job { alone: true, ..job_in(dir.path(), &asked) };
-    let outcome = start(&job, &Film::default().screen()).expect("it runs").wait();
+    let command = CommandSpec { alone: true, ..command_in(dir.path(), &asked) };
+    let outcome = start(&command, &RecordedScreen::default().screen()).expect("it runs").wait();
     assert_eq!((outcome.exit_code, Process::of(printed_process(&outcome))), (Some(0), None));
 }

@@ -1,15 +1,15 @@
-//! Finishes a one-shot run, which is the last tier of the backend fallback and the only kind in
-//! task mode: completes or fails its task, sends the output to the lead, and takes the member off
-//! the team.
+//! The end of a one-shot run, which is the last tier of the backend fallback and the only kind in
+//! task mode. Its launcher completes or fails its task, sends the output to the lead, and takes the
+//! member off the team.
 
 use std::path::{Path, PathBuf};
 
-use super::super::context::{Caller, Context};
-use super::super::error::OpsError;
-use super::super::retire::{self, Retirement};
-use super::super::run::Tail;
-use super::super::{hooks, send, task};
-use super::run::Run;
+use super::context::{Caller, Context};
+use super::error::OpsError;
+use super::retire::{self, Retirement};
+use super::{hooks, send, task};
+use crate::launcher::command::Tail;
+use crate::launcher::{LauncherRun, OneShotEnd};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
@@ -19,13 +19,16 @@ use crate::model::task::Outcome;
 use crate::store::{Store, TaskEnding};
 use crate::sys::{env, fs};
 
+/// The steps that the launcher performs after a one-shot run.
+pub(crate) const END: OneShotEnd = OneShotEnd { report, leave };
+
 /// Number of bytes read from the end of the log.
 const TAIL: u64 = 64 * 1024;
 
 /// Ends the run's task, if it has one, and sends the exit status and the end of the output to the
 /// lead.
-pub(super) fn give(run: &Run, exit: &ExitRecord) {
-    let Terminal::Once { log } = &run.order.terminal else { return };
+fn report(run: &LauncherRun, exit: &ExitRecord) {
+    let Terminal::Once { log } = &run.command.terminal else { return };
     if !run.team.exists() {
         return;
     }
@@ -35,15 +38,20 @@ pub(super) fn give(run: &Run, exit: &ExitRecord) {
     let printed = text.trim_end();
     // Without the record the task is unknown; it is released when the member leaves.
     let record = run.team.member_record(&run.member).ok().flatten();
-    let done = record.and_then(|record| settle(run, &record, exit, printed));
-    let message = Message::Text(words(run.member.as_str(), exit, done.as_deref(), printed, log));
-    if let Err(e) = send::report(&run.team, &run.member, &message) {
-        run.say(&format!("the answer did not reach the lead: {e}"));
+    let ended = record.and_then(|record| end_task(run, &record, exit, printed));
+    let summary = summary(run.member.as_str(), exit, ended.as_deref(), printed, log);
+    if let Err(e) = send::report(&run.team, &run.member, &Message::Text(summary)) {
+        run.print(&format!("the answer did not reach the lead: {e}"));
     }
 }
 
 /// Completes or fails the task according to the exit status. Returns a description of the result.
-fn settle(run: &Run, record: &MemberRecord, exit: &ExitRecord, printed: &str) -> Option<String> {
+fn end_task(
+    run: &LauncherRun,
+    record: &MemberRecord,
+    exit: &ExitRecord,
+    printed: &str,
+) -> Option<String> {
     let id = record.wish.task?;
     let begun = record.start.as_ref().map_or(record.asked_at, |start| start.at);
     let outcome = Outcome {
@@ -59,20 +67,20 @@ fn settle(run: &Run, record: &MemberRecord, exit: &ExitRecord, printed: &str) ->
     Some(ended.unwrap_or_else(|e| format!("task #{id} is left as it is: {e}")))
 }
 
-fn complete(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
+fn complete(run: &LauncherRun, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
     let ctx = Context {
         store: Store::at(run.team.root()),
         speaker: run.member.clone(),
         caller: Caller {
-            env: run.order.env.clone(),
-            cwd: run.order.cwd.clone(),
+            env: run.command.env.clone(),
+            cwd: run.command.cwd.clone(),
             exe: env::current_exe().unwrap_or_else(|_| PathBuf::from("phalanx")),
         },
     };
     let hooks = hooks::load_hooks(&ctx, &run.team);
     match task::complete(&ctx, &run.team, &hooks, id, &run.member, Some(outcome)) {
         Ok(done) => {
-            done.complaints.iter().for_each(|complaint| run.say(complaint));
+            done.complaints.iter().for_each(|complaint| run.print(complaint));
             Ok(format!("task #{id} is completed"))
         }
         // The program has exited and cannot satisfy the hook, so the task fails.
@@ -85,15 +93,24 @@ fn complete(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError
     }
 }
 
-fn fail(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
+fn fail(run: &LauncherRun, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
     task::end(&run.team, id, &run.member, TaskEnding::Failed, Some(outcome))?;
     Ok(format!("task #{id} has failed"))
 }
 
-fn words(member: &str, exit: &ExitRecord, done: Option<&str>, printed: &str, log: &str) -> String {
-    let done = done.map(|done| format!(" {}.", done.trim_end_matches('.'))).unwrap_or_default();
-    let how =
-        format!("{member} ran once, without a terminal, and has ended: {}.{done}", exit.describe());
+/// Formats the message to the lead.
+fn summary(
+    member: &str,
+    exit: &ExitRecord,
+    ended: Option<&str>,
+    printed: &str,
+    log: &str,
+) -> String {
+    let ended = ended.map(|ended| format!(" {}.", ended.trim_end_matches('.'))).unwrap_or_default();
+    let how = format!(
+        "{member} ran once, without a terminal, and has ended: {}.{ended}",
+        exit.describe()
+    );
     match printed {
         "" => format!("{how} It printed nothing."),
         printed => format!("{how} The end of what it printed (all of it: {log}):\n\n{printed}"),
@@ -101,8 +118,8 @@ fn words(member: &str, exit: &ExitRecord, done: Option<&str>, printed: &str, log
 }
 
 /// Takes the member off the team, since its program has exited.
-pub(super) fn leave(run: &Run, exit: &ExitRecord) {
-    if !matches!(run.order.terminal, Terminal::Once { .. }) || !run.team.exists() {
+fn leave(run: &LauncherRun, exit: &ExitRecord) {
+    if !run.team.exists() {
         return;
     }
     let retirement = Retirement {
@@ -112,6 +129,6 @@ pub(super) fn leave(run: &Run, exit: &ExitRecord) {
         reason: exit.describe(),
     };
     if let Err(e) = retire::retire(&run.team, &[retirement]) {
-        run.say(&format!("it could not leave the team: {e}"));
+        run.print(&format!("it could not leave the team: {e}"));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::screen::Screen;
+use super::screen::WorkerScreen;
 use super::tail::Tail;
 use crate::sys::clock::Deadline;
 
@@ -19,33 +19,36 @@ const QUIET: Duration = Duration::from_millis(300);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The relay of one command's output.
-pub(super) struct Relay {
-    shared: Arc<Shared>,
+pub(super) struct OutputRelay {
+    shared: Arc<RelayState>,
     /// Disconnects when the thread has reached the end of the output.
     ended: Receiver<()>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct RelayState {
     tail: Mutex<Tail>,
     /// Incremented after each read and after each write to the pane.
     moves: AtomicU64,
     /// Set while a write to the pane is in progress; it blocks if the pane is paused.
     showing: AtomicBool,
     /// Set when further output is to be discarded.
-    deaf: AtomicBool,
+    discards: AtomicBool,
 }
 
-impl Relay {
+impl OutputRelay {
     /// Starts the thread.
-    pub(super) fn start(reader: Box<dyn Read + Send>, screen: Screen) -> std::io::Result<Relay> {
-        let shared = Arc::new(Shared::default());
+    pub(super) fn start(
+        reader: Box<dyn Read + Send>,
+        screen: WorkerScreen,
+    ) -> std::io::Result<OutputRelay> {
+        let shared = Arc::new(RelayState::default());
         let (held, ended) = channel();
         let theirs = Arc::clone(&shared);
         thread::Builder::new()
             .name("output".to_owned())
             .spawn(move || theirs.run(reader, &screen, held))
-            .map(|_| Relay { shared, ended })
+            .map(|_| OutputRelay { shared, ended })
     }
 
     /// Waits for the rest of the output and returns its last lines. Call it after the command's
@@ -65,14 +68,14 @@ impl Relay {
                 break;
             }
         }
-        self.shared.deaf.store(true, Ordering::SeqCst);
+        self.shared.discards.store(true, Ordering::SeqCst);
         std::mem::take(&mut *self.shared.tail.lock().unwrap_or_else(PoisonError::into_inner)).text()
     }
 }
 
-impl Shared {
+impl RelayState {
     /// Copies output until EOF. `_held` disconnects `ended` on every exit, even a panic.
-    fn run(&self, mut reader: Box<dyn Read + Send>, screen: &Screen, _held: Sender<()>) {
+    fn run(&self, mut reader: Box<dyn Read + Send>, screen: &WorkerScreen, _held: Sender<()>) {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             let read = match reader.read(&mut buffer) {
@@ -83,7 +86,7 @@ impl Shared {
                 Err(_) => return,
             };
             self.moves.fetch_add(1, Ordering::SeqCst);
-            if self.deaf.load(Ordering::SeqCst) {
+            if self.discards.load(Ordering::SeqCst) {
                 return;
             }
             self.showing.store(true, Ordering::SeqCst);

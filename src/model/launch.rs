@@ -1,4 +1,4 @@
-//! Orders for teammates to start, and templates from which the lead creates orders on demand.
+//! Launch specs of teammates, and templates from which the lead makes launch specs on demand.
 
 use std::collections::BTreeSet;
 
@@ -30,10 +30,10 @@ pub(crate) fn ability(profile: &str) -> Ability {
     }
 }
 
-/// A teammate to start.
+/// A teammate to start, as the command line, a manifest, a template or an earlier run has it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Order {
+pub(crate) struct LaunchSpec {
     pub(crate) name: String,
     /// `None` means `shell` if there is a `command`, else `worker`.
     pub(crate) profile: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct Order {
     pub(crate) env: Vec<(String, String)>,
     /// Program and arguments, for profiles such as `shell` that need them.
     pub(crate) command: Vec<String>,
-    /// The order is for a single run of this task, not for a standing member.
+    /// Set for a single run of this task; a standing member has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
 }
@@ -84,17 +84,18 @@ pub(crate) enum Demand {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Template {
-    pub(crate) order: Order,
+    #[serde(rename = "order")]
+    pub(crate) spec: LaunchSpec,
     pub(crate) demand: Demand,
 }
 
 impl Template {
     /// Returns all names that members of this template can have.
     pub(crate) fn names(&self) -> Vec<MemberName> {
-        let counted = |max| (1..=max).map(|n| format!("{}-{n}", self.order.name)).collect();
+        let counted = |max| (1..=max).map(|n| format!("{}-{n}", self.spec.name)).collect();
         let names = match self.demand {
             Demand::Standing | Demand::WhenNeeded | Demand::PerTask(None) => {
-                vec![self.order.name.clone()]
+                vec![self.spec.name.clone()]
             }
             Demand::Scaled(Scale { max, .. }) | Demand::PerTask(Some(max)) => counted(max),
         };
@@ -106,46 +107,45 @@ impl Template {
         self.names().iter().any(|ours| ours.clashes_with(name.as_str()))
     }
 
-    pub(crate) fn order(&self, name: &MemberName) -> Order {
-        Order { name: name.to_string(), ..self.order.clone() }
+    pub(crate) fn spec_named(&self, name: &MemberName) -> LaunchSpec {
+        LaunchSpec { name: name.to_string(), ..self.spec.clone() }
     }
 
     pub(crate) fn is_per_task(&self) -> bool {
         matches!(self.demand, Demand::PerTask(_))
     }
 
-    /// Returns an order for one run of `task` under `name`. A worker runs the task's command; any
+    /// Returns the spec of one run of `task` under `name`. A worker runs the task's command; any
     /// other program receives the task as its prompt.
-    pub(crate) fn order_for(&self, name: &MemberName, task: &Task) -> Order {
-        let order = Order { task: Some(task.id), ..self.order(name) };
+    pub(crate) fn spec_for(&self, name: &MemberName, task: &Task) -> LaunchSpec {
+        let spec = LaunchSpec { task: Some(task.id), ..self.spec_named(name) };
         if self.takes_commands() {
-            let mut env = order.env.clone();
+            let mut env = spec.env.clone();
             env.extend(task.extra.env.clone());
-            let cwd = task.extra.cwd.clone().or(order.cwd.clone());
+            let cwd = task.extra.cwd.clone().or(spec.cwd.clone());
             let command = task.extra.run.clone();
-            return Order {
+            return LaunchSpec {
                 profile: Some(SHELL.to_owned()),
                 prompt: None,
                 cwd,
                 env,
                 command,
-                ..order
+                ..spec
             };
         }
         let told = format!("Task #{}: {}\n\n{}", task.id, task.subject, task.description);
         let parts: Vec<&str> =
-            order.prompt.as_deref().into_iter().chain([told.trim_end()]).collect();
-        Order { prompt: Some(parts.join("\n\n")), ..order }
+            spec.prompt.as_deref().into_iter().chain([told.trim_end()]).collect();
+        LaunchSpec { prompt: Some(parts.join("\n\n")), ..spec }
     }
 
-    /// Returns a representative order, used to check whether the template's orders can be carried
-    /// out.
-    pub(crate) fn sample(&self) -> Order {
+    /// Returns a representative spec, used to check whether the template's members can be started.
+    pub(crate) fn sample(&self) -> LaunchSpec {
         let mut task = Task::new(TaskId(0), "any", "");
         task.extra.run.push("true".to_owned());
         match (self.is_per_task(), self.names().first()) {
-            (true, Some(name)) => self.order_for(name, &task),
-            (true | false, _) => self.order.clone(),
+            (true, Some(name)) => self.spec_for(name, &task),
+            (true | false, _) => self.spec.clone(),
         }
     }
 
@@ -157,7 +157,7 @@ impl Template {
         board: &Board,
         busy: &BTreeSet<MemberName>,
         taken: &BTreeSet<TaskId>,
-    ) -> Vec<Order> {
+    ) -> Vec<LaunchSpec> {
         let is_busy =
             |name: &MemberName| busy.iter().any(|other| other.clashes_with(name.as_str()));
         let mut free: Vec<MemberName> =
@@ -171,28 +171,28 @@ impl Template {
         let mine = open.iter().filter(|task| task.owner.is_some() && self.is_for_it(&names, task));
         let anybodys =
             open.iter().filter(|task| task.owner.is_none() && self.is_for_it(&names, task));
-        let (mut orders, mut chosen) = (Vec::new(), Vec::<&Task>::new());
+        let (mut specs, mut chosen) = (Vec::new(), Vec::<&Task>::new());
         for task in mine.chain(anybodys) {
             let suits = |name: &MemberName| task.owner.is_none() || task.is_owned_by(name);
             let Some(place) = free.iter().position(suits) else { continue };
             if !chosen.iter().any(|other| board::share_files(other, task)) {
-                orders.push(self.order_for(&free.remove(place), task));
+                specs.push(self.spec_for(&free.remove(place), task));
                 chosen.push(task);
             }
         }
-        orders
+        specs
     }
 
     /// Returns true if members run the commands of tasks. Only phalanx's worker does, and it does
     /// nothing else.
     pub(crate) fn takes_commands(&self) -> bool {
-        self.order.command.is_empty() && self.order.profile.as_deref().unwrap_or(WORKER) == WORKER
+        self.spec.command.is_empty() && self.spec.profile.as_deref().unwrap_or(WORKER) == WORKER
     }
 
     /// Returns true if a member of this template, which can have these `names`, may take the task
     /// once it is pending.
     pub(crate) fn is_for_it(&self, names: &[MemberName], task: &Task) -> bool {
-        let role = self.order.role.as_deref();
+        let role = self.spec.role.as_deref();
         // An on-demand member with a role is not started for tasks that any role may take.
         let waits_for_role = self.demand == Demand::WhenNeeded && role.is_some();
         let suits = task.fits(role) && (task.extra.role.is_some() || !waits_for_role);
@@ -237,9 +237,12 @@ mod tests {
     }
 
     fn template(demand: Demand) -> Template {
-        let order =
-            Order { name: "dev".to_owned(), role: Some("coder".to_owned()), ..Order::default() };
-        Template { order, demand }
+        let spec = LaunchSpec {
+            name: "dev".to_owned(),
+            role: Some("coder".to_owned()),
+            ..LaunchSpec::default()
+        };
+        Template { spec, demand }
     }
 
     #[test]
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(names(three), ["dev-1", "dev-2", "dev-3"]);
     }
 
-    fn orders(
+    fn dispatched(
         template: &Template,
         board: &Board,
         busy: &[&str],
@@ -296,36 +299,36 @@ mod tests {
     ) -> Vec<(String, u64)> {
         let busy = busy.iter().map(|name| MemberName::new(name).expect("name")).collect();
         let taken = taken.iter().copied().map(TaskId).collect();
-        let orders = template.dispatch(board, &busy, &taken);
-        orders.into_iter().map(|order| (order.name, order.task.expect("a task").0)).collect()
+        let specs = template.dispatch(board, &busy, &taken);
+        specs.into_iter().map(|spec| (spec.name, spec.task.expect("a task").0)).collect()
     }
 
     #[test]
     fn tasks_go_to_free_names_and_assigned_tasks_go_first() {
         use TaskState::{Completed, Failed, InProgress, Pending};
         let mut dev = template(Demand::PerTask(Some(2)));
-        dev.order.profile = Some("claude".to_owned());
+        dev.spec.profile = Some("claude".to_owned());
         let given = |names: &[(&str, u64)]| {
             names.iter().map(|(name, id)| ((*name).to_owned(), *id)).collect::<Vec<_>>()
         };
         let mut all = board(&[(Pending, None, None); 4]);
-        assert_eq!(orders(&dev, &all, &[], &[]), given(&[("dev-1", 1), ("dev-2", 2)]));
-        assert_eq!(orders(&dev, &all, &["DEV-1"], &[1]), given(&[("dev-2", 2)]));
-        assert_eq!(orders(&dev, &all, &["dev-1", "dev-2"], &[]), []);
+        assert_eq!(dispatched(&dev, &all, &[], &[]), given(&[("dev-1", 1), ("dev-2", 2)]));
+        assert_eq!(dispatched(&dev, &all, &["DEV-1"], &[1]), given(&[("dev-2", 2)]));
+        assert_eq!(dispatched(&dev, &all, &["dev-1", "dev-2"], &[]), []);
         all.tasks.get_mut(&TaskId(4)).expect("a task").owner = Some("dev-1".to_owned());
-        assert_eq!(orders(&dev, &all, &[], &[]), given(&[("dev-1", 4), ("dev-2", 1)]));
+        assert_eq!(dispatched(&dev, &all, &[], &[]), given(&[("dev-1", 4), ("dev-2", 1)]));
         assert_eq!(
-            orders(&dev, &all, &["dev-1"], &[]),
+            dispatched(&dev, &all, &["dev-1"], &[]),
             given(&[("dev-2", 1)]),
             "4 waits for dev-1"
         );
         for id in [1, 2] {
             all.tasks.get_mut(&TaskId(id)).expect("a task").extra.files = vec!["src/**".to_owned()];
         }
-        assert_eq!(orders(&dev, &all, &["dev-1"], &[]), given(&[("dev-2", 1)]));
+        assert_eq!(dispatched(&dev, &all, &["dev-1"], &[]), given(&[("dev-2", 1)]));
         all.tasks.get_mut(&TaskId(4)).expect("a task").state = Completed;
         assert_eq!(
-            orders(&dev, &all, &[], &[]),
+            dispatched(&dev, &all, &[], &[]),
             given(&[("dev-1", 1), ("dev-2", 3)]),
             "1 and 2 touch the same"
         );
@@ -335,10 +338,10 @@ mod tests {
             (InProgress, Some("dev-1"), None),
             (Failed, None, None),
         ];
-        assert_eq!(orders(&dev, &board(&others), &[], &[]), []);
+        assert_eq!(dispatched(&dev, &board(&others), &[], &[]), []);
         let alone = Template { demand: Demand::PerTask(None), ..dev };
         assert_eq!(
-            orders(&alone, &board(&[(Pending, None, None); 4]), &[], &[]),
+            dispatched(&alone, &board(&[(Pending, None, None); 4]), &[], &[]),
             given(&[("dev", 1)])
         );
     }
@@ -351,9 +354,9 @@ mod tests {
         task.extra.cwd = Some("/sub".to_owned());
         task.extra.env = [("A".to_owned(), "b".to_owned())].into();
         let mut one = template(Demand::PerTask(Some(5)));
-        (one.order.prompt, one.order.cwd) = (Some("Be short.".to_owned()), Some("/".to_owned()));
+        (one.spec.prompt, one.spec.cwd) = (Some("Be short.".to_owned()), Some("/".to_owned()));
         let run = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];
-        let [run] = run else { panic!("one order: {run:?}") };
+        let [run] = run else { panic!("one spec: {run:?}") };
         assert_eq!(
             (run.task, run.profile.as_deref(), &run.prompt),
             (Some(TaskId(2)), Some("shell"), &None)
@@ -363,9 +366,9 @@ mod tests {
             (Some("/sub"), &["make".to_owned()][..])
         );
         assert_eq!(run.env, [("A".to_owned(), "b".to_owned())]);
-        one.order.profile = Some("claude".to_owned());
+        one.spec.profile = Some("claude".to_owned());
         let told = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];
-        let [told] = told else { panic!("one order: {told:?}") };
+        let [told] = told else { panic!("one spec: {told:?}") };
         assert_eq!((told.task, told.profile.as_deref()), (Some(TaskId(1)), Some("claude")));
         assert_eq!(told.prompt.as_deref(), Some("Be short.\n\nTask #1: s\n\nd"));
         assert_eq!((one.wanted(&all), told.cwd.as_deref()), (1, Some("/")));

@@ -12,11 +12,11 @@ const ESCAPE: u8 = 0x1b;
 
 /// A handle to the pane, shared by the output relay and the sources of messages.
 #[derive(Clone)]
-pub(crate) struct Screen {
-    inner: Arc<Mutex<Inner>>,
+pub(crate) struct WorkerScreen {
+    inner: Arc<Mutex<PaneWriter>>,
 }
 
-struct Inner {
+struct PaneWriter {
     out: Box<dyn Write + Send>,
     /// Set if the last byte written was a newline.
     at_line_start: bool,
@@ -24,15 +24,16 @@ struct Inner {
     styled: bool,
 }
 
-impl Screen {
+impl WorkerScreen {
     /// A screen on standard output.
-    pub(crate) fn stdout() -> Screen {
-        Screen::on(Box::new(io::stdout()))
+    pub(crate) fn stdout() -> WorkerScreen {
+        WorkerScreen::on(Box::new(io::stdout()))
     }
 
     /// A screen on any writer.
-    pub(crate) fn on(out: Box<dyn Write + Send>) -> Screen {
-        Screen { inner: Arc::new(Mutex::new(Inner { out, at_line_start: true, styled: false })) }
+    pub(crate) fn on(out: Box<dyn Write + Send>) -> WorkerScreen {
+        let inner = PaneWriter { out, at_line_start: true, styled: false };
+        WorkerScreen { inner: Arc::new(Mutex::new(inner)) }
     }
 
     /// Writes command output unchanged.
@@ -45,7 +46,7 @@ impl Screen {
     }
 
     /// Writes a message on lines of its own; control characters are replaced with visible symbols.
-    pub(crate) fn line(&self, said: &str) {
+    pub(crate) fn line(&self, message: &str) {
         let mut inner = self.lock();
         let mut bytes = Vec::new();
         if std::mem::take(&mut inner.styled) {
@@ -54,19 +55,19 @@ impl Screen {
         if !inner.at_line_start {
             bytes.push(b'\n');
         }
-        bytes.extend_from_slice(text::block(said).as_bytes());
+        bytes.extend_from_slice(text::block(message).as_bytes());
         bytes.push(b'\n');
         inner.at_line_start = true;
         inner.write(&bytes);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, PaneWriter> {
         // A writer that panicked leaves at most an unfinished line.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl PaneWriter {
     fn write(&mut self, bytes: &[u8]) {
         // Ignored: the work continues without a terminal, and SIGHUP reports its loss.
         let _ = self.out.write_all(bytes).and_then(|()| self.out.flush());
@@ -79,11 +80,11 @@ pub(crate) mod tests {
 
     /// A screen that records its bytes.
     #[derive(Clone, Default)]
-    pub(crate) struct Film(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct RecordedScreen(Arc<Mutex<Vec<u8>>>);
 
-    impl Film {
-        pub(crate) fn screen(&self) -> Screen {
-            Screen::on(Box::new(self.clone()))
+    impl RecordedScreen {
+        pub(crate) fn screen(&self) -> WorkerScreen {
+            WorkerScreen::on(Box::new(self.clone()))
         }
 
         pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -95,7 +96,7 @@ pub(crate) mod tests {
         }
     }
 
-    impl Write for Film {
+    impl Write for RecordedScreen {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().expect("film").extend_from_slice(bytes);
             Ok(bytes.len())
@@ -108,14 +109,14 @@ pub(crate) mod tests {
 
     #[test]
     fn messages_start_on_a_new_line_and_reset_colours() {
-        let film = Film::default();
-        let screen = film.screen();
+        let recorded = RecordedScreen::default();
+        let screen = recorded.screen();
         screen.line("one");
         screen.relay(b"\x1b[31mred");
         screen.line("two\x1b[2J\nthree");
         screen.relay(b"plain\n");
         screen.line("four");
         let shown = "one\n\x1b[31mred\x1b[0m\x1b[?25h\ntwo\u{241b}[2J\nthree\nplain\nfour\n";
-        assert_eq!(film.text(), shown);
+        assert_eq!(recorded.text(), shown);
     }
 }

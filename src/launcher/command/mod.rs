@@ -5,20 +5,19 @@ mod relay;
 mod screen;
 mod tail;
 
-use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use relay::Relay;
-pub(crate) use screen::Screen;
+use relay::OutputRelay;
+pub(crate) use screen::WorkerScreen;
 #[cfg(test)]
-pub(crate) use screen::tests::Film;
-pub(super) use tail::Tail;
+pub(crate) use screen::tests::RecordedScreen;
+pub(crate) use tail::Tail;
 
-use super::context::Caller;
+use crate::model::causes::error_chain;
 use crate::model::environ;
 use crate::model::task::{Outcome, Task};
 use crate::sys::child::{self, Program, PtyMaster};
@@ -38,7 +37,7 @@ const END_OF_INPUT: &[u8] = b"\x04";
 
 /// The complete description of a command.
 #[derive(Debug, Clone)]
-pub(crate) struct Job {
+pub(crate) struct CommandSpec {
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -49,11 +48,16 @@ pub(crate) struct Job {
     pub(crate) alone: bool,
 }
 
-/// Builds the job of a task from the caller's directory and environment.
-pub(crate) fn job(caller: &Caller, task: &Task, alone: bool) -> Job {
-    let cwd =
-        task.extra.cwd.as_ref().map_or_else(|| caller.cwd.clone(), |cwd| caller.cwd.join(cwd));
-    let mut env = caller.env.clone();
+/// Builds the command of a task, which runs in `cwd` with the variables `env` unless the task sets
+/// others.
+pub(crate) fn for_task(
+    task: &Task,
+    cwd: &Path,
+    env: &[(OsString, OsString)],
+    alone: bool,
+) -> CommandSpec {
+    let cwd = task.extra.cwd.as_ref().map_or_else(|| cwd.to_owned(), |inner| cwd.join(inner));
+    let mut env = env.to_vec();
     let own = [("PHALANX_TASK_ID".to_owned(), task.id.to_string())];
     // Any program can write a task file, so it must not override the identity variables.
     let extra = task
@@ -67,15 +71,16 @@ pub(crate) fn job(caller: &Caller, task: &Task, alone: bool) -> Job {
     }
     // PWD names the caller's directory, not the command's.
     env.retain(|(name, _)| name != OsStr::new("PWD"));
-    Job { argv: task.extra.run.clone(), cwd, env, size: child::own_size().unwrap_or(SIZE), alone }
+    let size = child::own_size().unwrap_or(SIZE);
+    CommandSpec { argv: task.extra.run.clone(), cwd, env, size, alone }
 }
 
-/// A running command. Call [`Running::wait`] to reap it.
+/// A running command. Call [`RunningCommand::wait`] to reap it.
 #[must_use]
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     process: Process,
     master: PtyMaster,
-    relay: Relay,
+    relay: OutputRelay,
     begun: Deadline,
     cancelled: Arc<AtomicBool>,
     alone: bool,
@@ -103,12 +108,15 @@ impl Canceller {
 ///
 /// A description for people if the program or its directory is missing, or the pty cannot be opened
 /// or read.
-pub(crate) fn start(job: &Job, screen: &Screen) -> Result<Running, String> {
-    let program = program(job)?;
+pub(crate) fn start(
+    command: &CommandSpec,
+    screen: &WorkerScreen,
+) -> Result<RunningCommand, String> {
+    let program = program(command)?;
     let begun = Deadline::after(Duration::MAX);
-    let (process, master) =
-        child::spawn_on_pty(&program, job.size.0, job.size.1).map_err(|e| in_full(&e))?;
-    let relay = master.reader().and_then(|reader| Relay::start(reader, screen.clone()));
+    let (process, master) = child::spawn_on_pty(&program, command.size.0, command.size.1)
+        .map_err(|e| error_chain(&e))?;
+    let relay = master.reader().and_then(|reader| OutputRelay::start(reader, screen.clone()));
     let relay = relay.map_err(|e| {
         proc::end_tree(process, true, Duration::ZERO);
         child::wait(process);
@@ -116,45 +124,37 @@ pub(crate) fn start(job: &Job, screen: &Screen) -> Result<Running, String> {
     })?;
     // The command has no input: programs that read it get EOF instead of blocking.
     let _ = master.write_all(END_OF_INPUT);
-    Ok(Running { process, master, relay, begun, cancelled: Arc::default(), alone: job.alone })
+    let (cancelled, alone) = (Arc::default(), command.alone);
+    Ok(RunningCommand { process, master, relay, begun, cancelled, alone })
 }
 
 /// Returns the outcome of a command that could not be started.
-pub(crate) fn never_ran(reason: String) -> Outcome {
+pub(crate) fn failed_start(reason: String) -> Outcome {
     Outcome { exit_code: None, signal: None, tail: reason, elapsed_ms: 0 }
 }
 
-/// Resolves a job to a program, which is looked up in the job's own `PATH`.
+/// Resolves a command to a program, which is looked up in the command's own `PATH`.
 ///
 /// # Errors
 ///
 /// A description for people if the command is empty, or its directory or program does not exist.
-pub(crate) fn program(job: &Job) -> Result<Program, String> {
-    let name = job.argv.first().ok_or("the task carries no command")?;
-    if !fs::is_dir(&job.cwd) {
-        return Err(format!("there is no directory {}", job.cwd.display()));
+pub(crate) fn program(command: &CommandSpec) -> Result<Program, String> {
+    let name = command.argv.first().ok_or("the task carries no command")?;
+    if !fs::is_dir(&command.cwd) {
+        return Err(format!("there is no directory {}", command.cwd.display()));
     }
-    let path = job.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let found = find_program(OsStr::new(name), path, &job.cwd);
+    let path =
+        command.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let found = find_program(OsStr::new(name), path, &command.cwd);
     Ok(Program {
         path: found.ok_or_else(|| format!("cannot find the program {name}"))?,
-        argv: job.argv.iter().map(OsString::from).collect(),
-        cwd: job.cwd.clone(),
-        env: job.env.clone(),
+        argv: command.argv.iter().map(OsString::from).collect(),
+        cwd: command.cwd.clone(),
+        env: command.env.clone(),
     })
 }
 
-fn in_full(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
-}
-
-impl Running {
+impl RunningCommand {
     /// Returns a handle that cancels the command.
     pub(crate) fn canceller(&self) -> Canceller {
         Canceller { process: self.process, cancelled: Arc::clone(&self.cancelled) }

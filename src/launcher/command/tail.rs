@@ -10,14 +10,14 @@ const LINES: usize = 50;
 
 /// A buffer of the last bytes of a stream.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct Tail {
+pub(crate) struct Tail {
     bytes: Vec<u8>,
     /// Set if bytes were dropped from the front.
     cut: bool,
 }
 
 impl Tail {
-    pub(in crate::ops) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         // Trim only at twice the size: draining moves all remaining bytes, which would be costly
         // per push.
@@ -34,7 +34,7 @@ impl Tail {
     }
 
     /// Returns the last lines as plain text.
-    pub(in crate::ops) fn text(mut self) -> String {
+    pub(crate) fn text(mut self) -> String {
         self.trim();
         // After a cut the first line may begin inside a character or an escape sequence.
         let whole =
@@ -45,7 +45,7 @@ impl Tail {
 
 /// Parser state within an escape sequence (ECMA-48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum EscapeState {
     Text,
     /// After ESC.
     Escape,
@@ -54,35 +54,35 @@ enum At {
     /// After ESC `[`: parameters, then a final byte.
     Control,
     /// In a string such as a title, terminated by BEL or ESC `\`.
-    Words,
+    String,
     /// After an ESC inside a string.
-    WordsEscape,
+    StringEscape,
 }
 
 /// Renders output as plain text: removes escapes; `\r` and backspace move the column, as on a
 /// terminal.
 fn plain(output: &str) -> String {
-    let mut page = Page::default();
-    let mut at = At::Text;
+    let mut page = PlainText::default();
+    let mut at = EscapeState::Text;
     for c in output.chars() {
         at = match at {
-            At::Text => page.take(c),
-            At::Escape => match c {
-                '[' => At::Control,
-                ']' | 'P' | 'X' | '^' | '_' => At::Words,
-                ' '..='/' => At::Intermediate,
+            EscapeState::Text => page.take(c),
+            EscapeState::Escape => match c {
+                '[' => EscapeState::Control,
+                ']' | 'P' | 'X' | '^' | '_' => EscapeState::String,
+                ' '..='/' => EscapeState::Intermediate,
                 '\x1b' => at,
-                _ => At::Text,
+                _ => EscapeState::Text,
             },
-            At::Intermediate => At::Text,
-            At::Control => page.control(c),
+            EscapeState::Intermediate => EscapeState::Text,
+            EscapeState::Control => page.control(c),
             // An unterminated title must not swallow the rest of the output.
-            At::Words | At::WordsEscape if c == '\n' => page.take(c),
-            At::Words | At::WordsEscape => match c {
-                '\x07' | '\u{9c}' => At::Text,
-                '\\' if at == At::WordsEscape => At::Text,
-                '\x1b' => At::WordsEscape,
-                _ => At::Words,
+            EscapeState::String | EscapeState::StringEscape if c == '\n' => page.take(c),
+            EscapeState::String | EscapeState::StringEscape => match c {
+                '\x07' | '\u{9c}' => EscapeState::Text,
+                '\\' if at == EscapeState::StringEscape => EscapeState::Text,
+                '\x1b' => EscapeState::StringEscape,
+                _ => EscapeState::String,
             },
         };
     }
@@ -91,7 +91,7 @@ fn plain(output: &str) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct PlainText {
     done: String,
     line: Vec<char>,
     column: usize,
@@ -99,11 +99,11 @@ struct Page {
     parameters: String,
 }
 
-impl Page {
-    fn take(&mut self, c: char) -> At {
+impl PlainText {
+    fn take(&mut self, c: char) -> EscapeState {
         match c {
-            '\x1b' => return At::Escape,
-            '\u{9b}' => return At::Control,
+            '\x1b' => return EscapeState::Escape,
+            '\u{9b}' => return EscapeState::Control,
             '\n' => {
                 self.done.extend(self.line.drain(..));
                 self.done.push('\n');
@@ -120,21 +120,21 @@ impl Page {
                 self.column += 1;
             }
         }
-        At::Text
+        EscapeState::Text
     }
 
     /// Processes the next character of a control sequence.
-    fn control(&mut self, c: char) -> At {
+    fn control(&mut self, c: char) -> EscapeState {
         match c {
             '@'..='~' => self.apply(c),
             '\x1b' => {}
             _ => {
                 self.parameters.push(c);
-                return At::Control;
+                return EscapeState::Control;
             }
         }
         self.parameters.clear();
-        if c == '\x1b' { At::Escape } else { At::Text }
+        if c == '\x1b' { EscapeState::Escape } else { EscapeState::Text }
     }
 
     /// Applies a control sequence. Only "erase in line" affects plain text; progress bars use it.

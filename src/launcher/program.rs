@@ -1,11 +1,10 @@
-//! Turns a launch order into an executable program: directory, program file and environment, or the
-//! reason why it cannot run (SP-09, EN-01 to EN-07).
+//! Resolves the command of a spec to an executable program: directory, program file and
+//! environment, or the reason why it cannot run (SP-09, EN-01 to EN-07).
 
-use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::run::Order;
+use crate::model::causes::innermost;
 use crate::model::spec::Terminal;
 use crate::sys::child::Program;
 use crate::sys::exec::ExecError;
@@ -22,9 +21,18 @@ const NO_TERM: &str = "dumb";
 const NOT_FOUND: i32 = 127;
 const NOT_RUNNABLE: i32 = 126;
 
+/// The command of a spec, in the operating system's string types.
+#[derive(Debug)]
+pub(crate) struct ProgramCommand {
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) terminal: Terminal,
+}
+
 /// The reason why the program did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct LaunchProblem {
     /// Description for people, also stored in the exit record.
     pub(super) text: String,
     /// The launcher's exit code.
@@ -33,17 +41,17 @@ pub(super) struct Problem {
     pub(super) no_terminal: bool,
 }
 
-impl Problem {
-    fn new(code: i32, text: String) -> Problem {
-        Problem { text, code, no_terminal: false }
+impl LaunchProblem {
+    fn new(code: i32, text: String) -> LaunchProblem {
+        LaunchProblem { text, code, no_terminal: false }
     }
 
-    pub(super) fn not_runnable(text: String) -> Problem {
-        Problem::new(NOT_RUNNABLE, text)
+    pub(super) fn not_runnable(text: String) -> LaunchProblem {
+        LaunchProblem::new(NOT_RUNNABLE, text)
     }
 
-    pub(super) fn no_terminal(text: String) -> Problem {
-        Problem { no_terminal: true, ..Problem::not_runnable(text) }
+    pub(super) fn no_terminal(text: String) -> LaunchProblem {
+        LaunchProblem { no_terminal: true, ..LaunchProblem::not_runnable(text) }
     }
 }
 
@@ -52,21 +60,21 @@ impl Problem {
 /// # Errors
 ///
 /// The directory cannot be entered, the command line is empty, or the program is not found.
-pub(super) fn of(order: &Order) -> Result<Program, Problem> {
+pub(super) fn resolve(command: &ProgramCommand) -> Result<Program, LaunchProblem> {
     // The launcher enters the directory too, so that its start record shows getcwd's result
     // (EN-06).
-    env::enter_dir(&order.cwd).map_err(|e| cannot_enter(&order.cwd, &e))?;
-    let environment = environment(&order.env, &order.terminal, env::var);
-    let name = order
+    env::enter_dir(&command.cwd).map_err(|e| cannot_enter(&command.cwd, &e))?;
+    let environment = environment(&command.env, &command.terminal, env::var);
+    let name = command
         .argv
         .first()
-        .ok_or_else(|| Problem::not_runnable("the command line is empty".to_owned()))?;
+        .ok_or_else(|| LaunchProblem::not_runnable("the command line is empty".to_owned()))?;
     let search = value(&environment, "PATH");
-    let found =
-        env::find_program(name, search, &order.cwd).ok_or_else(|| not_found(name, &order.cwd))?;
+    let found = env::find_program(name, search, &command.cwd)
+        .ok_or_else(|| not_found(name, &command.cwd))?;
     // A relative PATH entry yields a relative path, which exec would search for again.
-    let path = order.cwd.join(found);
-    Ok(Program { path, argv: order.argv.clone(), cwd: order.cwd.clone(), env: environment })
+    let path = command.cwd.join(found);
+    Ok(Program { path, argv: command.argv.clone(), cwd: command.cwd.clone(), env: environment })
 }
 
 fn value<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
@@ -91,64 +99,58 @@ fn environment(
     ordered.iter().cloned().chain(missing.map(|(name, value)| (name.into(), value))).collect()
 }
 
-fn cannot_enter(dir: &Path, error: &fs::FsError) -> Problem {
+fn cannot_enter(dir: &Path, error: &fs::FsError) -> LaunchProblem {
     let dir_shown = dir.display();
     let text = if !fs::exists(dir) {
         format!("directory {dir_shown} does not exist")
     } else if !fs::is_dir(dir) {
         format!("{dir_shown} is not a directory")
     } else {
-        format!("directory {dir_shown} cannot be entered: {}", cause(error))
+        format!("directory {dir_shown} cannot be entered: {}", innermost(error))
     };
-    Problem::not_runnable(text)
+    LaunchProblem::not_runnable(text)
 }
 
-fn not_found(name: &OsStr, cwd: &Path) -> Problem {
+fn not_found(name: &OsStr, cwd: &Path) -> LaunchProblem {
     let shown = name.to_string_lossy();
     if !shown.contains('/') {
-        return Problem::new(
+        return LaunchProblem::new(
             NOT_FOUND,
             format!("program `{shown}` is not in the PATH of the environment"),
         );
     }
     let path = cwd.join(name);
     if fs::exists(&path) {
-        return Problem::not_runnable(format!("{} is not an executable file", path.display()));
+        return LaunchProblem::not_runnable(format!(
+            "{} is not an executable file",
+            path.display()
+        ));
     }
-    Problem::new(NOT_FOUND, format!("program {} does not exist", path.display()))
+    LaunchProblem::new(NOT_FOUND, format!("program {} does not exist", path.display()))
 }
 
 /// Describes an exec failure. Never includes the arguments, which may contain secrets.
-pub(super) fn refused(program: &Program, error: &ExecError) -> Problem {
+pub(super) fn exec_problem(program: &Program, error: &ExecError) -> LaunchProblem {
     let path = program.path.display();
     match error {
-        ExecError::NotFound { .. } => Problem::new(
+        ExecError::NotFound { .. } => LaunchProblem::new(
             NOT_FOUND,
             format!("program {path} cannot be run: it, or its interpreter, does not exist"),
         ),
-        ExecError::Directory { cwd, source, .. } => Problem::not_runnable(format!(
+        ExecError::Directory { cwd, source, .. } => LaunchProblem::not_runnable(format!(
             "directory {} cannot be entered: {source}",
             cwd.display()
         )),
-        ExecError::Deadline { .. } | ExecError::Io { .. } => {
-            Problem::not_runnable(format!("program {path} cannot be run: {}", cause(error)))
-        }
+        ExecError::Deadline { .. } | ExecError::Io { .. } => LaunchProblem::not_runnable(format!(
+            "program {path} cannot be run: {}",
+            innermost(error)
+        )),
     }
-}
-
-/// Returns the innermost source of an error.
-fn cause(error: &dyn Error) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn vars(list: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
         list.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))).collect()
@@ -209,10 +211,10 @@ mod tests {
         let missing = not_found(OsStr::new("x"), dir.path());
         assert_eq!(
             missing,
-            Problem::new(127, "program `x` is not in the PATH of the environment".into())
+            LaunchProblem::new(127, "program `x` is not in the PATH of the environment".into())
         );
         let gone = not_found(OsStr::new("/no/such"), dir.path());
-        assert_eq!(gone, Problem::new(127, "program /no/such does not exist".into()));
+        assert_eq!(gone, LaunchProblem::new(127, "program /no/such does not exist".into()));
         let plain = not_found(dir.path().as_os_str(), Path::new("/"));
         assert_eq!(
             (plain.code, plain.text.ends_with("is not an executable file")),
@@ -225,7 +227,7 @@ mod tests {
     fn en_06_missing_directory_and_plain_file_differ() {
         let error = env::enter_dir(Path::new("/no/such")).expect_err("there is none");
         let gone = cannot_enter(Path::new("/no/such"), &error);
-        assert_eq!(gone, Problem::new(126, "directory /no/such does not exist".into()));
+        assert_eq!(gone, LaunchProblem::new(126, "directory /no/such does not exist".into()));
         let file = std::path::Path::new("/dev/null");
         let error = env::enter_dir(file).expect_err("it is none");
         assert_eq!(cannot_enter(file, &error).text, "/dev/null is not a directory");
@@ -240,12 +242,13 @@ mod tests {
             env: Vec::new(),
         };
         let source = std::io::Error::other("argument list too long");
-        let told = refused(&program, &ExecError::Io { argv: program.argv.clone(), source });
+        let reported =
+            exec_problem(&program, &ExecError::Io { argv: program.argv.clone(), source });
         assert_eq!(
-            told,
-            Problem::new(126, "program /bin/x cannot be run: argument list too long".into())
+            reported,
+            LaunchProblem::new(126, "program /bin/x cannot be run: argument list too long".into())
         );
-        let told = refused(&program, &ExecError::NotFound { program: "/bin/x".into() });
-        assert_eq!(told.code, 127);
+        let reported = exec_problem(&program, &ExecError::NotFound { program: "/bin/x".into() });
+        assert_eq!(reported.code, 127);
     }
 }

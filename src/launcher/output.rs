@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::program::{Problem, refused};
-use super::run::{Run, SharedLog};
+use super::program::{LaunchProblem, exec_problem};
+use super::run::{LauncherRun, SharedLog};
 use crate::backend::pty::{AttachServer, Broadcaster, places};
 use crate::model::spec::Terminal;
 use crate::sys::child::{ChildExit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
@@ -19,18 +19,18 @@ use crate::sys::proc::{self, Process};
 /// Maximum number of bytes per read from the terminal.
 const CHUNK: usize = 64 * 1024;
 /// Time allowed for sending the exit status to viewers.
-const FAREWELL: Duration = Duration::from_millis(500);
+const EXIT_SEND: Duration = Duration::from_millis(500);
 
 /// The terminal of the running program.
-pub(super) enum Output {
+pub(super) enum ProgramOutput {
     /// The terminal the launcher itself runs in, if any.
     Pane,
     /// A pty of our own.
-    Own(Own),
+    Own(OwnPty),
 }
 
 /// A pty of our own. Dropping it hangs up on the program.
-pub(super) struct Own {
+pub(super) struct OwnPty {
     broadcaster: Arc<Broadcaster>,
     /// None if no socket could be created: the log holds the reason, and the program runs without
     /// viewers.
@@ -44,41 +44,45 @@ pub(super) struct Own {
 /// # Errors
 ///
 /// No pty could be opened, the program could not be executed, or its output cannot be logged.
-pub(super) fn start(program: &Program, run: &Run) -> Result<(Process, Output), Problem> {
-    match (&run.order.terminal, &run.log) {
+pub(super) fn start(
+    program: &Program,
+    run: &LauncherRun,
+) -> Result<(Process, ProgramOutput), LaunchProblem> {
+    match (&run.command.terminal, &run.log) {
         (Terminal::Own { rows, cols, .. }, Some(log)) => {
-            let pty = open_pty(*rows, *cols).map_err(|e| Problem::no_terminal(e.to_string()))?;
-            let (child, master) = spawn_on(program, pty).map_err(|e| refused(program, &e))?;
-            match Own::of(master, (*rows, *cols), log.clone(), run) {
-                Ok(own) => Ok((child, Output::Own(own))),
+            let pty =
+                open_pty(*rows, *cols).map_err(|e| LaunchProblem::no_terminal(e.to_string()))?;
+            let (child, master) = spawn_on(program, pty).map_err(|e| exec_problem(program, &e))?;
+            match OwnPty::open(master, (*rows, *cols), log.clone(), run) {
+                Ok(own) => Ok((child, ProgramOutput::Own(own))),
                 Err(e) => {
                     proc::end_tree(Process::current(), false, Duration::ZERO);
-                    Err(Problem::not_runnable(format!("what it prints cannot be kept: {e}")))
+                    Err(LaunchProblem::not_runnable(format!("what it prints cannot be kept: {e}")))
                 }
             }
         }
         // Without a pty the launcher's own stdout and stderr already go to the log.
         (Terminal::Own { .. } | Terminal::Pane | Terminal::Once { .. }, _) => {
-            let child = spawn_foreground(program).map_err(|e| refused(program, &e))?;
-            Ok((child, Output::Pane))
+            let child = spawn_foreground(program).map_err(|e| exec_problem(program, &e))?;
+            Ok((child, ProgramOutput::Pane))
         }
     }
 }
 
-impl Output {
+impl ProgramOutput {
     /// The name of the program's terminal.
     pub(super) fn tty_name(&self) -> Option<String> {
         match self {
-            Output::Pane => env::tty_name(),
-            Output::Own(own) => own.broadcaster.tty_name(),
+            ProgramOutput::Pane => env::tty_name(),
+            ProgramOutput::Own(own) => own.broadcaster.tty_name(),
         }
     }
 
     /// The socket on which viewers attach.
     pub(super) fn socket(&self) -> Option<&Path> {
         match self {
-            Output::Pane => None,
-            Output::Own(own) => own.server.as_ref().map(AttachServer::path),
+            ProgramOutput::Pane => None,
+            ProgramOutput::Own(own) => own.server.as_ref().map(AttachServer::path),
         }
     }
 
@@ -86,29 +90,34 @@ impl Output {
     /// open.
     pub(super) fn wait_end(&self, limit: Duration) {
         match self {
-            Output::Pane => (),
-            Output::Own(own) => match own.ended.recv_timeout(limit) {
+            ProgramOutput::Pane => (),
+            ProgramOutput::Own(own) => match own.ended.recv_timeout(limit) {
                 Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => (),
             },
         }
     }
 
     /// Sends the exit status to all viewers and stops accepting new ones.
-    pub(super) fn farewell(&mut self, exit: ChildExit) {
+    pub(super) fn send_exit(&mut self, exit: ChildExit) {
         match self {
-            Output::Pane => (),
-            Output::Own(own) => {
+            ProgramOutput::Pane => (),
+            ProgramOutput::Own(own) => {
                 own.server = None;
-                own.broadcaster.end(exit, FAREWELL);
+                own.broadcaster.end(exit, EXIT_SEND);
             }
         }
     }
 }
 
-impl Own {
+impl OwnPty {
     /// Copies the output into the log and to the viewers on a thread, which signals its end on
     /// `ended`.
-    fn of(master: PtyMaster, size: (u16, u16), log: SharedLog, run: &Run) -> io::Result<Own> {
+    fn open(
+        master: PtyMaster,
+        size: (u16, u16),
+        log: SharedLog,
+        run: &LauncherRun,
+    ) -> io::Result<OwnPty> {
         let mut reader = master.reader()?;
         let broadcaster = Arc::new(Broadcaster::new(master, size));
         let (sender, ended) = channel();
@@ -119,17 +128,17 @@ impl Own {
                 let _ = log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
                 shown.feed(bytes);
             });
-            // Fails if `Own` has been dropped.
+            // Fails if `OwnPty` has been dropped.
             let _ = sender.send(());
         })?;
         let runtime_dir = env::var("XDG_RUNTIME_DIR");
-        let wish = run.team.socket(&run.incarnation);
-        let places = places(wish, runtime_dir.as_deref().map(Path::new), env::effective_uid());
+        let preferred = run.team.socket(&run.incarnation);
+        let places = places(preferred, runtime_dir.as_deref().map(Path::new), env::effective_uid());
         let server = AttachServer::open(&places, &broadcaster);
         if let Err(problem) = &server {
-            run.say(&format!("nobody can attach: {problem}"));
+            run.print(&format!("nobody can attach: {problem}"));
         }
-        Ok(Own { broadcaster, server: server.ok(), ended })
+        Ok(OwnPty { broadcaster, server: server.ok(), ended })
     }
 }
 

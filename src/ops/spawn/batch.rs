@@ -1,0 +1,199 @@
+//! The options, the shared input and the results of a batch of starts.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::super::{claude_settings, decide};
+use super::resolve::ResolvedLaunch;
+use crate::backend::choose::{Chosen, Tier};
+use crate::model::id::MemberName;
+use crate::model::mode::Mode;
+use crate::model::placement::{BackendKind, Layout};
+use crate::model::settings::{BackendChoice, Settings};
+use crate::model::team::Team;
+use crate::store::{StoreError, TeamStore};
+
+/// The point at which a start counts as successful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartedWhen {
+    /// The launcher has recorded the program's process.
+    Running,
+    /// The member is ready as its profile defines it.
+    Ready,
+}
+
+impl StartedWhen {
+    /// The values of `--until`.
+    pub(crate) const ALL: [(&'static str, StartedWhen); 2] =
+        [("running", StartedWhen::Running), ("ready", StartedWhen::Ready)];
+}
+
+/// Options of a batch.
+#[derive(Debug, Clone)]
+pub(crate) struct SpawnOptions {
+    /// None: the team's own choice, or automatic.
+    pub(crate) backend: Option<BackendChoice>,
+    pub(crate) until: StartedWhen,
+    /// Time limit until all members have reached that point.
+    pub(crate) deadline: Duration,
+    /// A taken name gets a numeric suffix instead of being rejected.
+    pub(crate) unique: bool,
+    /// None: as in the team's settings.
+    pub(crate) layout: Option<Layout>,
+}
+
+impl SpawnOptions {
+    /// The options of a batch as the team's settings have it, which is to be ready by `deadline`.
+    pub(crate) fn ready_within(deadline: Duration) -> SpawnOptions {
+        let until = StartedWhen::Ready;
+        SpawnOptions { backend: None, until, deadline, unique: false, layout: None }
+    }
+}
+
+/// A running teammate, as `spawn --json` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Spawned {
+    pub(crate) teammate_id: String,
+    pub(crate) agent_id: String,
+    pub(crate) name: String,
+    pub(crate) agent_type: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) color: Option<String>,
+    pub(crate) team_name: String,
+    pub(crate) plan_mode_required: bool,
+    pub(crate) tmux_session_name: Option<String>,
+    pub(crate) tmux_window_name: Option<String>,
+    pub(crate) tmux_pane_id: Option<String>,
+    pub(crate) backend: BackendKind,
+    pub(crate) incarnation: String,
+    /// Pid of the program, not of its launcher.
+    pub(crate) pid: i32,
+    pub(crate) cwd: String,
+    /// A command or description of how to view the member.
+    #[serde(skip)]
+    pub(crate) watch: String,
+}
+
+/// The result of `--dry-run`: how a teammate would be started.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct DryRun {
+    pub(crate) name: String,
+    pub(crate) agent_id: String,
+    pub(crate) profile: String,
+    /// `native` or `wrapped`.
+    pub(crate) runs: &'static str,
+    pub(crate) argv: Vec<String>,
+    pub(crate) cwd: String,
+    /// Names only, because values may be secrets.
+    pub(crate) env: Vec<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) role: Option<String>,
+    /// Delivery of the first prompt: `mailbox`, `argv` or `typed`. None without a prompt.
+    pub(crate) prompt: Option<&'static str>,
+    /// Delivery of the team briefing: `argv` or `first-message`. None if there is no briefing.
+    pub(crate) brief: Option<&'static str>,
+    /// Parts of the role that this program cannot enforce.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The move of one member to the next tier. Displayed as `[FALLBACK] reason: from → to for member`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fallback {
+    pub(crate) member: MemberName,
+    pub(crate) from: Tier,
+    pub(crate) to: Tier,
+    /// The failure on the previous tier, as one line.
+    pub(crate) reason: String,
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (self.from.as_str(), self.to.as_str());
+        write!(f, "[FALLBACK] {}: {from} → {to} for {}", self.reason, self.member)
+    }
+}
+
+/// The result of a batch.
+pub(crate) struct SpawnReport {
+    /// The backend chosen first.
+    pub(crate) chosen: Chosen,
+    /// Members that another tier had to start.
+    pub(crate) fallbacks: Vec<Fallback>,
+    /// One result per spec, in the order of the batch.
+    pub(crate) results: Vec<Result<Spawned, OpsError>>,
+    /// Messages for the user about members that run nevertheless.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The input that all members of a batch share, read once.
+pub(super) struct BatchContext<'a> {
+    pub(super) ctx: &'a Context,
+    pub(super) team: &'a TeamStore,
+    pub(super) options: &'a SpawnOptions,
+    /// The team's settings; the defaults for a team that phalanx did not create.
+    pub(super) settings: Settings,
+    pub(super) made_by_phalanx: bool,
+    /// The members before the batch.
+    pub(super) roster: Team,
+    /// Directories besides their own that members may access.
+    pub(super) add_dirs: Vec<String>,
+}
+
+impl<'a> BatchContext<'a> {
+    /// Reads the settings and the roster.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(super) fn read(
+        ctx: &'a Context,
+        team: &'a TeamStore,
+        options: &'a SpawnOptions,
+    ) -> Result<BatchContext<'a>, OpsError> {
+        let settings = team.settings()?;
+        let made_by_phalanx = settings.is_some();
+        let settings = settings.unwrap_or_else(|| Settings::by_hand(usize::MAX));
+        let roster = team.team()?;
+        let add_dirs = claude_settings::additional_directories(ctx, &roster);
+        Ok(BatchContext { ctx, team, options, settings, made_by_phalanx, roster, add_dirs })
+    }
+
+    /// Checks that no mode is disabled or more permissive than the lead's (PM-06). A lead without a
+    /// mode is a person, who may grant any.
+    ///
+    /// # Errors
+    ///
+    /// [`OpsError::NotAllowed`] for a mode above the lead's. Errors of the settings check pass
+    /// through.
+    pub(super) fn check_modes(&self, launches: &[ResolvedLaunch]) -> Result<(), OpsError> {
+        let modes = launches.iter().filter_map(|launch| launch.spec.mode);
+        for mode in modes.clone() {
+            claude_settings::must_be_enabled(self.ctx, &self.roster, mode)?;
+        }
+        let Some(own) = decide::lead_mode(&self.roster) else { return Ok(()) };
+        match modes.filter(|mode| mode.reach() > own.reach()).max_by_key(|mode| mode.reach()) {
+            Some(mode) => Err(OpsError::NotAllowed { problem: decide::above(own, mode) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the name for a new member: `wanted`, or with `--unique` the first free one.
+    pub(super) fn choose_name(
+        &self,
+        known: &Team,
+        wanted: &MemberName,
+    ) -> Result<MemberName, StoreError> {
+        let mut name = wanted.clone();
+        let mut ending = 2;
+        while self.options.unique && known.member(&name).is_some() {
+            name = MemberName::new(&format!("{wanted}-{ending}"))?;
+            ending += 1;
+        }
+        Ok(name)
+    }
+}
