@@ -12,7 +12,7 @@ use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
 use crate::ops::profiles::{self, Listed, Source, Trial};
-use crate::profile::{Composer, Finding, Profile, Screen, judge};
+use crate::profile::{Composer, Profile, Screen, ScreenFinding, judge};
 use crate::sys::fs;
 use crate::ui;
 
@@ -158,7 +158,7 @@ fn watch(setup: &Setup, profile: Profile, args: TestArgs) -> Result<(), Failure>
 }
 
 /// Formats a finding, such as `idle by rule composer: › Ask Codex …; composer empty`.
-fn line(finding: &Finding) -> String {
+fn line(finding: &ScreenFinding) -> String {
     let rule =
         if finding.rule.is_empty() { String::new() } else { format!(" by rule {}", finding.rule) };
     let composer = match &finding.composer {

@@ -1,7 +1,7 @@
 //! The effects that the lead's step requests. The driver carries them out in order.
 
 use crate::model::external_change::ExternalChange;
-use crate::model::followup::Step;
+use crate::model::followup::NotificationStep;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::launch::LaunchSpec;
 use crate::model::lifecycle::Cause;
@@ -59,10 +59,10 @@ pub(crate) enum Effect {
     /// Checks on the screen whether the member is idle without having reported it.
     CheckIdle { name: MemberName, incarnation: Incarnation },
     /// Announces a pending request to the person or program that decides it.
-    Announce { id: RequestId, step: Step },
+    Announce { id: RequestId, step: NotificationStep },
     /// Reminds the owner of a silent task, or carries out the escalation that the team has
     /// configured.
-    Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: Step },
+    Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: NotificationStep },
     /// Resets the persisted reminder counter of the member.
     ResetReminders { name: MemberName, incarnation: Incarnation },
     /// Reports the results of these tasks to the lead's mailbox.

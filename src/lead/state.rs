@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::board::Board;
-use crate::model::followup::{Reminded, ReminderPolicy, Told};
+use crate::model::followup::{LastNotification, Reminded, ReminderPolicy};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::launch::Template;
 use crate::model::lifecycle::{Cause, MemberState};
@@ -236,7 +236,7 @@ pub(crate) struct State {
     /// Ids of the open questions in the table of requests.
     pub(super) filed: BTreeSet<String>,
     /// The last announcement of each open question; `None` if it was not announced yet.
-    pub(super) told: BTreeMap<RequestId, Option<Told>>,
+    pub(super) told: BTreeMap<RequestId, Option<LastNotification>>,
     /// `None` if the team has no reminders.
     pub(super) followup: Option<ReminderPolicy>,
     pub(super) kinds: Vec<Pool>,

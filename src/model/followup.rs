@@ -43,7 +43,7 @@ pub(crate) const MAX_REMINDERS: u32 = 3;
 
 /// The next notification to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum NotificationStep {
     /// The initial notification.
     First,
     Reminder {
@@ -57,13 +57,13 @@ pub(crate) enum Step {
     },
 }
 
-impl Step {
+impl NotificationStep {
     /// The number recorded for this step, so that it is not sent twice.
     pub(crate) fn times(self) -> u32 {
         match self {
-            Step::First => 0,
-            Step::Reminder { nth, .. } => nth,
-            Step::Escalation { after, .. } => after.saturating_add(1),
+            NotificationStep::First => 0,
+            NotificationStep::Reminder { nth, .. } => nth,
+            NotificationStep::Escalation { after, .. } => after.saturating_add(1),
         }
     }
 }
@@ -71,26 +71,37 @@ impl Step {
 impl ReminderPolicy {
     /// Returns the step after `times` was recorded at `last`, and when it is due; `None` after the
     /// escalation.
-    pub(crate) fn next(&self, times: u32, last: Timestamp) -> Option<(Timestamp, Step)> {
+    pub(crate) fn next(
+        &self,
+        times: u32,
+        last: Timestamp,
+    ) -> Option<(Timestamp, NotificationStep)> {
         let of = self.max_reminders;
         let step = match times.cmp(&of) {
-            std::cmp::Ordering::Less => Step::Reminder { nth: times + 1, of },
-            std::cmp::Ordering::Equal => Step::Escalation { after: of, mode: self.escalation },
+            std::cmp::Ordering::Less => NotificationStep::Reminder { nth: times + 1, of },
+            std::cmp::Ordering::Equal => {
+                NotificationStep::Escalation { after: of, mode: self.escalation }
+            }
             std::cmp::Ordering::Greater => return None,
         };
         Some((last.plus_ms(self.interval_ms), step))
     }
 
     /// Returns the next step if it is due at `now`.
-    pub(crate) fn due(&self, times: u32, last: Timestamp, now: Timestamp) -> Option<Step> {
+    pub(crate) fn due(
+        &self,
+        times: u32,
+        last: Timestamp,
+        now: Timestamp,
+    ) -> Option<NotificationStep> {
         self.next(times, last).filter(|(at, _)| *at <= now).map(|(_, step)| step)
     }
 }
 
 /// The last notification sent about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Told {
-    /// [`Step::times`] of the last step sent.
+pub(crate) struct LastNotification {
+    /// [`NotificationStep::times`] of the last step sent.
     pub(crate) times: u32,
     pub(crate) at: Timestamp,
 }
@@ -99,7 +110,7 @@ pub(crate) struct Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reminded {
     pub(crate) task: TaskId,
-    /// [`Step::times`] of the last step sent; at least 1.
+    /// [`NotificationStep::times`] of the last step sent; at least 1.
     pub(crate) times: u32,
 }
 
@@ -115,15 +126,15 @@ mod tests {
             let followup =
                 ReminderPolicy { interval_ms: 60, max_reminders, escalation: Escalation::FailTask };
             let said = |times: u32| match followup.due(times, last, Timestamp(1_060)) {
-                Some(Step::Reminder { nth, of }) => {
+                Some(NotificationStep::Reminder { nth, of }) => {
                     assert_eq!((nth, of), (times + 1, max_reminders));
                     nth.to_string()
                 }
-                Some(Step::Escalation { after, mode }) => {
+                Some(NotificationStep::Escalation { after, mode }) => {
                     assert_eq!((after, mode), (max_reminders, Escalation::FailTask));
                     "E".to_owned()
                 }
-                Some(Step::First) | None => "-".to_owned(),
+                Some(NotificationStep::First) | None => "-".to_owned(),
             };
             assert_eq!((0..4).map(said).collect::<String>(), expected);
             assert_eq!(followup.due(0, last, Timestamp(1_059)), None, "not before its time");
@@ -134,7 +145,7 @@ mod tests {
     fn each_step_is_recorded_under_a_distinct_number() {
         let followup =
             ReminderPolicy { interval_ms: 1, max_reminders: 3, escalation: Escalation::NotifyLead };
-        let mut times = Step::First.times();
+        let mut times = NotificationStep::First.times();
         let mut seen = vec![times];
         while let Some((_, step)) = followup.next(times, Timestamp(0)) {
             times = step.times();

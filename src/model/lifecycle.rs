@@ -78,7 +78,7 @@ pub(crate) enum Cause {
 }
 
 /// A row of the table: in any of the `from` states, `cause` leads to `to`.
-struct Line {
+struct Transition {
     from: &'static [MemberState],
     cause: &'static str,
     to: MemberState,
@@ -95,7 +95,7 @@ const RETIRED: &str =
     "removed from the roster; its tasks are released; the lead is notified by mail";
 
 /// All transitions. Any other combination of state and cause changes nothing.
-const TABLE: [Line; 16] = [
+const TABLE: [Transition; 16] = [
     line(&[Pending], "placed", Starting, "the record contains the placement"),
     line(&[Starting], "ready", Idle, "it is a member of the team; its prompt is in its mailbox"),
     line(&[Starting, Idle], "work", Working, "`isActive` is true"),
@@ -134,8 +134,8 @@ const fn line(
     cause: &'static str,
     to: MemberState,
     follows: &'static str,
-) -> Line {
-    Line { from, cause, to, follows }
+) -> Transition {
+    Transition { from, cause, to, follows }
 }
 
 impl Cause {
@@ -177,7 +177,7 @@ impl MemberState {
 
     /// Returns the transitions from this state: cause, next state, and side effects.
     pub(crate) fn ways_on(self) -> impl Iterator<Item = (&'static str, MemberState, &'static str)> {
-        let from_here = move |line: &&Line| line.from.contains(&self);
+        let from_here = move |line: &&Transition| line.from.contains(&self);
         TABLE.iter().filter(from_here).map(|line| (line.cause, line.to, line.follows))
     }
 
@@ -247,7 +247,7 @@ mod tests {
                 assert!(lines.into_iter().all(|line| line.to != state), "{state:?} {cause:?}");
             }
         }
-        let known = |line: &Line| CAUSES.iter().any(|cause| cause.word() == line.cause);
+        let known = |line: &Transition| CAUSES.iter().any(|cause| cause.word() == line.cause);
         assert!(TABLE.iter().all(known), "a cause that nobody has");
     }
 
@@ -260,7 +260,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        let row = |line: &Line| {
+        let row = |line: &Transition| {
             let from =
                 if line.from == LIVING { "any live state".to_owned() } else { words(line.from) };
             format!("| {from} | {} | {} | {} |", line.cause, words(&[line.to]), line.follows)

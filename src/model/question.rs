@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::followup::Told;
+use super::followup::LastNotification;
 use super::id::{Incarnation, MemberName, RequestId};
 use super::mode::Mode;
 use super::protocol::{
@@ -87,7 +87,7 @@ impl Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Outcome {
+pub(crate) enum DecisionOutcome {
     Allowed,
     Denied,
     /// No answer arrived in time. This is distinct from a denial.
@@ -98,7 +98,7 @@ pub(crate) enum Outcome {
     AskerGone,
 }
 
-impl Outcome {
+impl DecisionOutcome {
     /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         self.into()
@@ -150,7 +150,7 @@ pub(crate) const BY_PANE: &str = "pane";
 /// The decision that ended a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Decision {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: DecisionOutcome,
     /// A member's name, `rule`, or `nobody`.
     pub(crate) by: String,
     /// The rule that decided and its origin, for example `allow Bash(git:*) of the team`.
@@ -199,7 +199,7 @@ pub(crate) struct Question {
     pub(crate) deadline_at: Timestamp,
     /// The last notification sent about the request; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) told: Option<Told>,
+    pub(crate) told: Option<LastNotification>,
     /// The message as received.
     pub(crate) message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,7 +289,7 @@ impl Question {
     pub(crate) fn reply(&self) -> Option<Message> {
         let decision = self.decision.as_ref()?;
         let request_id = self.id.to_string();
-        let allowed = decision.outcome == Outcome::Allowed;
+        let allowed = decision.outcome == DecisionOutcome::Allowed;
         Some(match self.ask()? {
             Ask::Plan(_) => Message::PlanApprovalResponse(PlanApprovalResponse {
                 request_id,

@@ -113,7 +113,7 @@ fn next(board: &Board, tasks: &[&Task]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::task::Outcome;
+    use crate::model::task::CommandOutcome;
 
     const NOW: Timestamp = Timestamp(100_000);
 
@@ -152,7 +152,7 @@ mod tests {
         let mut failed = task(2, TaskState::Failed, "bob");
         let tail = "one\ntwo\n\u{1b}[31mthree\nfour\nfive\nsix\n".to_owned();
         failed.extra.outcome =
-            Some(Outcome { exit_code: Some(2), signal: None, tail, elapsed_ms: 700 });
+            Some(CommandOutcome { exit_code: Some(2), signal: None, tail, elapsed_ms: 700 });
         let mut behind = task(4, TaskState::Pending, "");
         behind.blocked_by = vec![TaskId(2)];
         let all = board(vec![

@@ -68,7 +68,7 @@ impl TaskState {
 
 /// The result of a task's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Outcome {
+pub(crate) struct CommandOutcome {
     /// `None` if a signal killed the command or it could not start.
     pub(crate) exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ pub(crate) struct Extra {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<CommandOutcome>,
     /// The assigner; `None` if the owner claimed the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) assigned_by: Option<String>,

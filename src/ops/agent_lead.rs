@@ -14,7 +14,7 @@ use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::protocol::AnsweredBy;
 use crate::model::question::{Ask, Question};
 use crate::model::text;
-use crate::profile::{self, Brief, Names, Profile, Values};
+use crate::profile::{self, Brief, Placeholder, Profile, Values};
 use crate::store::{Lease, TeamStore};
 use crate::sys::rand;
 
@@ -96,8 +96,9 @@ fn command_line(
     let argv = command.to_vec();
     match profile.launch.brief {
         Brief::Argv => {
-            let values = Values::from([(Names::Brief, vec![brief])]);
-            let speaks = |group: &&profile::Group| group.names().any(|name| name == Names::Brief);
+            let values = Values::from([(Placeholder::Brief, vec![brief])]);
+            let speaks =
+                |group: &&profile::Group| group.names().any(|name| name == Placeholder::Brief);
             let more =
                 profile.launch.argv.iter().filter(speaks).filter_map(|group| group.fill(&values));
             (argv.into_iter().chain(more.flatten()).collect(), None)

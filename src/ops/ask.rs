@@ -11,7 +11,7 @@ use super::error::OpsError;
 use super::{decide, send};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
-use crate::model::question::Outcome;
+use crate::model::question::DecisionOutcome;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
@@ -120,13 +120,17 @@ fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<Sent, OpsErr
         };
         if let Some(decision) = question.and_then(|question| question.decision) {
             return match decision.outcome {
-                Outcome::Allowed => Ok(Sent {
+                DecisionOutcome::Allowed => Ok(Sent {
                     request_id: id,
                     state: decision.outcome.as_str(),
                     input: decision.input,
                 }),
-                Outcome::Denied => Err(OpsError::RequestDenied { id, reason: decision.reason }),
-                Outcome::TimedOut | Outcome::AnsweredTooLate | Outcome::AskerGone => {
+                DecisionOutcome::Denied => {
+                    Err(OpsError::RequestDenied { id, reason: decision.reason })
+                }
+                DecisionOutcome::TimedOut
+                | DecisionOutcome::AnsweredTooLate
+                | DecisionOutcome::AskerGone => {
                     Err(OpsError::RequestTimedOut { id, state: decision.outcome.as_str() })
                 }
             };

@@ -8,7 +8,7 @@ use super::{profiles, roles};
 use crate::model::brief;
 use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
-use crate::profile::Names;
+use crate::profile::Placeholder;
 use crate::store::{StoreError, TeamStore};
 
 /// Returns the text for the named member, or without a name for the speaker. A speaker that is not
@@ -45,7 +45,7 @@ pub(crate) fn brief(
 fn role(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<String> {
     let wish = &record.wish;
     let at_home =
-        profiles::find(ctx, &wish.profile).is_ok_and(|profile| profile.takes(Names::Agents));
+        profiles::find(ctx, &wish.profile).is_ok_and(|profile| profile.takes(Placeholder::Agents));
     let own = roles::team_roles(team).ok().filter(|_| !at_home)?;
     roles::resolve_role(ctx, &own, wish.role.as_deref()?, Path::new(&wish.cwd)).ok()?.role.prompt
 }

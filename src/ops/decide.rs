@@ -17,7 +17,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::mode::Mode;
 use crate::model::name::nearest;
 use crate::model::protocol::{AnsweredBy, Message, SenderRole, may_send};
-use crate::model::question::{Ask, Decision, Outcome, Question, QuestionKind, Typed};
+use crate::model::question::{Ask, Decision, DecisionOutcome, Question, QuestionKind, Typed};
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
 use crate::model::rules::{self, Judgement, List, Rule, RuleSet, TeamRules, Use};
@@ -215,12 +215,12 @@ pub(crate) fn answer(
         false => always::Lasting::default(),
     };
     let decision = Decision {
-        outcome: if answer.approve { Outcome::Allowed } else { Outcome::Denied },
+        outcome: if answer.approve { DecisionOutcome::Allowed } else { DecisionOutcome::Denied },
         reason: answer.reason.clone(),
         mode,
         input,
         updates: lasting.updates,
-        ..decision(Outcome::Denied, &ctx.speaker.to_string())
+        ..decision(DecisionOutcome::Denied, &ctx.speaker.to_string())
     };
     let question = settle(team, id, &decision)?;
     match &question.decision {
@@ -232,7 +232,9 @@ pub(crate) fn answer(
             };
             Ok(Answered { question, added })
         }
-        Some(made) if made.outcome == Outcome::TimedOut => Err(too_late(ctx, team, &question)?),
+        Some(made) if made.outcome == DecisionOutcome::TimedOut => {
+            Err(too_late(ctx, team, &question)?)
+        }
         made => {
             let (by, at) =
                 made.as_ref().map_or((String::new(), Timestamp(0)), |d| (d.by.clone(), d.at));
@@ -247,7 +249,7 @@ fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsE
     let by = ctx.speaker.to_string();
     team.change_question(&question.id, |question| {
         if let Some(made) = &mut question.decision {
-            (made.outcome, made.by) = (Outcome::AnsweredTooLate, by.clone());
+            (made.outcome, made.by) = (DecisionOutcome::AnsweredTooLate, by.clone());
         }
         Ok(())
     })?;
@@ -255,7 +257,7 @@ fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsE
     let by = BY_NOBODY.to_owned();
     Ok(OpsError::Decided {
         id: question.id.clone(),
-        state: Outcome::TimedOut.as_str(),
+        state: DecisionOutcome::TimedOut.as_str(),
         by,
         at: question.deadline_at.iso(),
     })
@@ -486,7 +488,7 @@ fn verdict(
         return Ok(Some(gone()));
     }
     if question.deadline_at <= now() {
-        let decision = decision(Outcome::TimedOut, BY_NOBODY);
+        let decision = decision(DecisionOutcome::TimedOut, BY_NOBODY);
         return Ok(Some(match question.answered_by() {
             None => Decision { reason: Some(TIMED_OUT.to_owned()), ..decision },
             // No reply: its program keeps waiting, and no key stands for a timeout.
@@ -502,18 +504,24 @@ fn verdict(
     let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
     let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd: &asker.member.cwd };
     Ok(match rules::judge(&sets, &used) {
-        Judgement::Allow { rule, updates } => {
-            Some(Decision { rule: Some(rule), updates, ..decision(Outcome::Allowed, BY_RULE) })
-        }
+        Judgement::Allow { rule, updates } => Some(Decision {
+            rule: Some(rule),
+            updates,
+            ..decision(DecisionOutcome::Allowed, BY_RULE)
+        }),
         Judgement::Deny { rule } => {
             let reason = Some(format!("denied by the team's rules: {rule}"));
-            Some(Decision { rule: Some(rule), reason, ..decision(Outcome::Denied, BY_RULE) })
+            Some(Decision {
+                rule: Some(rule),
+                reason,
+                ..decision(DecisionOutcome::Denied, BY_RULE)
+            })
         }
         Judgement::Ask => None,
     })
 }
 
-pub(super) fn decision(outcome: Outcome, by: &str) -> Decision {
+pub(super) fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
     let (by, reply) = (by.to_owned(), Some(rand::uuid()));
     Decision {
         outcome,
@@ -531,7 +539,7 @@ pub(super) fn decision(outcome: Outcome, by: &str) -> Decision {
 }
 
 fn gone() -> Decision {
-    Decision { reply: None, ..decision(Outcome::AskerGone, BY_NOBODY) }
+    Decision { reply: None, ..decision(DecisionOutcome::AskerGone, BY_NOBODY) }
 }
 
 /// Decides a question and sends the answer, unless it is decided already. Returns it as it is now.

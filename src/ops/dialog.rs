@@ -8,7 +8,7 @@ use super::decide;
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
-use crate::model::question::{BY_PANE, Decision, Outcome, Question, Typed};
+use crate::model::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 
@@ -23,7 +23,7 @@ pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Resul
     let gone = Decision {
         reply: None,
         reason: Some("its dialog closed: answered in the pane, or withdrawn".to_owned()),
-        ..decide::decision(Outcome::AskerGone, BY_PANE)
+        ..decide::decision(DecisionOutcome::AskerGone, BY_PANE)
     };
     match decide::settle(team, id, &gone) {
         Ok(question) => decide::go_on(team, question),

@@ -15,7 +15,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
 use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
-use crate::model::task::Outcome;
+use crate::model::task::CommandOutcome;
 use crate::store::{Store, TaskEnding};
 use crate::sys::{env, fs};
 
@@ -54,7 +54,7 @@ fn end_task(
 ) -> Option<String> {
     let id = record.wish.task?;
     let begun = record.start.as_ref().map_or(record.asked_at, |start| start.at);
-    let outcome = Outcome {
+    let outcome = CommandOutcome {
         exit_code: exit.code,
         signal: exit.signal,
         tail: printed.to_owned(),
@@ -67,7 +67,7 @@ fn end_task(
     Some(ended.unwrap_or_else(|e| format!("task #{id} is left as it is: {e}")))
 }
 
-fn complete(run: &LauncherRun, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
+fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<String, OpsError> {
     let ctx = Context {
         store: Store::at(run.team.root()),
         speaker: run.member.clone(),
@@ -86,14 +86,14 @@ fn complete(run: &LauncherRun, id: TaskId, outcome: &Outcome) -> Result<String, 
         // The program has exited and cannot satisfy the hook, so the task fails.
         Err(OpsError::HookRefused { said, .. }) => {
             let tail = format!("{}\na hook refuses it: {said}", outcome.tail);
-            let failed = fail(run, id, &Outcome { tail, ..outcome.clone() })?;
+            let failed = fail(run, id, &CommandOutcome { tail, ..outcome.clone() })?;
             Ok(format!("{failed}, a hook refuses it: {said}"))
         }
         Err(e) => Err(e),
     }
 }
 
-fn fail(run: &LauncherRun, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
+fn fail(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<String, OpsError> {
     task::end(&run.team, id, &run.member, TaskEnding::Failed, Some(outcome))?;
     Ok(format!("task #{id} has failed"))
 }

@@ -11,7 +11,7 @@ use super::{profiles, send};
 use crate::model::id::MemberName;
 use crate::model::protocol::{Message, TeamPermissionUpdate};
 use crate::model::rules::{List, Rule, TeamRules};
-use crate::profile::Names;
+use crate::profile::Placeholder;
 use crate::store::TeamStore;
 
 /// The result of an addition.
@@ -124,7 +124,8 @@ fn broadcast(
 fn knows_rules(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let Some(record) = team.member_record(name)? else { return Ok(true) };
     let profile = profiles::find(ctx, &record.wish.profile);
-    Ok(record.reads_mail() && profile.is_ok_and(|profile| profile.takes(Names::DisallowedTools)))
+    Ok(record.reads_mail()
+        && profile.is_ok_and(|profile| profile.takes(Placeholder::DisallowedTools)))
 }
 
 fn no_rules_here(team: &TeamStore) -> OpsError {

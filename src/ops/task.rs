@@ -14,7 +14,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::protocol::{Message, TaskCompleted};
 use crate::model::settings::Settings;
-use crate::model::task::{Outcome, Task, TaskState};
+use crate::model::task::{CommandOutcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::store::{
     NewTask, StoreError, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskOwner, TeamStore,
@@ -289,7 +289,7 @@ pub(crate) fn end(
     id: TaskId,
     who: &MemberName,
     ending: TaskEnding,
-    outcome: Option<&Outcome>,
+    outcome: Option<&CommandOutcome>,
 ) -> Result<(Task, Vec<TaskId>), OpsError> {
     let (task, freed) = team.end_task(id, who, ending, outcome, now())?;
     failpoint::hit("task.ended");
@@ -398,7 +398,7 @@ pub(crate) fn complete(
     hooks: &TeamHooks,
     id: TaskId,
     who: &MemberName,
-    outcome: Option<&Outcome>,
+    outcome: Option<&CommandOutcome>,
 ) -> Result<Completed, OpsError> {
     let task = team.endable(id, who, TaskEnding::Completed, outcome)?;
     let complaints = hooks::before_completion(ctx, team, hooks, &task, who)?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::rule::{Pattern, Rule};
-use super::words::{Group, Names, Values};
+use super::rule::{Pattern, ScreenRule};
+use super::words::{Group, Placeholder, Values};
 use crate::model::mode::Mode;
 
 /// A program that can run as a teammate. docs/profiles.md describes every key.
@@ -31,10 +31,10 @@ pub(crate) struct Profile {
     /// Keys that answer a dialog, by the name of the rule that matches it. They are typed only
     /// after a decision, and only while the screen still shows the question that was decided
     /// (PM-01).
-    pub(crate) answers: BTreeMap<String, Answer>,
+    pub(crate) answers: BTreeMap<String, DialogKeys>,
     pub(crate) shutdown: ShutdownPolicy,
     /// In file order; the first match decides.
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<ScreenRule>,
 }
 
 /// The process that runs in the pane.
@@ -181,7 +181,7 @@ pub(crate) enum ShutdownPolicy {
 
 /// Keys that answer a dialog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Answer {
+pub(crate) struct DialogKeys {
     /// Allows this one request.
     pub(crate) allow: String,
     /// Denies the request.
@@ -225,27 +225,30 @@ pub(crate) struct ComposerRule {
 impl Profile {
     /// Returns true if the caller has to give the command line.
     pub(crate) fn needs_command(&self) -> bool {
-        self.takes(Names::Command)
+        self.takes(Placeholder::Command)
     }
 
     /// Returns true if the command line contains this placeholder.
-    pub(crate) fn takes(&self, wanted: Names) -> bool {
+    pub(crate) fn takes(&self, wanted: Placeholder) -> bool {
         self.launch.argv.iter().any(|group| group.names().any(|name| name == wanted))
     }
 
     /// Returns true if the program takes part in the team by itself: it is not wrapped, reads its
     /// mailbox, and its command line does not run phalanx.
     pub(crate) fn is_native_member(&self) -> bool {
-        self.runs == Runs::Native && self.reads_mail && !self.takes(Names::Phalanx)
+        self.runs == Runs::Native && self.reads_mail && !self.takes(Placeholder::Phalanx)
     }
 
     /// Returns the model that `command` selects with the flag of this profile, as `--model M` or
     /// `--model=M`.
     pub(crate) fn model_in(&self, command: &[String]) -> Option<String> {
         const VALUE: &str = "\0";
-        let values = Values::from([(Names::Model, vec![VALUE.to_owned()])]);
-        let groups =
-            self.launch.argv.iter().filter(|group| group.names().any(|name| name == Names::Model));
+        let values = Values::from([(Placeholder::Model, vec![VALUE.to_owned()])]);
+        let groups = self
+            .launch
+            .argv
+            .iter()
+            .filter(|group| group.names().any(|name| name == Placeholder::Model));
         let forms = groups.filter_map(|group| group.fill(&values));
         let flags: Vec<String> =
             forms.filter_map(|words| Some(words.first()?.replace(VALUE, ""))).collect();

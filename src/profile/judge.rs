@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::definition::{ComposerRule, Profile};
-use super::rule::{Pattern, Rule, ScreenState};
+use super::rule::{Pattern, ScreenRule, ScreenState};
 use super::snapshot::Look;
 
 /// Maximum length of the evidence in characters.
@@ -12,7 +12,7 @@ const EVIDENCE: usize = 200;
 
 /// State of a program as derived from its screen, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct ScreenFinding {
     pub(crate) state: ScreenState,
     /// Name of the rule that matched; empty if none did.
     pub(crate) rule: String,
@@ -21,12 +21,12 @@ pub(crate) struct Finding {
     pub(crate) composer: Composer,
     /// The question, if the screen shows a dialog.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<DialogQuestion>,
 }
 
 /// The question of a dialog, as far as its rule captures it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct DialogQuestion {
     /// Text of the group `tool`.
     pub(crate) tool: Option<String>,
     /// Text of the group `text`, on one line and without frames; without such a group, the
@@ -47,11 +47,11 @@ pub(crate) enum Composer {
 }
 
 /// Judges a screen. The first rule that matches decides.
-pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
+pub(crate) fn judge(profile: &Profile, look: &Look) -> ScreenFinding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
         let evidence = "no rule matches".to_owned();
-        return Finding {
+        return ScreenFinding {
             state: ScreenState::Unknown,
             rule: String::new(),
             evidence,
@@ -67,13 +67,13 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
         matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
     // The question is more specific than all the text that the patterns match around it.
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
-    Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
+    ScreenFinding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
 }
 
-fn asked(rule: &Rule, look: &Look, evidence: &str) -> Asked {
+fn asked(rule: &ScreenRule, look: &Look, evidence: &str) -> DialogQuestion {
     let tool = rule.group("tool", look).map(|tool| unframed(&tool));
     let text = rule.group("text", look).map_or_else(|| evidence.to_owned(), |text| unframed(&text));
-    Asked { tool, text }
+    DialogQuestion { tool, text }
 }
 
 /// Joins the words into one line, without box-drawing and block characters.

@@ -14,9 +14,11 @@ mod words;
 
 pub(crate) use crate::model::launch::{SHELL, WORKER};
 pub(crate) use builtin::{builtin, builtin_names, builtin_sheet};
-pub(crate) use definition::{Answer, Brief, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy};
-pub(crate) use judge::{Asked, Composer, Finding, judge, last_words};
+pub(crate) use definition::{
+    Brief, DialogKeys, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy,
+};
+pub(crate) use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
 pub(crate) use rule::ScreenState;
 pub(crate) use screen::Screen;
 pub(crate) use snapshot::Look;
-pub(crate) use words::{Group, Names, Values, fill};
+pub(crate) use words::{Group, Placeholder, Values, fill};

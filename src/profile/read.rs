@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::definition::{
-    Answer, Brief, ComposerRule, Hook, Keys, Launch, Paste, Profile, Prompt, Ready, Runs,
+    Brief, ComposerRule, DialogKeys, Hook, Keys, Launch, Paste, Profile, Prompt, Ready, Runs,
     ShutdownPolicy,
 };
-use super::rule::{Area, Pattern, Rule, ScreenState};
-use super::snapshot::Progress;
-use super::words::{Group, Names};
+use super::rule::{Area, Pattern, ScreenRule, ScreenState};
+use super::snapshot::ReportedProgress;
+use super::words::{Group, Placeholder};
 use crate::config::value::{
     Choice, FIELD, Name, NonBlank, PlainText, VariablePattern, Variables, parse_non_blank,
     parse_text, strings, text_types,
@@ -152,7 +152,7 @@ struct RuleTable {
     #[serde(default, rename = "not")]
     absent: Vec<ListedPattern>,
     title: Option<OnePattern>,
-    progress: Option<Choice<Progress>>,
+    progress: Option<Choice<ReportedProgress>>,
     quiet_ms: Option<AtMost<LONGEST_MS>>,
     alternate: Option<bool>,
     bracketed_paste: Option<bool>,
@@ -257,9 +257,9 @@ impl ProfileTable {
 /// typing it is compared with the one that was decided.
 fn convert_answers(
     tables: BTreeMap<Spanned<String>, AnswerTable>,
-    rules: &[Rule],
+    rules: &[ScreenRule],
     faults: &mut Faults,
-) -> BTreeMap<String, Answer> {
+) -> BTreeMap<String, DialogKeys> {
     let mut answers = BTreeMap::new();
     for (name, AnswerTable { allow, deny }) in tables {
         let said = match rules.iter().find(|rule| rule.name == *name.get_ref()) {
@@ -278,7 +278,7 @@ fn convert_answers(
                 format!("`{}` in [answers] {said}", name.get_ref().escape_debug()),
             );
         }
-        answers.insert(name.into_inner(), Answer { allow: allow.0, deny: deny.0 });
+        answers.insert(name.into_inner(), DialogKeys { allow: allow.0, deny: deny.0 });
     }
     answers
 }
@@ -293,8 +293,8 @@ impl LaunchTable {
         let argv_span = self.argv.span();
         let argv = convert_groups(self.argv.into_inner(), faults);
         let on_it = [
-            ("prompt", Names::Prompt, prompt == Prompt::Argv),
-            ("brief", Names::Brief, brief == Brief::Argv),
+            ("prompt", Placeholder::Prompt, prompt == Prompt::Argv),
+            ("brief", Placeholder::Brief, brief == Brief::Argv),
         ];
         for (key, place, wanted) in on_it {
             if argv.iter().any(|group| group.names().any(|name| name == place)) != wanted {
@@ -406,8 +406,8 @@ impl ComposerTable {
     }
 }
 
-fn convert_rules(tables: Vec<Spanned<RuleTable>>, faults: &mut Faults) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
+fn convert_rules(tables: Vec<Spanned<RuleTable>>, faults: &mut Faults) -> Vec<ScreenRule> {
+    let mut rules: Vec<ScreenRule> = Vec::new();
     for table in tables {
         let header = table.span();
         let table = table.into_inner();
@@ -423,7 +423,7 @@ fn convert_rules(tables: Vec<Spanned<RuleTable>>, faults: &mut Faults) -> Vec<Ru
         if !has_condition {
             faults.add(&header, "[[rule]] needs `match`, `title`, `progress` or `quiet_ms`");
         }
-        rules.push(Rule {
+        rules.push(ScreenRule {
             name: table.name.into_inner().0,
             state: table.state.0,
             area: table.area.map_or(Area::Whole, |area| area.0),

@@ -5,7 +5,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::{Serialize, Serializer};
 
-use super::snapshot::{Look, Progress};
+use super::snapshot::{Look, ReportedProgress};
 
 /// Maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
@@ -191,7 +191,7 @@ impl Area {
 
 /// Conditions, all of which must hold, and the state of the program if they do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Rule {
+pub(crate) struct ScreenRule {
     pub(crate) name: String,
     pub(crate) state: ScreenState,
     pub(super) area: Area,
@@ -201,7 +201,7 @@ pub(crate) struct Rule {
     pub(super) absent: Vec<Pattern>,
     /// Pattern that must match the title of the window.
     pub(super) title: Option<Pattern>,
-    pub(super) progress: Option<Progress>,
+    pub(super) progress: Option<ReportedProgress>,
     /// Minimum time since the last output, in milliseconds.
     pub(super) quiet_ms: Option<u64>,
     /// Required state of the alternate screen.
@@ -210,7 +210,7 @@ pub(crate) struct Rule {
     pub(super) bracketed_paste: Option<bool>,
 }
 
-impl Rule {
+impl ScreenRule {
     /// Returns true if one of the patterns has the group `text`.
     pub(super) fn has_text(&self) -> bool {
         self.patterns.iter().any(Pattern::has_text)

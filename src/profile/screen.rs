@@ -4,7 +4,7 @@
 use memchr::memchr_iter;
 use vt100::{Callbacks, Parser};
 
-use super::snapshot::{Look, Progress};
+use super::snapshot::{Look, ReportedProgress};
 
 /// Maximum length of a stored title in characters.
 const TITLE: usize = 256;
@@ -16,7 +16,7 @@ pub(crate) struct Screen(Parser<Beside>);
 #[derive(Default)]
 struct Beside {
     title: String,
-    progress: Option<Progress>,
+    progress: Option<ReportedProgress>,
     /// Pending replies to queries.
     answers: Vec<u8>,
 }
@@ -50,7 +50,7 @@ impl Screen {
             cursor_shown: drawn.is_some() || !screen.hide_cursor(),
             faint_from: (0..rows).map(|row| faint_from(screen, row, drawn)).collect(),
             title: beside.title.clone(),
-            progress: beside.progress.unwrap_or(Progress::None),
+            progress: beside.progress.unwrap_or(ReportedProgress::None),
             alternate: screen.alternate_screen(),
             bracketed_paste: screen.bracketed_paste(),
             quiet_ms,
@@ -109,9 +109,9 @@ impl Callbacks for Beside {
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
         if let [b"9", b"4", state, ..] = params {
             self.progress = match *state {
-                b"1" | b"3" => Some(Progress::Busy),
-                b"2" => Some(Progress::Error),
-                b"4" => Some(Progress::Paused),
+                b"1" | b"3" => Some(ReportedProgress::Busy),
+                b"2" => Some(ReportedProgress::Error),
+                b"4" => Some(ReportedProgress::Paused),
                 _ => None,
             };
         }

@@ -20,7 +20,7 @@ pub(crate) struct Look {
     pub(crate) faint_from: Vec<Option<u16>>,
     /// Title of the window.
     pub(crate) title: String,
-    pub(crate) progress: Progress,
+    pub(crate) progress: ReportedProgress,
     /// True if the program uses the alternate screen.
     pub(crate) alternate: bool,
     /// True if the program requests bracketed paste.
@@ -39,7 +39,7 @@ impl Look {
             cursor_shown: true,
             faint_from: Vec::new(),
             title: String::new(),
-            progress: Progress::None,
+            progress: ReportedProgress::None,
             alternate: false,
             bracketed_paste: false,
             quiet_ms: 0,
@@ -61,7 +61,7 @@ impl Look {
 /// Progress that a program reports (OSC 9;4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Progress {
+pub(crate) enum ReportedProgress {
     None,
     Busy,
     Error,

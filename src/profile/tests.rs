@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 
 use super::rule::ScreenState;
-use super::snapshot::{Look, Progress};
+use super::snapshot::{Look, ReportedProgress};
 use super::*;
 
 const LAUNCH: &str = "about = \"x\"\n[launch]\nargv = [[\"x\"]]\n";
@@ -45,7 +45,7 @@ fn pm_01_answers_require_a_dialog_rule_that_captures_the_question() {
     let keys = "[answers.trust]\nallow = \"1\\r\"\ndeny = \"\\u001b\"\n";
     let own =
         with(&(rule("trust", "dialog:trust", "^Trust (?<text>.*)\\?") + keys)).expect("a profile");
-    let answer = Answer { allow: "1\r".to_owned(), deny: "\x1b".to_owned() };
+    let answer = DialogKeys { allow: "1\r".to_owned(), deny: "\x1b".to_owned() };
     assert_eq!(own.answers.get("trust"), Some(&answer));
     for (rule, keys, said) in [
         (rule("other", "dialog:trust", "(?<text>.)"), keys, "`trust` in [answers] names no rule"),
@@ -134,12 +134,12 @@ fn pm_03_question_is_captured_without_frames_and_line_breaks() {
             "│ ╰───────╯ │",
         ]),
     );
-    let asked = Asked { tool: Some("Shell".to_owned()), text: "ls -l /tmp".to_owned() };
+    let asked = DialogQuestion { tool: Some("Shell".to_owned()), text: "ls -l /tmp".to_owned() };
     assert_eq!((found.rule.as_str(), found.asked), ("run", Some(asked)));
     let plain =
         "[[rule]]\nname = \"ask\"\nstate = \"dialog:permission\"\nmatch = ['may I', '[0-9]+']\n";
     let found = judge(&with(plain).expect("a profile"), &look(&["may I do 7 things"]));
-    assert_eq!(found.asked, Some(Asked { tool: None, text: "may I … 7".to_owned() }));
+    assert_eq!(found.asked, Some(DialogQuestion { tool: None, text: "may I … 7".to_owned() }));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn rules_match_title_progress_quiet_time_and_modes() {
             "title = '^. Working'",
             (|l: &mut Look| l.title = "* Working".to_owned()) as fn(&mut Look),
         ),
-        ("progress = \"busy\"", |l| l.progress = Progress::Busy),
+        ("progress = \"busy\"", |l| l.progress = ReportedProgress::Busy),
         ("quiet_ms = 300", |l| l.quiet_ms = 300),
         ("match = ['x']\nalternate = true", |l| l.alternate = true),
         ("match = ['x']\nbracketed_paste = true", |l| l.bracketed_paste = true),
@@ -361,13 +361,16 @@ fn screen_tracks_title_and_progress_and_answers_queries() {
     let mut screen = Screen::new(5, 20);
     screen.feed(b"\x1b]0;a title\x07\x1b]9;4;1;50\x07\x1b[?1049h\x1b[?2004hab\x1b[6n\x1b[c");
     let seen = screen.look(7);
-    assert_eq!((seen.title.as_str(), seen.progress, seen.quiet_ms), ("a title", Progress::Busy, 7));
+    assert_eq!(
+        (seen.title.as_str(), seen.progress, seen.quiet_ms),
+        ("a title", ReportedProgress::Busy, 7)
+    );
     assert!(seen.alternate && seen.bracketed_paste);
     assert_eq!((seen.rows[0].as_str(), seen.cursor), ("ab", (0, 2)));
     assert_eq!(screen.take_answers(), b"\x1b[1;3R\x1b[?62;22c");
     assert_eq!(screen.take_answers(), b"");
     screen.feed(b"\x1b]9;4;0\x07");
-    assert_eq!(screen.look(0).progress, Progress::None);
+    assert_eq!(screen.look(0).progress, ReportedProgress::None);
 }
 
 #[test]

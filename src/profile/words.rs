@@ -21,7 +21,7 @@ use strum::VariantNames;
     strum::VariantNames,
 )]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Names {
+pub(crate) enum Placeholder {
     Model,
     Mode,
     Plan,
@@ -55,21 +55,21 @@ pub(crate) enum Names {
     Command,
 }
 
-impl Names {
+impl Placeholder {
     /// Returns true if the value is any number of words. Such a placeholder must be a word of its
     /// own.
     fn is_list(self) -> bool {
-        matches!(self, Names::Mode | Names::Plan | Names::Command)
+        matches!(self, Placeholder::Mode | Placeholder::Plan | Placeholder::Command)
     }
 }
 
 /// Values of the placeholders for one launch.
-pub(crate) type Values = BTreeMap<Names, Vec<String>>;
+pub(crate) type Values = BTreeMap<Placeholder, Vec<String>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    Place(Names),
+    Place(Placeholder),
 }
 
 /// Words that are included or omitted together.
@@ -93,7 +93,7 @@ impl Group {
     }
 
     /// Returns the placeholders of the group.
-    pub(crate) fn names(&self) -> impl Iterator<Item = Names> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = Placeholder> {
         self.0.iter().flatten().filter_map(|piece| match piece {
             Piece::Text(_) => None,
             Piece::Place(name) => Some(*name),
@@ -117,13 +117,13 @@ impl Group {
     /// Returns the words with their values, once per directory if the group contains `{add_dir}`.
     /// Empty if a value is absent.
     fn repeat(&self, values: &Values) -> Vec<String> {
-        if self.names().all(|name| name != Names::AddDir) {
+        if self.names().all(|name| name != Placeholder::AddDir) {
             return self.fill(values).unwrap_or_default();
         }
-        let dirs = values.get(&Names::AddDir).into_iter().flatten();
+        let dirs = values.get(&Placeholder::AddDir).into_iter().flatten();
         let one = |dir: &String| {
             let mut values = values.clone();
-            values.insert(Names::AddDir, vec![dir.clone()]);
+            values.insert(Placeholder::AddDir, vec![dir.clone()]);
             self.fill(&values).unwrap_or_default()
         };
         dirs.flat_map(one).collect()
@@ -170,7 +170,7 @@ fn pieces(word: &str) -> Result<Vec<Piece>, String> {
         let (name, after) =
             rest.split_once('}').ok_or("`{` without `}`; a brace is written `{{`")?;
         let found = name.parse().map_err(|_| {
-            let known = Names::VARIANTS.join(", ");
+            let known = Placeholder::VARIANTS.join(", ");
             format!("no value `{}`; known: {known}", name.escape_debug())
         })?;
         if !text.is_empty() {
@@ -200,7 +200,7 @@ mod tests {
         Group::parse(words.iter().copied()).expect("a group")
     }
 
-    fn values(list: &[(Names, &[&str])]) -> Values {
+    fn values(list: &[(Placeholder, &[&str])]) -> Values {
         list.iter()
             .map(|(name, words)| (*name, words.iter().map(|w| (*w).to_owned()).collect()))
             .collect()
@@ -213,17 +213,20 @@ mod tests {
             group(&["--model", "{model}"]),
             group(&["--x={agent_name}@{team}"]),
         ];
-        let with =
-            values(&[(Names::Model, &["opus"]), (Names::AgentName, &["a"]), (Names::Team, &["t"])]);
+        let with = values(&[
+            (Placeholder::Model, &["opus"]),
+            (Placeholder::AgentName, &["a"]),
+            (Placeholder::Team, &["t"]),
+        ]);
         assert_eq!(fill(&groups, &with), ["claude", "--model", "opus", "--x=a@t"]);
-        assert_eq!(fill(&groups, &values(&[(Names::AgentName, &["a"])])), ["claude"]);
+        assert_eq!(fill(&groups, &values(&[(Placeholder::AgentName, &["a"])])), ["claude"]);
     }
 
     #[test]
     fn sp_02_value_stays_one_word_whatever_it_contains() {
         let got = fill(
             &[group(&["-i", "{prompt}"])],
-            &values(&[(Names::Prompt, &["a b; {team} $(x)\n'"])]),
+            &values(&[(Placeholder::Prompt, &["a b; {team} $(x)\n'"])]),
         );
         assert_eq!(got, ["-i", "a b; {team} $(x)\n'"]);
     }
@@ -231,7 +234,10 @@ mod tests {
     #[test]
     fn list_values_expand_to_any_number_of_words() {
         let groups = [group(&["x"]), group(&["{mode}"]), group(&["{command}"])];
-        let got = fill(&groups, &values(&[(Names::Mode, &[]), (Names::Command, &["a", "b c"])]));
+        let got = fill(
+            &groups,
+            &values(&[(Placeholder::Mode, &[]), (Placeholder::Command, &["a", "b c"])]),
+        );
         assert_eq!(got, ["x", "a", "b c"]);
     }
 

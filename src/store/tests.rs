@@ -20,7 +20,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::settings::Settings;
 use crate::model::spec::{LauncherSpec, OsText, Terminal};
-use crate::model::task::{Outcome, TaskState};
+use crate::model::task::{CommandOutcome, TaskState};
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
 use crate::sys::{clock, fs};
@@ -357,7 +357,7 @@ fn failed_task_is_pending_on_the_wire_but_not_claimed() {
     team.create_tasks(&[command("a")], "team-lead", NOW).expect("tasks");
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
     let outcome =
-        Outcome { exit_code: Some(7), signal: None, tail: "no".to_owned(), elapsed_ms: 3 };
+        CommandOutcome { exit_code: Some(7), signal: None, tail: "no".to_owned(), elapsed_ms: 3 };
     team.end_task(TaskId(1), &who("bob"), TaskEnding::Failed, Some(&outcome), NOW).expect("end");
     let file: Value = serde_json::from_str(&raw(&team.layout.task(TaskId(1)))).expect("json");
     assert_eq!(file["status"], json!("pending"));

@@ -15,7 +15,7 @@ use crate::event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
 use crate::launcher::command::{self, Canceller, WorkerScreen};
 use crate::model::id::TaskId;
 use crate::model::placement::BackendKind;
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{CommandOutcome, Task};
 use crate::model::topic::Topic;
 use crate::ops::task::Completed;
 use crate::ops::{self, Context, OpsError, TaskEnding, TeamStore};
@@ -193,7 +193,7 @@ impl WorkerDriver<'_> {
 
     /// Completes the task, on a separate thread if hooks guard it: they can take long, and mail
     /// must still be handled.
-    fn complete(&self, task: TaskId, outcome: Outcome) -> Option<WorkerEvent> {
+    fn complete(&self, task: TaskId, outcome: CommandOutcome) -> Option<WorkerEvent> {
         let (ctx, team, who) = (self.io.ctx.clone(), self.io.team.clone(), self.io.me.name.clone());
         let hooks = ops::hooks::load_hooks(&ctx, &team);
         let asks = hooks.guard_tasks();

@@ -4,7 +4,7 @@ use crate::model::id::{RequestId, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
 use crate::model::question::Typed;
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{CommandOutcome, Task};
 use crate::ops::TaskEnding;
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
@@ -56,6 +56,6 @@ pub(crate) enum WorkerEffect {
     EndTask {
         task: TaskId,
         ending: TaskEnding,
-        outcome: Outcome,
+        outcome: CommandOutcome,
     },
 }

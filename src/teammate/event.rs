@@ -6,7 +6,7 @@ use crate::model::envelope::Envelope;
 use crate::model::id::TaskId;
 use crate::model::lifecycle::MemberState;
 use crate::model::request::ShutdownRequest;
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{CommandOutcome, Task};
 use crate::sys::signal::Signal;
 
 /// Request files by id, or the reason why a request could not be read.
@@ -53,7 +53,7 @@ pub(crate) enum WorkerEvent {
     /// The command of a task has exited, or could not be started.
     CommandEnded {
         task: TaskId,
-        outcome: Outcome,
+        outcome: CommandOutcome,
     },
     /// The result of `EndTask`.
     TaskEnded(Result<(), OpFailure>),

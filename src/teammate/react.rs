@@ -10,7 +10,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::{
     self, IdleNotification, Message, PlanApprovalRequest, PlanApprovalResponse, TaskCompleted,
 };
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{CommandOutcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
 use crate::ops::TaskEnding;
@@ -173,7 +173,7 @@ fn handle_plan_answer(
         .unwrap_or_default();
     let tail = format!("the lead rejected the plan{why}");
     effects.push(WorkerEffect::Print(format!("── task #{}: {tail}", job.id)));
-    let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
+    let outcome = CommandOutcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
     state.work = Work::Ending(job.clone(), outcome);
 }
 
@@ -238,7 +238,7 @@ fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>
 fn handle_command_end(
     state: &mut WorkerState,
     task: TaskId,
-    outcome: Outcome,
+    outcome: CommandOutcome,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
@@ -263,7 +263,7 @@ fn handle_command_end(
 }
 
 /// Returns the reason if the command failed.
-fn failure_of(outcome: &Outcome) -> Option<String> {
+fn failure_of(outcome: &CommandOutcome) -> Option<String> {
     match (outcome.exit_code, outcome.signal) {
         (Some(0), _) => None,
         (Some(code), _) => Some(format!("exit code {code}")),
@@ -316,8 +316,12 @@ fn handle_refusal(state: &mut WorkerState, said: String, effects: &mut Vec<Worke
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
     effects.push(WorkerEffect::Print(said.clone()));
-    *outcome =
-        Outcome { exit_code: None, signal: None, tail: said, elapsed_ms: outcome.elapsed_ms };
+    *outcome = CommandOutcome {
+        exit_code: None,
+        signal: None,
+        tail: said,
+        elapsed_ms: outcome.elapsed_ms,
+    };
 }
 
 fn handle_done(

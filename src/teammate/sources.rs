@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::event::WorkerEvent;
 use crate::event_loop::{Batch, InputQueue, Inputs};
 use crate::model::id::TaskId;
-use crate::model::task::Outcome;
+use crate::model::task::CommandOutcome;
 use crate::sys::clock::Deadline;
 use crate::sys::signal::{Signal, Signals};
 
@@ -14,7 +14,7 @@ use crate::sys::signal::{Signal, Signals};
 pub(super) enum WorkerInput {
     CommandEnded {
         task: TaskId,
-        outcome: Outcome,
+        outcome: CommandOutcome,
     },
     /// The result of a completion that waited for hooks.
     Completed(Box<WorkerEvent>),

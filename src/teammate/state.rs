@@ -7,7 +7,7 @@ use super::event::Requests;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
 use crate::model::request::ShutdownRequest;
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{CommandOutcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
 
@@ -73,7 +73,7 @@ pub(super) enum Work {
     /// The command is running.
     Running(CurrentTask),
     /// The command has exited; the outcome is not yet on the board.
-    Ending(CurrentTask, Outcome),
+    Ending(CurrentTask, CommandOutcome),
 }
 
 /// The outstanding operation of the driver; at most one at a time.

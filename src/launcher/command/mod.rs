@@ -19,7 +19,7 @@ pub(crate) use tail::Tail;
 
 use crate::model::causes::error_chain;
 use crate::model::environ;
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{CommandOutcome, Task};
 use crate::sys::child::{self, Program, PtyMaster};
 use crate::sys::clock::Deadline;
 use crate::sys::env::find_program;
@@ -129,8 +129,8 @@ pub(crate) fn start(
 }
 
 /// Returns the outcome of a command that could not be started.
-pub(crate) fn failed_start(reason: String) -> Outcome {
-    Outcome { exit_code: None, signal: None, tail: reason, elapsed_ms: 0 }
+pub(crate) fn failed_start(reason: String) -> CommandOutcome {
+    CommandOutcome { exit_code: None, signal: None, tail: reason, elapsed_ms: 0 }
 }
 
 /// Resolves a command to a program, which is looked up in the command's own `PATH`.
@@ -162,7 +162,7 @@ impl RunningCommand {
 
     /// Waits for the command to exit, ends the processes it left behind, and returns the outcome.
     /// Blocks the thread, so it must not run on an async executor.
-    pub(crate) fn wait(self) -> Outcome {
+    pub(crate) fn wait(self) -> CommandOutcome {
         while !proc::wait_exit(self.process, Duration::MAX) {}
         let elapsed_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         // End the tree before reaping: while the leader is a zombie, its pid is not reused and its
@@ -175,7 +175,7 @@ impl RunningCommand {
         let tail = self.relay.finish(&self.cancelled);
         // Dropped only now: hanging up the terminal earlier would discard output not yet read.
         drop(self.master);
-        Outcome { exit_code: exit.code, signal: exit.signal, tail, elapsed_ms }
+        CommandOutcome { exit_code: exit.code, signal: exit.signal, tail, elapsed_ms }
     }
 }
 

@@ -32,7 +32,7 @@ fn dir() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-fn run(task: &Task) -> (Outcome, RecordedScreen) {
+fn run(task: &Task) -> (CommandOutcome, RecordedScreen) {
     let dir = dir();
     run_in(task, dir.path())
 }
@@ -42,7 +42,7 @@ fn command_in(cwd: &Path, task: &Task) -> CommandSpec {
     CommandSpec { size: SIZE, ..for_task(task, cwd, &own_env(), false) }
 }
 
-fn run_in(task: &Task, cwd: &Path) -> (Outcome, RecordedScreen) {
+fn run_in(task: &Task, cwd: &Path) -> (CommandOutcome, RecordedScreen) {
     let recorded = RecordedScreen::default();
     let outcome = match start(&command_in(cwd, task), &recorded.screen()) {
         Ok(running) => running.wait(),
@@ -114,7 +114,7 @@ fn a_command_that_reads_input_gets_eof() {
 }
 
 /// Returns the pid that the command printed last.
-fn printed_process(outcome: &Outcome) -> i32 {
+fn printed_process(outcome: &CommandOutcome) -> i32 {
     let last = outcome.tail.lines().last().and_then(|line| line.parse().ok());
     last.unwrap_or_else(|| panic!("no pid in {outcome:?}"))
 }

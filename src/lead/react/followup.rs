@@ -6,7 +6,7 @@ use crate::lead::event::SignOfLife;
 use crate::lead::state::{Phase, Quiet, State, TrackedMember};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
-use crate::model::followup::{Step, Told};
+use crate::model::followup::{LastNotification, NotificationStep};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::protocol::Message;
@@ -112,11 +112,13 @@ fn announce(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading);
     for (id, told) in &mut state.told {
         let step = match *told {
-            None => Some(Step::First),
-            Some(Told { times, at }) => followup.and_then(|followup| followup.due(times, at, now)),
+            None => Some(NotificationStep::First),
+            Some(LastNotification { times, at }) => {
+                followup.and_then(|followup| followup.due(times, at, now))
+            }
         };
         if let Some(step) = step {
-            *told = Some(Told { times: step.times(), at: now });
+            *told = Some(LastNotification { times: step.times(), at: now });
             effects.push(Effect::Announce { id: id.clone(), step });
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn split(text: &str) -> Line {
 
 fn nested(text: &str, depth: u8) -> Line {
     let mut reader =
-        Reader { chars: text.chars().collect(), at: 0, depth, parts: Vec::new(), clear: true };
+        ShellReader { chars: text.chars().collect(), at: 0, depth, parts: Vec::new(), clear: true };
     reader.list(None);
     reader.clear &= !reader.parts.is_empty();
     let mut line = Line { clear: reader.clear, parts: Vec::new() };
@@ -85,7 +85,7 @@ fn in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-struct Reader {
+struct ShellReader {
     chars: Vec<char>,
     at: usize,
     depth: u8,
@@ -114,7 +114,7 @@ impl Open {
     }
 }
 
-impl Reader {
+impl ShellReader {
     fn next(&mut self) -> Option<char> {
         let c = self.chars.get(self.at).copied();
         self.at += 1;
@@ -251,7 +251,7 @@ impl Reader {
         let inner: String = self.chars[from..self.at].iter().collect();
         self.clear &= self.next().is_some() && !inner.contains('\\') && self.depth < DEEPEST;
         if self.depth < DEEPEST {
-            let mut reader = Reader {
+            let mut reader = ShellReader {
                 chars: inner.chars().collect(),
                 at: 0,
                 depth: self.depth + 1,

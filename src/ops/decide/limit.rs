@@ -3,7 +3,7 @@
 
 use super::{BY_RULE, OpsError, decision};
 use crate::model::id::MemberName;
-use crate::model::question::{Decision, Outcome};
+use crate::model::question::{Decision, DecisionOutcome};
 use crate::store::TeamStore;
 
 /// More open requests than any program makes before it waits for an answer.
@@ -15,6 +15,6 @@ pub(super) fn over(team: &TeamStore, asker: &MemberName) -> Result<Option<Decisi
     Ok((open >= MOST_OPEN).then(|| Decision {
         rule: Some(format!("at most {MOST_OPEN} open requests per member")),
         reason: Some(format!("{open} of your requests are still open; wait for their answers")),
-        ..decision(Outcome::Denied, BY_RULE)
+        ..decision(DecisionOutcome::Denied, BY_RULE)
     }))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::backend::tmux;
 use crate::model::event::{EventKind, Note};
-use crate::model::followup::{Step, Told};
+use crate::model::followup::{LastNotification, NotificationStep};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::placement::Placement;
 use crate::model::protocol::Message;
@@ -30,11 +30,11 @@ pub(crate) fn announce(
     ctx: &Context,
     team: &TeamStore,
     id: &RequestId,
-    step: Step,
+    step: NotificationStep,
 ) -> Result<(), OpsError> {
     let Some(question) = persist(team, id, step)? else { return Ok(()) };
     team.record(journal_entry(&question, step))?;
-    if let Step::Escalation { .. } = step {
+    if let NotificationStep::Escalation { .. } = step {
         let system = MemberName::existing("system")?;
         let message = Message::Text(compose_message(&question));
         send::say(team, &system, &MemberName::lead(), &message, Some(question.event.clone()))?;
@@ -47,8 +47,12 @@ pub(crate) fn announce(
 }
 
 /// Persists `step` as announced. Returns the question, or `None` if there is nothing to announce.
-fn persist(team: &TeamStore, id: &RequestId, step: Step) -> Result<Option<Question>, OpsError> {
-    let told = Told { times: step.times(), at: now() };
+fn persist(
+    team: &TeamStore,
+    id: &RequestId,
+    step: NotificationStep,
+) -> Result<Option<Question>, OpsError> {
+    let told = LastNotification { times: step.times(), at: now() };
     let noted = team.change_question(id, |question| {
         if !question.is_open() || question.told.is_some_and(|earlier| earlier.times >= told.times) {
             return Ok(None);
@@ -62,11 +66,11 @@ fn persist(team: &TeamStore, id: &RequestId, step: Step) -> Result<Option<Questi
     }
 }
 
-fn journal_entry(question: &Question, step: Step) -> Note {
+fn journal_entry(question: &Question, step: NotificationStep) -> Note {
     let kind = match step {
-        Step::First => EventKind::RequestAnnounced,
-        Step::Reminder { .. } => EventKind::Reminded,
-        Step::Escalation { .. } => EventKind::Escalated,
+        NotificationStep::First => EventKind::RequestAnnounced,
+        NotificationStep::Reminder { .. } => EventKind::Reminded,
+        NotificationStep::Escalation { .. } => EventKind::Escalated,
     };
     let note = Note::of(kind).because(&question.event).member(&question.from);
     let note = note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
@@ -74,11 +78,11 @@ fn journal_entry(question: &Question, step: Step) -> Note {
 }
 
 /// Adds the reminder counts of `step` to a note.
-pub(super) fn counted(note: Note, step: Step) -> Note {
+pub(super) fn counted(note: Note, step: NotificationStep) -> Note {
     match step {
-        Step::First => note,
-        Step::Reminder { nth, of } => note.with("nth", nth).with("of", of),
-        Step::Escalation { after, .. } => note.with("after", after),
+        NotificationStep::First => note,
+        NotificationStep::Reminder { nth, of } => note.with("nth", nth).with("of", of),
+        NotificationStep::Escalation { after, .. } => note.with("after", after),
     }
 }
 
@@ -101,7 +105,7 @@ struct Viewers {
 
 /// Shows the announcement on the tmux clients that display the team. Errors are ignored: the
 /// request is announced in other ways, too.
-fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step) {
+fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: NotificationStep) {
     let Ok(program) = backends::tmux_program(ctx) else { return };
     let mut servers: BTreeMap<PathBuf, Viewers> = BTreeMap::new();
     for record in team.member_records().unwrap_or_default() {
@@ -120,7 +124,7 @@ fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
         team: team.name().as_str(),
         member: question.from.as_str(),
         kind: question.kind.as_str(),
-        again: step != Step::First,
+        again: step != NotificationStep::First,
     };
     for (socket, seen) in &servers {
         tmux::show_notice(&program, socket, &seen.tokens, seen.pane.as_deref(), &notice);
@@ -129,7 +133,11 @@ fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
 
 /// Runs the team's `notify` command, if it has one, with the request as JSON on stdin. A command
 /// that hangs, fails or floods is a warning in the journal and affects nothing else.
-fn run_notify(team: &TeamStore, question: &Question, step: Step) -> Result<(), OpsError> {
+fn run_notify(
+    team: &TeamStore,
+    question: &Question,
+    step: NotificationStep,
+) -> Result<(), OpsError> {
     let argv = team.settings()?.map(|settings| settings.notify).unwrap_or_default();
     let Some((program, args)) = argv.split_first() else { return Ok(()) };
     let told = serde_json::json!({

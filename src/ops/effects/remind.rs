@@ -4,7 +4,7 @@
 
 use super::announce::counted;
 use crate::model::event::{EventKind, Note};
-use crate::model::followup::{Escalation, Reminded, Step};
+use crate::model::followup::{Escalation, NotificationStep, Reminded};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
@@ -26,13 +26,13 @@ pub(crate) fn remind(
     name: &MemberName,
     incarnation: &Incarnation,
     id: TaskId,
-    step: Step,
+    step: NotificationStep,
 ) -> Result<(), OpsError> {
     let task = task::get(team, id)?;
     if task.state != TaskState::InProgress || !task.is_owned_by(name) {
         return Ok(());
     }
-    if let Step::Escalation { mode: Escalation::FailTask, .. } = step {
+    if let NotificationStep::Escalation { mode: Escalation::FailTask, .. } = step {
         // Before the step is persisted: after a crash in between, the next lead finds the task
         // failed.
         task::end(team, id, &MemberName::lead(), TaskEnding::Failed, None)?;
@@ -47,8 +47,12 @@ pub(crate) fn remind(
         send::say(team, &system, &to, &Message::Text(text), Some(event.clone()))?;
     }
     let note = match step {
-        Step::First | Step::Reminder { .. } => Note::of(EventKind::Reminded),
-        Step::Escalation { mode, .. } => Note::of(EventKind::Escalated).with("mode", mode.as_str()),
+        NotificationStep::First | NotificationStep::Reminder { .. } => {
+            Note::of(EventKind::Reminded)
+        }
+        NotificationStep::Escalation { mode, .. } => {
+            Note::of(EventKind::Escalated).with("mode", mode.as_str())
+        }
     };
     let note = note.task(id).member(name).with("subject", task.subject.as_str());
     team.record(counted(Note { id: Some(event), cause: task.extra.event, ..note }, step))?;
@@ -66,19 +70,23 @@ pub(crate) fn reset_reminders(
 }
 
 /// Returns the recipients of a step and their messages.
-fn compose_messages(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)> {
+fn compose_messages(
+    name: &MemberName,
+    task: &Task,
+    step: NotificationStep,
+) -> Vec<(MemberName, String)> {
     let id = task.id;
     let called = format!("task #{id} ({})", text::short(&task.subject, SUBJECT));
     match step {
-        Step::First => Vec::new(),
-        Step::Reminder { nth, of } => {
+        NotificationStep::First => Vec::new(),
+        NotificationStep::Reminder { nth, of } => {
             let text = format!(
                 "Reminder {nth} of {of}: {called} is in progress and assigned to you, but has had no update. Report its status with \
                  `phalanx send team-lead TEXT`, or complete it with `phalanx task complete {id}`."
             );
             vec![(name.clone(), text)]
         }
-        Step::Escalation { after, mode } => {
+        NotificationStep::Escalation { after, mode } => {
             let reminders = if after == 1 { "reminder" } else { "reminders" };
             let what =
                 format!("{called} is in progress, but has had no update after {after} {reminders}");

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::id::MemberName;
 use crate::ops::Caller;
-use crate::profile::{Composer, Finding, Screen, judge};
+use crate::profile::{Composer, Screen, ScreenFinding, judge};
 use crate::store::Store;
 
 /// The programs with recordings under `fixtures/screens`.
@@ -35,7 +35,7 @@ fn recordings(program: &str) -> Vec<(String, toml::Table)> {
     expected(program).into_iter().filter_map(table).collect()
 }
 
-fn verdict(program: &str, bytes: &[u8]) -> Finding {
+fn verdict(program: &str, bytes: &[u8]) -> ScreenFinding {
     let mut screen = Screen::new(40, 120);
     screen.feed(bytes);
     judge(&profile::builtin(program).expect("built in"), &screen.look(60_000))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use crate::model::environ::{self, EnvRules};
-use crate::profile::{self, Finding, Names, Profile, Screen, Values, judge};
+use crate::profile::{self, Placeholder, Profile, Screen, ScreenFinding, Values, judge};
 use crate::sys::child::{self, Program, PtyMaster};
 use crate::sys::clock::Deadline;
 use crate::sys::env::find_program;
@@ -41,7 +41,7 @@ pub(crate) struct Trial {
 pub(crate) struct Sighting {
     /// Milliseconds since the start.
     pub(crate) at_ms: u64,
-    pub(crate) finding: Finding,
+    pub(crate) finding: ScreenFinding,
 }
 
 /// Starts the program in an empty directory, reports each change of the detected state, and ends
@@ -83,9 +83,9 @@ fn run(
 
 fn program(ctx: &Context, trial: &Trial, scratch: &Path) -> Result<Program, OpsError> {
     let mut values =
-        Values::from([(Names::Phalanx, vec![ctx.caller.exe.to_string_lossy().into_owned()])]);
+        Values::from([(Placeholder::Phalanx, vec![ctx.caller.exe.to_string_lossy().into_owned()])]);
     if !trial.command.is_empty() {
-        values.insert(Names::Command, trial.command.clone());
+        values.insert(Placeholder::Command, trial.command.clone());
     }
     let argv = profile::fill(&trial.profile.launch.argv, &values);
     let usage =

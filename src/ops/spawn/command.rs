@@ -16,7 +16,7 @@ use crate::model::environ::{self, EnvRules};
 use crate::model::record::MemberRecord;
 use crate::model::rules::Rule;
 use crate::model::team::{Member, Team};
-use crate::profile::{self, Brief, Names, Values};
+use crate::profile::{self, Brief, Placeholder, Values};
 use crate::sys::{fs, rand};
 use crate::worktree::MISLEADING;
 
@@ -47,13 +47,16 @@ pub(super) fn command_line(
 ) -> Result<CommandLine, OpsError> {
     let profile = &launch.profile;
     let (brief, first) = first_message(batch, launch, member, known);
-    let begins = launch.spec.session.is_none() && profile.takes(Names::NewSession);
+    let begins = launch.spec.session.is_none() && profile.takes(Placeholder::NewSession);
     let new_session = begins.then(rand::uuid);
     let resumes = launch.spec.session.is_some();
     let words = if resumes { &profile.launch.resume } else { &profile.launch.argv };
     let mut values = values(batch, launch, member);
-    let texts =
-        [(Names::Prompt, &first), (Names::Brief, &brief), (Names::NewSession, &new_session)];
+    let texts = [
+        (Placeholder::Prompt, &first),
+        (Placeholder::Brief, &brief),
+        (Placeholder::NewSession, &new_session),
+    ];
     values.extend(texts.into_iter().filter_map(|(name, text)| Some((name, vec![text.clone()?]))));
     let argv = profile::fill(words, &values);
     if argv.is_empty() {
@@ -109,40 +112,42 @@ fn join_paragraphs(first: Option<String>, then: Option<String>) -> Option<String
 fn values(batch: &BatchContext, launch: &ResolvedLaunch, member: &Member) -> Values {
     let (spec, profile, ctx, team) = (&launch.spec, &launch.profile, batch.ctx, batch.team);
     let one = |value: &str| Some(vec![value.to_owned()]);
-    let value = |name: Names| match name {
-        Names::Model => spec.model.as_deref().and_then(one),
-        Names::Mode => spec.mode.and_then(|mode| profile.mode_words(mode)).map(<[String]>::to_vec),
-        Names::Plan => spec.plan.then(|| profile.launch.plan.clone()),
-        Names::AgentId => one(&member.agent_id),
-        Names::AgentName => one(member.name.as_str()),
-        Names::Team => one(team.name().as_str()),
-        Names::Color => member.color.as_deref().and_then(one),
-        Names::Session => {
+    let value = |name: Placeholder| match name {
+        Placeholder::Model => spec.model.as_deref().and_then(one),
+        Placeholder::Mode => {
+            spec.mode.and_then(|mode| profile.mode_words(mode)).map(<[String]>::to_vec)
+        }
+        Placeholder::Plan => spec.plan.then(|| profile.launch.plan.clone()),
+        Placeholder::AgentId => one(&member.agent_id),
+        Placeholder::AgentName => one(member.name.as_str()),
+        Placeholder::Team => one(team.name().as_str()),
+        Placeholder::Color => member.color.as_deref().and_then(one),
+        Placeholder::Session => {
             let session = batch.roster.lead_session_id.as_deref();
             session.filter(|session| !session.is_empty()).and_then(one)
         }
-        Names::Role => spec.role.as_deref().and_then(one),
-        Names::Agents => launch.agents().map(|agents| vec![agents]),
-        Names::AllowedTools => {
+        Placeholder::Role => spec.role.as_deref().and_then(one),
+        Placeholder::Agents => launch.agents().map(|agents| vec![agents]),
+        Placeholder::AllowedTools => {
             let allowed = spec.tools.allowed.as_deref();
             allowed.and_then(|allowed| one(&whole_tools(allowed, &profile.launch.keep_tools)))
         }
-        Names::DisallowedTools => {
+        Placeholder::DisallowedTools => {
             let words = spec.tools.disallowed.iter().cloned().map(String::from);
             let words = words.collect::<Vec<_>>().join(",");
             (!words.is_empty()).then(|| vec![words])
         }
-        Names::Resume => spec.session.as_deref().and_then(one),
-        Names::ConfigDir => {
+        Placeholder::Resume => spec.session.as_deref().and_then(one),
+        Placeholder::ConfigDir => {
             config_dir(&ctx.caller, team.root()).map(|dir| vec![dir.to_string_lossy().into_owned()])
         }
-        Names::AddDir => Some(batch.add_dirs.clone()).filter(|dirs| !dirs.is_empty()),
-        Names::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
-        Names::Command => Some(spec.command.clone()).filter(|command| !command.is_empty()),
+        Placeholder::AddDir => Some(batch.add_dirs.clone()).filter(|dirs| !dirs.is_empty()),
+        Placeholder::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
+        Placeholder::Command => Some(spec.command.clone()).filter(|command| !command.is_empty()),
         // Composed by `command_line`.
-        Names::Prompt | Names::Brief | Names::NewSession => None,
+        Placeholder::Prompt | Placeholder::Brief | Placeholder::NewSession => None,
     };
-    Names::iter().filter_map(|name| Some((name, value(name)?))).collect()
+    Placeholder::iter().filter_map(|name| Some((name, value(name)?))).collect()
 }
 
 /// Joins the names of the tools with commas, without duplicates.

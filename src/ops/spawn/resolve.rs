@@ -17,7 +17,7 @@ use crate::model::mode::Mode;
 use crate::model::role::{Role, Roles, Tools};
 use crate::model::rules::Rule;
 use crate::model::text;
-use crate::profile::{self, Brief, Names, Profile, Runs};
+use crate::profile::{self, Brief, Placeholder, Profile, Runs};
 use crate::worktree::Repository;
 
 /// If `true` in the caller's environment, every teammate must have a plan approved before it works.
@@ -122,7 +122,7 @@ impl ResolvedLaunch {
             );
             return Err(usage(problem, None));
         }
-        if let Some(mode) = self.spec.mode.filter(|_| !self.profile.takes(Names::Mode)) {
+        if let Some(mode) = self.spec.mode.filter(|_| !self.profile.takes(Placeholder::Mode)) {
             let (name, mode) = (&self.profile.name, mode.as_str());
             let text = format!("the one-shot form of `{name}` is not told its mode, `{mode}`");
             self.warnings.push(text);
@@ -137,7 +137,7 @@ impl ResolvedLaunch {
 
     /// Returns the role's instructions, for a program that accepts no roles.
     pub(super) fn instructions(&self) -> Option<&str> {
-        let role = self.role.as_ref().filter(|_| !self.profile.takes(Names::Agents))?;
+        let role = self.role.as_ref().filter(|_| !self.profile.takes(Placeholder::Agents))?;
         role.role.prompt.as_deref()
     }
 
@@ -145,7 +145,7 @@ impl ResolvedLaunch {
     /// cannot find this one itself. Model and tools have separate flags.
     pub(super) fn agents(&self) -> Option<String> {
         let ResolvedRole { name, role, source } = self.role.as_ref()?;
-        if !self.profile.takes(Names::Agents) || *source != RoleSource::Manifest {
+        if !self.profile.takes(Placeholder::Agents) || *source != RoleSource::Manifest {
             return None;
         }
         let Role { prompt, description, .. } = role;
@@ -187,7 +187,8 @@ fn apply_role(
     let mut warn = |problem: String| warnings.push(format!("role `{shown}`: {problem}"));
     let is_file = matches!(source, RoleSource::File(_, _));
     if spec.model.is_none() {
-        let passes = profile.takes(Names::Model) && (!is_file || profile.takes(Names::Agents));
+        let passes =
+            profile.takes(Placeholder::Model) && (!is_file || profile.takes(Placeholder::Agents));
         match &role.model {
             Some(model) if !passes => {
                 warn(format!("its model, `{}`, is not passed to `{program}`", text::line(model)));
@@ -218,13 +219,13 @@ fn unenforced(tools: &Tools, profile: &Profile) -> Vec<String> {
     let (name, mut warnings) = (&profile.name, Vec::new());
     if let Some(allowed) = &tools.allowed {
         let narrow: Vec<Rule> = allowed.iter().filter(|rule| !rule.is_whole()).cloned().collect();
-        if !profile.takes(Names::AllowedTools) {
+        if !profile.takes(Placeholder::AllowedTools) {
             warnings.push(format!("`{name}` cannot be held to these tools: {}", words(allowed)));
         } else if !narrow.is_empty() {
             warnings.push(format!("`{name}` is held to whole tools, not to {}", words(&narrow)));
         }
     }
-    if !tools.disallowed.is_empty() && !profile.takes(Names::DisallowedTools) {
+    if !tools.disallowed.is_empty() && !profile.takes(Placeholder::DisallowedTools) {
         let words = words(&tools.disallowed);
         warnings.push(format!("`{name}` cannot be kept from these tools: {words}"));
     }
@@ -249,7 +250,7 @@ fn check_options(spec: &LaunchSpec, profile: &Profile) -> Result<(), OpsError> {
         let hint = "omit the command, or use `--profile shell`";
         return reject(format!("profile `{name}` takes no command line"), hint);
     }
-    if spec.model.is_some() && !profile.takes(Names::Model) {
+    if spec.model.is_some() && !profile.takes(Placeholder::Model) {
         return reject(format!("profile `{name}` takes no model"), "omit `--model`");
     }
     if spec.session.is_some() && profile.launch.resume.is_empty() {
@@ -278,7 +279,7 @@ fn check_plan(spec: &LaunchSpec, profile: &Profile) -> Result<Option<String>, Op
     let is_agent = profile.reads_mail && !profile.needs_command();
     match profile.runs {
         // The built-in worker asks for approval before each task.
-        Runs::Native if profile.takes(Names::Phalanx) => Ok(None),
+        Runs::Native if profile.takes(Placeholder::Phalanx) => Ok(None),
         Runs::Native if !is_agent || profile.launch.plan.is_empty() => Err(usage(
             format!("profile `{name}` cannot be held to a plan"),
             Some("omit `--plan`, or use a profile with `plan` in [launch]"),

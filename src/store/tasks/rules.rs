@@ -2,7 +2,7 @@
 
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Outcome, Task, TaskState};
+use crate::model::task::{CommandOutcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::store::error::StoreError;
 use crate::sys::rand;
@@ -85,7 +85,7 @@ pub(super) fn finish(
     task: &mut Task,
     who: &MemberName,
     ending: TaskEnding,
-    outcome: Option<&Outcome>,
+    outcome: Option<&CommandOutcome>,
     now: Timestamp,
 ) {
     task.state = ending.state();

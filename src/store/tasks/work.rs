@@ -4,7 +4,7 @@ use super::rules::{TaskEnding, add_edge, begin, finish, may_end, must_be_free, r
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
-use crate::model::task::{Extra, Outcome, Task};
+use crate::model::task::{CommandOutcome, Extra, Task};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::dirs;
@@ -141,7 +141,7 @@ impl TeamStore {
         id: TaskId,
         who: &MemberName,
         ending: TaskEnding,
-        outcome: Option<&Outcome>,
+        outcome: Option<&CommandOutcome>,
         now: Timestamp,
     ) -> Result<(Task, Vec<TaskId>), StoreError> {
         let list = self.lock_list()?;
@@ -170,7 +170,7 @@ impl TeamStore {
         id: TaskId,
         who: &MemberName,
         ending: TaskEnding,
-        outcome: Option<&Outcome>,
+        outcome: Option<&CommandOutcome>,
     ) -> Result<Task, StoreError> {
         let task = self.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?;
         may_end(&task, who, ending)?;

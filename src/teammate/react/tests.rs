@@ -71,8 +71,12 @@ fn done() -> Event {
 }
 
 fn ended(code: i32) -> Event {
-    let outcome =
-        Outcome { exit_code: Some(code), signal: None, tail: "t".to_owned(), elapsed_ms: 3200 };
+    let outcome = CommandOutcome {
+        exit_code: Some(code),
+        signal: None,
+        tail: "t".to_owned(),
+        elapsed_ms: 3200,
+    };
     Event::CommandEnded { task: TaskId(3), outcome }
 }
 
@@ -381,7 +385,12 @@ fn msg_12_the_lead_is_notified_once_per_transition_to_idle() {
     say_all(&mut state, NOW);
     let ended = Event::CommandEnded {
         task: TaskId(4),
-        outcome: Outcome { exit_code: Some(0), signal: None, tail: String::new(), elapsed_ms: 1 },
+        outcome: CommandOutcome {
+            exit_code: Some(0),
+            signal: None,
+            tail: String::new(),
+            elapsed_ms: 1,
+        },
     };
     react(&mut state, ended, NOW);
     react(&mut state, Event::TaskEnded(Ok(())), NOW);
@@ -419,7 +428,7 @@ fn a_failed_command_fails_its_task_with_the_reason() {
     for (exit_code, signal, shown, reason) in table {
         let mut state = busy();
         let tail = "cannot find the program x".to_owned();
-        let outcome = Outcome { exit_code, signal, tail, elapsed_ms: 3200 };
+        let outcome = CommandOutcome { exit_code, signal, tail, elapsed_ms: 3200 };
         let ended = Event::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
         let end = Effect::EndTask { task: TaskId(3), ending: TaskEnding::Failed, outcome };
         let footer = Effect::Print(format!("── task #3 failed: {shown}"));

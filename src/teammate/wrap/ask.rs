@@ -11,7 +11,7 @@ use crate::model::id::RequestId;
 use crate::model::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
 use crate::model::question::Typed;
 use crate::model::time::Timestamp;
-use crate::profile::{Finding, ScreenState};
+use crate::profile::{ScreenFinding, ScreenState};
 
 /// The dialog that is always filed as a request; others are if their rule has keys.
 const PERMISSION: &str = "permission";
@@ -19,7 +19,7 @@ const PERMISSION: &str = "permission";
 const TAKE_MS: u64 = 10_000;
 
 /// Updates the dialog on the screen.
-pub(super) fn update_dialog(state: &mut State, finding: &Finding, now: Timestamp) {
+pub(super) fn update_dialog(state: &mut State, finding: &ScreenFinding, now: Timestamp) {
     let shown = Dialog::on(finding);
     if shown != state.dialogs.shown {
         (state.dialogs.shown, state.dialogs.since) = (shown, now);

@@ -2,18 +2,18 @@
 
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
-use crate::profile::{Asked, Finding};
+use crate::profile::{DialogQuestion, ScreenFinding};
 
 /// A dialog. Two are equal if the same rule found the same text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dialog {
     pub(super) rule: String,
-    pub(super) asked: Asked,
+    pub(super) asked: DialogQuestion,
 }
 
 impl Dialog {
     /// Returns the dialog that a screen shows.
-    pub(super) fn on(finding: &Finding) -> Option<Dialog> {
+    pub(super) fn on(finding: &ScreenFinding) -> Option<Dialog> {
         finding.asked.clone().map(|asked| Dialog { rule: finding.rule.clone(), asked })
     }
 }

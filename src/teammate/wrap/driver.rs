@@ -29,7 +29,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
-use crate::profile::{self, Finding, Profile, ScreenState};
+use crate::profile::{self, Profile, ScreenFinding, ScreenState};
 use crate::sys::clock::Deadline;
 use crate::sys::failpoint;
 use crate::sys::signal::Signal;
@@ -280,7 +280,7 @@ impl WrapperDriver<'_> {
                 None
             }
             Effect::Answer { dialog, keys } => {
-                let fits = |finding: &Finding| Dialog::on(finding).as_ref() == Some(&dialog);
+                let fits = |finding: &ScreenFinding| Dialog::on(finding).as_ref() == Some(&dialog);
                 Some(Event::Answered(self.key(keys, fits)))
             }
             Effect::Interrupt => {
@@ -351,7 +351,7 @@ impl WrapperDriver<'_> {
     }
 
     /// Types the keys if no person is typing and the screen still fits them.
-    fn key(&mut self, keys: String, fits: impl Fn(&Finding) -> bool) -> Keyed {
+    fn key(&mut self, keys: String, fits: impl Fn(&ScreenFinding) -> bool) -> Keyed {
         if !self.relay.hold_keyboard(Duration::from_millis(TYPING_MS)) {
             return Keyed::PersonTyping;
         }

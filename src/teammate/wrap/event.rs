@@ -1,7 +1,7 @@
 //! Events of a wrapper. Each carries all data needed to react to it.
 
 use super::super::event::{MemberEvent, OpFailure};
-use crate::profile::Finding;
+use crate::profile::ScreenFinding;
 use crate::sys::signal::Signal;
 
 /// The reason why a text was not typed.
@@ -30,7 +30,7 @@ pub(crate) enum Event {
     /// The screen was judged. `shown`: the last typed text is visible, in the composer or
     /// elsewhere.
     Judged {
-        finding: Finding,
+        finding: ScreenFinding,
         shown: bool,
     },
     /// A person has typed.

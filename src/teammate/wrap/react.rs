@@ -22,7 +22,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{IdleNotification, Message, ShutdownRequestBody};
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::profile::{Finding, ShutdownPolicy};
+use crate::profile::{ScreenFinding, ShutdownPolicy};
 
 /// Delay before a retry, in milliseconds.
 const PAUSE_MS: u64 = 1000;
@@ -123,7 +123,7 @@ fn follow_clock(state: &mut State, now: Timestamp) {
     }
 }
 
-fn update_screen(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
+fn update_screen(state: &mut State, finding: ScreenFinding, shown: bool, now: Timestamp) {
     // Ignores rule and evidence: a spinner's text changes all the time without a change of state.
     let same = |old: &ScreenSnapshot| {
         old.finding.state == finding.state && old.finding.composer == finding.composer

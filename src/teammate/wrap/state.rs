@@ -8,7 +8,9 @@ use super::dialog::Dialogs;
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
-use crate::profile::{Answer, Composer, Finding, Paste, Profile, ScreenState, ShutdownPolicy};
+use crate::profile::{
+    Composer, DialogKeys, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,
+};
 
 /// Milliseconds without a keystroke after which a person counts as not typing (MSG-11).
 pub(super) const TYPING_MS: u64 = 2000;
@@ -65,7 +67,7 @@ pub(super) enum Activity {
 /// The latest judgement of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScreenSnapshot {
-    pub(super) finding: Finding,
+    pub(super) finding: ScreenFinding,
     /// The last typed text is visible.
     pub(super) shown: bool,
     /// Time since when state and composer are unchanged.
@@ -93,7 +95,7 @@ impl ScreenSnapshot {
 
     /// Returns the activity; none if the screen is not recognised.
     pub(super) fn activity(&self) -> Option<Activity> {
-        let Finding { state, rule, evidence, .. } = &self.finding;
+        let ScreenFinding { state, rule, evidence, .. } = &self.finding;
         match state {
             ScreenState::Ready | ScreenState::Idle => Some(Activity::Idle),
             ScreenState::Working => Some(Activity::Working),
@@ -145,7 +147,7 @@ pub(crate) struct State {
     /// Paste settings of the profile.
     pub(super) paste: Paste,
     /// Keys that answer dialogs, by rule of the profile.
-    pub(super) answers: BTreeMap<String, Answer>,
+    pub(super) answers: BTreeMap<String, DialogKeys>,
     /// Shutdown policy of the profile.
     pub(super) shutdown: ShutdownPolicy,
     pub(super) screen: Option<ScreenSnapshot>,

@@ -11,7 +11,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::time::Timestamp;
-use crate::profile::{Composer, Finding, Paste, ScreenState};
+use crate::profile::{Composer, Paste, ScreenFinding, ScreenState};
 use crate::teammate::effect::MemberEffect;
 use crate::teammate::event::{MemberEvent, OpFailure};
 
@@ -73,8 +73,13 @@ impl Stand {
 }
 
 fn seen(state: ScreenState, composer: Composer, shown: bool) -> Event {
-    let finding =
-        Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer, asked: None };
+    let finding = ScreenFinding {
+        state,
+        rule: "r".to_owned(),
+        evidence: "e".to_owned(),
+        composer,
+        asked: None,
+    };
     Event::Judged { finding, shown }
 }
 

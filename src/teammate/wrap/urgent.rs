@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::model::id::{Incarnation, MemberName, TeamName};
     use crate::model::lifecycle::MemberState;
-    use crate::profile::{Composer, Finding, Paste, ScreenState};
+    use crate::profile::{Composer, Paste, ScreenFinding, ScreenState};
 
     const START: Timestamp = Timestamp(1_000_000);
 
@@ -64,7 +64,7 @@ mod tests {
         let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
         let (rule, evidence) = ("r".to_owned(), "e".to_owned());
         Event::Judged {
-            finding: Finding { state, rule, evidence, composer, asked: None },
+            finding: ScreenFinding { state, rule, evidence, composer, asked: None },
             shown: false,
         }
     }

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::lead::event::SignOfLife;
-use crate::model::followup::{Escalation, Reminded, ReminderPolicy, Step, Told};
+use crate::model::followup::{
+    Escalation, LastNotification, NotificationStep, Reminded, ReminderPolicy,
+};
 use crate::model::question::{Question, QuestionKind};
 
 const INTERVAL_MS: u64 = 60_000;
@@ -44,7 +46,7 @@ fn at_work(member: MemberRecord) -> State {
     state
 }
 
-fn question(id: &str, told: Option<Told>) -> Question {
+fn question(id: &str, told: Option<LastNotification>) -> Question {
     Question {
         format: FORMAT,
         id: RequestId::parse(id).expect("id"),
@@ -70,9 +72,9 @@ fn said(effects: &[Effect]) -> String {
     });
     steps
         .map(|step| match step {
-            Step::First => "A".to_owned(),
-            Step::Reminder { nth, .. } => nth.to_string(),
-            Step::Escalation { .. } => "E".to_owned(),
+            NotificationStep::First => "A".to_owned(),
+            NotificationStep::Reminder { nth, .. } => nth.to_string(),
+            NotificationStep::Escalation { .. } => "E".to_owned(),
         })
         .collect()
 }
@@ -128,7 +130,7 @@ fn new_lead_continues_the_reminders_of_requests() {
     ];
     for (times, first, next) in table {
         let mut state = lead(Some(TWO), ann());
-        let told = times.map(|times| Told { times, at: NOW });
+        let told = times.map(|times| LastNotification { times, at: NOW });
         let filed = react(&mut state, Event::Filed(vec![question("p", told)]), NOW);
         assert_eq!(
             (said(&filed).as_str(), tick(&mut state, at(1)).as_str()),
@@ -141,7 +143,7 @@ fn new_lead_continues_the_reminders_of_requests() {
     let mut state = lead(Some(TWO), ann());
     let late = react(
         &mut state,
-        Event::Filed(vec![question("p", Some(Told { times: 0, at: NOW }))]),
+        Event::Filed(vec![question("p", Some(LastNotification { times: 0, at: NOW }))]),
         at(50),
     );
     assert_eq!((said(&late).as_str(), tick(&mut state, at(50)).as_str()), ("1", ""));
@@ -161,7 +163,7 @@ fn owner_of_a_silent_task_is_reminded_then_the_task_escalated() {
     let mut state = at_work(ann());
     react(&mut state, Event::Tick, at(1));
     react(&mut state, Event::Tick, at(2));
-    let step = Step::Escalation { after: 2, mode: Escalation::FailTask };
+    let step = NotificationStep::Escalation { after: 2, mode: Escalation::FailTask };
     let (name, incarnation, task) = (who("ann"), run(1), TaskId(1));
     let effects = react(&mut state, Event::Tick, at(3));
     assert_eq!(effects, [Effect::Remind { name, incarnation, task, step }]);

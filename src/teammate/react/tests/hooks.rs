@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn a_refused_completion_fails_the_task() {
     let mut state = busy();
-    let outcome = |exit_code, tail: &str| Outcome {
+    let outcome = |exit_code, tail: &str| CommandOutcome {
         exit_code,
         signal: None,
         tail: tail.to_owned(),

@@ -67,7 +67,7 @@ fn a_rejected_plan_fails_its_task_with_the_reason() {
     let (mut state, id) = proposed();
     let effects = react(&mut state, plan_answer("team-lead", &id, false), NOW);
     let tail = "the lead rejected the plan: not today".to_owned();
-    let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
+    let outcome = CommandOutcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
     let end = Effect::EndTask { task: TaskId(3), ending: TaskEnding::Failed, outcome };
     assert!(effects.contains(&end), "{effects:?}");
 }

@@ -15,7 +15,7 @@ use crate::model::lifecycle::MemberState;
 use crate::model::protocol::{AnsweredBy, Message, PermissionResponse, PermissionVerdict};
 use crate::model::question::Typed;
 use crate::model::time::Timestamp;
-use crate::profile::{Answer, Asked, Composer, Finding, Paste, ScreenState};
+use crate::profile::{Composer, DialogKeys, DialogQuestion, Paste, ScreenFinding, ScreenState};
 use crate::teammate::effect::MemberEffect;
 use crate::teammate::event::MemberEvent;
 
@@ -35,7 +35,7 @@ impl Stand {
             backend: "tmux",
         };
         let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
-        let keys = Answer { allow: "y".to_owned(), deny: "n".to_owned() };
+        let keys = DialogKeys { allow: "y".to_owned(), deny: "n".to_owned() };
         let answers = BTreeMap::from([("run".to_owned(), keys)]);
         let state = State { answers, ..State::new(me, paste) };
         let mut stand = Stand { state, now: Timestamp(1_000_000) };
@@ -88,12 +88,12 @@ impl Stand {
 }
 
 fn keys(keys: &str) -> Effect {
-    let asked = Asked { tool: None, text: "ls".to_owned() };
+    let asked = DialogQuestion { tool: None, text: "ls".to_owned() };
     Effect::Answer { dialog: Dialog { rule: "run".to_owned(), asked }, keys: keys.to_owned() }
 }
 
 fn dialog(rule: &str, text: &str) -> Event {
-    let asked = Some(Asked { tool: None, text: text.to_owned() });
+    let asked = Some(DialogQuestion { tool: None, text: text.to_owned() });
     seen(ScreenState::Dialog("permission".to_owned()), rule, asked)
 }
 
@@ -101,10 +101,10 @@ fn working() -> Event {
     seen(ScreenState::Working, "works", None)
 }
 
-fn seen(state: ScreenState, rule: &str, asked: Option<Asked>) -> Event {
+fn seen(state: ScreenState, rule: &str, asked: Option<DialogQuestion>) -> Event {
     let composer = Composer::Unknown;
     let finding =
-        Finding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
+        ScreenFinding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
     Event::Judged { finding, shown: false }
 }
 
@@ -207,7 +207,7 @@ fn pm_03_a_dialog_without_keys_is_answered_in_the_pane() {
     let Message::PermissionRequest(asked) = &**said else { panic!("{said:?}") };
     assert_eq!(asked.answered_by, Some(AnsweredBy::Pane));
     let mut stand = Stand::new();
-    let asked = Some(Asked { tool: None, text: "this folder".to_owned() });
+    let asked = Some(DialogQuestion { tool: None, text: "this folder".to_owned() });
     stand.at(0, seen(ScreenState::Dialog("trust".to_owned()), "trust", asked));
     assert_eq!(stand.at(300, Event::Tick).0, []);
 }

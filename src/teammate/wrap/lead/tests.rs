@@ -7,7 +7,7 @@ use super::super::state::AgentRole;
 use super::*;
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::time::Timestamp;
-use crate::profile::{Composer, Finding, Paste, ScreenState};
+use crate::profile::{Composer, Paste, ScreenFinding, ScreenState};
 use crate::teammate::effect::MemberEffect;
 use crate::teammate::event::MemberEvent;
 
@@ -29,7 +29,7 @@ fn at_rest() -> State {
     let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
     let mut state = State::new(me, paste).on(AgentRole::Lead);
     let (rule, evidence) = ("r".to_owned(), "e".to_owned());
-    let finding = Finding {
+    let finding = ScreenFinding {
         state: ScreenState::Idle,
         rule,
         evidence,

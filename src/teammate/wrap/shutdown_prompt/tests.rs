@@ -17,7 +17,7 @@ use crate::model::lifecycle::MemberState;
 use crate::model::protocol::{Message, ShutdownRequestBody};
 use crate::model::request::{self, Parting};
 use crate::model::time::Timestamp;
-use crate::profile::{Composer, Finding, Paste, ScreenState, ShutdownPolicy};
+use crate::profile::{Composer, Paste, ScreenFinding, ScreenState, ShutdownPolicy};
 use crate::teammate::effect::MemberEffect;
 use crate::teammate::event::MemberEvent;
 
@@ -52,7 +52,7 @@ fn seen(state: ScreenState) -> Event {
     let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
     let (rule, evidence) = ("r".to_owned(), "building".to_owned());
     Event::Judged {
-        finding: Finding { state, rule, evidence, composer, asked: None },
+        finding: ScreenFinding { state, rule, evidence, composer, asked: None },
         shown: false,
     }
 }
@@ -121,7 +121,8 @@ fn sd_02_an_idle_agent_is_prompted_and_not_answered_for() {
     assert!(!mail[0].text.contains('\n'), "one line: {}", mail[0].text);
     react(&mut state, Event::Staged(Ok(())), START.plus_ms(500));
     let Event::Judged { finding, shown } = seen(ScreenState::Idle) else { panic!("a screen") };
-    let finding = Finding { composer: Composer::Holds("You are asked".to_owned()), ..finding };
+    let finding =
+        ScreenFinding { composer: Composer::Holds("You are asked".to_owned()), ..finding };
     react(&mut state, Event::Judged { finding, shown }, START.plus_ms(510));
     react(&mut state, Event::Tick, START.plus_ms(700));
     let taken = react(&mut state, seen(ScreenState::Working), START.plus_ms(710));
