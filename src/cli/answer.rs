@@ -16,7 +16,7 @@ use crate::model::protocol::ShutdownStatus;
 use crate::model::question::Typed;
 use crate::model::request::Parting;
 use crate::model::text;
-use crate::ops::answer::Answer;
+use crate::ops::answer::ShutdownAnswer;
 use crate::ops::authority::Action;
 use crate::ops::decide::Answered;
 use crate::ops::{self, Kind};
@@ -135,10 +135,10 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     })
 }
 
-fn verdict(args: AnswerArgs) -> Result<Answer, Failure> {
+fn verdict(args: AnswerArgs) -> Result<ShutdownAnswer, Failure> {
     if args.approve {
         let artifacts_committed = (args.committed || args.uncommitted).then_some(args.committed);
-        return Ok(Answer::Approve(Parting {
+        return Ok(ShutdownAnswer::Approve(Parting {
             status: args.status,
             pending_work: args.pending,
             artifacts_committed,
@@ -147,6 +147,6 @@ fn verdict(args: AnswerArgs) -> Result<Answer, Failure> {
     let reason = args.reason.unwrap_or_default();
     match reason.trim() {
         "" => Err(Failure::usage("a rejection needs a reason", "say why: `--reason TEXT`")),
-        _ => Ok(Answer::Reject { reason }),
+        _ => Ok(ShutdownAnswer::Reject { reason }),
     }
 }

@@ -9,7 +9,7 @@ use super::args::object;
 use super::fail::{Exit, Failure, VerbResult};
 use super::read::text_from;
 use super::setup::Setup;
-use crate::ops::ask::{Sent, ToolUse, ask_permission, submit_plan};
+use crate::ops::ask::{FiledRequest, ToolUse, ask_permission, submit_plan};
 use crate::ops::authority::Action;
 
 /// The subcommands about the caller's plan.
@@ -91,7 +91,7 @@ fn tool_use(args: PermissionArgs) -> ToolUse {
     ToolUse { tool, input: Value::Object(input), description: args.reason }
 }
 
-fn show(setup: &Setup, sent: &Sent) -> VerbResult {
+fn show(setup: &Setup, sent: &FiledRequest) -> VerbResult {
     setup.out.confirm(sent, || match &sent.input {
         _ if sent.state == "pending" => {
             format!("sent as {}; the answer arrives as a message", sent.request_id)

@@ -11,7 +11,7 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
-use crate::ops::profiles::{self, Listed, Source, Trial};
+use crate::ops::profiles::{self, ListedProfile, Source, Trial};
 use crate::profile::{Composer, Profile, Screen, ScreenFinding, judge};
 use crate::sys::fs;
 use crate::ui;
@@ -83,7 +83,7 @@ fn list(setup: &Setup) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-fn entry(one: &Listed) -> Value {
+fn entry(one: &ListedProfile) -> Value {
     match &one.profile {
         Ok(profile) => json!({
             "name": one.name, "source": source(&one.source), "about": profile.about, "runs": profile.runs,

@@ -11,7 +11,7 @@ use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::authority::Action;
 use crate::ops::modes::ModeChange;
-use crate::ops::{self, TeamStore, decide};
+use crate::ops::{self, TeamStore, requests};
 use crate::ui;
 
 /// List open requests: plans, permissions, hosts and shutdowns.
@@ -79,11 +79,11 @@ fn list() -> impl TypedValueParser<Value = List> {
 
 pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {
     if let Some(RequestsVerb::Show { id }) = &args.verb {
-        let shown = decide::request(&setup.ctx, &setup.team(Action::Look)?, &request_id(id)?)?;
+        let shown = requests::show(&setup.ctx, &setup.team(Action::Look)?, &request_id(id)?)?;
         setup.out.print(&shown, || ui::request_page(&shown, setup.out.paint))?;
         return Ok(Exit::DONE);
     }
-    let shown = decide::requests(&setup.ctx, &setup.team(Action::Look)?, args.all)?;
+    let shown = requests::list(&setup.ctx, &setup.team(Action::Look)?, args.all)?;
     setup.out.print(&shown, || ui::requests(&shown, setup.out.paint))?;
     Ok(Exit::DONE)
 }

@@ -60,7 +60,7 @@ pub(super) enum Phase {
 
 /// A run that is being terminated, and the notice that follows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Termination {
+pub(super) struct PendingTermination {
     pub(super) cause: Cause,
     pub(super) reason: String,
     pub(super) request: Option<(RequestId, ShutdownOutcome)>,
@@ -80,7 +80,7 @@ pub(super) struct TrackedMember {
     pub(super) role: Option<String>,
     /// It has proven that it runs, and its process is watched for exit.
     pub(super) watched: bool,
-    pub(super) ending: Option<Termination>,
+    pub(super) ending: Option<PendingTermination>,
     /// It rejected the shutdown of a stopping team; it is asked again when it is idle.
     pub(super) refused: bool,
     /// It could not be terminated.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{decide, send};
+use super::{names, send};
 use crate::model::id::RequestId;
 use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected};
 use crate::model::request::{Parting, ShutdownRequest};
@@ -12,7 +12,7 @@ use crate::store::TeamStore;
 
 /// A member's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ShutdownAnswer {
     /// The member agrees to shut down; the state in which it leaves its work.
     Approve(Parting),
     Reject {
@@ -22,7 +22,7 @@ pub(crate) enum Answer {
 
 /// The output of `answer`.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Answered {
+pub(crate) struct SentAnswer {
     pub(crate) success: bool,
     pub(crate) message: String,
     pub(crate) request_id: RequestId,
@@ -44,8 +44,8 @@ pub(crate) fn answer(
     ctx: &Context,
     team: &TeamStore,
     id: &RequestId,
-    answer: Answer,
-) -> Result<Answered, OpsError> {
+    answer: ShutdownAnswer,
+) -> Result<SentAnswer, OpsError> {
     let message = match asked(team, id)? {
         Asked::Shutdown(request) => {
             must_be_asked(ctx, &request)?;
@@ -54,11 +54,11 @@ pub(crate) fn answer(
     };
     let msg_id = send::report(team, &ctx.speaker, &message)?;
     let message = format!("{} stored in the mailbox of the lead", message.kind());
-    Ok(Answered { success: true, message, request_id: id.clone(), msg_id })
+    Ok(SentAnswer { success: true, message, request_id: id.clone(), msg_id })
 }
 
 fn asked(team: &TeamStore, id: &RequestId) -> Result<Asked, OpsError> {
-    Ok(Asked::Shutdown(decide::known(team, id, team.request(id))?))
+    Ok(Asked::Shutdown(names::find_request(team, id, team.request(id))?))
 }
 
 fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsError> {
@@ -84,12 +84,12 @@ fn shutdown_answer(
     ctx: &Context,
     team: &TeamStore,
     request: &ShutdownRequest,
-    answer: Answer,
+    answer: ShutdownAnswer,
 ) -> Result<Message, OpsError> {
     let (request_id, from) = (request.id.to_string(), Some(ctx.speaker.to_string()));
     let timestamp = Some(now().iso());
     Ok(match answer {
-        Answer::Approve(Parting { status, pending_work, artifacts_committed }) => {
+        ShutdownAnswer::Approve(Parting { status, pending_work, artifacts_committed }) => {
             let record = team.member_record(&request.member)?;
             let placement = record.as_ref().and_then(|record| record.placement.as_ref());
             Message::ShutdownApproved(ShutdownApproved {
@@ -103,7 +103,7 @@ fn shutdown_answer(
                 artifacts_committed,
             })
         }
-        Answer::Reject { reason } => {
+        ShutdownAnswer::Reject { reason } => {
             let reason = Some(reason);
             Message::ShutdownRejected(ShutdownRejected { request_id, from, reason, timestamp })
         }

@@ -28,7 +28,7 @@ pub(crate) struct ToolUse {
 
 /// A request that was sent to the lead, or its answer.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Sent {
+pub(crate) struct FiledRequest {
     pub(crate) request_id: RequestId,
     /// `pending`, or `allowed` if the caller waited for the answer.
     pub(crate) state: &'static str,
@@ -46,7 +46,7 @@ pub(crate) fn submit_plan(
     team: &TeamStore,
     file: Option<String>,
     text: String,
-) -> Result<Sent, OpsError> {
+) -> Result<FiledRequest, OpsError> {
     let name = asker(ctx)?;
     if !send::reads_mail(team, name)? {
         return Err(OpsError::ReadsNoMail { name: name.clone() });
@@ -60,7 +60,7 @@ pub(crate) fn submit_plan(
         request_id: request_id.clone(),
     });
     send::report(team, name, &message)?;
-    Ok(Sent { request_id: RequestId::parse(&request_id)?, state: "pending", input: None })
+    Ok(FiledRequest { request_id: RequestId::parse(&request_id)?, state: "pending", input: None })
 }
 
 /// Asks the lead to allow the use of a tool. A member that reads mail receives the answer as a
@@ -74,7 +74,7 @@ pub(crate) fn ask_permission(
     ctx: &Context,
     team: &TeamStore,
     wanted: ToolUse,
-) -> Result<Sent, OpsError> {
+) -> Result<FiledRequest, OpsError> {
     let name = asker(ctx)?;
     let reads_mail = send::reads_mail(team, name)?;
     if !reads_mail && team.settings()?.is_none() {
@@ -94,7 +94,7 @@ pub(crate) fn ask_permission(
     send::report(team, name, &message)?;
     let id = RequestId::parse(&request_id)?;
     match reads_mail {
-        true => Ok(Sent { request_id: id, state: "pending", input: None }),
+        true => Ok(FiledRequest { request_id: id, state: "pending", input: None }),
         false => answer(ctx, team, id),
     }
 }
@@ -110,7 +110,7 @@ fn asker(ctx: &Context) -> Result<&MemberName, OpsError> {
 
 /// Waits until the request is decided. Without a running lead, this process files the request and
 /// expires it, as `requests` does.
-fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<Sent, OpsError> {
+fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<FiledRequest, OpsError> {
     let changes = team.changes()?;
     loop {
         decide::attend(ctx, team)?;
@@ -120,7 +120,7 @@ fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<Sent, OpsErr
         };
         if let Some(decision) = question.and_then(|question| question.decision) {
             return match decision.outcome {
-                DecisionOutcome::Allowed => Ok(Sent {
+                DecisionOutcome::Allowed => Ok(FiledRequest {
                     request_id: id,
                     state: decision.outcome.as_str(),
                     input: decision.input,

@@ -4,22 +4,19 @@
 mod always;
 mod limit;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{claude_settings, forget, inbox, presence};
+use super::{claude_settings, forget, inbox, names, presence};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::Cause;
 use crate::model::mode::Mode;
-use crate::model::name::nearest;
 use crate::model::protocol::{AnsweredBy, Message, SenderRole, may_send};
-use crate::model::question::{Ask, Decision, DecisionOutcome, Question, QuestionKind, Typed};
+use crate::model::question::{Ask, Decision, DecisionOutcome, Question, QuestionKind};
 use crate::model::record::MemberRecord;
-use crate::model::request::ShutdownRequest;
 use crate::model::rules::{self, Judgement, List, Rule, RuleSet, TeamRules, Use};
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
@@ -50,30 +47,6 @@ pub(crate) struct Answered {
     pub(crate) added: Vec<Rule>,
 }
 
-/// A request as `requests` shows it.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Shown {
-    pub(crate) request_id: RequestId,
-    pub(crate) kind: &'static str,
-    pub(crate) from: MemberName,
-    pub(crate) state: &'static str,
-    pub(crate) age_ms: u64,
-    pub(crate) summary: String,
-    /// The message as received; for a shutdown its reason.
-    pub(crate) body: Value,
-    /// The incarnation that asked, or that was asked to shut down.
-    pub(crate) incarnation: Option<String>,
-    /// Input that the answer put in place of the one in `body`.
-    pub(crate) updated_input: Option<Value>,
-    pub(crate) left_ms: Option<u64>,
-    pub(crate) by: Option<String>,
-    pub(crate) rule: Option<String>,
-    pub(crate) reason: Option<String>,
-    /// The way to answer a dialog that a wrapper read from the screen: `keys` or `pane`.
-    pub(crate) answered_by: Option<&'static str>,
-    pub(crate) typed: Option<Typed>,
-}
-
 /// Files new requests, decides those that a rule, a timeout or the end of their run settles, and
 /// sends answers that a crash delayed. Returns those that wait for a person, oldest first.
 pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, OpsError> {
@@ -99,102 +72,6 @@ pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, O
     Ok(waiting)
 }
 
-/// Returns the open requests, or with `all` every request, shutdowns included; oldest first.
-pub(crate) fn requests(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Shown>, OpsError> {
-    attend(ctx, team)?;
-    let at = now();
-    let shutdowns = team.requests()?.into_iter().filter(|r| all || r.is_open());
-    let questions = team.questions()?.into_iter().filter(|q| all || q.is_open());
-    let mut shown: Vec<Shown> = shutdowns.map(|r| show_shutdown(r, at)).collect();
-    shown.extend(questions.map(|q| show(q, at)));
-    shown.sort_by_key(|one| std::cmp::Reverse(one.age_ms));
-    Ok(shown)
-}
-
-/// Returns one request, open or not. The error for an unknown id suggests the nearest one.
-pub(crate) fn request(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<Shown, OpsError> {
-    attend(ctx, team)?;
-    if id.is_shutdown() {
-        return Ok(show_shutdown(known(team, id, team.request(id))?, now()));
-    }
-    Ok(show(known(team, id, team.question(id))?, now()))
-}
-
-/// Adds the nearest known id to the error about an unknown one.
-pub(super) fn known<T>(
-    team: &TeamStore,
-    id: &RequestId,
-    found: Result<T, StoreError>,
-) -> Result<T, OpsError> {
-    match found {
-        Err(StoreError::NoSuchRequest { .. }) => {
-            let shutdowns = team.requests()?.into_iter().map(|request| request.id);
-            let ids: Vec<RequestId> = team
-                .questions()?
-                .into_iter()
-                .map(|question| question.id)
-                .chain(shutdowns)
-                .collect();
-            let mut begun = ids.iter().filter(|known| known.as_str().starts_with(id.as_str()));
-            let nearest = match (begun.next(), begun.next()) {
-                (Some(only), None) => Some(only.as_str()),
-                _ => nearest(id.as_str(), ids.iter().map(RequestId::as_str)),
-            };
-            Err(OpsError::NoSuchRequest { id: id.clone(), nearest: nearest.map(str::to_owned) })
-        }
-        other => Ok(other?),
-    }
-}
-
-fn show(question: Question, at: Timestamp) -> Shown {
-    let summary = question.summary();
-    let left_ms = question.is_open().then(|| question.deadline_at.since(at));
-    let (state, answered_by) = (question.state(), question.answered_by().map(AnsweredBy::as_str));
-    let body = serde_json::from_str(&question.message).unwrap_or_default();
-    let typed = question.decision.as_ref().and_then(|decision| decision.typed);
-    let updated_input = question.decision.as_ref().and_then(|decision| decision.input.clone());
-    let (by, rule, reason) = question
-        .decision
-        .map_or((None, None, None), |decision| (Some(decision.by), decision.rule, decision.reason));
-    Shown {
-        kind: question.kind.as_str(),
-        request_id: question.id,
-        from: question.from,
-        state,
-        age_ms: at.since(question.asked_at),
-        summary,
-        body,
-        incarnation: question.incarnation.map(|i| i.to_string()),
-        updated_input,
-        left_ms,
-        by,
-        rule,
-        reason,
-        answered_by,
-        typed,
-    }
-}
-
-fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
-    Shown {
-        kind: "shutdown",
-        request_id: request.id,
-        from: request.member,
-        state: request.outcome.map_or("pending", crate::model::request::ShutdownOutcome::as_str),
-        age_ms: at.since(request.asked_at),
-        summary: "shutdown request".to_owned(),
-        body: request.reason.into(),
-        incarnation: Some(request.incarnation.to_string()),
-        updated_input: None,
-        left_ms: request.outcome.is_none().then(|| request.deadline_at.since(at)),
-        by: None,
-        rule: None,
-        reason: request.answer,
-        answered_by: None,
-        typed: None,
-    }
-}
-
 /// Answers one request for a person. Fails if the request is unknown, decided or answerable only in
 /// its pane, if the lead may not grant the mode, or if it takes no input or lasting rule.
 pub(crate) fn answer(
@@ -204,7 +81,7 @@ pub(crate) fn answer(
     answer: &Answer,
 ) -> Result<Answered, OpsError> {
     attend(ctx, team)?;
-    let question = known(team, id, team.question(id))?;
+    let question = names::find_request(team, id, team.question(id))?;
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
         return Err(OpsError::OnlyInThePane { id: id.clone(), name: question.from });
     }

@@ -49,6 +49,7 @@ pub(crate) mod profiles;
 pub(crate) mod ps;
 pub(crate) mod recover;
 pub(crate) mod report;
+pub(crate) mod requests;
 pub(crate) mod resume;
 pub(crate) mod retire;
 pub(crate) mod roles;

@@ -1,8 +1,9 @@
-//! Exact names of members: in every verb, a name that differs from a member's only in case names no
-//! member.
+//! Exact names: in every verb, a name that differs from a member's only in case names no member, and
+//! the error about an unknown request suggests the nearest id.
 
 use super::error::OpsError;
-use crate::model::id::MemberName;
+use crate::model::id::{MemberName, RequestId};
+use crate::model::name::nearest;
 use crate::store::{StoreError, TeamStore};
 
 /// Rejects a name that differs from that of a present or former member only in case. Unknown names
@@ -26,4 +27,33 @@ pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), O
         return Ok(());
     }
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+}
+
+/// Adds the nearest known id to the error about an unknown request.
+///
+/// # Errors
+/// The failure in `found`, or one to read the requests.
+pub(super) fn find_request<T>(
+    team: &TeamStore,
+    id: &RequestId,
+    found: Result<T, StoreError>,
+) -> Result<T, OpsError> {
+    match found {
+        Err(StoreError::NoSuchRequest { .. }) => {
+            let shutdowns = team.requests()?.into_iter().map(|request| request.id);
+            let ids: Vec<RequestId> = team
+                .questions()?
+                .into_iter()
+                .map(|question| question.id)
+                .chain(shutdowns)
+                .collect();
+            let mut begun = ids.iter().filter(|known| known.as_str().starts_with(id.as_str()));
+            let nearest = match (begun.next(), begun.next()) {
+                (Some(only), None) => Some(only.as_str()),
+                _ => nearest(id.as_str(), ids.iter().map(RequestId::as_str)),
+            };
+            Err(OpsError::NoSuchRequest { id: id.clone(), nearest: nearest.map(str::to_owned) })
+        }
+        other => Ok(other?),
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) enum Source {
 
 /// A profile by name, whether it can be parsed or not.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedProfile {
     pub(crate) name: String,
     pub(crate) source: Source,
     /// Its text; empty if it cannot be read.
@@ -47,7 +47,7 @@ pub(crate) fn find(ctx: &Context, name: &str) -> Result<Profile, OpsError> {
 ///
 /// # Errors
 /// [`OpsError::NoSuchProfile`] for an unknown name.
-pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
+pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedProfile, OpsError> {
     let own = own_names(ctx)?;
     let name = name.to_owned();
     if own.contains(&name) {
@@ -59,10 +59,10 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
                 .map_err(|source| OpsError::Profile { file: file.clone(), source })
         };
         let profile = text.and_then(parse);
-        return Ok(Listed { name, source: Source::File(file), sheet, profile });
+        return Ok(ListedProfile { name, source: Source::File(file), sheet, profile });
     }
     match profile::builtin_sheet(&name).zip(profile::builtin(&name)) {
-        Some((sheet, profile)) => Ok(Listed {
+        Some((sheet, profile)) => Ok(ListedProfile {
             name,
             source: Source::Builtin,
             sheet: sheet.to_owned(),
@@ -80,7 +80,7 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
 ///
 /// # Errors
 /// A profile directory that cannot be read.
-pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
+pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedProfile>, OpsError> {
     names(&own_names(ctx)?).iter().map(|name| listed(ctx, name)).collect()
 }
 

@@ -67,7 +67,7 @@ fn taken(ctx: &Context, name: TeamName) -> OpsError {
 
 /// A team as `team list` shows it.
 #[derive(Debug, Clone, serde::Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct ListedTeam {
     pub(crate) name: TeamName,
     pub(crate) description: Option<String>,
     pub(crate) members: Vec<String>,
@@ -76,12 +76,12 @@ pub(crate) struct Listed {
 }
 
 /// Returns all teams under the config root. A team whose file cannot be read is listed by its name.
-pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
+pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedTeam>, OpsError> {
     let mut found = Vec::new();
     for name in ctx.store.teams()? {
         let team = ctx.store.team(&name)?;
         let file = team.team().ok();
-        found.push(Listed {
+        found.push(ListedTeam {
             description: file.as_ref().and_then(|f| f.description.clone()),
             members: file
                 .map(|f| f.teammates().map(|m| m.name.to_string()).collect())

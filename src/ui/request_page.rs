@@ -7,7 +7,7 @@ use super::paint::{Paint, Tint};
 use crate::model::protocol::{Message, PermissionRequest};
 use crate::model::question::{Ask, Typed};
 use crate::model::text;
-use crate::ops::decide::Shown;
+use crate::ops::requests::Shown;
 
 /// Fields that are shown as text blocks even if they have one line.
 const BODIES: [&str; 4] = ["command", "old_string", "new_string", "content"];

@@ -9,7 +9,7 @@ use crate::model::{text, time};
 use crate::ops::lease::LeadSeen;
 use crate::ops::shutdown::ShutdownResult;
 use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
-use crate::ops::team::Listed;
+use crate::ops::team::ListedTeam;
 
 /// Up to this number, all tasks and all former members are shown.
 const FEW: usize = 10;
@@ -169,7 +169,7 @@ fn activity(member: &MemberStatus) -> &str {
     member.activity.as_deref().unwrap_or_default()
 }
 
-pub(crate) fn team_list(teams: &[Listed], paint: Paint) -> String {
+pub(crate) fn team_list(teams: &[ListedTeam], paint: Paint) -> String {
     let mut table = Table::new(&["TEAM", "MEMBERS", "LEAD", "DESCRIPTION"]);
     for team in teams {
         table.row(vec![

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::TeamMode;
+use super::spec::TeamMode;
 use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
 use crate::config::Faults;
 use crate::model::name::nearest;

@@ -1,6 +1,6 @@
 //! Rejects tasks that no member can do, for which the team would wait forever.
 
-use super::TeamMode;
+use super::spec::TeamMode;
 use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
 use crate::config::Faults;
 use crate::model::name::nearest;

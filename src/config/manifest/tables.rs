@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::roles::{RoleName, RoleTable, tools};
-use super::{MemberSpec, TaskSpec, TeamMode};
+use super::spec::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::value::{
     Argv, AtLeast, Choice, InsidePath, Name, NewMemberName, NonBlank, Patterns, PlainText,

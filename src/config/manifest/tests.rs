@@ -8,6 +8,7 @@ use crate::config::settings::{KEYS, SECTIONS};
 use crate::model::environ::EnvRules;
 use crate::model::followup::{Escalation, ReminderPolicy};
 use crate::model::hook::{HookEvent, Invocation};
+use crate::model::launch::Scale;
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;

@@ -3,7 +3,7 @@
 
 use super::{questions, staff};
 use crate::lead::effect::Effect;
-use crate::lead::state::{LeadEnd, Phase, State, Termination, TrackedMember};
+use crate::lead::state::{LeadEnd, PendingTermination, Phase, State, TrackedMember};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
@@ -74,15 +74,15 @@ pub(super) fn ending(
     cause: Cause,
     reason: &str,
     request: Option<(RequestId, ShutdownOutcome)>,
-) -> Termination {
-    Termination { cause, reason: reason.to_owned(), request }
+) -> PendingTermination {
+    PendingTermination { cause, reason: reason.to_owned(), request }
 }
 
 pub(super) fn begin(
     state: &mut State,
     name: &MemberName,
     agreed: bool,
-    ending: Termination,
+    ending: PendingTermination,
     effects: &mut Vec<Effect>,
 ) {
     let Some(view) = state.members.get_mut(name) else { return };

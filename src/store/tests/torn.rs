@@ -27,7 +27,7 @@ fn reader_waits_for_an_interrupted_writer() {
         thread::scope(|scope| {
             let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
             // Simulates the writer's pause.
-            clock::sleep(Duration::from_millis(300));
+            clock::sleep(Duration::from_millis(50));
             fs::write_atomic(&path, whole.as_bytes()).expect("write");
             assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
         });

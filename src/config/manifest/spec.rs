@@ -1,0 +1,88 @@
+//! The entries of a valid manifest.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::launch::{LaunchSpec, Scale, WORKER, ability};
+use crate::model::role::Roles;
+use crate::model::waiting::Ability;
+
+/// `mode = …` of the team: the kind of members that do its tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TeamMode {
+    /// Standing members, except those that are marked as task-only.
+    #[default]
+    Teammate,
+    /// A separate run for each task; there are no standing members.
+    Task,
+    /// `Teammate` if there is a backend for standing members, else `Task`.
+    Auto,
+}
+
+/// One `[[member]]`, with the defaults applied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MemberSpec {
+    /// Always with a profile: the member's own, else `shell` if it has a `run`, else the default.
+    /// Its directory is as written.
+    pub(crate) spec: LaunchSpec,
+    /// Never set together with the spec's prompt.
+    pub(crate) prompt_file: Option<String>,
+    /// It is started only when there is a task for it.
+    pub(crate) when_needed: bool,
+    /// It stands for several members, named `NAME-1`, `NAME-2` and so on.
+    pub(crate) scale: Option<Scale>,
+    /// It is restarted when it fails.
+    pub(crate) restart: bool,
+    /// It is never a standing member: each task is a separate run.
+    pub(crate) task_only: bool,
+}
+
+impl MemberSpec {
+    /// Returns the names of all members that it stands for.
+    pub(crate) fn instance_names(&self) -> Vec<String> {
+        match self.scale {
+            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.spec.name)).collect(),
+            None => vec![self.spec.name.clone()],
+        }
+    }
+
+    /// Returns the kind of tasks that it can do.
+    pub(super) fn ability(&self) -> Ability {
+        ability(self.spec.profile.as_deref().unwrap_or(WORKER))
+    }
+
+    /// Returns true if the member or its role is marked as task-only.
+    pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
+        let role = self.spec.role.as_ref().and_then(|role| roles.named.get(role));
+        self.task_only || role.is_some_and(|role| role.task_only)
+    }
+}
+
+/// One `[[task]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskSpec {
+    /// Its name within this manifest.
+    pub(crate) key: String,
+    pub(crate) subject: String,
+    pub(crate) description: Option<String>,
+    pub(crate) active_form: Option<String>,
+    /// The command for a worker: program and arguments, at least the program.
+    pub(crate) run: Option<Vec<String>>,
+    /// Keys of tasks that must be completed before this one, without duplicates.
+    pub(crate) after: Vec<String>,
+    /// Patterns of the files that it may touch.
+    pub(crate) files: Vec<String>,
+    /// The name of a member, in the same case.
+    pub(crate) owner: Option<String>,
+    /// Only members with this role can claim it.
+    pub(crate) role: Option<String>,
+    pub(crate) priority: Option<i64>,
+    /// `None` for the working directory of the member that runs it.
+    pub(crate) cwd: Option<String>,
+    /// Additions to the member's own variables.
+    pub(crate) env: BTreeMap<String, String>,
+    /// The team's final report includes the output of the task.
+    pub(crate) show_output: bool,
+}
