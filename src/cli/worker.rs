@@ -24,7 +24,7 @@ use crate::teammate::{self, MemberRun};
 pub(super) struct HookArgs {
     /// The JSON [default: read from stdin].
     #[arg(value_name = "JSON")]
-    json: Option<String>,
+    payload: Option<String>,
 }
 
 pub(super) fn worker(setup: &Setup) -> VerbResult {
@@ -48,7 +48,7 @@ pub(super) fn hook(global: &Global, args: HookArgs) -> Exit {
 }
 
 fn report_turn_end(global: &Global, args: HookArgs) -> VerbResult {
-    let json = match args.json {
+    let json = match args.payload {
         Some(json) => json,
         None => stdin()?,
     };

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::terminate::{self, TerminationMode};
 use super::{presence, send, task};
+use crate::model::board::Board;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::Cause;
@@ -21,6 +22,9 @@ const LAST_WORDS_MS: u64 = 10_000;
 /// Number of tasks that a notice names, and the characters of each subject.
 const MANY: usize = 5;
 const SUBJECT: usize = 80;
+
+/// The tasks that an ended run held, and the board before their release.
+type Released = (Vec<Task>, Board);
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,17 +53,27 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     }
     team.record_all(events)?;
     failpoint::hit("retire.ended");
+    // Set once, because the roster's lock may have to be taken several times.
+    let mut released: Vec<Option<Result<Released, OpsError>>> =
+        ended.iter().map(|_| None).collect();
     let left = team.change_roster(|roster| {
-        // Under this lock: a newer run of the name may have begun, whose entry and tasks these
-        // would be (SD-10).
-        let leave = |one: &&Retirement| Ok(is_latest(team, one)?.then(|| roster.leave(&one.name)));
-        ended.iter().map(leave).collect::<Result<Vec<Option<bool>>, _>>()
+        let mut left = Vec::new();
+        for (one, released) in ended.iter().zip(&mut released) {
+            // Under this lock: a newer run of the name joins under it before it claims a task, so
+            // neither its entry nor its tasks are taken for those of the ended run (SD-10, TK-02).
+            let is_latest = is_latest(team, one)?;
+            left.push(is_latest.then(|| {
+                released.get_or_insert_with(|| task::release(team, &one.name));
+                roster.leave(&one.name)
+            }));
+        }
+        Ok(left)
     })?;
     failpoint::hit("retire.left");
     let mut departed = Vec::new();
-    for (one, left) in ended.into_iter().zip(left) {
-        let Some(was_on) = left else { continue };
-        match release_tasks(team, one) {
+    for ((one, left), released) in ended.into_iter().zip(left).zip(released) {
+        let (Some(was_on), Some(released)) = (left, released) else { continue };
+        match released.and_then(|released| announce_ended_tasks(team, one, released)) {
             Ok(released) if was_on => departed.push((one, released)),
             Ok(_) => {}
             Err(e) => first_error = first_error.and(Err(e)),
@@ -69,10 +83,12 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     first_error.and(announce(team, &departed))
 }
 
-/// Releases the member's tasks, and announces the tasks that it ended without announcing them.
-/// Returns the released tasks.
-fn release_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
-    let (released, board) = task::release(team, &one.name)?;
+/// Announces the tasks that the member ended without announcing them. Returns the released tasks.
+fn announce_ended_tasks(
+    team: &TeamStore,
+    one: &Retirement,
+    (released, board): Released,
+) -> Result<Vec<Task>, OpsError> {
     if let Some(record) =
         team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
     {

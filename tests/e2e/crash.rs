@@ -134,13 +134,7 @@ fn killed_end(stage: &Stage, point: &str) -> String {
     if asks {
         dies(stage, point, &["shutdown", "ada", "--force"]);
     } else {
-        let mut lead = stage.command(binary());
-        let mut lead = lead.env("PHALANX_FAILPOINT", point).arg("lead").spawn().expect("a lead");
-        wait_for("it leads", || {
-            stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
-        });
-        stage.phalanx(&["shutdown", "ada", "--force", "--no-wait"]).expect(0);
-        wait_for(&format!("the lead dies at {point}"), || lead.try_wait().expect("wait"));
+        lead_dies_ending_ada(stage, point);
     }
     std::fs::write(stage.at("work/go"), "").expect("go");
     adopt(stage);
@@ -164,6 +158,37 @@ fn killed_end(stage: &Stage, point: &str) -> String {
         recovered(stage).as_object().map(|d| d.keys().cloned().collect::<Vec<_>>().join(", "));
     down(stage);
     put_right.unwrap_or_else(|| "by the loop".to_owned())
+}
+
+/// Starts a lead that is killed at `point` while it ends ada.
+fn lead_dies_ending_ada(stage: &Stage, point: &str) {
+    let mut lead = stage.command(binary());
+    let mut lead = lead.env("PHALANX_FAILPOINT", point).arg("lead").spawn().expect("a lead");
+    wait_for("it leads", || {
+        stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+    });
+    stage.phalanx(&["shutdown", "ada", "--force", "--no-wait"]).expect(0);
+    wait_for(&format!("the lead dies at {point}"), || lead.try_wait().expect("wait"));
+}
+
+/// TK-02: the tasks of an ended run are released before its name is free. Otherwise those that the
+/// next run of the name has claimed would be released, and would run twice.
+#[test]
+fn tk_02_tasks_of_an_ended_run_are_free_before_its_name() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    task(&stage, "sleep 300");
+    stage.wait_event("demo", "task_claimed", "1");
+    lead_dies_ending_ada(&stage, "task.released");
+    let team = std::fs::read_to_string(stage.root().join("teams/demo/config.json")).expect("team");
+    let team: Value = serde_json::from_str(&team).expect("JSON");
+    let members = team["members"].as_array().expect("members");
+    assert!(members.iter().any(|member| member["name"] == "ada"), "{team}");
+    let first = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+    assert_eq!((&first["status"], &first["owner"]), (&json!("pending"), &Value::Null), "{first}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::tables::all_rules;
 use crate::config::value::{Choice, NonBlank, Patterns, known_word, text_types};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
+use crate::model::rules::Rule;
 use crate::model::team::COLORS;
 
 text_types! {
@@ -51,6 +51,11 @@ impl From<RoleTable> for Role {
 /// tools, an empty one none.
 pub(super) fn tools(allowed: Option<Vec<Patterns>>, disallowed: Vec<Patterns>) -> Tools {
     Tools { allowed: allowed.map(all_rules), disallowed: all_rules(disallowed) }
+}
+
+/// Returns the rules of a list in which one string may contain several.
+pub(super) fn all_rules(list: Vec<Patterns>) -> Vec<Rule> {
+    list.into_iter().flat_map(|patterns| patterns.0).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::followup::{Interval, ReminderCount, reminder_policy};
-use super::roles::{RoleName, RoleTable, tools};
+use super::roles::{RoleName, RoleTable, all_rules, tools};
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::value::{
@@ -25,7 +25,7 @@ use crate::model::limits::Limits;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
-use crate::model::rules::{Rule, RuleSet, TeamRules};
+use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, WorktreeRequest, check_branch};
@@ -375,11 +375,6 @@ impl RuleLists {
 
 fn rule_set(deny: Vec<Patterns>, ask: Vec<Patterns>, allow: Vec<Patterns>) -> RuleSet {
     RuleSet { deny: all_rules(deny), ask: all_rules(ask), allow: all_rules(allow) }
-}
-
-/// Returns the rules of a list in which one string may contain several.
-pub(super) fn all_rules(list: Vec<Patterns>) -> Vec<Rule> {
-    list.into_iter().flat_map(|patterns| patterns.0).collect()
 }
 
 /// Applies the defaults to a member, and adds its rules to those of the team.

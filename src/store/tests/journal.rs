@@ -49,7 +49,7 @@ fn incomplete_line_is_returned_once_it_is_complete() {
     let mut journal = team.journal();
     let torn = [line.as_slice(), b"\n", &line[..20]].concat();
     fs::write_atomic(&team.journal_file(), &torn).expect("writable");
-    assert_eq!(journal.read().expect("events"), [event.clone()]);
+    assert_eq!(journal.read().expect("events"), std::slice::from_ref(&event));
     assert_eq!(team.torn_lines().expect("readable"), 1);
     fs::append_line(&team.journal_file(), &line[20..]).expect("writable");
     assert_eq!(journal.read().expect("events"), [event]);
