@@ -23,8 +23,9 @@ const LOG_TAIL: u64 = 4096;
 /// Starts a lead in the background, waits until it holds the lease, and returns its process id.
 ///
 /// # Errors
-/// Returns [`OpsError::LedByAnother`] if another process acquired the lease first, a failure with
-/// the log's last lines if the lead exits, and a timeout after [`TAKEN_OVER`].
+/// Returns [`LedByAnother`](crate::ops::OpsError::LedByAnother) if another process acquired the
+/// lease first, a failure with the log's last lines if the lead exits, and a timeout after
+/// [`TAKEN_OVER`].
 pub(super) fn start_background_lead(
     setup: &Setup,
     team: &TeamStore,

@@ -52,7 +52,7 @@ pub(crate) struct Role {
     pub(crate) model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
-    /// One of [`COLORS`].
+    /// One of [`COLORS`](crate::model::team::COLORS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) color: Option<String>,
     /// Members with this role are not standing members: each task gets its own run.
