@@ -102,7 +102,7 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
     let plan = UpPlan {
         name: manifest.name.clone(),
         description: manifest.description.clone().unwrap_or_default(),
-        tasks: ops::manifest::tasks(&manifest, here)?,
+        tasks: ops::manifest::new_tasks(&manifest, here)?,
         settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
         specs: wanted.specs,
         tasks_only,

@@ -22,6 +22,26 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("agent_type", "role"),
 ];
 
+/// Tables for which the derived types would accept a list of their values as well.
+const TABLES: [&str; 16] = [
+    "[team]",
+    "[env]",
+    "[rules]",
+    "[rules.role]",
+    "[role]",
+    "[defaults]",
+    "[worktree]",
+    "[member.scale]",
+    "[member.rules]",
+    "[launch]",
+    "[launch.modes]",
+    "[ready]",
+    "[keys]",
+    "[paste]",
+    "[composer]",
+    "[answers]",
+];
+
 /// A fault with its position. The caller prefixes the file's name, as in `team.toml:4:1: unknown
 /// key …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -128,6 +148,9 @@ pub(crate) struct Document {
 pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T, ConfigError> {
     let parsed = || DeTable::parse(text).map_err(|error| ConfigError::syntax(text, &error));
     let table = parsed()?;
+    if let Some((span, message)) = kind.list_for_table(table.get_ref(), &[]) {
+        return Err(ConfigError::at(text, span.start, message, None));
+    }
     let denied = kind.denied_key(table.get_ref());
     let (span, said) = if let Some(key) = denied {
         (key.span(), format!("unknown field `{}`", key.get_ref()))
@@ -191,6 +214,26 @@ impl Document {
                 None => (root, *path),
             };
             table.get_key_value(key).map(|(key, _)| key)
+        })
+    }
+
+    /// Returns the span of a list in place of one of [`TABLES`], and the message for it.
+    fn list_for_table(&self, table: &DeTable, above: &[Step]) -> Option<(Range<usize>, String)> {
+        table.iter().find_map(|(key, value)| {
+            let steps = [above, &[Step::Key(key.get_ref())]].concat();
+            let section = self.section(&steps);
+            match value.get_ref() {
+                DeValue::Array(_) if TABLES.contains(&section.as_str()) => {
+                    let wanted = format!("a table, {section}");
+                    Some((value.span(), type_error("", "", false, &wanted, value.get_ref(), 0)))
+                }
+                DeValue::Array(items) => items.iter().find_map(|item| {
+                    let inner = item.get_ref().as_table()?;
+                    self.list_for_table(inner, &[steps.as_slice(), &[Step::Item]].concat())
+                }),
+                DeValue::Table(inner) => self.list_for_table(inner, &steps),
+                _ => None,
+            }
         })
     }
 
@@ -262,9 +305,7 @@ impl Document {
                 let at_root = above.is_empty();
                 (type_error(&field, key, at_root, wanted, value, steps.len() - last - 1), None)
             }
-            _ if said.starts_with("integer number overflowed") => {
-                (format!("{field} is too large"), None)
-            }
+            _ if said.ends_with("number overflowed") => (format!("{field} is too large"), None),
             _ => (one_line(said), None),
         }
     }
@@ -326,7 +367,9 @@ fn type_error(
         DeValue::Table(_) if wanted.starts_with("a list of tables") => "one table",
         DeValue::Table(_) => "a table",
     };
-    if at_root && (wanted.starts_with("a table") || wanted.starts_with("a list of tables")) {
+    if let Some(section) = wanted.strip_prefix("a table, ") {
+        format!("`{}` must be {wanted}, not {found}", section.trim_matches(['[', ']']))
+    } else if at_root && wanted.contains(" tables, ") {
         format!("`{key}` must be {wanted}, not {found}")
     } else {
         format!("{field} must be {wanted}, not {found}")

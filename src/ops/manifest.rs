@@ -76,17 +76,17 @@ fn launch_spec<E>(
 ) -> Result<LaunchSpec, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
     let spec = member.spec.clone();
-    let cwd = spec.cwd.map(|cwd| plain(here, &cwd));
+    let cwd = spec.cwd.map(|cwd| resolve_dir(here, &cwd));
     Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
 }
 
 /// Resolves a directory against `here`, without `.` components.
-fn plain(here: &Path, cwd: &str) -> String {
+fn resolve_dir(here: &Path, cwd: &str) -> String {
     here.join(cwd).components().collect::<std::path::PathBuf>().to_string_lossy().into_owned()
 }
 
 /// Returns the tasks as one batch; directories are relative to `here`.
-pub(crate) fn tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
+pub(crate) fn new_tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
     manifest.tasks.iter().map(|task| new_task(manifest, task, here)).collect()
 }
 
@@ -102,7 +102,7 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
         extra: Extra {
             key: Some(task.key.clone()),
             run: task.run.clone().unwrap_or_default(),
-            cwd: task.cwd.as_ref().map(|cwd| plain(here, cwd)),
+            cwd: task.cwd.as_ref().map(|cwd| resolve_dir(here, cwd)),
             env: task.env.clone(),
             role: task.role.clone(),
             files: task.files.clone(),
@@ -250,7 +250,7 @@ priority = 2
 
     #[test]
     fn tasks_keep_key_directory_dependencies_and_owner() {
-        let got = tasks(&manifest(), Path::new("/w")).expect("tasks");
+        let got = new_tasks(&manifest(), Path::new("/w")).expect("tasks");
         assert_eq!(got[0].extra.key.as_deref(), Some("fmt"));
         assert_eq!(got[0].extra.cwd.as_deref(), Some("/w/sub"));
         assert_eq!(got[1].after, [0]);

@@ -58,13 +58,11 @@ fn mode(field: &Field, word: &str) -> Result<Mode, String> {
 }
 
 fn color(field: &Field, word: String) -> Result<String, String> {
-    match COLORS.contains(&word.as_str()) {
-        true => Ok(word),
-        false => {
-            let known = COLORS.join(", ");
-            Err(field.fault(&format!("no colour `{}`; known: {known}", word.escape_debug())))
-        }
+    if COLORS.contains(&word.as_str()) {
+        return Ok(word);
     }
+    let known = COLORS.join(", ");
+    Err(field.fault(&format!("no colour `{}`; known: {known}", word.escape_debug())))
 }
 
 /// Parses a list or comma-separated words; `None` for `*`, which allows all tools.

@@ -21,7 +21,7 @@ text_types! {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [role.NAME]")]
+#[serde(default, deny_unknown_fields, expecting = "a table, [role]")]
 pub(super) struct RoleTable {
     description: Option<String>,
     prompt: Option<NonBlank>,

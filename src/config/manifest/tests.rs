@@ -297,6 +297,14 @@ fn section_of_wrong_type_is_refused() {
         fault_in("[member]\nname = \"a\"\n"),
         "3:1: `member` must be a list of tables, [[member]], not one table"
     );
+    assert_eq!(
+        fault("[[team]]\nname = \"t\"\n"),
+        "1:1: `team` must be a table, [team], not a list"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nscale = [1, 2]\n"),
+        "5:9: `member.scale` must be a table, [member.scale], not a list"
+    );
 }
 
 #[test]
