@@ -238,18 +238,17 @@ fn wrap_tmux_pm_01_nothing_is_typed_into_a_dialog() {
 #[test]
 fn wrap_tmux_msg_11_draft_of_the_user_is_left_alone() {
     let cast = Cast::new("tmux", &[]);
+    let shows = |text: &str| {
+        cast.stage.phalanx(&["peek", "ada"]).expect(0).stdout.contains(text).then_some(())
+    };
     for round in 0..3 {
         cast.type_in_pane("my draft");
+        // Keys that arrive after the message follow it; this test is about those before it.
+        wait_for("the draft", || shows("> my draft"));
         cast.send(&format!("message {round}"));
         cast.type_in_pane(" goes on");
         wait_for("the draft to be left alone", || {
-            let draft = cast
-                .stage
-                .phalanx(&["peek", "ada"])
-                .expect(0)
-                .stdout
-                .contains("> my draft goes on");
-            (draft && cast.record()["state"] == "idle").then_some(())
+            shows("> my draft goes on").filter(|()| cast.record()["state"] == "idle")
         });
         assert_eq!((cast.log().len(), cast.unread()), (2 * round, 1), "nothing was submitted");
         cast.type_in_pane("\r");
