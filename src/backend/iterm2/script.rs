@@ -63,6 +63,7 @@ macro_rules! own_session {
                     "\t\t\t\t\t\ttell xSes to set xFound to (variable named \"user.phalanx_token\")"
                     "\t\t\t\t\t\tif xFound is not xToken then return \"not-ours\""
                     "\t\t\t\t\t\ttell xSes to set xFound to (get tty)"
+                    "\t\t\t\t\t\tif xFound is missing value then set xFound to \"\""
                     "\t\t\t\t\t\tif xFound is not xTty then return \"not-ours\""
                 ],
                 $body,

@@ -64,8 +64,9 @@ pub(super) fn verdict(rows: Option<&[ItermRow]>, session: &ItermSession, token: 
         "" => unreadable("no token is recorded"),
         token => IdentityPart::compare("token", token, row.token.as_str()),
     };
+    // Only the leftover of a failed launch is recorded without a terminal.
     let terminal = match row.tty.as_str() {
-        "" => unreadable("iTerm2 does not report its terminal"),
+        "" if !session.tty.is_empty() => unreadable("iTerm2 does not report its terminal"),
         tty => IdentityPart::compare("terminal", session.tty.as_str(), tty),
     };
     judge(Observation::Present(vec![token, terminal]))
@@ -178,6 +179,12 @@ mod tests {
         assert_eq!(word(Some(&one("b", "tok")), "tok"), "foreign", "its terminal is another's now");
         assert_eq!(word(Some(&one("a", "")), ""), "unknown", "an empty token proves nothing");
         assert_eq!(word(Some(&no_tty), "tok"), "unknown");
+        let leftover = ItermSession { tty: String::new(), ..session.clone() };
+        assert_eq!(verdict(Some(&no_tty), &leftover, "tok"), Verdict::Owned);
+        assert!(matches!(
+            verdict(Some(&one("a", "tok")), &leftover, "tok"),
+            Verdict::Foreign { .. }
+        ));
         assert_eq!(word(Some(&[a_row("B", "a", 50, "tok", "t")]), "tok"), "gone");
         assert_eq!(word(Some(&[]), "tok"), "gone");
         assert_eq!(word(None, "tok"), "gone");

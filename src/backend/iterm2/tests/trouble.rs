@@ -225,9 +225,20 @@ fn sessions_are_gone_after_iterm2_quits() {
 fn session_waits_for_its_terminal() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
-    mac.fail("place", "no-tty", 1);
+    mac.fail("place", "late-tty", 1);
     let place = place_one(&iterm2, "ada").expect("placed");
     assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
+}
+
+/// LY-09: a session that does not get a terminal is closed when its launch fails.
+#[test]
+fn ly_09_session_without_a_terminal_is_closed() {
+    let mac = Mac::new();
+    let iterm2 = mac.backend(Layout::Split);
+    mac.fail("place", "no-tty", 1);
+    let problem = place_one(&iterm2, "ada").expect_err("no terminal");
+    assert!(problem.to_string().contains("has no terminal"), "{problem}");
+    assert!(mac.others().is_empty());
 }
 
 /// The emulator itself: no test leaves one running.
