@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::command::{PaneId, Server, Unit, share_error};
 use super::identity::{PaneClaim, PaneListing, list_panes, verdict, verify};
-use super::verb::{self, PaneGuard};
+use super::verb;
 use crate::backend::proof::{self, NO_ANSWER, Proven};
 use crate::backend::{BackendError, BeforeClose, CloseOutcome, Mark};
 use crate::model::placement::Verdict;
@@ -70,10 +70,7 @@ fn close_panes(
     loop {
         // Repeated in each round in case the last call was cut short; the guard makes repetition
         // harmless.
-        let close = left.iter().map(|(_, claim)| {
-            let guard = PaneGuard::Identity { token: &claim.token, pid: claim.recorded.pane.pid };
-            verb::close(claim.id, server_pid, &guard)
-        });
+        let close = left.iter().map(|(_, claim)| claim.close());
         let mut listing = list_panes(server, close.chain(rezoom.iter().cloned()).collect());
         left.retain(|(nth, claim)| match verdict(claim, &listing) {
             Verdict::Gone | Verdict::Foreign { .. } => {

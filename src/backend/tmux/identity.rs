@@ -57,7 +57,16 @@ impl<'p> PaneClaim<'p> {
 
     /// Makes `unit` conditional on the identity of the claimed pane.
     pub(super) fn guarded(&self, unit: &Unit) -> Unit {
-        verb::guarded(self.id, self.recorded.server.pid, &PaneGuard::Token(&self.token), unit)
+        verb::guarded(self.id, self.recorded.server.pid, &self.guard(), unit)
+    }
+
+    /// The command that closes the claimed pane if it still has its identity.
+    pub(super) fn close(&self) -> Unit {
+        verb::close(self.id, self.recorded.server.pid, &self.guard())
+    }
+
+    fn guard(&self) -> PaneGuard<'_> {
+        PaneGuard::Identity { token: &self.token, pid: self.recorded.pane.pid }
     }
 }
 

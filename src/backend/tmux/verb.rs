@@ -271,13 +271,9 @@ pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
 /// The condition under which the server acts on a pane.
 #[derive(Debug, Clone)]
 pub(super) enum PaneGuard<'a> {
-    Token(&'a PlainWord),
     /// The token, and the pid of the pane's process: another program that was started in the pane
     /// since then has the same token.
-    Identity {
-        token: &'a PlainWord,
-        pid: i32,
-    },
+    Identity { token: &'a PlainWord, pid: i32 },
     /// The pane runs this pid; for a pane without a token yet.
     Process(i32),
 }
@@ -286,12 +282,11 @@ pub(super) enum PaneGuard<'a> {
 /// step, so that neither the socket nor the pane id can change hands in between (SD-06). A pane
 /// that no longer exists fails the check without an error.
 pub(super) fn guarded(pane: PaneId, server: i32, guard: &PaneGuard<'_>, unit: &Unit) -> Unit {
-    let token_is = |token: &PlainWord| format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str());
     let pid_is = |pid: &i32| format!("#{{==:#{{pane_pid}},{pid}}}");
     let proven = match guard {
-        PaneGuard::Token(token) => token_is(token),
         PaneGuard::Identity { token, pid } => {
-            format!("#{{&&:{},{}}}", token_is(token), pid_is(pid))
+            let token_is = format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str());
+            format!("#{{&&:{token_is},{}}}", pid_is(pid))
         }
         PaneGuard::Process(pid) => pid_is(pid),
     };

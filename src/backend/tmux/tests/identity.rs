@@ -245,6 +245,9 @@ fn cr_03_dead_pane_that_was_kept_can_be_closed() {
     lab.tmux(&["respawn-pane", "-k", "-t", id, "--", "/usr/bin/env", "sleep", "300"]);
     assert!(is_foreign(&refused(&tmux, &places[1], &all[1].token)));
     assert!(lab.panes().iter().any(|pane| pane == id));
+    let label = Label { name: "another".to_owned(), ..Label::default() };
+    tmux.label(&[(Mark { placement: &places[1], token: &all[1].token }, label)]);
+    assert_eq!(lab.field(id, "#{@phalanx_name}"), all[1].label.name, "it keeps its label");
 }
 
 #[test]
