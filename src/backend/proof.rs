@@ -3,9 +3,10 @@
 //!
 //! - *gone*: a complete list does not contain the place, or its server, terminal program or
 //!   launcher has ended.
-//! - *owned*: the place exists, and every part of its identity is as recorded.
+//! - *owned*: the place exists, and each part of its identity is as recorded.
 //! - *foreign*: the place exists, and a part differs, so that its id now belongs to something else.
-//! - *unknown*: the record is invalid, there is no complete answer, or a part cannot be read.
+//! - *unknown*: the record is invalid, the answer is missing or incomplete, or a part cannot be
+//!   read.
 //!
 //! The parts are compared in a fixed order, and the first that is not as recorded decides:
 //!
@@ -17,7 +18,7 @@
 //!
 //! Seconds may pass between the verdict and the close, in which the processes end. A place that
 //! changes meanwhile is not closed: tmux and iTerm2 compare the identity in the step that closes, a
-//! launcher is signalled through a pidfd, and a program is asked for its verdict once more.
+//! launcher is signalled through a pidfd, and an `exec:` program is asked for a second verdict.
 
 use super::error::BackendError;
 use crate::model::placement::{Placement, ProcessId, Verdict};
@@ -32,6 +33,8 @@ pub(crate) struct Mark<'a> {
 
 /// The reason of an unknown verdict if a backend returns too few answers.
 pub(super) const NO_ANSWER: &str = "the backend did not answer";
+/// The reason of an unknown verdict on a placement of ours whose close was not permitted.
+const NOT_PERMITTED: &str = "its close was not permitted";
 
 /// A backend's observation of the place with the recorded id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +144,14 @@ impl CloseOutcome {
         }
     }
 
+    /// The outcome for a placement that was not closed because the caller did not permit it.
+    fn not_permitted(verdict: Verdict) -> CloseOutcome {
+        match verdict {
+            Verdict::Owned => CloseOutcome::Unknown { reason: NOT_PERMITTED.to_owned() },
+            other => CloseOutcome::refused(other),
+        }
+    }
+
     /// Returns the verdict on a placement that is closed now.
     ///
     /// # Errors
@@ -180,7 +191,7 @@ pub(super) fn close_proven<'a>(
     close: impl FnOnce(&[Proven<'a>]) -> Vec<CloseOutcome>,
 ) -> Vec<CloseOutcome> {
     if !before(&verdicts) {
-        return verdicts.into_iter().map(CloseOutcome::refused).collect();
+        return verdicts.into_iter().map(CloseOutcome::not_permitted).collect();
     }
     let owned = marks.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Owned);
     let proven: Vec<Proven<'a>> = owned.map(|(mark, _)| Proven(*mark)).collect();
@@ -238,7 +249,13 @@ mod tests {
             });
             assert_eq!(closed, if consent { vec!["b"] } else { Vec::new() });
             assert!(matches!(outcomes[0], CloseOutcome::Gone), "{outcomes:?}");
-            assert_eq!(matches!(outcomes[1], CloseOutcome::Closed), consent, "{outcomes:?}");
+            match &outcomes[1] {
+                CloseOutcome::Closed => assert!(consent),
+                CloseOutcome::Unknown { reason } => {
+                    assert_eq!((consent, reason.as_str()), (false, NOT_PERMITTED));
+                }
+                other => panic!("{other:?}"),
+            }
             assert!(matches!(outcomes[2], CloseOutcome::Unknown { .. }), "{outcomes:?}");
             assert!(matches!(outcomes[3], CloseOutcome::Foreign { .. }), "{outcomes:?}");
         }
