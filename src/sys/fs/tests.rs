@@ -1,5 +1,6 @@
 //! Tests of files and directories on the real file system, some with several processes.
 
+use super::write::exchange_by_renames;
 use super::*;
 use crate::sys::testing::{helper, run_helper};
 use std::fs;
@@ -287,6 +288,19 @@ fn exchange_swaps_a_file_with_a_directory() {
     exchange(&path, &other).expect("one file system");
     assert_eq!(fs::read_to_string(&path).expect("readable"), "whole");
     assert!(exists(&other.join("inside")));
+}
+
+#[test]
+fn exchange_by_renames_is_undone_after_a_failure() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (path, other) = (dir.path().join("config.json"), dir.path().join("other"));
+    fs::write(&path, "old").expect("writable");
+    exchange_by_renames(&path, &other).expect_err("the other path is missing");
+    assert_eq!(names(dir.path()), ["config.json"]);
+    fs::write(&other, "new").expect("writable");
+    exchange_by_renames(&path, &other).expect("both exist");
+    assert_eq!(names(dir.path()), ["config.json", "other"]);
+    assert_eq!(fs::read_to_string(&path).expect("readable"), "new");
 }
 
 #[test]

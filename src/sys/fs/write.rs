@@ -210,17 +210,24 @@ pub(crate) fn sync_dir_of(path: &Path) {
 /// Swaps two paths of any kind in one step. A file system without RENAME_EXCHANGE needs three
 /// renames, during which `path` is missing for a moment.
 pub(crate) fn exchange(path: &Path, other: &Path) -> Result<()> {
-    let failed = |source| FsError::io("exchange", path, source);
-    match renameat2(AT_FDCWD, path, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE) {
+    let exchanged = match renameat2(AT_FDCWD, path, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE) {
         Ok(()) => Ok(()),
-        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
-            let between = other.with_added_extension("tmp");
-            fs::rename(path, &between).map_err(failed)?;
-            fs::rename(other, path).map_err(failed)?;
-            fs::rename(&between, other).map_err(failed)
-        }
-        Err(errno) => Err(failed(errno.into())),
+        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => exchange_by_renames(path, other),
+        Err(errno) => Err(errno.into()),
+    };
+    exchanged.map_err(|source| FsError::io("exchange", path, source))
+}
+
+/// Swaps two paths by three renames. If the second one fails, undoes the first, so that `path` is
+/// not left missing.
+pub(super) fn exchange_by_renames(path: &Path, other: &Path) -> io::Result<()> {
+    let between = other.with_added_extension("tmp");
+    fs::rename(path, &between)?;
+    if let Err(error) = fs::rename(other, path) {
+        let _ = fs::rename(&between, path);
+        return Err(error);
     }
+    fs::rename(&between, other)
 }
 
 /// Renames `from` to `to` unless `to` exists. A file system without RENAME_NOREPLACE gets a hard
