@@ -121,14 +121,11 @@ fn open_file(path: &Path) -> Result<File, LockError> {
 }
 
 /// Returns the holder of the flock as `process 4711 (phalanx)`, from /proc/locks. Called only once
-/// a wait has lasted long. The kernel lists locks page by page and can skip one while others come
-/// and go, so the list is read up to three times.
+/// a wait has lasted long.
 fn holder_of(file: &File) -> Option<String> {
     let inode = file.metadata().ok()?.ino().to_string();
-    let find = || {
-        fs::read_to_string("/proc/locks").ok()?.lines().find_map(|line| flock_holder(line, &inode))
-    };
-    let pid = (0..3).find_map(|_| find())?;
+    let pid =
+        lock_lists().find_map(|list| list.lines().find_map(|line| flock_holder(line, &inode)))?;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Some(format!("process {pid} ({})", name.trim()))
 }
@@ -140,13 +137,17 @@ pub(crate) fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
         fs::read_dir(dir).into_iter().flatten().flatten().filter(|file| file.path() != besides);
     let inodes: Vec<String> =
         files.filter_map(|file| Some(file.metadata().ok()?.ino().to_string())).collect();
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let is_held = |inode: &String| {
-        locks.lines().any(|line| {
-            flock_holder(line, inode).is_some_and(|holder| i64::from(holder) == i64::from(pid))
-        })
+    let held_by_pid = |line: &str, inode: &str| {
+        flock_holder(line, inode).is_some_and(|holder| i64::from(holder) == i64::from(pid))
     };
-    inodes.iter().any(is_held)
+    lock_lists()
+        .any(|list| list.lines().any(|line| inodes.iter().any(|inode| held_by_pid(line, inode))))
+}
+
+/// Reads the kernel's list of locks up to three times. The kernel writes it page by page and can
+/// skip a lock while others come and go.
+fn lock_lists() -> impl Iterator<Item = String> {
+    (0..3).filter_map(|_| fs::read_to_string("/proc/locks").ok())
 }
 
 /// Returns the pid in a line like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131090 0 EOF`, if the line

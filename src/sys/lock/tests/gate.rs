@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::{Gate, LockError};
+use super::super::{Gate, LockError, holds_gate_in};
 use super::{Place, SOON};
 use crate::sys::clock;
 use crate::sys::testing::{Guarded, PATIENCE, helper, until};
@@ -52,6 +52,19 @@ fn tk_02_immediate_retries_do_not_starve_a_waiter() {
         stop.store(true, Ordering::Relaxed);
     });
     assert!(most < 1_000, "passed {most} times");
+}
+
+#[test]
+fn held_gate_is_found_by_the_pid_of_its_holder() {
+    let place = Place::new();
+    let (dir, elsewhere) = (place.dir.path(), place.dir.path().join("lead"));
+    let pid = i32::try_from(std::process::id()).expect("a pid");
+    let held = Gate::open(&place.gate(), PATIENCE).expect("free");
+    assert!(holds_gate_in(dir, &elsewhere, pid));
+    assert!(!holds_gate_in(dir, &place.gate(), pid), "the only gate is excepted");
+    assert!(!holds_gate_in(dir, &elsewhere, 1), "another process");
+    drop(held);
+    assert!(!holds_gate_in(dir, &elsewhere, pid));
 }
 
 #[test]
