@@ -35,7 +35,7 @@ use crate::sys::fs;
 const STILL: Duration = Duration::from_secs(1);
 /// Maximum delay for a mailbox that keeps changing, counted from the first unmarked change.
 const NEVER_STILL: Duration = Duration::from_secs(5);
-/// Interval of the comparison of the team file's identity. File notifications alone are not enough:
+/// Interval of the comparison of the team file's version. File notifications alone are not enough:
 /// a program that stops with the file open and truncated causes none.
 const TEAM_FILE_CHECK: Duration = Duration::from_millis(500);
 /// Delay after a failed read before the next one.
@@ -68,10 +68,10 @@ struct LeadDriver<'a> {
     due: Option<Timestamp>,
     /// Time of the next full re-read, which also happens under load.
     sweep: Deadline,
-    /// Time of the next comparison of the team file's identity.
+    /// Time of the next comparison of the team file's version.
     team_file_check: Deadline,
-    /// Identity of the last team file that was read, if it was complete and has been remembered.
-    team_file: Option<fs::FileIdentity>,
+    /// Version of the last team file that was read, if it was complete and has been remembered.
+    team_file: Option<fs::FileVersion>,
     /// The task that repairs a torn team file.
     restorer: Option<JoinHandle<()>>,
     /// Deadlines for marking handled messages in the mailbox: after the mailbox stopped changing,
@@ -381,7 +381,7 @@ impl<'a> LeadDriver<'a> {
             return Ok(());
         }
         let file = self.team.team_file_now()?;
-        self.team_file = file.identity.filter(|_| file.is_remembered);
+        self.team_file = file.version.filter(|_| file.is_remembered);
         let Some(team) = file.team() else {
             // A program that reads a torn team file does not find its team. The restorer waits for
             // writers that may still be active, so it runs on a thread of its own.
@@ -394,13 +394,13 @@ impl<'a> LeadDriver<'a> {
         self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))?;
         // The step comes first: it restores members that another program has removed.
         if !file.is_remembered && self.team.remember_team_file(&file)? {
-            self.team_file = file.identity;
+            self.team_file = file.version;
         }
         Ok(())
     }
 
     fn check_team_file(&mut self) -> Result<(), OpsError> {
-        match self.team.team_file_identity()? {
+        match self.team.team_file_version()? {
             found if found.is_some() && found == self.team_file => Ok(()),
             _ => self.read(&Topic::Roster),
         }

@@ -34,7 +34,7 @@ pub(super) fn append(
         let (before, mut bytes) = match document::read_parsed(place, check_json)? {
             None => (None, b"[]".to_vec()),
             Some(ParsedFile { file, .. }) if is_array(&file.bytes) => {
-                (Some(file.identity), file.bytes)
+                (Some(file.version), file.bytes)
             }
             Some(_) => return Err(document::quarantine(place, "it is not an array".to_owned())),
         };
@@ -42,8 +42,8 @@ pub(super) fn append(
         if bytes.len() as u64 > MAX_FILE {
             return Ok(false);
         }
-        // The identity is older than the content that was read, so a write in between is detected.
-        let unchanged = || fs::identity(&place.path).is_ok_and(|now| now == before);
+        // The version is older than the content that was read, so a write in between is detected.
+        let unchanged = || fs::version(&place.path).is_ok_and(|now| now == before);
         if document::publish(place, (&held, early), &bytes, Sync::Bytes, unchanged)? {
             failpoint::hit("unlock.before");
             return Ok(true);

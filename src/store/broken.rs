@@ -222,13 +222,11 @@ fn broken_file(path: PathBuf, check: Check, is_vital: bool) -> Option<Broken> {
     let mut tries = 0;
     let (problem, is_denied) = loop {
         tries += 1;
-        match fs::read_identified(&path, MAX_FILE) {
+        match fs::read_versioned(&path, MAX_FILE) {
             Ok(None) => return None,
             Ok(Some(file)) => match check(&file.bytes) {
                 Ok(()) => return None,
-                Err(_)
-                    if tries <= document::WRITING_TRIES && document::is_fresh(&file.identity) =>
-                {
+                Err(_) if tries <= document::WRITING_TRIES && document::is_fresh(&file.version) => {
                     sleep(document::TORN_PAUSE);
                 }
                 Err(_) if file.bytes.is_empty() => break ("it is empty".to_owned(), false),

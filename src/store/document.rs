@@ -123,15 +123,15 @@ impl HeldGate {
         Ok(ExcludedPeers(lock))
     }
 
-    /// Excludes other programs from the start of attempt `nth`, counted from 0, if `others` or the
+    /// Excludes other programs from the start of attempt `nth`, counted from 0, if `exclusion` or the
     /// number of failed attempts requires it.
     pub(super) fn exclude_peers_early(
         &self,
         place: &FilePlace,
-        others: PeerExclusion,
+        exclusion: PeerExclusion,
         nth: u32,
     ) -> Result<Option<ExcludedPeers<'_>>, StoreError> {
-        let early = others == PeerExclusion::Throughout || nth >= PATIENT_TRIES;
+        let early = exclusion == PeerExclusion::Throughout || nth >= PATIENT_TRIES;
         early.then(|| self.exclude_peers(place)).transpose()
     }
 }
@@ -171,7 +171,7 @@ pub(super) fn read_parsed<T>(
     refuse_linked_dir(place)?;
     let mut tries = 0;
     loop {
-        let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
+        let Some(file) = fs::read_versioned(&place.path, MAX_FILE)? else { return Ok(None) };
         let (problem, is_short) = match parse(&file.bytes) {
             Ok(parsed) => return Ok(Some(ParsedFile { file, parsed })),
             Err(_) if file.bytes.is_empty() => ("it is empty".to_owned(), true),
@@ -181,7 +181,7 @@ pub(super) fn read_parsed<T>(
             copy_aside(place, &problem)?;
             return Ok(None);
         }
-        let may_be_written = place.writers != Writers::PhalanxOnly && is_fresh(&file.identity);
+        let may_be_written = place.writers != Writers::PhalanxOnly && is_fresh(&file.version);
         let is_last_try = tries >= if may_be_written { WRITING_TRIES } else { TORN_TRIES };
         if (is_last_try || !may_be_written)
             && let Some(parsed) = stand_in(place, &file.bytes, is_short, &parse)?
@@ -232,8 +232,8 @@ fn first_value<T>(bytes: &[u8], parse: impl Fn(&[u8]) -> serde_json::Result<T>) 
 }
 
 /// Returns true if the file changed within the last [`WRITING_MS`].
-pub(super) fn is_fresh(identity: &fs::FileIdentity) -> bool {
-    let changed_ms = u64::try_from(identity.mtime / 1_000_000).unwrap_or_default();
+pub(super) fn is_fresh(version: &fs::FileVersion) -> bool {
+    let changed_ms = u64::try_from(version.mtime / 1_000_000).unwrap_or_default();
     now_ms().saturating_sub(changed_ms) < WRITING_MS
 }
 
@@ -283,11 +283,11 @@ pub(super) fn change<T>(
 pub(super) fn change_held<T>(
     place: &FilePlace,
     held: &HeldGate,
-    others: PeerExclusion,
+    exclusion: PeerExclusion,
     edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let mut last = None;
-    change_value(place, held, others, &mut |found| {
+    change_value(place, held, exclusion, &mut |found| {
         let (wanted, answer) = edit(found)?;
         last = Some(answer);
         Ok(wanted)
@@ -299,11 +299,11 @@ pub(super) fn change_held<T>(
 fn change_value(
     place: &FilePlace,
     held: &HeldGate,
-    others: PeerExclusion,
+    exclusion: PeerExclusion,
     edit: &mut dyn FnMut(Option<Value>) -> Result<Option<Value>, StoreError>,
 ) -> Result<(), StoreError> {
     for nth in 0..CONFLICT_TRIES {
-        let early = held.exclude_peers_early(place, others, nth)?;
+        let early = held.exclude_peers_early(place, exclusion, nth)?;
         let found = read_parsed(place, repair_surrogates::parse)?;
         let (before, value) =
             found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));

@@ -15,7 +15,7 @@ use crate::sys::lock::Gate;
 use crate::sys::{clock, failpoint, rand};
 
 /// Size in bytes at which the journal is renamed and a new one begins.
-const FULL: u64 = 16 * 1024 * 1024;
+pub(super) const FULL: u64 = 16 * 1024 * 1024;
 /// Bytes at the end of the journal to read first when looking for recent events.
 const TAIL: u64 = 64 * 1024;
 /// Lines may be this far out of order, in milliseconds, since writers take the time before they

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{FilePlace, HeldGate, Writers};
+use super::document::{HeldGate, Writers};
 use super::error::StoreError;
 use super::layout::TeamLayout;
 use super::teams::{Store, TeamStore};
@@ -140,7 +140,7 @@ impl TeamStore {
             Some(dir) if dir == self.layout.tasks() => format!("task-{stem}"),
             Some(_) | None => "roster".to_owned(),
         };
-        let place: FilePlace = self.place(&gate, path, Writers::AnyProgram);
+        let place = self.place(&gate, path, Writers::AnyProgram);
         let held = HeldGate::take(&place)?;
         drop(held.exclude_peers(&place)?);
         Ok(about.kind == FileKind::Directory && !fs::exists(lock))

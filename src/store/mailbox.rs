@@ -287,10 +287,10 @@ impl Mailbox<'_> {
         &self,
         place: &FilePlace,
         held: &HeldGate,
-        others: PeerExclusion,
+        exclusion: PeerExclusion,
         mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
     ) -> Result<BTreeSet<String>, StoreError> {
-        document::change_held(place, held, others, &mut |found| {
+        document::change_held(place, held, exclusion, &mut |found| {
             if found.is_none() {
                 return Ok((None, BTreeSet::new()));
             }

@@ -11,7 +11,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::team::{LeadProcess, Member, Team};
 use crate::model::wire::{self, Object};
-use crate::sys::fs::{self, FileIdentity};
+use crate::sys::fs::{self, FileVersion};
 
 /// Key of the ids of hidden panes.
 const HIDDEN: &str = "hiddenPaneIds";
@@ -20,7 +20,7 @@ const HIDDEN: &str = "hiddenPaneIds";
 #[derive(Debug)]
 pub(crate) struct TeamFile {
     /// `None` if the file is missing.
-    pub(crate) identity: Option<FileIdentity>,
+    pub(crate) version: Option<FileVersion>,
     /// `None` if the file is torn or missing.
     file: Option<Object>,
     /// True if phalanx's copy of the team file has the same content.
@@ -67,12 +67,12 @@ impl TeamStore {
 
     /// Reads the team file once, without waiting for writers.
     pub(crate) fn team_file_now(&self) -> Result<TeamFile, StoreError> {
-        let Some(read) = fs::read_identified(&self.layout.team_file(), MAX_FILE)? else {
-            return Ok(TeamFile { identity: None, file: None, is_remembered: false });
+        let Some(read) = fs::read_versioned(&self.layout.team_file(), MAX_FILE)? else {
+            return Ok(TeamFile { version: None, file: None, is_remembered: false });
         };
         let file = repair_surrogates::parse::<Object>(&read.bytes).ok();
         let is_remembered = file.is_some() && self.last_file() == file;
-        Ok(TeamFile { identity: Some(read.identity), file, is_remembered })
+        Ok(TeamFile { version: Some(read.version), file, is_remembered })
     }
 
     /// Saves a whole team file that another program wrote as phalanx's copy, unless the file has
@@ -80,13 +80,13 @@ impl TeamStore {
     /// blocks no other; a change in between is seen at the next check.
     pub(crate) fn remember_team_file(&self, seen: &TeamFile) -> Result<bool, StoreError> {
         let Some(file) = seen.file.clone() else { return Ok(false) };
-        Ok(self.team_file_identity()? == seen.identity
+        Ok(self.team_file_version()? == seen.version
             && self.keep_last(&Value::Object(file)).is_ok())
     }
 
-    /// Returns the identity of the team file, which changes with each write.
-    pub(crate) fn team_file_identity(&self) -> Result<Option<FileIdentity>, StoreError> {
-        Ok(fs::identity(&self.layout.team_file())?)
+    /// Returns the version of the team file, which changes with each write.
+    pub(crate) fn team_file_version(&self) -> Result<Option<FileVersion>, StoreError> {
+        Ok(fs::version(&self.layout.team_file())?)
     }
 
     /// Returns the team file as phalanx last saw it whole.

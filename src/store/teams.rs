@@ -25,7 +25,7 @@ const DELETED: &str = ".deleted-";
 /// Length of the UUID at the end of such a name.
 const UUID_CHARS: usize = 36;
 /// Largest number of teams that are listed.
-const MAX_TEAMS: usize = 10_000;
+pub(super) const MAX_TEAMS: usize = 10_000;
 
 /// All teams under one config root.
 #[derive(Debug, Clone)]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::teams::MAX_TEAMS;
 use super::{NewTask, Store, StoreError, TaskEnding, TeamStore, take_spec};
 use crate::model::board::Refusal;
 use crate::model::envelope::{Envelope, MAX_TEXT};
@@ -225,9 +226,9 @@ fn msg_07_corrupt_mailboxes_are_not_overwritten() {
         assert_eq!(raw(&path), bad);
         assert_eq!(raw(&copy), bad);
         assert!(team.mailbox(&MemberName::lead()).entries().is_err());
-        let said = team.events().expect("events");
-        let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
-        assert_eq!(said, [EventKind::FileQuarantined], "said once for each content");
+        let events = team.events().expect("events");
+        let kinds: Vec<EventKind> = events.iter().map(|e| e.event).collect();
+        assert_eq!(kinds, [EventKind::FileQuarantined], "reported once for each content");
     }
 }
 
@@ -370,7 +371,7 @@ fn teams_are_listed_beside_more_entries_than_the_limit() {
     let dir = tempfile::tempdir().expect("tempdir");
     let team = new_team(dir.path());
     let teams = dir.path().join("teams");
-    for n in 0..10_000 {
+    for n in 0..MAX_TEAMS {
         let other = teams.join(format!("Not A Team {n}"));
         fs::create_with(&other, b"", fs::Sync::Nothing).expect("writable");
     }

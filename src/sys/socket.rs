@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use super::env;
-use super::fs::{FileIdentity, FsError, identity};
+use super::fs::{FileVersion, FsError, version};
 
 /// Longest path of a socket, in bytes (PT-05). The kernel's field must also hold a terminating NUL.
 pub(crate) const LONGEST_PATH: usize =
@@ -23,8 +23,8 @@ pub(crate) const LONGEST_PATH: usize =
 pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Identity of the socket's file, so that another file of the same name is not removed.
-    made: Option<FileIdentity>,
+    /// The socket's file as it was created, so that another file of the same name is not removed.
+    made: Option<FileVersion>,
 }
 
 impl Listener {
@@ -36,7 +36,7 @@ impl Listener {
     pub(crate) fn bind(path: &Path) -> Result<Listener, FsError> {
         let fail = |source| FsError::io("create the socket", path, source);
         let socket = UnixListener::bind(path).map_err(fail)?;
-        let made = Listener { socket, path: path.to_owned(), made: identity(path)? };
+        let made = Listener { socket, path: path.to_owned(), made: version(path)? };
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fail)?;
         Ok(made)
     }
@@ -67,8 +67,8 @@ impl Listener {
         // SAFETY: takes integers only; the descriptor is open.
         unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
         let is_same =
-            |now: FileIdentity, made: FileIdentity| (now.dev, now.ino) == (made.dev, made.ino);
-        let there = identity(&self.path).ok().flatten();
+            |now: FileVersion, made: FileVersion| (now.dev, now.ino) == (made.dev, made.ino);
+        let there = version(&self.path).ok().flatten();
         if there.zip(self.made).is_some_and(|(now, made)| is_same(now, made)) {
             let _ = fs::remove_file(&self.path);
         }

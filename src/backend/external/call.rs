@@ -127,7 +127,7 @@ mod tests {
             read::<EmptyAnswer>(br#"{"version":1,"unsupported":true}"#).expect_err("no"),
             CallFault::Unsupported
         );
-        for (said, named) in [
+        for (answer, named) in [
             (&b""[..], "EOF"),
             (b"zsh: \x1b[31mno", "zsh"),
             (b"\xff\xfe\xfd", "expected value"),
@@ -138,7 +138,7 @@ mod tests {
             (br#"{"version":1,"verdicts":["mine"]}"#, "mine"),
             (br#"{"version":1,"verdicts":[]} trailing"#, "trailing"),
         ] {
-            let problem = problem::<VerdictsAnswer>(said);
+            let problem = problem::<VerdictsAnswer>(answer);
             assert!(problem.contains(named), "{problem}");
             assert!(!problem.contains('\u{1b}') && problem.chars().count() < 500, "{problem:?}");
         }

@@ -17,7 +17,7 @@ impl Bench {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let at = dir.path().display();
         let script = format!(
-            "#!/bin/sh\ncat >'{at}'/asked.\"$1\"\ncode=$(cat '{at}'/code.\"$1\" 2>/dev/null)\ncat '{at}'/said.\"$1\"\nexit ${{code:-0}}\n"
+            "#!/bin/sh\ncat >'{at}'/request.\"$1\"\ncode=$(cat '{at}'/code.\"$1\" 2>/dev/null)\ncat '{at}'/answer.\"$1\"\nexit ${{code:-0}}\n"
         );
         let program = dir.path().join("program");
         // The shell writes the script, so that no descriptor of this process makes its execution
@@ -36,15 +36,15 @@ impl Bench {
         Bench { dir, external }
     }
 
-    fn says(&self, verb: &str, answer: &Value) {
+    fn set_answer(&self, verb: &str, answer: &Value) {
         fs::write_atomic(
-            &self.dir.path().join(format!("said.{verb}")),
+            &self.dir.path().join(format!("answer.{verb}")),
             answer.to_string().as_bytes(),
         )
         .expect("writable");
     }
 
-    fn ends(&self, verb: &str, code: i32) {
+    fn set_exit_code(&self, verb: &str, code: i32) {
         fs::write_atomic(
             &self.dir.path().join(format!("code.{verb}")),
             code.to_string().as_bytes(),
@@ -53,9 +53,9 @@ impl Bench {
     }
 
     /// Returns the last request for this verb; `None` if there was none.
-    fn asked(&self, verb: &str) -> Option<Value> {
-        let bytes =
-            fs::read(&self.dir.path().join(format!("asked.{verb}")), 1 << 20).expect("readable")?;
+    fn request(&self, verb: &str) -> Option<Value> {
+        let bytes = fs::read(&self.dir.path().join(format!("request.{verb}")), 1 << 20)
+            .expect("readable")?;
         Some(serde_json::from_slice(&bytes).expect("one document"))
     }
 
@@ -65,7 +65,7 @@ impl Bench {
     }
 
     fn verdicts(&self, words: &[&str]) {
-        self.says("verify", &json!({"version": 1, "verdicts": words}));
+        self.set_answer("verify", &json!({"version": 1, "verdicts": words}));
     }
 }
 
@@ -84,14 +84,14 @@ fn launch(member: &str, token: &str) -> PlacementRequest {
 fn place_sends_launches_and_keeps_ids_and_watch_text() {
     let bench = Bench::new();
     let words = "tab 3\u{1b}[1m";
-    bench.says(
+    bench.set_answer(
         "place",
         &json!({"version": 1, "places": [{"id": "-x\n", "watch": words}, {"error": "full"}]}),
     );
     let placed = bench.external.place(&[launch("ada", "t1"), launch("bob", "t2")]);
     let argv = ["/bin/phalanx", "exec", "/spec $(x)"];
     assert_eq!(
-        bench.asked("place"),
+        bench.request("place"),
         Some(json!({"version": 1, "team": "alpha", "layout": "windows", "launches": [
             {"member": "ada", "token": "t1", "argv": argv},
             {"member": "bob", "token": "t2", "argv": argv},
@@ -107,7 +107,7 @@ fn place_sends_launches_and_keeps_ids_and_watch_text() {
 #[test]
 fn sd_06_duplicate_place_id_is_refused() {
     let bench = Bench::new();
-    bench.says("place", &json!({"version": 1, "places": [{"id": "same"}, {"id": "same"}]}));
+    bench.set_answer("place", &json!({"version": 1, "places": [{"id": "same"}, {"id": "same"}]}));
     let placed = bench.external.place(&[launch("ada", "t1"), launch("bob", "t2")]);
     assert!(placed[0].is_ok());
     assert!(placed[1].as_ref().expect_err("taken").to_string().contains("for two places"));
@@ -124,23 +124,23 @@ fn sd_05_only_owned_places_are_closed() {
         places.iter().map(|placement| Mark { placement, token: "t" }).collect();
     bench.verdicts(&["foreign", "gone", "unknown"]);
     let closed = bench.external.close_all(&marks, &mut |_| true);
-    assert_eq!(bench.asked("close"), None);
+    assert_eq!(bench.request("close"), None);
     assert_eq!(
-        bench.asked("verify"),
+        bench.request("verify"),
         Some(json!({"version": 1, "places": [
             {"id": "a", "token": "t"}, {"id": "b", "token": "t"}, {"id": "c", "token": "t"},
         ]}))
     );
-    let told: Vec<String> = closed
+    let texts: Vec<String> = closed
         .into_iter()
         .zip(&places)
         .map(|(outcome, place)| outcome.into_verdict(place))
         .map(|closed| closed.map_or_else(|e| e.to_string(), |verdict| verdict.to_string()))
         .collect();
-    assert!(told[0].contains("was not touched: foreign"), "{told:?}");
-    assert!(told[1].contains("does not belong to"), "{told:?}");
-    assert_eq!(told[2], "gone");
-    assert!(told[3].contains("could not determine"), "{told:?}");
+    assert!(texts[0].contains("was not touched: foreign"), "{texts:?}");
+    assert!(texts[1].contains("does not belong to"), "{texts:?}");
+    assert_eq!(texts[2], "gone");
+    assert!(texts[3].contains("could not determine"), "{texts:?}");
 }
 
 /// SD-02: a close succeeds only once the place is gone; a failure quotes the program.
@@ -148,17 +148,17 @@ fn sd_05_only_owned_places_are_closed() {
 fn sd_02_close_succeeds_only_once_the_place_is_gone() {
     let bench = Bench::new();
     bench.verdicts(&["owned"]);
-    bench.says("close", &json!({"version": 1}));
+    bench.set_answer("close", &json!({"version": 1}));
     let still = bench.external.close(&bench.place("a"), "t");
     assert!(
         matches!(still, CloseOutcome::Failed(BackendError::StillThere { .. })),
         "it stays: {still:?}"
     );
     assert_eq!(
-        bench.asked("close"),
+        bench.request("close"),
         Some(json!({"version": 1, "places": [{"id": "a", "token": "t"}]}))
     );
-    bench.ends("close", 7);
+    bench.set_exit_code("close", 7);
     let failed = bench.external.close(&bench.place("a"), "t").into_verdict(&bench.place("a"));
     let failed = failed.expect_err("it fails").to_string();
     assert!(failed.ends_with("program close` failed with exit code 7"), "{failed}");
@@ -170,15 +170,18 @@ fn screen_requires_an_owned_place() {
     let place = bench.place("a");
     bench.verdicts(&["foreign"]);
     assert!(matches!(bench.external.screen(&place, "t", 3), Err(BackendError::NotOurs { .. })));
-    assert_eq!(bench.asked("screen"), None);
+    assert_eq!(bench.request("screen"), None);
     bench.verdicts(&["owned"]);
-    bench.says("screen", &json!({"version": 1, "text": "1\r\n2\n\u{1b}[31m3\u{1b}[0m\n4\n\n"}));
+    bench.set_answer(
+        "screen",
+        &json!({"version": 1, "text": "1\r\n2\n\u{1b}[31m3\u{1b}[0m\n4\n\n"}),
+    );
     assert_eq!(bench.external.screen(&place, "t", 3).expect("text"), "2\n3\n4");
     assert_eq!(
-        bench.asked("screen"),
+        bench.request("screen"),
         Some(json!({"version": 1, "place": {"id": "a", "token": "t"}, "lines": 3}))
     );
-    bench.ends("screen", 3);
+    bench.set_exit_code("screen", 3);
     let gone = bench.external.screen(&place, "t", 3).expect_err("gone").to_string();
     assert!(gone.ends_with("was not touched: gone"), "{gone}");
 }
@@ -195,10 +198,10 @@ fn unsupported_verb_is_refused_by_name() {
             "hide" => bench.external.hide(&place, "t"),
             _ => bench.external.show(&place, "t"),
         };
-        bench.says(verb, &json!({"version": 1}));
+        bench.set_answer(verb, &json!({"version": 1}));
         assert_eq!(call().expect("it can"), place);
-        assert_eq!(bench.asked(verb).as_ref(), Some(&one));
-        bench.says(verb, &json!({"version": 1, "unsupported": true}));
+        assert_eq!(bench.request(verb).as_ref(), Some(&one));
+        bench.set_answer(verb, &json!({"version": 1, "unsupported": true}));
         let refused = call().expect_err("it cannot").to_string();
         assert_eq!(refused, format!("the exec backend cannot {verb} a member"));
     }
@@ -216,7 +219,7 @@ fn labels_are_sent_in_one_call() {
     };
     bench.external.label(&[(Mark { placement: &place, token: "t" }, label)]);
     assert_eq!(
-        bench.asked("label"),
+        bench.request("label"),
         Some(json!({"version": 1, "labels": [
             {"id": "a", "token": "t", "name": "ada", "role": null, "state": "idle", "color": "blue"},
         ]}))

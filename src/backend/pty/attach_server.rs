@@ -58,13 +58,13 @@ impl Drop for AttachServer {
     }
 }
 
-/// The candidate paths of the socket, best first: `wish`, then the same name in short private
-/// directories.
-pub(crate) fn places(wish: PathBuf, runtime_dir: Option<&Path>, uid: u32) -> Vec<PathBuf> {
-    let name = wish.file_name().unwrap_or_default().to_owned();
+/// Returns the candidate paths of the socket, best first: `preferred`, then the same name in short
+/// private directories.
+pub(crate) fn places(preferred: PathBuf, runtime_dir: Option<&Path>, uid: u32) -> Vec<PathBuf> {
+    let name = preferred.file_name().unwrap_or_default().to_owned();
     let runtime_dir = runtime_dir.filter(|dir| dir.is_absolute()).map(|dir| dir.join("phalanx"));
     let short = [runtime_dir, Some(PathBuf::from(format!("/tmp/phalanx-{uid}")))];
-    [Some(wish)].into_iter().chain(short.map(|dir| Some(dir?.join(&name)))).flatten().collect()
+    [Some(preferred)].into_iter().chain(short.map(|dir| Some(dir?.join(&name)))).flatten().collect()
 }
 
 fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
@@ -171,8 +171,8 @@ fn serve_viewer(
 }
 
 fn read_messages(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
-    while let Some(ask) = ViewerMessage::read(stream)? {
-        match ask {
+    while let Some(message) = ViewerMessage::read(stream)? {
+        match message {
             ViewerMessage::Keys(keys) => broadcaster.type_in(&keys)?,
             ViewerMessage::Size { rows, cols } => broadcaster.resize((rows, cols)),
             ViewerMessage::Attach { .. } | ViewerMessage::Lines(_) | ViewerMessage::Input(_) => {
@@ -202,8 +202,8 @@ mod tests {
         let short = dir.path().join("phalanx/run");
         let listener = bind(&[long.clone(), short.clone()]).expect("the second fits");
         assert_eq!(listener.path(), short);
-        let told = bind(&[long]).expect_err("no place").to_string();
-        assert!(told.contains("longer than 107 bytes"), "{told}");
+        let message = bind(&[long]).expect_err("no place").to_string();
+        assert!(message.contains("longer than 107 bytes"), "{message}");
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let (planted, real) = (dir.path().join("planted"), dir.path().join("real"));
         private_dir(&real).expect("writable");
         std::os::unix::fs::symlink(&real, &planted).expect("writable");
-        let told = bind(&[planted.join("run")]).expect_err("a symbolic link").to_string();
-        assert!(told.contains("it is a symbolic link"), "{told}");
+        let message = bind(&[planted.join("run")]).expect_err("a symbolic link").to_string();
+        assert!(message.contains("it is a symbolic link"), "{message}");
     }
 }

@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_message_survives_a_round_trip() {
-        let asks = [
+        let viewer_messages = [
             ViewerMessage::Attach { rows: 24, cols: 513 },
             ViewerMessage::Lines(70_000),
             ViewerMessage::Keys(b"\x1b[A\x00\xff".to_vec()),
@@ -193,13 +193,13 @@ mod tests {
             ViewerMessage::Size { rows: 1, cols: u16::MAX },
         ];
         let mut wire = Vec::new();
-        asks.iter().for_each(|ask| ask.write(&mut wire).expect("memory"));
+        viewer_messages.iter().for_each(|message| message.write(&mut wire).expect("memory"));
         let mut from = wire.as_slice();
-        for ask in asks {
-            assert_eq!(ViewerMessage::read(&mut from).expect("whole"), Some(ask));
+        for message in viewer_messages {
+            assert_eq!(ViewerMessage::read(&mut from).expect("whole"), Some(message));
         }
         assert_eq!(ViewerMessage::read(&mut from).expect("the end"), None);
-        let tells = [
+        let launcher_messages = [
             LauncherMessage::Output(vec![0; 70_000]),
             LauncherMessage::Lines("a\nü".to_owned()),
             LauncherMessage::Typed,
@@ -207,10 +207,10 @@ mod tests {
             LauncherMessage::Ended(ChildExit { code: None, signal: Some(9) }),
         ];
         let mut wire = Vec::new();
-        tells.iter().for_each(|tell| tell.write(&mut wire).expect("memory"));
+        launcher_messages.iter().for_each(|message| message.write(&mut wire).expect("memory"));
         let mut from = wire.as_slice();
-        for tell in tells {
-            assert_eq!(LauncherMessage::read(&mut from).expect("whole"), Some(tell));
+        for message in launcher_messages {
+            assert_eq!(LauncherMessage::read(&mut from).expect("whole"), Some(message));
         }
     }
 

@@ -242,16 +242,16 @@ mod tests {
 
     #[test]
     fn pt_06_output_of_hooks_is_skipped() {
-        let said =
+        let answer =
             lines("hello from a hook\nphx-server 17\nphx-servers 18\nphx-server\nphx-server x\n");
-        assert_eq!(rows::<ServerRow>(&said), [ServerRow { pid: 17 }]);
+        assert_eq!(rows::<ServerRow>(&answer), [ServerRow { pid: 17 }]);
     }
 
     #[test]
     fn pt_04_free_text_comes_last_and_empty_fields_are_kept() {
-        let said = lines("phx-session $1  my own session\nphx-session $2 tag-1 phalanx-demo");
+        let answer = lines("phx-session $1  my own session\nphx-session $2 tag-1 phalanx-demo");
         let read: Vec<_> =
-            rows::<SessionRow>(&said).into_iter().map(|row| (row.tag, row.name)).collect();
+            rows::<SessionRow>(&answer).into_iter().map(|row| (row.tag, row.name)).collect();
         let expected = [("", "my own session"), ("tag-1", "phalanx-demo")];
         assert_eq!(read, expected.map(|(tag, name)| (tag.to_owned(), name.to_owned())));
         let made = rows::<MadeRow>(&lines("phx-made 9 %1 10 @2 $3 200 50 /tmp/my dir/s"));

@@ -217,7 +217,7 @@ pub(super) fn team_name(team: &str) -> PlainWord {
 /// because a split would end the zoom (LY-05).
 fn team_windows(target: &TargetSession, tag: &PlainWord, windows: &[WindowRow]) -> Vec<TeamWindow> {
     let TargetSession::Existing { id, .. } = target else { return Vec::new() };
-    let has_place = |row: &&WindowRow| {
+    let is_usable = |row: &&WindowRow| {
         row.session == *id && row.tag == tag.as_str() && row.hidden.is_empty() && !row.zoomed
     };
     let team_window = |row: &WindowRow| {
@@ -228,5 +228,5 @@ fn team_windows(target: &TargetSession, tag: &PlainWord, windows: &[WindowRow]) 
             free: capacity(size).saturating_sub(row.panes),
         }
     };
-    windows.iter().filter(has_place).map(team_window).collect()
+    windows.iter().filter(is_usable).map(team_window).collect()
 }

@@ -162,7 +162,7 @@ impl TeamStore {
         Ok(fs::append_line(&self.layout.deleted_tasks(), id.to_string().as_bytes())?)
     }
 
-    pub(super) fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
+    fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
         let bytes = fs::read(&self.layout.deleted_tasks(), MAX_LIST)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes)
             .lines()

@@ -64,7 +64,7 @@ fn may_become(task: &Task, next: TaskState) -> Result<(), StoreError> {
     }
 }
 
-pub(super) fn transition(task: &mut Task, next: TaskState) -> Result<(), StoreError> {
+fn transition(task: &mut Task, next: TaskState) -> Result<(), StoreError> {
     may_become(task, next)?;
     task.state = next;
     Ok(())

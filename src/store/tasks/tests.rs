@@ -108,8 +108,8 @@ fn tk_06_members_take_free_tasks_and_edit_their_own_creations() {
     );
     let done = TaskChanges { status: Some(TargetStatus::Completed), ..TaskChanges::default() };
     assert!(is_refused(team.update_task(TaskId(1), &ann, &done, NOW)), "it does not own it");
-    let begun = TaskChanges { status: Some(TargetStatus::InProgress), ..taken(&bob) };
-    let task = team.update_task(TaskId(1), &bob, &begun, NOW).expect("bob takes it").task;
+    let started = TaskChanges { status: Some(TargetStatus::InProgress), ..taken(&bob) };
+    let task = team.update_task(TaskId(1), &bob, &started, NOW).expect("bob takes it").task;
     assert_eq!((task.owner.as_deref(), task.state), (Some("bob"), TaskState::InProgress));
     for changes in [&renamed, &taken(&ann)] {
         assert!(is_refused(team.update_task(TaskId(1), &ann, changes, NOW)), "bob works on it");
@@ -182,7 +182,7 @@ fn tk_08_reassigned_task_starts_over() {
     );
     let late = team.end_task(TaskId(1), &who("bob"), TaskEnding::Completed, None, NOW);
     assert!(matches!(late, Err(StoreError::NotYours { .. })));
-    assert_eq!(team.claim_next(&who("bob"), None, NOW).expect("look"), None);
+    assert_eq!(team.claim_next(&who("bob"), None, NOW).expect("readable"), None);
     assert_eq!(
         team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id),
         Some(TaskId(1))

@@ -5,10 +5,8 @@ use serde_json::json;
 use super::fresh;
 use crate::model::event::{Event, EventKind, Note};
 use crate::store::TeamStore;
+use crate::store::journal::FULL;
 use crate::sys::fs;
-
-/// Size in bytes at which the journal is renamed.
-const FULL: usize = 16 * 1024 * 1024;
 
 fn record(team: &TeamStore, text: &str) -> Event {
     team.record(Note::of(EventKind::Warning).with("text", text)).expect("recorded")
@@ -21,7 +19,8 @@ fn texts(events: Vec<Event>) -> Vec<String> {
 
 /// Appends a line that is not an event, so that the next event fills the journal.
 fn fill(team: &TeamStore) {
-    fs::append_line(&team.journal_file(), &vec![b'x'; FULL]).expect("writable");
+    let full = usize::try_from(FULL).expect("64 bits");
+    fs::append_line(&team.journal_file(), &vec![b'x'; full]).expect("writable");
 }
 
 #[test]

@@ -66,8 +66,8 @@ fn pf_01_read_mailbox_stays_short_and_loses_nothing() {
         kept.lines().next().expect("a line").contains(r#""theirs":0"#),
         "whole entries, with what others wrote"
     );
-    let handed = mailbox.acks.ids().expect("handed").len();
-    assert!(handed <= 512, "the record is pruned: {handed}");
+    let recorded = mailbox.acks.ids().expect("recorded").len();
+    assert!(recorded <= 512, "the record is pruned: {recorded}");
 }
 
 /// A lead delivers first and marks later. It does not mark its mailbox in a team that another
@@ -81,15 +81,15 @@ fn pf_01_deferred_marking_prunes_the_record_of_deliveries() {
         }
         let mailbox = team.mailbox(&MemberName::lead());
         let gone = fill_box(&team, &MemberName::lead(), 1000);
-        assert_eq!(mailbox.record_delivered(&gone).expect("handed over"), gone);
+        assert_eq!(mailbox.record_delivered(&gone).expect("recorded"), gone);
         let here = fill_box(&team, &MemberName::lead(), 3);
-        assert_eq!(mailbox.record_delivered(&here).expect("handed over"), [""; 0], "once");
+        assert_eq!(mailbox.record_delivered(&here).expect("recorded"), [""; 0], "once");
         let read = || mailbox.entries().expect("entries").iter().filter(|e| e.read).count();
         assert_eq!((read(), ids(mailbox.unread().expect("unread"))), (0, Vec::new()));
         mailbox.mark_delivered().expect("marked");
         assert_eq!(read(), if is_ours { 3 } else { 0 });
-        let handed = mailbox.acks.ids().expect("handed").len();
-        assert!(handed <= 512, "the record is pruned: {handed}");
+        let recorded = mailbox.acks.ids().expect("recorded").len();
+        assert!(recorded <= 512, "the record is pruned: {recorded}");
         assert_eq!(ids(mailbox.unread().expect("unread")), [""; 0]);
     }
 }
@@ -160,7 +160,7 @@ fn torn_line_in_the_record_of_deliveries_is_skipped() {
     fs::write_atomic(&path, torn.as_bytes()).expect("writable");
     assert_eq!(ids(mailbox.unread().expect("unread")), all[1..]);
     mailbox.acknowledge(&all[2..3]).expect("acknowledged");
-    assert_eq!(mailbox.acks.ids().expect("handed"), ["m-0", "m-2"]);
+    assert_eq!(mailbox.acks.ids().expect("recorded"), ["m-0", "m-2"]);
     assert_eq!(ids(mailbox.unread().expect("unread")), ["m-1", "m-3"]);
 }
 

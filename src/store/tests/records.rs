@@ -34,11 +34,11 @@ fn torn_record_counts_as_missing_and_blocks_no_other() {
         let changed = team.change_record(&who("ann"), run, |_| ()).expect("no run of that name");
         assert_eq!(changed, None);
     }
-    let begun = MemberRecord { name: who("ann"), ..record(&team, "bob").expect("bob's") };
-    team.begin_record(&begun).expect("a new run begins");
-    assert_eq!(record(&team, "ann"), Some(begun));
-    let said = team.events().expect("events");
-    assert_eq!(said.iter().filter(|e| e.event == EventKind::FileQuarantined).count(), 3);
+    let new_run = MemberRecord { name: who("ann"), ..record(&team, "bob").expect("bob's") };
+    team.begin_record(&new_run).expect("a new run begins");
+    assert_eq!(record(&team, "ann"), Some(new_run));
+    let events = team.events().expect("events");
+    assert_eq!(events.iter().filter(|e| e.event == EventKind::FileQuarantined).count(), 3);
 }
 
 #[test]
@@ -92,11 +92,11 @@ fn cr_05_process_of_an_earlier_boot_is_dead_if_pid_is_reused() {
             cwd: "/".to_owned(),
             at: NOW,
         };
-        let begun = |record: &mut MemberRecord| {
+        let set_start = |record: &mut MemberRecord| {
             record.boot_id = boot.map(str::to_owned);
             (record.start, record.spawner) = (Some(start.clone()), Some(here));
         };
-        team.change_record(&who("ann"), &run, begun).expect("written");
+        team.change_record(&who("ann"), &run, set_start).expect("written");
         let found = record(&team, "ann").expect("a record");
         let seen = [found.launcher(), found.spawner, found.start.map(|start| start.program)];
         let seen = seen.map(|process| process.map(|it| proc::liveness(it.pid, it.start)));

@@ -47,8 +47,8 @@ fn empty_team_file_is_read_as_its_last_content() {
     join(&team, "bob");
     assert_eq!(team.team().expect("whole").teammates().count(), 2);
     assert!(raw(&file).contains("bob"));
-    let said = team.events().expect("events");
-    assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
+    let events = team.events().expect("events");
+    assert_eq!(events.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
 }
 
 /// Observed: two processes of Claude Code 2.1.34 write their team file in place at the same time.
@@ -65,15 +65,15 @@ fn id_07_later_of_two_simultaneous_writes_counts() {
     let later = serde_json::to_string_pretty(&later).expect("json");
     let torn = format!("{later}{}", &earlier[earlier.len() - 40..]);
     fs::write_atomic(&file, torn.as_bytes()).expect("write");
-    assert!(team.team_file_now().expect("look").team().is_none());
+    assert!(team.team_file_now().expect("readable").team().is_none());
     assert!(team.team().expect("the later one").member(&who("ann")).is_some());
     assert_eq!(raw(&file), torn, "whoever reads writes nothing");
     team.restore_team_file().expect("restored");
     assert_eq!(raw(&file), later);
-    assert!(team.team_file_now().expect("look").team().is_some());
-    let said = team.events().expect("events");
-    let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
-    assert_eq!(said, [EventKind::FileQuarantined, EventKind::Repaired]);
+    assert!(team.team_file_now().expect("readable").team().is_some());
+    let events = team.events().expect("events");
+    let kinds: Vec<EventKind> = events.iter().map(|e| e.event).collect();
+    assert_eq!(kinds, [EventKind::FileQuarantined, EventKind::Repaired]);
 }
 
 /// Only states that an interrupted write can produce are repaired; other errors, such as a person's
@@ -101,9 +101,9 @@ fn truncated_team_file_is_restored_as_last_seen() {
     theirs["theirs"] = json!(1);
     let theirs = serde_json::to_string_pretty(&theirs).expect("json");
     fs::write_atomic(&file, theirs.as_bytes()).expect("write");
-    let seen = team.team_file_now().expect("look");
+    let seen = team.team_file_now().expect("readable");
     assert!(!seen.is_remembered && team.remember_team_file(&seen).expect("remembered"));
-    assert!(team.team_file_now().expect("look").is_remembered);
+    assert!(team.team_file_now().expect("readable").is_remembered);
     for cut in [0, 1, theirs.len() / 2, theirs.len() - 1] {
         fs::write_atomic(&file, &theirs.as_bytes()[..cut]).expect("write");
         team.restore_team_file().expect("restored");

@@ -169,10 +169,11 @@ mod tests {
     #[test]
     fn pf_03_exhausted_pseudo_terminals_give_advice() {
         for errno in [libc::ENOSPC, libc::ENXIO] {
-            let told = advised(io::Error::from_raw_os_error(errno)).to_string();
+            let message = advised(io::Error::from_raw_os_error(errno)).to_string();
             assert!(
-                told.contains("no pseudo-terminals are left") && told.contains("kernel.pty.max"),
-                "{told}"
+                message.contains("no pseudo-terminals are left")
+                    && message.contains("kernel.pty.max"),
+                "{message}"
             );
         }
         let other = advised(io::Error::from_raw_os_error(libc::EMFILE));

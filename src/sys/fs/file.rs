@@ -1,4 +1,4 @@
-//! Bounded reads, identities, and opening of regular files.
+//! Bounded reads, versions of files, and opening of regular files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use super::error::{FsError, Result};
 /// the inode, a write in place changes the time or the length. Two writes in place of the same
 /// length within one tick of the clock are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
+pub(crate) struct FileVersion {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
     pub(crate) len: u64,
@@ -19,18 +19,18 @@ pub(crate) struct FileIdentity {
     pub(crate) mtime: i128,
 }
 
-impl FileIdentity {
-    fn of(meta: &fs::Metadata) -> FileIdentity {
+impl FileVersion {
+    fn of(meta: &fs::Metadata) -> FileVersion {
         let mtime = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-        FileIdentity { dev: meta.dev(), ino: meta.ino(), len: meta.len(), mtime }
+        FileVersion { dev: meta.dev(), ino: meta.ino(), len: meta.len(), mtime }
     }
 }
 
-/// Returns the identity of the file itself, not of a symbolic link's target; `None` if there is no
+/// Returns the version of the file itself, not of a symbolic link's target; `None` if there is no
 /// file.
-pub(crate) fn identity(path: &Path) -> Result<Option<FileIdentity>> {
+pub(crate) fn version(path: &Path) -> Result<Option<FileVersion>> {
     match fs::symlink_metadata(path) {
-        Ok(meta) => Ok(Some(FileIdentity::of(&meta))),
+        Ok(meta) => Ok(Some(FileVersion::of(&meta))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(FsError::io("look at", path, source)),
     }
@@ -42,35 +42,35 @@ pub(crate) fn identity(path: &Path) -> Result<Option<FileIdentity>> {
 /// [`FsError::Refused`] if it is a symbolic link or not a regular file, [`FsError::TooLarge`] if it
 /// exceeds `limit` bytes, [`FsError::Io`] if a system call fails.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
-    Ok(read_identified(path, limit)?.map(|read| read.bytes))
+    Ok(read_versioned(path, limit)?.map(|read| read.bytes))
 }
 
-/// The contents of a file and the identity of the file they were read from.
+/// The contents of a file and the version of the file they were read from.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) bytes: Vec<u8>,
     /// Taken before the first byte was read.
-    pub(crate) identity: FileIdentity,
+    pub(crate) version: FileVersion,
 }
 
-/// Like [`read`], but returns the file's identity as well.
-pub(crate) fn read_identified(path: &Path, limit: u64) -> Result<Option<Contents>> {
+/// Like [`read`], but returns the file's version as well.
+pub(crate) fn read_versioned(path: &Path, limit: u64) -> Result<Option<Contents>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
-    let identity =
-        FileIdentity::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
+    let version =
+        FileVersion::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
     // Checked before anything is allocated, so that an oversized file costs nothing.
-    if identity.len > limit {
+    if version.len > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });
     }
     // Spare capacity for callers that append to the contents.
-    let mut bytes = Vec::with_capacity(usize::try_from(identity.len).unwrap_or(0) + 1024);
+    let mut bytes = Vec::with_capacity(usize::try_from(version.len).unwrap_or(0) + 1024);
     // Reads one byte past the limit, to detect a file that grows during the read.
     let taken = (&mut file).take(limit.saturating_add(1)).read_to_end(&mut bytes);
     taken.map_err(|source| FsError::io("read", path, source))?;
     if bytes.len() as u64 > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });
     }
-    Ok(Some(Contents { bytes, identity }))
+    Ok(Some(Contents { bytes, version }))
 }
 
 /// Returns up to `max` bytes from `offset` on; empty at or beyond the end, or if the file is

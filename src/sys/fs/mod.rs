@@ -14,8 +14,8 @@ pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remo
 pub(crate) use error::FsError;
 pub(super) use file::open_regular;
 pub(crate) use file::{
-    Contents, FileIdentity, canonical, exists, identity, is_dir, len, read, read_identified,
-    read_range, read_tail, remove_file, rename,
+    Contents, FileVersion, canonical, exists, is_dir, len, read, read_range, read_tail,
+    read_versioned, remove_file, rename, version,
 };
 pub(crate) use lines::{FileId, LineFile};
 pub(crate) use log::{LogFile, older, times_of};

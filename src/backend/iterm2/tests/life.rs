@@ -103,10 +103,10 @@ fn sec_09_sec_02_arguments_and_names_are_not_evaluated() {
     let dir = mac.path(&hostile[0]);
     fs::private_dir(&dir).expect("a directory of that name");
     let show = dir.join("show");
-    let said = mac.path("said");
+    let output = mac.path("output");
     let script = format!(
         "#!/bin/sh\nprintf '%s\\037' \"$@\" >{0}.new; mv {0}.new {0}; exec sleep 600\n",
-        said.display()
+        output.display()
     );
     let command = exec::ExecCommand {
         program: "/bin/sh".into(),
@@ -125,8 +125,8 @@ fn sec_09_sec_02_arguments_and_names_are_not_evaluated() {
     let launch =
         PlacementRequest { member, token: "tok".to_owned(), argv, label: Label::default() };
     let place = iterm2.place(&[launch]).remove(0).expect("placed");
-    until("the words", || fs::exists(&said));
-    let words = String::from_utf8(fs::read(&said, 1 << 16).expect("readable").expect("there"))
+    until("the words", || fs::exists(&output));
+    let words = String::from_utf8(fs::read(&output, 1 << 16).expect("readable").expect("there"))
         .expect("text");
     assert_eq!(words.split_terminator('\u{1f}').collect::<Vec<_>>(), hostile);
     for role in &hostile {

@@ -148,7 +148,7 @@ fn sec_01_words_of_an_inner_command_arrive_byte_for_byte() {
     words.push(format!("; run-shell 'touch {}' ;", canary.display()));
     let ids = lab.field("%0", "#{pid} #{pane_pid}");
     let (server, process) = ids.split_once(' ').expect("two");
-    let proof = PaneGuard::Process(process.parse().expect("a pid"));
+    let guard = PaneGuard::Process(process.parse().expect("a pid"));
     let lead = PaneId::parse("%0").expect("an id");
     let tmux = Server { program: "tmux".as_ref(), socket: Some(&lab.socket) };
     for (nth, some) in words.chunks(150).enumerate() {
@@ -158,15 +158,15 @@ fn sec_01_words_of_an_inner_command_arrive_byte_for_byte() {
             ["new-window", "-d", "-t", "$0:", "--", "/bin/sh", "-c", text, "sh"].map(str::to_owned);
         let all = head.into_iter().chain([out.display().to_string()]).chain(some.iter().cloned());
         let inner = Unit::new(all.map(Into::into));
-        let answer = tmux.ask(&verb::guarded(lead, server.parse().expect("a pid"), &proof, &inner));
+        let answer = tmux.ask(&verb::guarded(lead, server.parse().expect("a pid"), &guard, &inner));
         assert!(answer.problem.is_none(), "{:?}", answer.problem);
         until("the words are written", || exists(&out));
         let expected: String = some.iter().map(|word| format!("{word}\0")).collect();
         assert_eq!(lab.text(&format!("out{nth}")), expected);
     }
     assert!(!exists(&canary));
-    let refused = verb::guarded(lead, 1, &proof, &Unit::new(["kill-server"].map(Into::into)));
+    let refused = verb::guarded(lead, 1, &guard, &Unit::new(["kill-server"].map(Into::into)));
     assert!(tmux.ask(&refused).problem.is_none());
-    assert!(lab.panes().len() > 1, "another server's pid is no proof");
+    assert!(lab.panes().len() > 1, "another server's pid is no guard");
     placed(&Tmux::new(lab.home("demo")), &[launch("bob")]);
 }

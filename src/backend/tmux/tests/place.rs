@@ -31,9 +31,9 @@ fn sp_05_panes_go_to_the_callers_session_not_the_newest() {
         );
         assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
     }
-    let mark_window = lab.field(&caller, "#{window_id}");
+    let own_window = lab.field(&caller, "#{window_id}");
     assert!(
-        places.iter().all(|place| pane(place).window_id != mark_window),
+        places.iter().all(|place| pane(place).window_id != own_window),
         "LY-04: the lead keeps its window"
     );
 }
@@ -72,7 +72,7 @@ fn sixteen_panes_are_placed_in_four_processes() {
     let places = placed(&tmux, &launches(16));
     let windows: BTreeSet<&str> =
         places.iter().map(|place| pane(place).window_id.as_str()).collect();
-    assert_eq!((windows.len(), lab.calls()), (1, 4), "look, window, splits, marks");
+    assert_eq!((windows.len(), lab.calls()), (1, 4), "survey, window, splits, marks");
 }
 
 /// The three processes are survey, placement and marks, whether a session, a window or a split is
@@ -87,11 +87,11 @@ fn one_pane_is_placed_and_labelled_in_three_processes() {
         let (before, launch) = (lab.calls(), launch(&format!("m{nth}")));
         let places = placed(tmux, std::slice::from_ref(&launch));
         assert_eq!(lab.calls() - before, 3, "m{nth}");
-        let said = lab.field(
+        let shown = lab.field(
             &pane(&places[0]).pane_id,
             "#{@phalanx_name} #{@phalanx_role} #{remain-on-exit}",
         );
-        assert_eq!(said, format!("m{nth} tester off"));
+        assert_eq!(shown, format!("m{nth} tester off"));
     }
 }
 
@@ -253,13 +253,13 @@ fn ly_06_one_change_of_size_per_batch() {
     let before = lab.text("winch").lines().count();
     let places = placed(&tmux, &launches(8));
     assert_eq!(pane(&places[7]).window_id, pane(&watcher[0]).window_id);
-    until("the watcher has heard", || lab.text("winch").lines().count() > before);
+    until("the watcher has a signal", || lab.text("winch").lines().count() > before);
     let marker = placed(&tmux, &launches(1));
     until("the last one is there", || {
         !lab.field(&pane(&marker[0]).pane_id, "#{pane_width}").is_empty()
     });
-    let heard = lab.text("winch").lines().count() - before;
-    assert!(heard <= 3, "{heard} changes of size in two batches");
+    let changes = lab.text("winch").lines().count() - before;
+    assert!(changes <= 3, "{changes} changes of size in two batches");
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn ly_06_lead_is_resized_only_once_by_its_first_members() {
     let before = lab.text("winch").lines().count();
     let tmux = split(&lab, &lead);
     placed(&tmux, &launches(3));
-    until("the lead has heard", || lab.text("winch").lines().count() > before);
+    until("the lead has a signal", || lab.text("winch").lines().count() > before);
     let width = lab.field(&lead, "#{pane_width}");
     placed(&tmux, &launches(1));
     placed(&tmux, &launches(4));

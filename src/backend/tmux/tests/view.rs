@@ -12,7 +12,7 @@ fn label(name: &str, role: Option<&str>, state: &str, color: &str) -> Label {
     Label { name, role: role.map(str::to_owned), state, color: Some(color.to_owned()) }
 }
 
-const SAID: &str = "#{@phalanx_name}/#{@phalanx_role}/#{@phalanx_state}/#{@phalanx_color}";
+const LABEL: &str = "#{@phalanx_name}/#{@phalanx_role}/#{@phalanx_state}/#{@phalanx_color}";
 
 #[test]
 fn labels_of_a_batch_take_one_process_and_show_in_borders() {
@@ -31,10 +31,10 @@ fn labels_of_a_batch_take_one_process_and_show_in_borders() {
     assert_eq!(lab.calls() - before, 1);
     tmux.label(&[]);
     assert_eq!(lab.calls() - before, 1, "nothing changed, nothing runs");
-    let said = |nth: usize| lab.field(&pane(&places[nth]).pane_id, SAID);
-    assert_eq!(said(0), "alice/reviewer/working/colour208");
-    assert_eq!(said(1), "bob///");
-    assert_eq!(said(2), "m2/tester//", "not proven ours");
+    let shown = |nth: usize| lab.field(&pane(&places[nth]).pane_id, LABEL);
+    assert_eq!(shown(0), "alice/reviewer/working/colour208");
+    assert_eq!(shown(1), "bob///");
+    assert_eq!(shown(2), "m2/tester//", "not proven ours");
     lab.attach("main");
     lab.tmux(&["select-window", "-t", &pane(&places[0]).window_id]);
     until("the border says it", || lab.shown().contains(" alice (reviewer) working "));
@@ -66,9 +66,9 @@ fn sec_02_hostile_labels_execute_nothing() {
     ] {
         let hostile = label(hostile, Some(hostile), hostile, hostile);
         tmux.label(&[(Mark { placement: &places[0], token: &all[0].token }, hostile)]);
-        let said = lab.field(&pane(&places[0]).pane_id, SAID);
+        let shown = lab.field(&pane(&places[0]).pane_id, LABEL);
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-/".contains(c);
-        assert!(said.chars().all(plain) && said.len() > 3, "{said}");
+        assert!(shown.chars().all(plain) && shown.len() > 3, "{shown}");
     }
     lab.attach("=phalanx-demo");
     until("it is drawn", || lab.shown().contains("H"));
@@ -242,7 +242,7 @@ fn pt_06_hide_and_show_work_under_a_hostile_configuration() {
     let shown = tmux.show(&hidden, token).expect("shown");
     assert_eq!(pane(&shown).window_id, pane(&places[0]).window_id);
     tmux.label(&[(marks(&places, &all)[0], label("alice", None, "idle", "red"))]);
-    assert_eq!(lab.field(&pane(&places[0]).pane_id, SAID), "alice//idle/red");
+    assert_eq!(lab.field(&pane(&places[0]).pane_id, LABEL), "alice//idle/red");
     all_closed(&tmux, &places, &all);
     assert!(lab.panes().is_empty());
 }
