@@ -196,11 +196,13 @@ pub(super) fn close_proven<'a>(
     let owned = marks.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Owned);
     let proven: Vec<Proven<'a>> = owned.map(|(mark, _)| Proven(*mark)).collect();
     let mut closed = if proven.is_empty() { Vec::new() } else { close(&proven) }.into_iter();
-    let outcome = |verdict| match verdict {
-        Verdict::Owned => closed.next().unwrap_or_else(|| CloseOutcome::refused(verdict)),
-        refused => CloseOutcome::refused(refused),
-    };
-    verdicts.into_iter().map(outcome).collect()
+    verdicts
+        .into_iter()
+        .map(|verdict| match verdict {
+            Verdict::Owned => closed.next().unwrap_or_else(|| CloseOutcome::refused(verdict)),
+            other => CloseOutcome::refused(other),
+        })
+        .collect()
 }
 
 #[cfg(test)]

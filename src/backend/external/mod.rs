@@ -144,14 +144,18 @@ impl External {
         let places = marks.iter().filter_map(|mark| self.place_key(*mark).ok()).collect();
         // Only a new `verify` shows whether the placements are gone, whatever `close` returned.
         let fault = self.ask::<EmptyAnswer>(ContractVerb::Close, &PlacesRequest { places }).err();
-        let outcome = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
-            (true, _) => CloseOutcome::Closed,
-            (false, Some(fault)) => {
-                CloseOutcome::Failed(self.failed(ContractVerb::Close, fault.clone()))
-            }
-            (false, None) => CloseOutcome::Failed(still_there(mark)),
-        };
-        marks.iter().zip(self.wait_gone(&marks)).map(outcome).collect()
+        let verdicts = self.wait_gone(&marks);
+        marks
+            .iter()
+            .zip(verdicts)
+            .map(|(mark, verdict)| match (is_no_more(&verdict), &fault) {
+                (true, _) => CloseOutcome::Closed,
+                (false, Some(fault)) => {
+                    CloseOutcome::Failed(self.failed(ContractVerb::Close, fault.clone()))
+                }
+                (false, None) => CloseOutcome::Failed(still_there(mark)),
+            })
+            .collect()
     }
 
     fn failed(&self, verb: ContractVerb, fault: CallFault) -> BackendError {
@@ -257,9 +261,15 @@ impl Backend for External {
             marks.iter().map(|mark| self.place_key(*mark)).collect();
         let asked: Vec<PlaceKey<'_>> = known.iter().flatten().copied().collect();
         let mut verdicts = self.verdicts(asked).into_iter();
-        let no_answer = || judge(Observation::Unclear(NO_ANSWER.to_owned()));
-        let mut next = || verdicts.next().unwrap_or_else(no_answer);
-        known.into_iter().map(|place| place.map_or_else(|other| other, |_| next())).collect()
+        known
+            .into_iter()
+            .map(|place| match place {
+                Ok(_) => verdicts
+                    .next()
+                    .unwrap_or_else(|| judge(Observation::Unclear(NO_ANSWER.to_owned()))),
+                Err(verdict) => verdict,
+            })
+            .collect()
     }
 
     fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {

@@ -36,16 +36,18 @@ fn close_by_server(
     listings: &BTreeMap<&str, PaneListing>,
     proven: &[Proven<'_>],
 ) -> Vec<CloseOutcome> {
-    let no_answer = |_: &Proven<'_>| CloseOutcome::Unknown { reason: NO_ANSWER.to_owned() };
-    let mut outcomes: Vec<CloseOutcome> = proven.iter().map(no_answer).collect();
-    for (socket, before) in listings {
-        let claims: Vec<(usize, PaneClaim<'_>)> = proven
-            .iter()
-            .enumerate()
-            .filter_map(|(nth, proven)| Some((nth, PaneClaim::parse(&proven.mark()).ok()?)))
-            .filter(|(_, claim)| claim.recorded.socket == *socket)
-            .collect();
-        let Some((_, first)) = claims.first() else { continue };
+    let mut outcomes: Vec<CloseOutcome> =
+        proven.iter().map(|_| CloseOutcome::Unknown { reason: NO_ANSWER.to_owned() }).collect();
+    let mut claims: BTreeMap<&str, Vec<(usize, PaneClaim<'_>)>> = BTreeMap::new();
+    for (nth, proven) in proven.iter().enumerate() {
+        if let Ok(claim) = PaneClaim::parse(&proven.mark()) {
+            claims.entry(&claim.recorded.socket).or_default().push((nth, claim));
+        }
+    }
+    for (socket, claims) in claims {
+        let (Some(before), Some((_, first))) = (listings.get(socket), claims.first()) else {
+            continue;
+        };
         let (server, pid) = (first.server(program), first.recorded.server.pid);
         for (nth, outcome) in close_panes(&server, pid, before, claims) {
             outcomes[nth] = outcome;
