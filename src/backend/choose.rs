@@ -7,6 +7,7 @@ use crate::model::settings::BackendChoice;
 /// The properties of the caller's environment on which the choice depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
+    /// The caller runs in a pane of tmux.
     pub(crate) inside_tmux: bool,
     /// tmux works; otherwise the reason why it does not.
     pub(crate) tmux: Result<(), String>,
@@ -14,10 +15,11 @@ pub(crate) struct Facts {
     pub(crate) iterm2: Result<(), String>,
 }
 
-/// The chosen backend and the reason, as a phrase for the user.
+/// The chosen backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) backend: BackendKind,
+    /// The reason for the choice, as a phrase for the user.
     pub(crate) why: String,
     /// The user did not request this backend, so a fallback may replace it.
     pub(crate) auto: bool,

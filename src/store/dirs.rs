@@ -5,9 +5,9 @@ use std::path::Path;
 use super::error::StoreError;
 use crate::sys::fs;
 
-/// Creates the directory of a file two levels below the team's directory, in a team that another
-/// program created. Never creates the team directory: a write that comes after the team's deletion
-/// must not bring it back.
+/// Creates the missing directory of one of phalanx's files, and that directory's parent. Never
+/// creates the team directory, which is the next one above: a write that comes after the team's
+/// deletion must not bring it back.
 pub(super) fn make_dirs_of(file: &Path) -> Result<(), StoreError> {
     let Some(dir) = file.parent().filter(|dir| !fs::exists(dir)) else { return Ok(()) };
     for dir in dir.parent().into_iter().chain([dir]) {

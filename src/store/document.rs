@@ -123,8 +123,8 @@ impl HeldGate {
         Ok(ExcludedPeers(lock))
     }
 
-    /// Excludes other programs from the start of attempt `nth`, counted from 0, if `exclusion` or the
-    /// number of failed attempts requires it.
+    /// Excludes other programs from the start of attempt `nth`, counted from 0, if `exclusion` or
+    /// the number of failed attempts requires it.
     pub(super) fn exclude_peers_early(
         &self,
         place: &FilePlace,

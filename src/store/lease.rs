@@ -21,10 +21,12 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// The lead of a team (`phalanx/lead.json`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LeadRecord {
+    /// Version of the file's format.
     pub(crate) format: u32,
     pub(crate) process: ProcessId,
     /// Kernel boot id; `process` is valid only in that boot.
     pub(crate) boot_id: String,
+    /// Name of the host that the lead runs on.
     pub(crate) host: String,
     pub(crate) since: Timestamp,
     /// Secret by which the agent lead, a program that the lead runs, proves that it acts for the

@@ -1,6 +1,6 @@
 //! Finds and removes leftovers in a team's directories: stale locks, dead sockets, specs,
-//! quarantined files and directories that other users can enter. Processes are not checked; only a
-//! path's age, and a connection attempt for a socket, tell that it is unused.
+//! quarantined files and directories that other users can enter. Processes are not checked: a
+//! path counts as unused by its age, and a socket by a failed connection attempt.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -52,8 +52,8 @@ fn check_length(envelope: &Envelope) -> Result<(), StoreError> {
 
 impl Mailbox<'_> {
     /// Creates the mailbox, with `first` in it if given, so that other programs can lock it. Does
-    /// not sync it; [`TeamStore::sync_mailboxes`] does that. Returns false if it exists already, and
-    /// leaves it unchanged.
+    /// not sync it; [`TeamStore::sync_mailboxes`] does that. Returns false if it exists already,
+    /// and leaves it unchanged.
     ///
     /// # Errors
     /// [`StoreError::MessageTooLong`] if the text exceeds [`MAX_TEXT`].
@@ -144,8 +144,8 @@ impl Mailbox<'_> {
         self.record_and_mark(ids, self.is_read_by_phalanx()?)
     }
 
-    /// Like [`Mailbox::acknowledge`], but leaves the mailbox to [`Mailbox::mark_delivered`], so that
-    /// no other program is locked out. A writer that tries to lock once and gives up loses its
+    /// Like [`Mailbox::acknowledge`], but leaves the mailbox to [`Mailbox::mark_delivered`], so
+    /// that no other program is locked out. A writer that tries to lock once and gives up loses its
     /// message (observed: Claude Code 2.1.34), and a program that has just written often writes
     /// again.
     pub(crate) fn record_delivered(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {

@@ -126,7 +126,7 @@ fn sd_04_interrupted_deletion_leaves_no_tasks_to_next_team() {
         store
             .create(&other, &Team::found(&other, "", "t", "s", "/", NOW), &settings())
             .expect("another one");
-        assert!(fs::exists(&aside), "what tells of it stays until it is finished");
+        assert!(fs::exists(&aside), "the moved directory stays until the deletion is finished");
         if finish {
             assert!(store.finish_deletion(team.name()).expect("finished"));
             assert!(!store.finish_deletion(team.name()).expect("once"));

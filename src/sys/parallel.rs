@@ -3,8 +3,8 @@
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Applies `work` to all items on at most `threads` threads and returns the results in order. Work on
-/// the CPU wants one thread for each core, work that waits for the disk more.
+/// Applies `work` to all items on at most `threads` threads and returns the results in order. Work
+/// on the CPU wants one thread for each core, work that waits for the disk more.
 pub(crate) fn parallel_map<T: Sync, R: Send>(
     items: &[T],
     threads: usize,

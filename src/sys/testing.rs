@@ -15,7 +15,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Deadline::after(PATIENCE);
     while !condition() {
-        assert!(!deadline.expired(), "waited in vain for: {what}");
+        assert!(!deadline.expired(), "timed out waiting for: {what}");
         clock::sleep(Duration::from_millis(2));
     }
 }

@@ -121,8 +121,9 @@ pub(super) struct PlaceAnswer {
 pub(super) struct PlacedEntry {
     /// Opaque; repeated to the program in later requests.
     pub(super) id: Option<String>,
-    /// Tells a person where to watch the place.
+    /// Where to watch the place, as text for the user.
     pub(super) watch: Option<String>,
+    /// The reason why the place was not created.
     pub(super) error: Option<String>,
 }
 

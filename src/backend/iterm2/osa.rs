@@ -21,10 +21,11 @@ const GONE: &str =
 /// Advice if iTerm2 does not run.
 const START: &str = "start iTerm2 and run the command again in one of its sessions";
 
-/// The `osascript` program and the timeout of its scripts.
+/// The `osascript` program.
 #[derive(Debug, Clone)]
 pub(super) struct Osa {
     pub(super) program: PathBuf,
+    /// Timeout of a script.
     pub(super) within: Duration,
 }
 

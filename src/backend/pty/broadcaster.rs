@@ -96,8 +96,8 @@ impl Broadcaster {
         self.master.write_all(keys)
     }
 
-    /// Writes input in the encoding of the terminal's current modes. Blocks as [`Broadcaster::type_in`]
-    /// does.
+    /// Writes input in the encoding of the terminal's current modes. Blocks as
+    /// [`Broadcaster::type_in`] does.
     pub(super) fn input(&self, input: &Input) -> io::Result<()> {
         let bytes = input.bytes(self.state().screen.modes());
         self.type_in(&bytes)

@@ -61,7 +61,7 @@ impl Bench {
             if bytes.ends_with(b"\n") {
                 return String::from_utf8(bytes).expect("text");
             }
-            assert!(!deadline.expired(), "waited in vain for {file}");
+            assert!(!deadline.expired(), "timed out waiting for {file}");
             changes.wait(Duration::from_millis(50));
         }
     }

@@ -1,5 +1,5 @@
 //! Labels in the borders of panes: name, role and state in the member's colour. Users' texts are
-//! reduced to [`PlainWord`] words, because tmux expands formats in a border (SEC-02).
+//! reduced to [`PlainWord`]s, because tmux expands formats in a border (SEC-02).
 
 use std::collections::BTreeMap;
 use std::path::Path;

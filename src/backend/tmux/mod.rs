@@ -138,7 +138,7 @@ fn last_lines(lines: &[String], count: usize) -> String {
     lines[end.saturating_sub(count)..end].join("\n")
 }
 
-/// Tells where to watch a pane: a window of the caller's own session, or else a command that
+/// Returns where to watch a pane: a window of the caller's own session, or else a command that
 /// attaches to the session.
 fn watch(home: &TmuxHome, pane: &TmuxPane) -> String {
     let own = survey::team_name(&home.team);

@@ -54,10 +54,12 @@ pub(super) struct SessionRow {
 pub(super) struct WindowRow {
     pub(super) id: WindowId,
     pub(super) session: SessionId,
+    /// Columns and rows.
     pub(super) width: usize,
     pub(super) height: usize,
     /// Number of panes in the window.
     pub(super) panes: usize,
+    /// The active pane fills the window.
     pub(super) zoomed: bool,
     /// The tag of the team whose hidden pane the window holds; empty if it holds none.
     pub(super) hidden: String,

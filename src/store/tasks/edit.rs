@@ -202,8 +202,8 @@ impl TeamStore {
         Ok(TaskChanged { before, task, unblocked, freed })
     }
 
-    /// Makes a failed task pending again: for its owner if `keep_owner` is set, else for any member.
-    /// Returns the task before and after.
+    /// Makes a failed task pending again: for its owner if `keep_owner` is set, else for any
+    /// member. Returns the task before and after.
     ///
     /// # Errors
     /// [`StoreError::NotYours`] if `who` is not the owner or the lead; [`StoreError::NotFailed`] if

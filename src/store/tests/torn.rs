@@ -43,7 +43,7 @@ fn empty_team_file_is_read_as_its_last_content() {
     let file = team.layout.team_file();
     fs::write_atomic(&file, b"").expect("write");
     assert!(team.team().expect("as it was").member(&who("ann")).is_some());
-    assert_eq!(raw(&file), "", "whoever reads writes nothing");
+    assert_eq!(raw(&file), "", "a read writes nothing");
     join(&team, "bob");
     assert_eq!(team.team().expect("whole").teammates().count(), 2);
     assert!(raw(&file).contains("bob"));
@@ -67,7 +67,7 @@ fn id_07_later_of_two_simultaneous_writes_counts() {
     fs::write_atomic(&file, torn.as_bytes()).expect("write");
     assert!(team.team_file_now().expect("readable").team().is_none());
     assert!(team.team().expect("the later one").member(&who("ann")).is_some());
-    assert_eq!(raw(&file), torn, "whoever reads writes nothing");
+    assert_eq!(raw(&file), torn, "a read writes nothing");
     team.restore_team_file().expect("restored");
     assert_eq!(raw(&file), later);
     assert!(team.team_file_now().expect("readable").team().is_some());

@@ -174,7 +174,7 @@ fn detached_process_leads_a_session_and_writes_its_log() {
     assert_eq!(stdin, Path::new("/dev/null"));
     assert_eq!(fs::metadata(&log).expect("exists").mode() & 0o777, 0o600);
     assert!(proc::signal(Process::of(pid).expect("it sleeps"), libc::SIGKILL));
-    until("it has ended, whoever has to reap it", || is_dead(pid));
+    until("it has ended, whichever process reaps it", || is_dead(pid));
 }
 
 #[test]

@@ -12,8 +12,11 @@ use super::error::{FsError, Result};
 /// length within one tick of the clock are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileVersion {
+    /// Number of the device that holds the file.
     pub(crate) dev: u64,
+    /// Inode number.
     pub(crate) ino: u64,
+    /// Length in bytes.
     pub(crate) len: u64,
     /// Modification time in nanoseconds since the Unix epoch.
     pub(crate) mtime: i128,

@@ -131,9 +131,9 @@ fn excludes_a_program_that_does_not_use_the_gate() {
     let inside = place.dir.path().join("inside");
     until("the peer has had its turns", || {
         let _lock = place.acquire(PATIENCE).expect("it comes free");
-        File::create_new(&inside).expect("nobody else is inside");
+        File::create_new(&inside).expect("no other holder is inside");
         thread::yield_now();
-        fs::remove_file(&inside).expect("nobody else was inside");
+        fs::remove_file(&inside).expect("no other holder was inside");
         place.dir.path().join("finished").exists()
     });
     assert_eq!(place.names(), ["box.json", "finished", "gate"]);

@@ -10,6 +10,7 @@ use nix::unistd::Uid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) pid: i32,
+    /// Pid of the parent.
     pub(super) ppid: i32,
     /// Session id, which is the pid of the session's leader.
     pub(super) session: i32,

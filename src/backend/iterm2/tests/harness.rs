@@ -132,7 +132,7 @@ pub(super) fn place_one(iterm2: &Iterm2, member: &str) -> Result<Placement, Back
 pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Deadline::after(PATIENCE);
     while !condition() {
-        assert!(!deadline.expired(), "waited in vain for: {what}");
+        assert!(!deadline.expired(), "timed out waiting for: {what}");
         clock::sleep(Duration::from_millis(10));
     }
 }

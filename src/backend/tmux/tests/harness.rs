@@ -222,7 +222,7 @@ pub(super) fn run(program: &str, words: &[&str]) -> exec::ExecOutput {
 pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Deadline::after(PATIENCE);
     while !condition() {
-        assert!(!deadline.expired(), "waited in vain for: {what}");
+        assert!(!deadline.expired(), "timed out waiting for: {what}");
         clock::sleep(Duration::from_millis(5));
     }
 }

@@ -272,7 +272,7 @@ fn pt_06_ly_01_split_beside_the_lead_under_a_hostile_configuration() {
         assert_eq!(
             lab.field(id, "#{pane_synchronized}"),
             "0",
-            "keys for the lead go to nobody else"
+            "keys for the lead go to no other pane"
         );
     }
     all_closed(&tmux, &places, &all);

@@ -157,8 +157,8 @@ fn focus_selects_the_pane_on_an_attached_client() {
     let all = launches(2);
     let places = placed(&tmux, &all);
     let focus = |tmux: &Tmux, nth: usize| tmux.focus(&places[nth], &all[nth].token);
-    let nobody = focus(&tmux, 0).expect_err("nobody looks");
-    assert!(matches!(nobody, BackendError::CannotDo { verb: "focus", .. }), "{nobody}");
+    let unwatched = focus(&tmux, 0).expect_err("no terminal shows the session");
+    assert!(matches!(unwatched, BackendError::CannotDo { verb: "focus", .. }), "{unwatched}");
     lab.attach("main");
     let seen =
         || lab.tmux(&["list-clients", "-F", "#{session_name} #{pane_id} #{window_zoomed_flag}"]);
