@@ -3,8 +3,8 @@
 
 #[cfg(target_os = "linux")]
 mod inotify;
+mod transient;
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use std::time::Duration;
 use nix::sys::statfs::statfs;
 use notify::{Config, Event, EventKind, PollWatcher, RecursiveMode, Watcher};
 use thiserror::Error;
+
+use transient::is_transient;
 
 /// Failure to watch directories. Callers fall back to their sweep.
 #[derive(Debug, Error)]
@@ -225,15 +227,6 @@ fn is_remote_type(magic: u64) -> bool {
     const FUSE: u64 = 0x6573_5546;
     const V9FS: u64 = 0x0102_1997;
     matches!(magic & 0xFFFF_FFFF, NFS | SMB | CIFS | SMB2 | FUSE | V9FS)
-}
-
-/// Returns true for short-lived entries of `sys::fs` and `sys::lock`, and for locks of other
-/// programs that use the same protocol.
-fn is_transient(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
-    let lock = name.ends_with(b".lock") || name.windows(6).any(|part| part == b".lock.");
-    temporary || lock
 }
 
 /// A blocking interface to [`Watch`], which reports whether anything has changed since the last

@@ -3,8 +3,9 @@
 
 use super::super::{Backend, BackendError, PlacementRequest};
 use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
+use super::session::{Iterm2, PAUSE, SESSION_TIMEOUT};
 use super::survey::{ItermRow, Way, add_opened, anchors, caller_session, is_id, is_tty};
-use super::{Iterm2, osa, quote};
+use super::{osa, quote};
 use crate::model::placement::{ItermSession, Placement};
 use crate::sys::clock::{self, Deadline};
 
@@ -127,14 +128,14 @@ fn find_opened(iterm2: &Iterm2, launch: &PlacementRequest) -> Result<OpenResult,
 
 /// Waits for a session's terminal device, which may appear after the session.
 fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
-    let deadline = Deadline::after(super::SESSION_TIMEOUT);
+    let deadline = Deadline::after(SESSION_TIMEOUT);
     loop {
         let rows = iterm2.survey()?.unwrap_or_default();
         match rows.into_iter().find(|row| row.id == id) {
             Some(row) if !row.tty.is_empty() => {
                 return Ok(ItermSession { session_id: row.id, tty: row.tty });
             }
-            Some(_) if !deadline.expired() => clock::sleep(super::PAUSE.min(deadline.remaining())),
+            Some(_) if !deadline.expired() => clock::sleep(PAUSE.min(deadline.remaining())),
             Some(_) | None => {
                 return Err(BackendError::Iterm2 {
                     doing: PLACE.doing,
