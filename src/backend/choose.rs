@@ -63,10 +63,10 @@ impl Tier {
 ///
 /// # Errors
 /// Returns the reason why the requested backend does not work here; `auto` always succeeds.
-pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
-    let auto = *asked == BackendChoice::Auto;
+pub(crate) fn choose(requested: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
+    let auto = *requested == BackendChoice::Auto;
     let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned(), auto });
-    match asked {
+    match requested {
         // Opening the backend checks that the program exists.
         BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as requested"),
         BackendChoice::Tmux => {
@@ -149,19 +149,23 @@ mod tests {
             (Pty, true, true, true, p),
             (Pty, false, false, false, p),
         ];
-        for (asked, inside_tmux, tmux, iterm2, expected) in table {
+        for (requested, inside_tmux, tmux, iterm2, expected) in table {
             let fact = |works, problem: &str| if works { Ok(()) } else { Err(problem.to_owned()) };
             let facts = Facts {
                 inside_tmux,
                 tmux: fact(tmux, "tmux is not in PATH"),
                 iterm2: fact(iterm2, "no iTerm2"),
             };
-            let got = choose(&asked, &facts);
-            assert_eq!(got.as_ref().ok().map(|c| c.backend), expected, "{asked:?} {facts:?}");
-            match (got, asked) {
-                (Ok(chosen), asked) => {
+            let got = choose(&requested, &facts);
+            assert_eq!(got.as_ref().ok().map(|c| c.backend), expected, "{requested:?} {facts:?}");
+            match (got, requested) {
+                (Ok(chosen), requested) => {
                     assert!(!chosen.why.is_empty());
-                    assert_eq!(chosen.auto, asked == Auto, "an explicit choice is never replaced");
+                    assert_eq!(
+                        chosen.auto,
+                        requested == Auto,
+                        "an explicit choice is never replaced"
+                    );
                 }
                 (Err(problem), Iterm2) => assert_eq!(problem, "no iTerm2"),
                 (Err(problem), _) => assert!(problem.contains("PATH")),

@@ -114,9 +114,10 @@ impl Mailbox<'_> {
     /// the file would exceed [`MAX_FILE`].
     pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
         check_length(envelope)?;
-        match append::append(&self.place(), &envelope.to_entry(), || self.on_roster())? {
-            true => Ok(()),
-            false => Err(StoreError::BoxFull { owner: self.owner.clone(), limit: MAX_FILE }),
+        if append::append(&self.place(), &envelope.to_entry(), || self.on_roster())? {
+            Ok(())
+        } else {
+            Err(StoreError::BoxFull { owner: self.owner.clone(), limit: MAX_FILE })
         }
     }
 

@@ -88,9 +88,10 @@ impl Drop for Listener {
 /// belongs to another user.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path)?;
-    match is_ours(&stream) {
-        true => Ok(stream),
-        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user")),
+    if is_ours(&stream) {
+        Ok(stream)
+    } else {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"))
     }
 }
 

@@ -92,8 +92,8 @@ impl Iterm2 {
             Ok(session) => session,
             Err(verdict) => return CloseOutcome::refused(verdict),
         };
-        let asked = self.run_for_session(&CLOSE, session, token, &[]);
-        let problem = match asked {
+        let answer = self.run_for_session(&CLOSE, session, token, &[]);
+        let problem = match answer {
             Ok(_) => None,
             Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => {
                 return CloseOutcome::Closed;

@@ -70,25 +70,24 @@ pub(crate) fn places(preferred: PathBuf, runtime_dir: Option<&Path>, uid: u32) -
 fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
     let mut problem = None;
     for path in places {
-        let made = match path.as_os_str().len() > LONGEST_PATH {
-            true => Err(FsError::Refused {
+        let made = if path.as_os_str().len() > LONGEST_PATH {
+            Err(FsError::Refused {
                 op: "create the socket",
                 path: path.clone(),
                 reason: format!("its path is longer than {LONGEST_PATH} bytes"),
-            }),
-            false => private_dir(path.parent().unwrap_or(Path::new("/")))
-                .and_then(|()| Listener::bind(path)),
+            })
+        } else {
+            private_dir(path.parent().unwrap_or(Path::new("/"))).and_then(|()| Listener::bind(path))
         };
         match made {
             Ok(listener) => return Ok(listener),
             Err(e) => problem = Some(e),
         }
     }
-    let source = || io::Error::other("no place was given");
     Err(problem.unwrap_or_else(|| FsError::Io {
         op: "create the socket",
         path: PathBuf::new(),
-        source: source(),
+        source: io::Error::other("no place was given"),
     }))
 }
 

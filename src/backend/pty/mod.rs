@@ -78,9 +78,10 @@ impl Backend for Pty {
 
     fn terminal(&self, member: &MemberName) -> Terminal {
         let log = (self.log_of)(member).to_string_lossy().into_owned();
-        match self.terminal {
-            true => Terminal::Own { rows: ROWS, cols: COLS, log },
-            false => Terminal::Once { log },
+        if self.terminal {
+            Terminal::Own { rows: ROWS, cols: COLS, log }
+        } else {
+            Terminal::Once { log }
         }
     }
 
@@ -111,9 +112,10 @@ impl Backend for Pty {
             return "it has no terminal that phalanx owns".to_owned();
         };
         let member = Path::new(&hold.log).file_stem().unwrap_or_default();
-        match self.terminal {
-            true => format!("phalanx attach {}", member.to_string_lossy()),
-            false => format!("phalanx logs {} -f", member.to_string_lossy()),
+        if self.terminal {
+            format!("phalanx attach {}", member.to_string_lossy())
+        } else {
+            format!("phalanx logs {} -f", member.to_string_lossy())
         }
     }
 }

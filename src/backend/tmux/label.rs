@@ -39,8 +39,10 @@ pub(super) fn unit(pane: PaneId, label: &Label) -> Unit {
     let plain = |text: &str| {
         if text.is_empty() { String::new() } else { PlainWord::from_text(text).as_str().to_owned() }
     };
-    let color =
-        label.color.as_deref().and_then(|asked| COLORS.iter().find(|(name, _)| *name == asked));
+    let color = label
+        .color
+        .as_deref()
+        .and_then(|requested| COLORS.iter().find(|(name, _)| *name == requested));
     verb::label(
         pane,
         &PlainWord::from_text(&label.name),

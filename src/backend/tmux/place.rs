@@ -446,9 +446,9 @@ fn prove(
     let server = process(placed.row.server).ok_or_else(gone)?;
     // The server reports its socket as it was given at the server's start. The path that this call
     // used is known to work.
-    let asked = home.socket.as_deref().and_then(Path::to_str).map(str::to_owned);
+    let requested = home.socket.as_deref().and_then(Path::to_str).map(str::to_owned);
     Ok(TmuxPane {
-        socket: asked.unwrap_or_else(|| placed.row.socket.clone()),
+        socket: requested.unwrap_or_else(|| placed.row.socket.clone()),
         server,
         session_id: placed.row.session.to_string(),
         session_name: placed.session_name.clone(),

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::rules::{
-    TaskEnding, add_edge, begin, finish, go_back, may_edit, may_end, may_touch, must_be_free,
-    reopen, set_owner,
+    TaskEnding, add_edge, begin, finish, may_edit, may_end, may_touch, must_be_free, reopen,
+    return_to_pending, set_owner,
 };
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
@@ -380,7 +380,7 @@ fn edit(
             finish(task, who, TaskEnding::Completed, None, now);
             Ok(())
         }
-        Some(TargetStatus::Pending) => go_back(task),
+        Some(TargetStatus::Pending) => return_to_pending(task),
         None => Ok(()),
     }
 }

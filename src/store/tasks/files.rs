@@ -92,13 +92,11 @@ impl TeamStore {
     }
 
     pub(super) fn write_new_task(&self, task: &Task) -> Result<(), StoreError> {
-        match document::write_new(
-            &self.layout.task(task.id),
-            &task.to_object(),
-            Durability::Permanent,
-        )? {
-            true => Ok(()),
-            false => Err(StoreError::Contended { path: self.layout.task(task.id), tries: 1 }),
+        let path = self.layout.task(task.id);
+        if document::write_new(&path, &task.to_object(), Durability::Permanent)? {
+            Ok(())
+        } else {
+            Err(StoreError::Contended { path, tries: 1 })
         }
     }
 

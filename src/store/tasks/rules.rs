@@ -35,10 +35,10 @@ pub(super) fn may_touch(task: &Task, who: &MemberName) -> Result<(), StoreError>
 /// unless the task is in progress.
 pub(super) fn may_edit(task: &Task, who: &MemberName) -> Result<(), StoreError> {
     let is_creator = task.extra.created_by.as_deref().is_some_and(|by| who.clashes_with(by));
-    match is_creator && task.state != TaskState::InProgress {
-        true => Ok(()),
-        false => may_touch(task, who),
+    if is_creator && task.state != TaskState::InProgress {
+        return Ok(());
     }
+    may_touch(task, who)
 }
 
 pub(super) fn may_end(task: &Task, who: &MemberName, ending: TaskEnding) -> Result<(), StoreError> {
@@ -54,13 +54,10 @@ pub(super) fn must_be_free(board: &Board, task: &Task) -> Result<(), StoreError>
 }
 
 fn may_become(task: &Task, next: TaskState) -> Result<(), StoreError> {
-    match task.state.may_become(next) {
-        true => Ok(()),
-        false => Err(StoreError::Transition {
-            id: task.id,
-            from: task.state.as_str(),
-            to: next.as_str(),
-        }),
+    if task.state.may_become(next) {
+        Ok(())
+    } else {
+        Err(StoreError::Transition { id: task.id, from: task.state.as_str(), to: next.as_str() })
     }
 }
 
@@ -124,7 +121,8 @@ pub(super) fn reopen(task: &mut Task) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(super) fn go_back(task: &mut Task) -> Result<(), StoreError> {
+/// Makes a task in progress pending again and keeps its owner.
+pub(super) fn return_to_pending(task: &mut Task) -> Result<(), StoreError> {
     transition(task, TaskState::Pending)?;
     task.extra.released += 1;
     task.extra.claimed_at = None;
@@ -138,7 +136,7 @@ pub(super) fn set_owner(
     notify_owner: bool,
 ) -> Result<(), StoreError> {
     if task.state == TaskState::InProgress {
-        go_back(task)?;
+        return_to_pending(task)?;
     }
     task.owner = owner.map(MemberName::to_string);
     task.extra.assigned_by = None;
