@@ -22,26 +22,6 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("agent_type", "role"),
 ];
 
-/// Tables for which the derived types would accept a list of their values as well.
-const TABLES: [&str; 16] = [
-    "[team]",
-    "[env]",
-    "[rules]",
-    "[rules.role]",
-    "[role]",
-    "[defaults]",
-    "[worktree]",
-    "[member.scale]",
-    "[member.rules]",
-    "[launch]",
-    "[launch.modes]",
-    "[ready]",
-    "[keys]",
-    "[paste]",
-    "[composer]",
-    "[answers]",
-];
-
 /// A fault with its position. The caller prefixes the file's name, as in `team.toml:4:1: unknown
 /// key …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -148,9 +128,6 @@ pub(crate) struct Document {
 pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T, ConfigError> {
     let parsed = || DeTable::parse(text).map_err(|error| ConfigError::syntax(text, &error));
     let table = parsed()?;
-    if let Some((span, message)) = kind.list_for_table(table.get_ref(), &[]) {
-        return Err(ConfigError::at(text, span.start, message, None));
-    }
     let denied = kind.denied_key(table.get_ref());
     let (span, said) = if let Some(key) = denied {
         (key.span(), format!("unknown field `{}`", key.get_ref()))
@@ -162,7 +139,8 @@ pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T
     };
     // The deserializer has consumed the first table.
     let table = parsed()?;
-    let (message, nearest) = match find(table.get_ref(), &span) {
+    let is_list = said.starts_with("invalid type: sequence");
+    let (message, nearest) = match find(table.get_ref(), &span, is_list) {
         Some((steps, value)) => kind.explain(&steps, value, &said),
         None => (kind.explain_root(&said), None),
     };
@@ -176,14 +154,19 @@ enum Step<'t> {
     Item,
 }
 
-/// Returns the way from a table to the key or value at a byte span, and the value.
+/// Returns the way from a table to the key or value at a byte span, and the value. A list of tables
+/// has the span of its first table; `is_list` selects the list.
 fn find<'t>(
     table: &'t DeTable<'t>,
     span: &Range<usize>,
+    is_list: bool,
 ) -> Option<(Vec<Step<'t>>, &'t DeValue<'t>)> {
     table.iter().find_map(|(key, value)| {
-        let (mut steps, found) =
-            if key.span() == *span { (Vec::new(), value.get_ref()) } else { find_in(value, span)? };
+        let (mut steps, found) = if key.span() == *span {
+            (Vec::new(), value.get_ref())
+        } else {
+            find_in(value, span, is_list)?
+        };
         steps.insert(0, Step::Key(key.get_ref()));
         Some((steps, found))
     })
@@ -192,18 +175,20 @@ fn find<'t>(
 fn find_in<'t>(
     value: &'t Spanned<DeValue<'t>>,
     span: &Range<usize>,
+    is_list: bool,
 ) -> Option<(Vec<Step<'t>>, &'t DeValue<'t>)> {
+    let is_here = value.span() == *span;
     let inner = match value.get_ref() {
-        DeValue::Table(table) => find(table, span),
-        // A list of tables has the span of its first table.
+        DeValue::Array(_) if is_here && is_list => None,
+        DeValue::Table(table) => find(table, span, is_list),
         DeValue::Array(array) => array.iter().find_map(|item| {
-            let (mut steps, found) = find_in(item, span)?;
+            let (mut steps, found) = find_in(item, span, is_list)?;
             steps.insert(0, Step::Item);
             Some((steps, found))
         }),
         _ => None,
     };
-    inner.or_else(|| (value.span() == *span).then(|| (Vec::new(), value.get_ref())))
+    inner.or_else(|| is_here.then(|| (Vec::new(), value.get_ref())))
 }
 
 impl Document {
@@ -214,26 +199,6 @@ impl Document {
                 None => (root, *path),
             };
             table.get_key_value(key).map(|(key, _)| key)
-        })
-    }
-
-    /// Returns the span of a list in place of one of [`TABLES`], and the message for it.
-    fn list_for_table(&self, table: &DeTable, above: &[Step]) -> Option<(Range<usize>, String)> {
-        table.iter().find_map(|(key, value)| {
-            let steps = [above, &[Step::Key(key.get_ref())]].concat();
-            let section = self.section(&steps);
-            match value.get_ref() {
-                DeValue::Array(_) if TABLES.contains(&section.as_str()) => {
-                    let wanted = format!("a table, {section}");
-                    Some((value.span(), type_error("", "", false, &wanted, value.get_ref(), 0)))
-                }
-                DeValue::Array(items) => items.iter().find_map(|item| {
-                    let inner = item.get_ref().as_table()?;
-                    self.list_for_table(inner, &[steps.as_slice(), &[Step::Item]].concat())
-                }),
-                DeValue::Table(inner) => self.list_for_table(inner, &steps),
-                _ => None,
-            }
         })
     }
 
@@ -302,8 +267,8 @@ impl Document {
         }
         match said.rsplit_once(", expected ") {
             Some((_, wanted)) if said.starts_with("invalid ") => {
-                let at_root = above.is_empty();
-                (type_error(&field, key, at_root, wanted, value, steps.len() - last - 1), None)
+                let path = keys(steps).join(".").escape_debug().to_string();
+                (type_error(&field, &path, wanted, value, steps.len() - last - 1), None)
             }
             _ if said.ends_with("number overflowed") => (format!("{field} is too large"), None),
             _ => (one_line(said), None),
@@ -322,39 +287,15 @@ fn keys<'t>(steps: &[Step<'t>]) -> Vec<&'t str> {
         .collect()
 }
 
-/// Returns the message for a value of the wrong type. `depth` is the number of lists around the
-/// value.
-fn type_error(
-    field: &str,
-    key: &str,
-    at_root: bool,
-    wanted: &str,
-    value: &DeValue,
-    depth: usize,
-) -> String {
-    let is_text = matches!(value, DeValue::String(_));
-    let wanted = match (wanted, depth) {
-        ("i64", _) if matches!(value, DeValue::Integer(_)) => {
-            return format!("{field} is too large");
-        }
-        ("i64", _) => "a whole number".to_owned(),
-        ("a boolean", _) => "true or false".to_owned(),
-        ("a string", 1) => "a list of strings".to_owned(),
-        ("a string", 2) => "a list of lists of strings".to_owned(),
-        ("a sequence", 0) if is_text && ["run", "notify", "setup"].contains(&key) => {
-            return format!(
-                "{field} must be a list of strings (program and arguments); it is not run by a shell"
-            );
-        }
-        ("a sequence", 0) if ["argv", "resume", "once"].contains(&key) => {
-            "a list of lists of strings".to_owned()
-        }
-        ("a sequence", 1) => "a list of lists of strings".to_owned(),
-        ("a sequence", 0) if at_root => format!("a list of tables, [[{key}]]"),
-        ("a sequence", 0) => "a list of strings".to_owned(),
-        ("a map", _) if key == "env" => "a table of strings".to_owned(),
-        ("a map", _) => format!("a table of tables, [{key}.NAME]"),
-        (other, _) => other.to_owned(),
+/// Returns the message for a value of the wrong type. `path` is the dotted key, and `depth` the
+/// number of lists around the value.
+fn type_error(field: &str, path: &str, wanted: &str, value: &DeValue, depth: usize) -> String {
+    let tables = match (wanted, depth) {
+        ("a table", 0) => Some(format!("a table, [{path}]")),
+        ("a table" | "a list of tables", _) => Some(format!("a list of tables, [[{path}]]")),
+        ("a map", _) if path == "answers" => Some("a table of tables, [answers.RULE]".to_owned()),
+        ("a map", _) => Some(format!("a table of tables, [{path}.NAME]")),
+        _ => None,
     };
     let found = match value {
         DeValue::String(_) => "a string",
@@ -362,18 +303,26 @@ fn type_error(
         DeValue::Float(_) => "a float",
         DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) if wanted == "a table" && depth > 0 => "a list of lists",
         DeValue::Array(_) => "a list",
         // The likely mistake is `[member]` in place of `[[member]]`.
-        DeValue::Table(_) if wanted.starts_with("a list of tables") => "one table",
+        DeValue::Table(_) if wanted == "a list of tables" => "one table",
         DeValue::Table(_) => "a table",
     };
-    if let Some(section) = wanted.strip_prefix("a table, ") {
-        format!("`{}` must be {wanted}, not {found}", section.trim_matches(['[', ']']))
-    } else if at_root && wanted.contains(" tables, ") {
-        format!("`{key}` must be {wanted}, not {found}")
-    } else {
-        format!("{field} must be {wanted}, not {found}")
+    if let Some(tables) = tables {
+        return format!("`{path}` must be {tables}, not {found}");
     }
+    let wanted = match (wanted, depth) {
+        ("i64", _) if matches!(value, DeValue::Integer(_)) => {
+            return format!("{field} is too large");
+        }
+        ("i64", _) => "a whole number",
+        ("a boolean", _) => "true or false",
+        ("a string", 1) | ("a sequence", 0) => "a list of strings",
+        ("a string", 2) | ("a sequence", 1) => "a list of lists of strings",
+        (other, _) => other,
+    };
+    format!("{field} must be {wanted}, not {found}")
 }
 
 /// Returns the first word in backticks after `prefix`.

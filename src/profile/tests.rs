@@ -198,6 +198,30 @@ fn template_error_has_the_position_of_its_word() {
         fault("about = \"x\"\n[launch]\nargv = [\"x\"]\n")
             .starts_with("3:9: `argv` in [launch] must be a list of lists")
     );
+    assert_eq!(
+        fault("about = \"x\"\n[launch]\nargv = \"x\"\n"),
+        "3:8: `argv` in [launch] must be a list of lists of strings, not a string"
+    );
+}
+
+#[test]
+fn value_of_wrong_type_is_refused() {
+    let fault = |more: &str| {
+        let text = format!("{more}\nabout = \"x\"\n[launch]\nargv = [[\"x\"]]\n");
+        Profile::parse("own", &text).expect_err("a fault").to_string()
+    };
+    assert_eq!(
+        fault("answers = 5"),
+        "1:11: `answers` must be a table of tables, [answers.RULE], not an integer"
+    );
+    assert_eq!(
+        fault("rule = [[\"a\", \"idle\"]]"),
+        "1:9: `rule` must be a list of tables, [[rule]], not a list of lists"
+    );
+    assert_eq!(
+        fault("hooks = 5"),
+        "1:9: `hooks` in the profile must be a list of strings, not an integer"
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ text_types! {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [role]")]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct RoleTable {
     description: Option<String>,
     prompt: Option<NonBlank>,

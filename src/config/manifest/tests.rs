@@ -1,5 +1,7 @@
 //! Tests of whole manifests: valid ones, and each fault with its position and message.
 
+mod types;
+
 use proptest::prelude::*;
 
 use super::tables::TeamTable;
@@ -279,67 +281,6 @@ fn unknown_key_may_get_another_hint() {
     assert_eq!(
         fault("member = [{ name = \"a\", \"\\u001b\" = 1 }]\nteam.name = \"t\"\n"),
         "1:25: unknown key `\\u{1b}` in [[member]]"
-    );
-}
-
-#[test]
-fn section_of_wrong_type_is_refused() {
-    assert_eq!(fault("team = 1\n"), "1:8: `team` must be a table, [team], not an integer");
-    assert_eq!(
-        fault("[team]\nname = 7\n"),
-        "2:8: `name` in [team] must be a string, not an integer"
-    );
-    assert_eq!(
-        fault("member = [1]\n[team]\nname = \"t\"\n"),
-        "1:11: `member` must be a list of tables, [[member]], not an integer"
-    );
-    assert_eq!(
-        fault_in("[member]\nname = \"a\"\n"),
-        "3:1: `member` must be a list of tables, [[member]], not one table"
-    );
-    assert_eq!(
-        fault("[[team]]\nname = \"t\"\n"),
-        "1:1: `team` must be a table, [team], not a list"
-    );
-    assert_eq!(
-        fault_in("[[member]]\nname = \"a\"\nscale = [1, 2]\n"),
-        "5:9: `member.scale` must be a table, [member.scale], not a list"
-    );
-}
-
-#[test]
-fn value_of_wrong_type_is_refused() {
-    assert_eq!(
-        fault_in("max_members = 2.0\n"),
-        "3:15: `max_members` in [team] must be a whole number, not a float"
-    );
-    assert_eq!(
-        fault_in("max_members = 99999999999999999999\n"),
-        "3:15: `max_members` in [team] is too large"
-    );
-    assert_eq!(
-        fault_in("[[member]]\nname = \"a\"\nplan = \"yes\"\n"),
-        "5:8: `plan` in [[member]] must be true or false, not a string"
-    );
-    assert_eq!(
-        fault_in("[[member]]\nname = \"a\"\nrun = \"tail -f log\"\n"),
-        "5:7: `run` in [[member]] must be a list of strings (program and arguments); it is not run by a shell"
-    );
-    assert_eq!(
-        fault_in("[[member]]\nname = \"a\"\nrun = [\"sleep\", 5]\n"),
-        "5:17: `run` in [[member]] must be a list of strings, not an integer"
-    );
-    assert_eq!(
-        fault_in("[defaults.env]\nN = 1\n"),
-        "4:5: `N` in [defaults.env] must be a string, not an integer"
-    );
-    assert_eq!(
-        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nenv = []\n"),
-        "6:7: `env` in [[task]] must be a table of strings, not a list"
-    );
-    assert_eq!(
-        fault_in("[env]\nallow = \"PATH\"\n"),
-        "4:9: `allow` in [env] must be a list of strings, not a string"
     );
 }
 
