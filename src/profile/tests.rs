@@ -323,6 +323,16 @@ fn msg_11_suggestion_is_ignored_only_while_faint_after_the_cursor() {
     assert_eq!(composer(true, "> \x1b[7mx\x1b[0m\r\n---\x1b[?25l"), holds("x"));
 }
 
+#[test]
+fn msg_11_suggestion_is_found_after_a_wide_character() {
+    let rules = "[composer]\nline = '^日> ?(?<text>.*)$'\nghost = true\n\
+                 [[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['>']\n";
+    let mut screen = Screen::new(6, 20);
+    screen.feed("日> \x1b[7mr\x1b[0;2mun\x1b[0m\x1b[?25l".as_bytes());
+    let found = judge(&with(rules).expect("a profile"), &screen.look(0));
+    assert_eq!(found.composer, Composer::Empty);
+}
+
 /// A program hides the cursor only once, at its start. Cursor visibility and text attributes set by
 /// skipped output still apply to later output.
 #[test]
