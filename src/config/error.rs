@@ -66,10 +66,10 @@ impl ConfigError {
                 format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default())
             }
             // The parser's message for any bare word in place of a value.
-            said if said.starts_with("invalid boolean") => {
+            problem if problem.starts_with("invalid boolean") => {
                 "not a valid value; strings need quotes".to_owned()
             }
-            said => one_line(said),
+            problem => one_line(problem),
         };
         ConfigError::at(text, span.start, message, None)
     }
@@ -129,7 +129,7 @@ pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T
     let parsed = || DeTable::parse(text).map_err(|error| ConfigError::syntax(text, &error));
     let table = parsed()?;
     let denied = kind.denied_key(table.get_ref());
-    let (span, said) = if let Some(key) = denied {
+    let (span, problem) = if let Some(key) = denied {
         (key.span(), format!("unknown field `{}`", key.get_ref()))
     } else {
         match T::deserialize(Deserializer::from(table)) {
@@ -139,10 +139,10 @@ pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T
     };
     // The deserializer has consumed the first table.
     let table = parsed()?;
-    let is_list = said.starts_with("invalid type: sequence");
+    let is_list = problem.starts_with("invalid type: sequence");
     let (message, nearest) = match find(table.get_ref(), &span, is_list) {
-        Some((steps, value)) => kind.explain(&steps, value, &said),
-        None => (kind.explain_root(&said), None),
+        Some((steps, value)) => kind.explain(&steps, value, &problem),
+        None => (kind.explain_root(&problem), None),
     };
     Err(ConfigError::at(text, span.start, message, nearest))
 }
@@ -219,30 +219,30 @@ impl Document {
     }
 
     /// Returns the message for an error of the root table.
-    fn explain_root(&self, said: &str) -> String {
-        match quoted(said, "missing field ") {
+    fn explain_root(&self, problem: &str) -> String {
+        match quoted(problem, "missing field ") {
             Some("launch") => format!("{} has no [launch]", self.title),
             Some(key) => format!("{} has no `{key}`", self.title),
-            None => one_line(said),
+            None => one_line(problem),
         }
     }
 
     /// Returns the message for an error at a key or its value, and the word that was probably
     /// meant.
-    fn explain(&self, steps: &[Step], value: &DeValue, said: &str) -> (String, Option<String>) {
-        if let Some(key) = quoted(said, "missing field ") {
+    fn explain(&self, steps: &[Step], value: &DeValue, problem: &str) -> (String, Option<String>) {
+        if let Some(key) = quoted(problem, "missing field ") {
             return (format!("{} has no `{key}`", self.section(steps)), None);
         }
         let last = steps.iter().rposition(|step| *step != Step::Item).unwrap_or_default();
         let (above, Some(Step::Key(key))) = (&steps[..last], steps.get(last)) else {
-            return (self.explain_root(said), None);
+            return (self.explain_root(problem), None);
         };
         let section = self.section(above);
         let field = format!("`{}` in {section}", key.escape_debug());
-        if let Some(rest) = said.strip_prefix(FIELD) {
+        if let Some(rest) = problem.strip_prefix(FIELD) {
             return (format!("{field}{rest}"), None);
         }
-        if let Some(rest) = said.strip_prefix(&format!("unknown field `{key}`")) {
+        if let Some(rest) = problem.strip_prefix(&format!("unknown field `{key}`")) {
             let path = |word: &str| [keys(above), vec![word]].concat().join(".");
             let mut known = words(rest);
             known.retain(|word| !self.denied.contains(&path(word).as_str()));
@@ -257,7 +257,7 @@ impl Document {
             return (message, meant.map(str::to_owned));
         }
         let word = value.as_str().unwrap_or_default();
-        if let Some(rest) = said.strip_prefix(&format!("unknown variant `{word}`")) {
+        if let Some(rest) = problem.strip_prefix(&format!("unknown variant `{word}`")) {
             let known = words(rest);
             let listed: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
             let what = if steps.ends_with(&[Step::Item]) { key.trim_end_matches('s') } else { key };
@@ -265,13 +265,13 @@ impl Document {
                 format!("unknown {what} `{}`; known: {}", word.escape_debug(), listed.join(", "));
             return (message, nearest(word, known).map(str::to_owned));
         }
-        match said.rsplit_once(", expected ") {
-            Some((_, wanted)) if said.starts_with("invalid ") => {
+        match problem.rsplit_once(", expected ") {
+            Some((_, wanted)) if problem.starts_with("invalid ") => {
                 let path = keys(steps).join(".").escape_debug().to_string();
                 (type_error(&field, &path, wanted, value, steps.len() - last - 1), None)
             }
-            _ if said.ends_with("number overflowed") => (format!("{field} is too large"), None),
-            _ => (one_line(said), None),
+            _ if problem.ends_with("number overflowed") => (format!("{field} is too large"), None),
+            _ => (one_line(problem), None),
         }
     }
 }
@@ -326,8 +326,8 @@ fn type_error(field: &str, path: &str, wanted: &str, value: &DeValue, depth: usi
 }
 
 /// Returns the first word in backticks after `prefix`.
-fn quoted<'s>(said: &'s str, prefix: &str) -> Option<&'s str> {
-    words(said.strip_prefix(prefix)?).first().copied()
+fn quoted<'s>(problem: &'s str, prefix: &str) -> Option<&'s str> {
+    words(problem.strip_prefix(prefix)?).first().copied()
 }
 
 /// Returns the words in backticks.

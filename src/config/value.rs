@@ -61,7 +61,7 @@ text_types! {
     /// The name of an environment variable, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     VariableName(String) = |text| {
-        check_variable(text).map_err(|said| format!("{FIELD} {said}"))?;
+        check_variable(text).map_err(|problem| format!("{FIELD} {problem}"))?;
         Ok(text.to_owned())
     };
     /// The name of an environment variable, or a prefix followed by `*`.
@@ -71,7 +71,7 @@ text_types! {
     /// Comma-separated permission patterns.
     Patterns(Vec<Rule>) = |text| {
         let text = parse_text(text)?;
-        Rule::parse_list(&text).map_err(|said| format!("the pattern {}", said.escape_debug()))
+        Rule::parse_list(&text).map_err(|problem| format!("the pattern {}", problem.escape_debug()))
     };
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn checked(
     let text = text?;
     match rule(&text) {
         Ok(()) => Ok(text),
-        Err(said) => Err(format!("{FIELD}: `{}` {said}", text.escape_debug())),
+        Err(problem) => Err(format!("{FIELD}: `{}` {problem}", text.escape_debug())),
     }
 }
 

@@ -190,7 +190,7 @@ text_types! {
 }
 
 fn compile(text: &str) -> Result<Pattern, String> {
-    Pattern::new(text).map_err(|said| format!("{FIELD} {said}"))
+    Pattern::new(text).map_err(|problem| format!("{FIELD} {problem}"))
 }
 
 /// The groups of a command line, each a list of words.
@@ -273,7 +273,7 @@ fn convert_answers(
 ) -> BTreeMap<String, DialogKeys> {
     let mut answers = BTreeMap::new();
     for (name, KeyedTable(AnswerTable { allow, deny })) in tables {
-        let said = match rules.iter().find(|rule| rule.name == *name.get_ref()) {
+        let problem = match rules.iter().find(|rule| rule.name == *name.get_ref()) {
             None => Some("names no rule"),
             Some(rule) if !matches!(rule.state, ScreenState::Dialog(_)) => {
                 Some("refers to a rule that is not a dialog")
@@ -283,10 +283,10 @@ fn convert_answers(
             ),
             Some(_) => None,
         };
-        if let Some(said) = said {
+        if let Some(problem) = problem {
             faults.add(
                 &name.span(),
-                format!("`{}` in [answers] {said}", name.get_ref().escape_debug()),
+                format!("`{}` in [answers] {problem}", name.get_ref().escape_debug()),
             );
         }
         answers.insert(name.into_inner(), DialogKeys { allow: allow.0, deny: deny.0 });
@@ -303,15 +303,15 @@ impl LaunchTable {
         let brief = self.brief.map_or(default_brief, |brief| brief.0);
         let argv_span = self.argv.span();
         let argv = convert_groups(self.argv.into_inner(), faults);
-        let on_it = [
+        let conditional = [
             ("prompt", Placeholder::Prompt, prompt == Prompt::Argv),
             ("brief", Placeholder::Brief, brief == Brief::Argv),
         ];
-        for (key, place, wanted) in on_it {
+        for (key, place, wanted) in conditional {
             if argv.iter().any(|group| group.names().any(|name| name == place)) != wanted {
-                let said =
+                let message =
                     format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
-                faults.add(&argv_span, said);
+                faults.add(&argv_span, message);
             }
         }
         Launch {
@@ -363,7 +363,9 @@ fn convert_group(
     if let Some(at) = words.iter().position(|word| word.contains('\0')) {
         faults.add(&span_of(at), "a word must not contain a NUL character");
     }
-    Group::parse(words.iter().copied()).map_err(|(at, said)| faults.add(&span_of(at), said)).ok()
+    Group::parse(words.iter().copied())
+        .map_err(|(at, problem)| faults.add(&span_of(at), problem))
+        .ok()
 }
 
 fn convert_variables(env: Spanned<Variables>, faults: &mut Faults) -> BTreeMap<String, Group> {

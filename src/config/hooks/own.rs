@@ -36,7 +36,7 @@ pub(crate) struct HookTable {
 text_types! {
     AbsolutePath(String) = |path| checked(parse_text(path), check_absolute);
     MatcherText(Option<Matcher>) =
-        |text| Matcher::parse(text).map_err(|said| format!("{FIELD} {said}"));
+        |text| Matcher::parse(text).map_err(|problem| format!("{FIELD} {problem}"));
 }
 
 fn check_absolute(path: &str) -> Result<(), String> {
@@ -78,11 +78,11 @@ pub(crate) fn hook_commands(tables: TableList<HookTable>, faults: &mut Faults) -
 fn hook_command(table: HookTable, faults: &mut Faults) -> HookCommand {
     let event = table.event.0;
     if let Some(matcher) = table.matcher.as_ref().filter(|_| !event.has_matcher()) {
-        let said = format!(
+        let message = format!(
             "`matcher` in [[hook]] has no meaning for {}: it runs for every one",
             event.as_str()
         );
-        faults.add(&matcher.span(), said);
+        faults.add(&matcher.span(), message);
     }
     HookCommand {
         event,

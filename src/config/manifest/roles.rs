@@ -82,7 +82,7 @@ mod tests {
             ["Read", "Grep", "Bash(git log:*)"]
         );
         assert_eq!(names(&scout.tools.disallowed), ["Edit"]);
-        let (team, alice) = (&manifest.settings.roles.tools, &manifest.members[0].spec.tools);
+        let (team, alice) = (&manifest.settings.roles.tools, &manifest.members[0].launch.tools);
         assert_eq!(
             (names(&team.disallowed), team.allowed.as_deref()),
             (vec!["WebSearch".to_owned()], None)

@@ -422,7 +422,7 @@ fn locate_member(
         ..LaunchSpec::default()
     };
     let spec = MemberSpec {
-        spec: launch,
+        launch,
         prompt_file: table.prompt_file.map(|file| file.into_inner().0),
         when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
         scale: table.scale.map(|scale| convert_scale(&scale, faults)),
@@ -445,8 +445,8 @@ impl MemberTable {
             && profile.get_ref().0 != SHELL
         {
             let name = &profile.get_ref().0;
-            let said = format!("a member with `run` uses the profile `shell`, not `{name}`");
-            faults.add(&profile.span(), said);
+            let message = format!("a member with `run` uses the profile `shell`, not `{name}`");
+            faults.add(&profile.span(), message);
         }
     }
 
@@ -464,8 +464,8 @@ impl MemberTable {
         if let (Some(_), Some(worktree)) = (&self.scale, &self.worktree)
             && matches!(worktree.get_ref(), WorktreeKey::Branch(_))
         {
-            let said = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
-            faults.add(&worktree.span(), said);
+            let message = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
+            faults.add(&worktree.span(), message);
         }
         if let (Some(start), Some(_)) = (&self.start, &self.scale) {
             faults.add(
@@ -487,10 +487,10 @@ impl MemberTable {
             ("run", self.run.is_some()),
         ];
         for (key, _) in standing.into_iter().filter(|(_, is_set)| *is_set) {
-            let said = format!(
+            let message = format!(
                 "[[member]] has both `task_only` and `{key}`, which applies to standing members only"
             );
-            faults.add(&task_only.span(), said);
+            faults.add(&task_only.span(), message);
         }
     }
 }
@@ -500,8 +500,8 @@ fn convert_scale(table: &Spanned<KeyedTable<ScaleTable>>, faults: &mut Faults) -
     let min = min.as_ref().map_or(0, |min| min.0);
     let max = max.as_ref().map_or(DEFAULT_SCALE_MAX.max(min), |max| max.0);
     if max < min {
-        let said = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
-        faults.add(&table.span(), said);
+        let message = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
+        faults.add(&table.span(), message);
     }
     Scale { min, max }
 }

@@ -67,7 +67,7 @@ fn smallest_manifest_has_the_defaults() {
     let manifest = good("team.name = \"t\"\n[[member]]\nname = \"a\"\n");
     let member = &manifest.members[0];
     assert_eq!(
-        (member.spec.profile.as_deref(), member.spec.cwd.as_deref()),
+        (member.launch.profile.as_deref(), member.launch.cwd.as_deref()),
         (Some("worker"), Some("."))
     );
 }
@@ -76,10 +76,11 @@ fn smallest_manifest_has_the_defaults() {
 fn manifest_of_the_repository_checks_is_valid() {
     let manifest = good(CHECKS);
     let names: Vec<&str> =
-        manifest.members.iter().map(|member| member.spec.name.as_str()).collect();
+        manifest.members.iter().map(|member| member.launch.name.as_str()).collect();
     assert_eq!(names, ["ada", "ben", "cleo"]);
     assert!(manifest.members.iter().all(|member| {
-        (member.spec.profile.as_deref(), member.spec.cwd.as_deref()) == (Some("worker"), Some("."))
+        (member.launch.profile.as_deref(), member.launch.cwd.as_deref())
+            == (Some("worker"), Some("."))
     }));
     let graph: Vec<(&str, Vec<&str>)> = manifest
         .tasks
@@ -132,33 +133,33 @@ fn every_key_is_read() {
         (Some("../trees"), ".env".to_owned())
     );
     assert_eq!(worktree.setup, ["npm", "ci"]);
-    assert_eq!(manifest.members[0].spec.worktree, Some(WorktreeRequest::Own));
+    assert_eq!(manifest.members[0].launch.worktree, Some(WorktreeRequest::Own));
     let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else {
         panic!("six members")
     };
     assert_eq!(manifest.mode, TeamMode::Auto);
     assert_eq!(manifest.settings.limits, Limits { max_per_link: 2, max_per_member: 4 });
     assert!(asker.task_only && !bob.task_only && manifest.settings.roles.named["scout"].task_only);
-    assert_eq!(alice.spec.profile.as_deref(), Some("claude"));
-    assert_eq!(alice.spec.mode, Some(Mode::Plan));
-    assert_eq!(alice.spec.model.as_deref(), Some("opus"));
-    assert_eq!(alice.spec.role.as_deref(), Some("tester"));
-    assert_eq!(alice.spec.cwd.as_deref(), Some("crates/core"));
-    assert!(alice.spec.plan);
+    assert_eq!(alice.launch.profile.as_deref(), Some("claude"));
+    assert_eq!(alice.launch.mode, Some(Mode::Plan));
+    assert_eq!(alice.launch.model.as_deref(), Some("opus"));
+    assert_eq!(alice.launch.role.as_deref(), Some("tester"));
+    assert_eq!(alice.launch.cwd.as_deref(), Some("crates/core"));
+    assert!(alice.launch.plan);
     let env =
         [("A", "own"), ("B", "default")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    assert_eq!(alice.spec.env, env);
-    assert_eq!(bob.spec.mode, Some(Mode::AcceptEdits));
+    assert_eq!(alice.launch.env, env);
+    assert_eq!(bob.launch.mode, Some(Mode::AcceptEdits));
     assert_eq!(
-        (bob.spec.profile.as_deref(), bob.spec.model.as_deref()),
+        (bob.launch.profile.as_deref(), bob.launch.model.as_deref()),
         (Some("codex"), Some("sonnet"))
     );
     assert_eq!(bob.prompt_file.as_deref(), Some("prompts/bob.md"));
     assert_eq!((bob.restart, qa.when_needed), (true, true));
     assert_eq!(dev.scale, Some(Scale { min: 1, max: 2 }));
     assert!(!log.restart && !log.when_needed && log.scale.is_none());
-    assert_eq!(log.spec.profile.as_deref(), Some("shell"));
-    assert_eq!(log.spec.command, ["tail", "-f", "build.log", ""]);
+    assert_eq!(log.launch.profile.as_deref(), Some("shell"));
+    assert_eq!(log.launch.command, ["tail", "-f", "build.log", ""]);
     let [fmt, test] = manifest.tasks.as_slice() else { panic!("two tasks") };
     assert_eq!((fmt.priority, fmt.owner.as_deref()), (Some(-16), Some("alice")));
     assert_eq!((fmt.role.as_deref(), test.role.as_deref()), (Some("tester"), None));
@@ -334,7 +335,7 @@ fn worktree_is_requested_per_member() {
                 [[member]]\nname = \"c\"\nworktree = false\n";
     let text = format!("[team]\nname = \"t\"\n{text}");
     let wishes: Vec<_> =
-        good(&text).members.into_iter().map(|member| member.spec.worktree).collect();
+        good(&text).members.into_iter().map(|member| member.launch.worktree).collect();
     assert_eq!(
         wishes,
         [Some(WorktreeRequest::Own), Some(WorktreeRequest::Branch("feat/x".to_owned())), None]
@@ -404,7 +405,7 @@ fn contradicting_keys_are_refused() {
     );
     let shell =
         "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"shell\"\n";
-    assert_eq!(good(shell).members[0].spec.profile.as_deref(), Some("shell"));
+    assert_eq!(good(shell).members[0].launch.profile.as_deref(), Some("shell"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn section_of_wrong_type_is_refused() {
 
 #[test]
 fn list_of_values_is_not_a_table() {
-    for (text, said) in [
+    for (text, message) in [
         (
             "hook = [[\"SubagentStop\", \"dev\", [\"x\"], 5]]",
             "1:9: `hook` must be a list of tables, [[hook]]",
@@ -42,7 +42,7 @@ fn list_of_values_is_not_a_table() {
         ("task = [[\"a\", \"s\"]]", "1:9: `task` must be a list of tables, [[task]]"),
     ] {
         let text = format!("{text}\n[team]\nname = \"t\"\n");
-        assert_eq!(fault(&text), format!("{said}, not a list of lists"));
+        assert_eq!(fault(&text), format!("{message}, not a list of lists"));
     }
     assert_eq!(
         fault_in("[role]\na = [\"d\"]\n"),
