@@ -99,10 +99,9 @@ impl Faults {
     /// Returns `Ok` if there are no faults.
     ///
     /// # Errors
-    /// The first fault in the file.
+    /// The collected fault with the lowest position.
     pub(crate) fn into_result(self, text: &str) -> Result<(), ConfigError> {
-        // `min_by_key` returns the first of several minima, so of two faults at one position the
-        // one found first.
+        // Of several faults at one position, `min_by_key` returns the one that was added first.
         match self.0.into_iter().min_by_key(|(offset, ..)| *offset) {
             Some((offset, message, nearest)) => {
                 Err(ConfigError::at(text, offset, message, nearest))

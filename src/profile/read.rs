@@ -225,8 +225,8 @@ impl Profile {
     /// Parses a profile.
     ///
     /// # Errors
-    /// The first error in the text, with line and column, if the TOML is invalid, or a key is
-    /// unknown, missing or has an invalid value.
+    /// A fault with its position: the first invalid key or value, or else the first contradiction
+    /// between keys.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
         let table: ProfileTable = parse(Document { title: "the profile", denied: &[] }, text)?;
         let mut faults = Faults::default();
@@ -264,8 +264,8 @@ impl ProfileTable {
     }
 }
 
-/// Converts the keys that answer dialogs. A rule with keys must capture the question, because before
-/// typing it is compared with the one that was decided.
+/// Converts the keys that answer dialogs. A rule with keys must capture the question, because
+/// before typing it is compared with the one that was decided.
 fn convert_answers(
     tables: BTreeMap<Spanned<String>, KeyedTable<AnswerTable>>,
     rules: &[ScreenRule],

@@ -47,8 +47,8 @@ impl From<RoleTable> for Role {
     }
 }
 
-/// Returns the tools of `allowed_tools` and `disallowed_tools`. A missing `allowed_tools` allows all
-/// tools, an empty one none.
+/// Returns the tools of `allowed_tools` and `disallowed_tools`. A missing `allowed_tools` allows
+/// all tools, an empty one none.
 pub(super) fn tools(allowed: Option<Vec<Patterns>>, disallowed: Vec<Patterns>) -> Tools {
     Tools { allowed: allowed.map(all_rules), disallowed: all_rules(disallowed) }
 }

@@ -15,9 +15,9 @@ pub(crate) enum TeamMode {
     /// Standing members, except those that are marked as task-only.
     #[default]
     Teammate,
-    /// A separate run for each task; there are no standing members.
+    /// Each task is a separate run; there are no standing members.
     Task,
-    /// `Teammate` if there is a backend for standing members, else `Task`.
+    /// `Teammate` if a backend for standing members is available, else `Task`.
     Auto,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct MemberSpec {
     /// Always with a profile: the member's own, else `shell` if it has a `run`, else the default.
     /// Its directory is as written.
     pub(crate) launch: LaunchSpec,
-    /// Never set together with the spec's prompt.
+    /// Never set together with the prompt of `launch`.
     pub(crate) prompt_file: Option<String>,
     /// It is started only when there is a task for it.
     pub(crate) when_needed: bool,
