@@ -5,6 +5,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
+use crate::model::causes::causes;
 use crate::model::id::IdError;
 use crate::model::text;
 use crate::ops::{Kind, OpsError};
@@ -157,15 +158,13 @@ impl From<io::Error> for Failure {
 }
 
 /// Formats an error with its causes on one line.
-pub(super) fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut whole = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let words = plain_words(&inner.to_string());
+    for cause in causes(error).skip(1) {
+        let words = plain_words(&cause.to_string());
         if !whole.contains(&words) {
             whole = format!("{whole}: {words}");
         }
-        cause = inner.source();
     }
     whole
 }

@@ -105,7 +105,7 @@ fn source(source: &Source) -> String {
 fn show(setup: &Setup, name: &str) -> VerbResult {
     let found = profiles::listed(&setup.ctx, name)?;
     let profile: Profile = found.profile?;
-    setup.out.print(&profile, || text::block(&found.sheet))?;
+    setup.out.print(&profile, || text::block(&found.text))?;
     Ok(Exit::DONE)
 }
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::fail::{Failure, plain_words};
-use crate::ops::Kind;
+use crate::ops::{Kind, OpsError};
 use crate::sys::{env, fs};
 
 /// Maximum size of a text from a file or stdin, in bytes.
@@ -20,6 +20,14 @@ pub(super) fn text_from(what: &str, file: &Path) -> Result<String, Failure> {
     }
     read_text(file, MAX_TEXT).map_err(|problem| {
         Failure::new(Kind::Usage, format!("{what} file {}: {problem}", file.display()), None)
+    })
+}
+
+/// Reads a member's prompt file; a relative path is relative to `here`.
+pub(super) fn prompt_file(here: &Path, file: &str) -> Result<String, OpsError> {
+    read_text(&here.join(file), MAX_MANIFEST).map_err(|problem| OpsError::Usage {
+        problem: format!("prompt file {file}: {problem}"),
+        hint: None,
     })
 }
 

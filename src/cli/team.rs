@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::fail::{Exit, Failure, VerbResult};
-use super::read::{MAX_MANIFEST, read_text};
+use super::read::{MAX_MANIFEST, prompt_file, read_text};
 use super::setup::Setup;
 use super::stop::end_all_by_force;
 use super::{broken, deletion};
@@ -156,24 +156,13 @@ fn from_file(
     })?;
     let (tasks_only, message) =
         ops::manifest::choose_mode(&setup.ctx, &manifest, &manifest.settings.backend);
-    let settings =
-        ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
-            .map_err(|e| refused(e.to_string(), e.hint()))?;
+    let settings = ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut |file| {
+        prompt_file(&setup.ctx.caller.cwd, file)
+    })
+    .map_err(|e| refused(e.to_string(), e.hint()))?;
     let crowds = ops::manifest::shared_checkout_warnings(&settings.templates);
     message.iter().chain(&crowds).for_each(|line| setup.out.print_message(line));
     Ok((settings, manifest.description))
-}
-
-/// Returns a function that reads a member's prompt file.
-fn prompt_reader(setup: &Setup) -> impl FnMut(&str) -> Result<String, OpsError> {
-    let here = setup.ctx.caller.cwd.clone();
-    move |file| {
-        let problem = |problem| OpsError::Usage {
-            problem: format!("prompt file {file}: {problem}"),
-            hint: None,
-        };
-        read_text(&here.join(file), MAX_MANIFEST).map_err(problem)
-    }
 }
 
 fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
@@ -198,7 +187,9 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
         set: pairs.iter().map(|[key, value]| (key.clone(), value.clone())).collect(),
         unset: args.unset.clone(),
     };
-    ops::settings::set(&setup.ctx, &team, &change, &mut prompt_reader(setup))?;
+    ops::settings::set(&setup.ctx, &team, &change, &mut |file| {
+        prompt_file(&setup.ctx.caller.cwd, file)
+    })?;
     let document = ops::settings::document(&team)?;
     setup.out.print(&document, || changes(team.name(), &change))?;
     Ok(Exit::DONE)

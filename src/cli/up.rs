@@ -12,7 +12,7 @@ use super::conclusion;
 use super::deletion::delete_team;
 use super::fail::{Exit, Failure, VerbResult, chain};
 use super::lead_session::{LeadSession, OnExit};
-use super::read::{MAX_MANIFEST, read_text};
+use super::read::{MAX_MANIFEST, prompt_file, read_text};
 use super::setup::Setup;
 use super::start::{how_to_watch, proof_notice};
 use super::{interrupt, stop};
@@ -84,16 +84,12 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
         let message = format!("{shown}:{}:{}: {}", e.line, e.column, e.message);
         Failure::new(Kind::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
     })?;
-    let read = |file: &str| {
-        let path = setup.ctx.caller.cwd.join(file);
-        let problem =
-            |problem| Failure::new(Kind::Usage, format!("prompt file {file}: {problem}"), None);
-        read_text(&path, MAX_MANIFEST).map_err(problem)
-    };
     let here = &setup.ctx.caller.cwd;
     let settings = ops::manifest::team_settings(&manifest, args.backend.clone(), args.keep);
     let (tasks_only, mode) = ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
-    let wanted = ops::manifest::member_orders(&manifest, tasks_only, here, read)?;
+    let wanted = ops::manifest::member_launches(&manifest, tasks_only, here, |file| {
+        prompt_file(here, file)
+    })?;
     let messages = mode
         .into_iter()
         .chain(ops::manifest::shared_checkout_warnings(&wanted.templates))

@@ -22,26 +22,6 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("agent_type", "role"),
 ];
 
-/// Tables for which the derived types would accept a list of their values as well.
-const TABLES: [&str; 16] = [
-    "[team]",
-    "[env]",
-    "[rules]",
-    "[rules.role]",
-    "[role]",
-    "[defaults]",
-    "[worktree]",
-    "[member.scale]",
-    "[member.rules]",
-    "[launch]",
-    "[launch.modes]",
-    "[ready]",
-    "[keys]",
-    "[paste]",
-    "[composer]",
-    "[answers]",
-];
-
 /// A fault with its position. The caller prefixes the file's name, as in `team.toml:4:1: unknown
 /// key …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,10 +66,10 @@ impl ConfigError {
                 format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default())
             }
             // The parser's message for any bare word in place of a value.
-            said if said.starts_with("invalid boolean") => {
+            problem if problem.starts_with("invalid boolean") => {
                 "not a valid value; strings need quotes".to_owned()
             }
-            said => one_line(said),
+            problem => one_line(problem),
         };
         ConfigError::at(text, span.start, message, None)
     }
@@ -119,10 +99,9 @@ impl Faults {
     /// Returns `Ok` if there are no faults.
     ///
     /// # Errors
-    /// The first fault in the file.
+    /// The collected fault with the lowest position.
     pub(crate) fn into_result(self, text: &str) -> Result<(), ConfigError> {
-        // `min_by_key` returns the first of several minima, so of two faults at one position the
-        // one found first.
+        // Of several faults at one position, `min_by_key` returns the one that was added first.
         match self.0.into_iter().min_by_key(|(offset, ..)| *offset) {
             Some((offset, message, nearest)) => {
                 Err(ConfigError::at(text, offset, message, nearest))
@@ -148,11 +127,8 @@ pub(crate) struct Document {
 pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T, ConfigError> {
     let parsed = || DeTable::parse(text).map_err(|error| ConfigError::syntax(text, &error));
     let table = parsed()?;
-    if let Some((span, message)) = kind.list_for_table(table.get_ref(), &[]) {
-        return Err(ConfigError::at(text, span.start, message, None));
-    }
     let denied = kind.denied_key(table.get_ref());
-    let (span, said) = if let Some(key) = denied {
+    let (span, problem) = if let Some(key) = denied {
         (key.span(), format!("unknown field `{}`", key.get_ref()))
     } else {
         match T::deserialize(Deserializer::from(table)) {
@@ -162,9 +138,10 @@ pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T
     };
     // The deserializer has consumed the first table.
     let table = parsed()?;
-    let (message, nearest) = match find(table.get_ref(), &span) {
-        Some((steps, value)) => kind.explain(&steps, value, &said),
-        None => (kind.explain_root(&said), None),
+    let is_list = problem.starts_with("invalid type: sequence");
+    let (message, nearest) = match find(table.get_ref(), &span, is_list) {
+        Some((steps, value)) => kind.explain(&steps, value, &problem),
+        None => (kind.explain_root(&problem), None),
     };
     Err(ConfigError::at(text, span.start, message, nearest))
 }
@@ -176,14 +153,19 @@ enum Step<'t> {
     Item,
 }
 
-/// Returns the way from a table to the key or value at a byte span, and the value.
+/// Returns the way from a table to the key or value at a byte span, and the value. A list of tables
+/// has the span of its first table; `is_list` selects the list.
 fn find<'t>(
     table: &'t DeTable<'t>,
     span: &Range<usize>,
+    is_list: bool,
 ) -> Option<(Vec<Step<'t>>, &'t DeValue<'t>)> {
     table.iter().find_map(|(key, value)| {
-        let (mut steps, found) =
-            if key.span() == *span { (Vec::new(), value.get_ref()) } else { find_in(value, span)? };
+        let (mut steps, found) = if key.span() == *span {
+            (Vec::new(), value.get_ref())
+        } else {
+            find_in(value, span, is_list)?
+        };
         steps.insert(0, Step::Key(key.get_ref()));
         Some((steps, found))
     })
@@ -192,18 +174,20 @@ fn find<'t>(
 fn find_in<'t>(
     value: &'t Spanned<DeValue<'t>>,
     span: &Range<usize>,
+    is_list: bool,
 ) -> Option<(Vec<Step<'t>>, &'t DeValue<'t>)> {
+    let is_here = value.span() == *span;
     let inner = match value.get_ref() {
-        DeValue::Table(table) => find(table, span),
-        // A list of tables has the span of its first table.
+        DeValue::Array(_) if is_here && is_list => None,
+        DeValue::Table(table) => find(table, span, is_list),
         DeValue::Array(array) => array.iter().find_map(|item| {
-            let (mut steps, found) = find_in(item, span)?;
+            let (mut steps, found) = find_in(item, span, is_list)?;
             steps.insert(0, Step::Item);
             Some((steps, found))
         }),
         _ => None,
     };
-    inner.or_else(|| (value.span() == *span).then(|| (Vec::new(), value.get_ref())))
+    inner.or_else(|| is_here.then(|| (Vec::new(), value.get_ref())))
 }
 
 impl Document {
@@ -214,26 +198,6 @@ impl Document {
                 None => (root, *path),
             };
             table.get_key_value(key).map(|(key, _)| key)
-        })
-    }
-
-    /// Returns the span of a list in place of one of [`TABLES`], and the message for it.
-    fn list_for_table(&self, table: &DeTable, above: &[Step]) -> Option<(Range<usize>, String)> {
-        table.iter().find_map(|(key, value)| {
-            let steps = [above, &[Step::Key(key.get_ref())]].concat();
-            let section = self.section(&steps);
-            match value.get_ref() {
-                DeValue::Array(_) if TABLES.contains(&section.as_str()) => {
-                    let wanted = format!("a table, {section}");
-                    Some((value.span(), type_error("", "", false, &wanted, value.get_ref(), 0)))
-                }
-                DeValue::Array(items) => items.iter().find_map(|item| {
-                    let inner = item.get_ref().as_table()?;
-                    self.list_for_table(inner, &[steps.as_slice(), &[Step::Item]].concat())
-                }),
-                DeValue::Table(inner) => self.list_for_table(inner, &steps),
-                _ => None,
-            }
         })
     }
 
@@ -254,30 +218,30 @@ impl Document {
     }
 
     /// Returns the message for an error of the root table.
-    fn explain_root(&self, said: &str) -> String {
-        match quoted(said, "missing field ") {
+    fn explain_root(&self, problem: &str) -> String {
+        match quoted(problem, "missing field ") {
             Some("launch") => format!("{} has no [launch]", self.title),
             Some(key) => format!("{} has no `{key}`", self.title),
-            None => one_line(said),
+            None => one_line(problem),
         }
     }
 
     /// Returns the message for an error at a key or its value, and the word that was probably
     /// meant.
-    fn explain(&self, steps: &[Step], value: &DeValue, said: &str) -> (String, Option<String>) {
-        if let Some(key) = quoted(said, "missing field ") {
+    fn explain(&self, steps: &[Step], value: &DeValue, problem: &str) -> (String, Option<String>) {
+        if let Some(key) = quoted(problem, "missing field ") {
             return (format!("{} has no `{key}`", self.section(steps)), None);
         }
         let last = steps.iter().rposition(|step| *step != Step::Item).unwrap_or_default();
         let (above, Some(Step::Key(key))) = (&steps[..last], steps.get(last)) else {
-            return (self.explain_root(said), None);
+            return (self.explain_root(problem), None);
         };
         let section = self.section(above);
         let field = format!("`{}` in {section}", key.escape_debug());
-        if let Some(rest) = said.strip_prefix(FIELD) {
+        if let Some(rest) = problem.strip_prefix(FIELD) {
             return (format!("{field}{rest}"), None);
         }
-        if let Some(rest) = said.strip_prefix(&format!("unknown field `{key}`")) {
+        if let Some(rest) = problem.strip_prefix(&format!("unknown field `{key}`")) {
             let path = |word: &str| [keys(above), vec![word]].concat().join(".");
             let mut known = words(rest);
             known.retain(|word| !self.denied.contains(&path(word).as_str()));
@@ -292,7 +256,7 @@ impl Document {
             return (message, meant.map(str::to_owned));
         }
         let word = value.as_str().unwrap_or_default();
-        if let Some(rest) = said.strip_prefix(&format!("unknown variant `{word}`")) {
+        if let Some(rest) = problem.strip_prefix(&format!("unknown variant `{word}`")) {
             let known = words(rest);
             let listed: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
             let what = if steps.ends_with(&[Step::Item]) { key.trim_end_matches('s') } else { key };
@@ -300,13 +264,13 @@ impl Document {
                 format!("unknown {what} `{}`; known: {}", word.escape_debug(), listed.join(", "));
             return (message, nearest(word, known).map(str::to_owned));
         }
-        match said.rsplit_once(", expected ") {
-            Some((_, wanted)) if said.starts_with("invalid ") => {
-                let at_root = above.is_empty();
-                (type_error(&field, key, at_root, wanted, value, steps.len() - last - 1), None)
+        match problem.rsplit_once(", expected ") {
+            Some((_, wanted)) if problem.starts_with("invalid ") => {
+                let path = keys(steps).join(".").escape_debug().to_string();
+                (type_error(&field, &path, wanted, value, steps.len() - last - 1), None)
             }
-            _ if said.ends_with("number overflowed") => (format!("{field} is too large"), None),
-            _ => (one_line(said), None),
+            _ if problem.ends_with("number overflowed") => (format!("{field} is too large"), None),
+            _ => (one_line(problem), None),
         }
     }
 }
@@ -322,39 +286,15 @@ fn keys<'t>(steps: &[Step<'t>]) -> Vec<&'t str> {
         .collect()
 }
 
-/// Returns the message for a value of the wrong type. `depth` is the number of lists around the
-/// value.
-fn type_error(
-    field: &str,
-    key: &str,
-    at_root: bool,
-    wanted: &str,
-    value: &DeValue,
-    depth: usize,
-) -> String {
-    let is_text = matches!(value, DeValue::String(_));
-    let wanted = match (wanted, depth) {
-        ("i64", _) if matches!(value, DeValue::Integer(_)) => {
-            return format!("{field} is too large");
-        }
-        ("i64", _) => "a whole number".to_owned(),
-        ("a boolean", _) => "true or false".to_owned(),
-        ("a string", 1) => "a list of strings".to_owned(),
-        ("a string", 2) => "a list of lists of strings".to_owned(),
-        ("a sequence", 0) if is_text && ["run", "notify", "setup"].contains(&key) => {
-            return format!(
-                "{field} must be a list of strings (program and arguments); it is not run by a shell"
-            );
-        }
-        ("a sequence", 0) if ["argv", "resume", "once"].contains(&key) => {
-            "a list of lists of strings".to_owned()
-        }
-        ("a sequence", 1) => "a list of lists of strings".to_owned(),
-        ("a sequence", 0) if at_root => format!("a list of tables, [[{key}]]"),
-        ("a sequence", 0) => "a list of strings".to_owned(),
-        ("a map", _) if key == "env" => "a table of strings".to_owned(),
-        ("a map", _) => format!("a table of tables, [{key}.NAME]"),
-        (other, _) => other.to_owned(),
+/// Returns the message for a value of the wrong type. `path` is the dotted key, and `depth` the
+/// number of lists around the value.
+fn type_error(field: &str, path: &str, wanted: &str, value: &DeValue, depth: usize) -> String {
+    let tables = match (wanted, depth) {
+        ("a table", 0) => Some(format!("a table, [{path}]")),
+        ("a table" | "a list of tables", _) => Some(format!("a list of tables, [[{path}]]")),
+        ("a map", _) if path == "answers" => Some("a table of tables, [answers.RULE]".to_owned()),
+        ("a map", _) => Some(format!("a table of tables, [{path}.NAME]")),
+        _ => None,
     };
     let found = match value {
         DeValue::String(_) => "a string",
@@ -362,23 +302,31 @@ fn type_error(
         DeValue::Float(_) => "a float",
         DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) if wanted == "a table" && depth > 0 => "a list of lists",
         DeValue::Array(_) => "a list",
         // The likely mistake is `[member]` in place of `[[member]]`.
-        DeValue::Table(_) if wanted.starts_with("a list of tables") => "one table",
+        DeValue::Table(_) if wanted == "a list of tables" => "one table",
         DeValue::Table(_) => "a table",
     };
-    if let Some(section) = wanted.strip_prefix("a table, ") {
-        format!("`{}` must be {wanted}, not {found}", section.trim_matches(['[', ']']))
-    } else if at_root && wanted.contains(" tables, ") {
-        format!("`{key}` must be {wanted}, not {found}")
-    } else {
-        format!("{field} must be {wanted}, not {found}")
+    if let Some(tables) = tables {
+        return format!("`{path}` must be {tables}, not {found}");
     }
+    let wanted = match (wanted, depth) {
+        ("i64", _) if matches!(value, DeValue::Integer(_)) => {
+            return format!("{field} is too large");
+        }
+        ("i64", _) => "a whole number",
+        ("a boolean", _) => "true or false",
+        ("a string", 1) | ("a sequence", 0) => "a list of strings",
+        ("a string", 2) | ("a sequence", 1) => "a list of lists of strings",
+        (other, _) => other,
+    };
+    format!("{field} must be {wanted}, not {found}")
 }
 
 /// Returns the first word in backticks after `prefix`.
-fn quoted<'s>(said: &'s str, prefix: &str) -> Option<&'s str> {
-    words(said.strip_prefix(prefix)?).first().copied()
+fn quoted<'s>(problem: &'s str, prefix: &str) -> Option<&'s str> {
+    words(problem.strip_prefix(prefix)?).first().copied()
 }
 
 /// Returns the words in backticks.

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeOwned, Error, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
+use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use toml::Spanned;
 
 use crate::model::name::{check_member_name, check_name, check_pattern, check_variable};
 use crate::model::rules::Rule;
@@ -59,7 +61,7 @@ text_types! {
     /// The name of an environment variable, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     VariableName(String) = |text| {
-        check_variable(text).map_err(|said| format!("{FIELD} {said}"))?;
+        check_variable(text).map_err(|problem| format!("{FIELD} {problem}"))?;
         Ok(text.to_owned())
     };
     /// The name of an environment variable, or a prefix followed by `*`.
@@ -69,7 +71,7 @@ text_types! {
     /// Comma-separated permission patterns.
     Patterns(Vec<Rule>) = |text| {
         let text = parse_text(text)?;
-        Rule::parse_list(&text).map_err(|said| format!("the pattern {}", said.escape_debug()))
+        Rule::parse_list(&text).map_err(|problem| format!("the pattern {}", problem.escape_debug()))
     };
 }
 
@@ -109,7 +111,7 @@ pub(crate) fn checked(
     let text = text?;
     match rule(&text) {
         Ok(()) => Ok(text),
-        Err(said) => Err(format!("{FIELD}: `{}` {said}", text.escape_debug())),
+        Err(problem) => Err(format!("{FIELD}: `{}` {problem}", text.escape_debug())),
     }
 }
 
@@ -142,13 +144,85 @@ impl<'de, const LEAST: usize> Deserialize<'de> for AtLeast<LEAST> {
     }
 }
 
+/// A table. A struct with derived `Deserialize` would also accept a list of its values.
+#[derive(Debug, Default)]
+pub(crate) struct KeyedTable<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for KeyedTable<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeyedTable<T>, D::Error> {
+        deserializer.deserialize_map(KeyedTableVisitor(PhantomData))
+    }
+}
+
+struct KeyedTableVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedTableVisitor<T> {
+    type Value = KeyedTable<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a table")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<KeyedTable<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(KeyedTable)
+    }
+}
+
+/// A list of tables with their positions, as `[[member]]`.
+#[derive(Debug)]
+pub(crate) struct TableList<T>(pub(crate) Vec<Spanned<T>>);
+
+impl<T> Default for TableList<T> {
+    fn default() -> TableList<T> {
+        TableList(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for TableList<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TableList<T>, D::Error> {
+        deserializer.deserialize_seq(TableListVisitor(PhantomData))
+    }
+}
+
+struct TableListVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for TableListVisitor<T> {
+    type Value = TableList<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a list of tables")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<TableList<T>, A::Error> {
+        let tables: Vec<Spanned<KeyedTable<T>>> =
+            Vec::deserialize(SeqAccessDeserializer::new(list))?;
+        let bare = |table: Spanned<KeyedTable<T>>| Spanned::new(table.span(), table.into_inner().0);
+        Ok(TableList(tables.into_iter().map(bare).collect()))
+    }
+}
+
 /// Environment variables with their values.
 #[derive(Debug, Default)]
 pub(crate) struct Variables(pub(crate) BTreeMap<String, String>);
 
 impl<'de> Deserialize<'de> for Variables {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Variables, D::Error> {
-        let entries = BTreeMap::<VariableName, PlainText>::deserialize(deserializer)?;
+        deserializer.deserialize_map(VariablesVisitor)
+    }
+}
+
+struct VariablesVisitor;
+
+impl<'de> Visitor<'de> for VariablesVisitor {
+    type Value = Variables;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a table of strings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Variables, A::Error> {
+        let entries: BTreeMap<VariableName, PlainText> =
+            BTreeMap::deserialize(MapAccessDeserializer::new(map))?;
         Ok(Variables(entries.into_iter().map(|(name, value)| (name.0, value.0)).collect()))
     }
 }
@@ -159,11 +233,31 @@ pub(crate) struct Argv(pub(crate) Vec<String>);
 
 impl<'de> Deserialize<'de> for Argv {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Argv, D::Error> {
-        let argv = strings(Vec::<PlainText>::deserialize(deserializer)?);
+        deserializer.deserialize_seq(ArgvVisitor)
+    }
+}
+
+struct ArgvVisitor;
+
+impl<'de> Visitor<'de> for ArgvVisitor {
+    type Value = Argv;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a list of strings")
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Argv, E> {
+        Err(E::custom(format!(
+            "{FIELD} must be a list of strings (program and arguments); it is not run by a shell"
+        )))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Argv, A::Error> {
+        let argv = strings(Vec::deserialize(SeqAccessDeserializer::new(list))?);
         match argv.first() {
-            None => Err(D::Error::custom(format!("{FIELD} is empty"))),
+            None => Err(A::Error::custom(format!("{FIELD} is empty"))),
             Some(program) if program.trim().is_empty() => {
-                Err(D::Error::custom(format!("{FIELD} does not name a program")))
+                Err(A::Error::custom(format!("{FIELD} does not name a program")))
             }
             Some(_) => Ok(Argv(argv)),
         }

@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn id_02_briefing_is_passed_as_the_profile_says() {
         let as_given = ["agent", "-x"];
-        let sheet = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--system\", \"{brief}\"], [\"{mode}\"]]\n\
+        let text = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--system\", \"{brief}\"], [\"{mode}\"]]\n\
                      prompt = \"mailbox\"\nbrief = \"argv\"\n[ready]\nwhen = \"settled\"\n";
-        let flag = Profile::parse("flag", sheet).expect("a profile");
+        let flag = Profile::parse("flag", text).expect("a profile");
         let (argv, first) = command_line_of(&flag);
         assert_eq!(
             (argv.as_slice(), first),

@@ -38,7 +38,7 @@ const LONGEST_OUTPUT: usize = 500;
 #[derive(Debug, Clone)]
 pub(crate) struct TeamHooks {
     known: Vec<ConfiguredHook>,
-    /// TeamHooks and files that could not be read or may not run.
+    /// Hooks and files that could not be read or may not run.
     pub(crate) warnings: Vec<String>,
     /// The working directory of hooks: that of the lead.
     project: PathBuf,
@@ -99,7 +99,8 @@ pub(crate) fn load_hooks(ctx: &Context, team: &TeamStore) -> TeamHooks {
     TeamHooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
 }
 
-/// Returns the settings files of the user and of the project: the directory in which the lead works.
+/// Returns the settings files of the user and of the project, which is the directory in which the
+/// lead works.
 pub(super) fn hook_files(ctx: &Context, roster: &Team) -> HookFiles {
     let lead = roster.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
     HookFiles { project: lead.filter(|dir| fs::is_dir(dir)), ..user_hook_files(ctx) }

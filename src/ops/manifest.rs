@@ -26,7 +26,7 @@ pub(crate) fn team_settings(
 
 /// The members to start.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MemberOrders {
+pub(crate) struct MemberLaunches {
     /// Started at once.
     pub(crate) specs: Vec<LaunchSpec>,
     /// Started by the lead, when there is work or after a failure.
@@ -35,13 +35,13 @@ pub(crate) struct MemberOrders {
 
 /// Returns the members to start; with `tasks_only`, for task mode, each task is a run of its own.
 /// `read` returns the text of a prompt file. Directories are relative to `here`.
-pub(crate) fn member_orders<E>(
+pub(crate) fn member_launches<E>(
     manifest: &Manifest,
     tasks_only: bool,
     here: &Path,
     mut read: impl FnMut(&str) -> Result<String, E>,
-) -> Result<MemberOrders, E> {
-    let mut found = MemberOrders { specs: Vec::new(), templates: Vec::new() };
+) -> Result<MemberLaunches, E> {
+    let mut found = MemberLaunches { specs: Vec::new(), templates: Vec::new() };
     for member in &manifest.members {
         let spec = launch_spec(member, here, &mut read)?;
         let demand = match (member.scale, member.when_needed, member.restart) {
@@ -75,7 +75,7 @@ fn launch_spec<E>(
     read: &mut impl FnMut(&str) -> Result<String, E>,
 ) -> Result<LaunchSpec, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
-    let spec = member.spec.clone();
+    let spec = member.launch.clone();
     let cwd = spec.cwd.map(|cwd| resolve_dir(here, &cwd));
     Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
 }
@@ -156,15 +156,15 @@ pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
 
 /// Rejects members that cannot be one run per task.
 pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
-    let cannot = |member: &&MemberSpec| !member.spec.command.is_empty() || member.spec.plan;
+    let cannot = |member: &&MemberSpec| !member.launch.command.is_empty() || member.launch.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
-    let why = if member.spec.plan {
+    let why = if member.launch.plan {
         "must have a plan approved"
     } else {
         "has a command line of its own"
     };
     Err(OpsError::Usage {
-        problem: format!("member `{}` {why}, and in task mode nobody stands", member.spec.name),
+        problem: format!("member `{}` {why}, and in task mode nobody stands", member.launch.name),
         hint: Some("leave it away, or write `mode = \"teammate\"` in [team]".to_owned()),
     })
 }
@@ -223,14 +223,14 @@ priority = 2
     #[test]
     fn specs_take_prompts_from_files_and_command_lines_from_run() {
         let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
-        let got = member_orders(&manifest(), false, Path::new("/w"), read).expect("specs").specs;
+        let got = member_launches(&manifest(), false, Path::new("/w"), read).expect("specs").specs;
         assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
         assert_eq!(got[0].profile.as_deref(), Some("worker"));
         assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
         assert_eq!((got[1].profile.as_deref(), got[1].command.len()), (Some("shell"), 3));
         assert_eq!(got[0].cwd.as_deref(), Some("/w"));
         let unreadable =
-            member_orders(&manifest(), false, Path::new("/w"), |_| Err::<String, _>("no"));
+            member_launches(&manifest(), false, Path::new("/w"), |_| Err::<String, _>("no"));
         assert_eq!(unreadable.err(), Some("no"));
     }
 
@@ -239,8 +239,8 @@ priority = 2
         let text = "[team]\nname = \"x\"\nmax_members = 3\n[[member]]\nname = \"dev\"\nscale = { min = 2 }\n\
             [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
         let manifest = Manifest::parse(text).expect("manifest");
-        let got =
-            member_orders(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
+        let got = member_launches(&manifest, false, Path::new("/w"), |_| Err(()))
+            .expect("no prompt file");
         let names: Vec<&str> = got.specs.iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names, ["dev-1", "dev-2", "old"]);
         let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();

@@ -30,7 +30,7 @@ pub(crate) struct ListedProfile {
     pub(crate) name: String,
     pub(crate) source: Source,
     /// Its text; empty if it cannot be read.
-    pub(crate) sheet: String,
+    pub(crate) text: String,
     pub(crate) profile: Result<Profile, OpsError>,
 }
 
@@ -52,20 +52,20 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedProfile, OpsErro
     let name = name.to_owned();
     if own.contains(&name) {
         let file = ctx.store.profiles().join(format!("{name}{ENDING}"));
-        let text = read(&file);
-        let sheet = text.as_ref().map_or(String::new(), Clone::clone);
+        let found = read(&file);
+        let text = found.as_ref().map_or(String::new(), Clone::clone);
         let parse = |text: String| {
             Profile::parse(&name, &text)
                 .map_err(|source| OpsError::Profile { file: file.clone(), source })
         };
-        let profile = text.and_then(parse);
-        return Ok(ListedProfile { name, source: Source::File(file), sheet, profile });
+        let profile = found.and_then(parse);
+        return Ok(ListedProfile { name, source: Source::File(file), text, profile });
     }
-    match profile::builtin_sheet(&name).zip(profile::builtin(&name)) {
-        Some((sheet, profile)) => Ok(ListedProfile {
+    match profile::builtin_text(&name).zip(profile::builtin(&name)) {
+        Some((text, profile)) => Ok(ListedProfile {
             name,
             source: Source::Builtin,
-            sheet: sheet.to_owned(),
+            text: text.to_owned(),
             profile: Ok(profile),
         }),
         None => {

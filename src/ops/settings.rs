@@ -135,7 +135,7 @@ fn convert_document(
         usage(fault.message + &nearest)
     })?;
     let mut templates =
-        manifest::member_orders(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
+        manifest::member_launches(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
     // A document sorts members by name; the lead serves them in the order in which they were added.
     let known: Vec<&String> =
         current.templates.iter().map(|template| &template.spec.name).collect();
@@ -143,13 +143,16 @@ fn convert_document(
         known.iter().position(|name| **name == of.spec.name).unwrap_or(known.len())
     });
     let is_kept = |name: &str| templates.iter().any(|template| template.spec.name == name);
-    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.spec.name)) {
+    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.launch.name)) {
         return Err(OpsError::Usage {
-            problem: format!("member `{}` is not one that the lead would start", member.spec.name),
+            problem: format!(
+                "member `{}` is not one that the lead would start",
+                member.launch.name
+            ),
             hint: Some(format!(
                 "give it `scale`, `restart`, `task_only` or `start = \"when-needed\"`, or start it with \
                  `phalanx spawn {}`",
-                member.spec.name
+                member.launch.name
             )),
         });
     }
@@ -259,7 +262,7 @@ mod tests {
         let read = |text: &str, tasks_only: bool| {
             let wanted = Manifest::parse(text).expect("manifest");
             let prompt = |file: &str| Ok::<_, ()>(format!("text of {file}"));
-            let templates = manifest::member_orders(&wanted, tasks_only, Path::new("/w"), prompt)
+            let templates = manifest::member_launches(&wanted, tasks_only, Path::new("/w"), prompt)
                 .expect("members")
                 .templates;
             Settings { templates, ..wanted.settings }
@@ -269,7 +272,7 @@ mod tests {
             let document = settings::document(&before);
             let parsed = settings::parse_document(document.clone()).expect("settings");
             let none = |_: &str| Err::<String, ()>(());
-            let templates = manifest::member_orders(&parsed, false, Path::new("/x"), none)
+            let templates = manifest::member_launches(&parsed, false, Path::new("/x"), none)
                 .expect("members")
                 .templates;
             let after = Settings { templates, ..parsed.settings };

@@ -19,11 +19,11 @@ pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the TOML text of a built-in profile.
-pub(crate) fn builtin_sheet(name: &str) -> Option<&'static str> {
-    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, sheet)| *sheet)
+pub(crate) fn builtin_text(name: &str) -> Option<&'static str> {
+    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 pub(crate) fn builtin(name: &str) -> Option<Profile> {
-    let sheet = builtin_sheet(name)?;
-    Some(Profile::parse(name, sheet).expect("every built-in sheet is read by a test"))
+    let text = builtin_text(name)?;
+    Some(Profile::parse(name, text).expect("a test parses every built-in profile"))
 }

@@ -38,8 +38,9 @@ pub(crate) struct Profile {
 }
 
 /// The process that runs in the pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Runs {
     /// The program itself, on the terminal of the pane.
     Native,
@@ -50,10 +51,7 @@ pub(crate) enum Runs {
 impl Runs {
     /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Runs::Native => "native",
-            Runs::Wrapped => "wrapped",
-        }
+        self.into()
     }
 }
 
@@ -94,8 +92,9 @@ pub(crate) struct Launch {
 }
 
 /// The way in which the program gets its first prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Prompt {
     /// The program reads it from its mailbox.
     Mailbox,
@@ -108,17 +107,14 @@ pub(crate) enum Prompt {
 impl Prompt {
     /// Returns the spelling in a profile.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Prompt::Mailbox => "mailbox",
-            Prompt::Argv => "argv",
-            Prompt::Typed => "typed",
-        }
+        self.into()
     }
 }
 
 /// The way in which the program gets the description of its team (`ops::brief`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Brief {
     /// On the command line, as `{brief}`.
     Argv,
@@ -132,11 +128,7 @@ pub(crate) enum Brief {
 impl Brief {
     /// Returns the spelling in a profile; `None` for [`Brief::None`].
     pub(crate) fn way(self) -> Option<&'static str> {
-        match self {
-            Brief::Argv => Some("argv"),
-            Brief::FirstMessage => Some("first-message"),
-            Brief::None => None,
-        }
+        (self != Brief::None).then(|| self.into())
     }
 }
 

@@ -2,6 +2,7 @@
 //! snapshot of the screen.
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthChar;
 
 use super::definition::{ComposerRule, Profile};
 use super::rule::{Pattern, ScreenRule, ScreenState};
@@ -170,5 +171,7 @@ fn written<'l>(
     let row = &look.rows[at];
     let (start, text) = how.line.text(row).filter(|_| !is_rest).unwrap_or((0, row));
     let lead = text.len() - text.trim_start().len();
-    (at, row[..start + lead].chars().count(), text.trim())
+    // Columns are cells of the terminal, of which a wide character takes two.
+    let column = row[..start + lead].chars().filter_map(UnicodeWidthChar::width).sum();
+    (at, column, text.trim())
 }

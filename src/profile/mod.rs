@@ -13,7 +13,7 @@ mod tests;
 mod words;
 
 pub(crate) use crate::model::launch::{SHELL, WORKER};
-pub(crate) use builtin::{builtin, builtin_names, builtin_sheet};
+pub(crate) use builtin::{builtin, builtin_names, builtin_text};
 pub(crate) use definition::{
     Brief, DialogKeys, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy,
 };

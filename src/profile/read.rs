@@ -1,9 +1,11 @@
 //! The tables of a profile as they are written, with their defaults, and their conversion.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
-use serde::de::Error;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -15,8 +17,8 @@ use super::rule::{Area, Pattern, ScreenRule, ScreenState};
 use super::snapshot::ReportedProgress;
 use super::words::{Group, Placeholder};
 use crate::config::value::{
-    Choice, FIELD, Name, NonBlank, PlainText, VariablePattern, Variables, parse_non_blank,
-    parse_text, strings, text_types,
+    Choice, FIELD, KeyedTable, Name, NonBlank, PlainText, TableList, VariablePattern, Variables,
+    parse_non_blank, parse_text, strings, text_types,
 };
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::mode::Mode;
@@ -39,28 +41,28 @@ struct ProfileTable {
     #[serde(default)]
     hooks: Vec<Choice<Hook>>,
     shutdown: Option<Choice<ShutdownPolicy>>,
-    launch: LaunchTable,
+    launch: KeyedTable<LaunchTable>,
     #[serde(default)]
-    ready: ReadyTable,
+    ready: KeyedTable<ReadyTable>,
     #[serde(default)]
-    keys: KeysTable,
+    keys: KeyedTable<KeysTable>,
     #[serde(default)]
-    paste: PasteTable,
-    composer: Option<ComposerTable>,
+    paste: KeyedTable<PasteTable>,
+    composer: Option<KeyedTable<ComposerTable>>,
     #[serde(default)]
-    answers: BTreeMap<Spanned<String>, AnswerTable>,
+    answers: BTreeMap<Spanned<String>, KeyedTable<AnswerTable>>,
     #[serde(default)]
-    rule: Vec<Spanned<RuleTable>>,
+    rule: TableList<RuleTable>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table, [launch]")]
+#[serde(deny_unknown_fields)]
 struct LaunchTable {
     argv: Spanned<Templates>,
     prompt: Option<Choice<Prompt>>,
     brief: Option<Choice<Brief>>,
     #[serde(default)]
-    modes: ModesTable,
+    modes: KeyedTable<ModesTable>,
     #[serde(default)]
     plan: Vec<PlainText>,
     resume: Option<Templates>,
@@ -73,12 +75,7 @@ struct LaunchTable {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    rename_all = "camelCase",
-    expecting = "a table, [launch.modes]"
-)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct ModesTable {
     default: Option<Vec<PlainText>>,
     accept_edits: Option<Vec<PlainText>>,
@@ -89,7 +86,7 @@ struct ModesTable {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [ready]")]
+#[serde(default, deny_unknown_fields)]
 struct ReadyTable {
     when: Option<Choice<ReadyWhen>>,
     settle_ms: Option<AtMost<LONGEST_MS>>,
@@ -105,7 +102,7 @@ enum ReadyWhen {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [keys]")]
+#[serde(default, deny_unknown_fields)]
 struct KeysTable {
     submit: Option<TypedKeys>,
     interrupt: Option<TypedKeys>,
@@ -113,7 +110,7 @@ struct KeysTable {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [paste]")]
+#[serde(default, deny_unknown_fields)]
 struct PasteTable {
     bracketed: Option<bool>,
     gap_ms: Option<AtMost<LONGEST_MS>>,
@@ -122,7 +119,7 @@ struct PasteTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table, [composer]")]
+#[serde(deny_unknown_fields)]
 struct ComposerTable {
     line: Spanned<OnePattern>,
     above: Option<OnePattern>,
@@ -135,14 +132,14 @@ struct ComposerTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table, [answers.RULE]")]
+#[serde(deny_unknown_fields)]
 struct AnswerTable {
     allow: TypedKeys,
     deny: TypedKeys,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a list of tables, [[rule]]")]
+#[serde(deny_unknown_fields)]
 struct RuleTable {
     name: Spanned<Name>,
     state: StateText,
@@ -193,7 +190,7 @@ text_types! {
 }
 
 fn compile(text: &str) -> Result<Pattern, String> {
-    Pattern::new(text).map_err(|said| format!("{FIELD} {said}"))
+    Pattern::new(text).map_err(|problem| format!("{FIELD} {problem}"))
 }
 
 /// The groups of a command line, each a list of words.
@@ -202,9 +199,23 @@ struct Templates(Vec<Vec<Spanned<String>>>);
 
 impl<'de> Deserialize<'de> for Templates {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Templates, D::Error> {
-        let groups = Vec::deserialize(deserializer)?;
+        deserializer.deserialize_seq(TemplatesVisitor)
+    }
+}
+
+struct TemplatesVisitor;
+
+impl<'de> Visitor<'de> for TemplatesVisitor {
+    type Value = Templates;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a list of lists of strings")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Templates, A::Error> {
+        let groups = Vec::deserialize(SeqAccessDeserializer::new(list))?;
         if groups.is_empty() {
-            return Err(D::Error::custom(format!("{FIELD} does not name a program")));
+            return Err(A::Error::custom(format!("{FIELD} does not name a program")));
         }
         Ok(Templates(groups))
     }
@@ -214,8 +225,8 @@ impl Profile {
     /// Parses a profile.
     ///
     /// # Errors
-    /// The first error in the text, with line and column, if the TOML is invalid, or a key is
-    /// unknown, missing or has an invalid value.
+    /// A fault with its position: the first invalid key or value, or else the first contradiction
+    /// between keys.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
         let table: ProfileTable = parse(Document { title: "the profile", denied: &[] }, text)?;
         let mut faults = Faults::default();
@@ -237,15 +248,15 @@ impl ProfileTable {
             runs,
             reads_mail: self.reads_mail.unwrap_or(true),
             hooks: self.hooks.into_iter().map(|hook| hook.0).collect(),
-            launch: self.launch.convert(runs, faults),
-            ready: self.ready.convert(),
+            launch: self.launch.0.convert(runs, faults),
+            ready: self.ready.0.convert(),
             keys: Keys {
-                submit: self.keys.submit.map_or("\r".to_owned(), |keys| keys.0),
-                interrupt: self.keys.interrupt.map(|keys| keys.0),
-                quit: strings(self.keys.quit),
+                submit: self.keys.0.submit.map_or("\r".to_owned(), |keys| keys.0),
+                interrupt: self.keys.0.interrupt.map(|keys| keys.0),
+                quit: strings(self.keys.0.quit),
             },
-            paste: self.paste.convert(),
-            composer: self.composer.map(|composer| composer.convert(faults)),
+            paste: self.paste.0.convert(),
+            composer: self.composer.map(|composer| composer.0.convert(faults)),
             answers,
             shutdown: self.shutdown.map_or(ShutdownPolicy::Auto, |shutdown| shutdown.0),
             rules,
@@ -253,16 +264,16 @@ impl ProfileTable {
     }
 }
 
-/// Converts the keys that answer dialogs. A rule with keys must capture the question, because before
-/// typing it is compared with the one that was decided.
+/// Converts the keys that answer dialogs. A rule with keys must capture the question, because
+/// before typing it is compared with the one that was decided.
 fn convert_answers(
-    tables: BTreeMap<Spanned<String>, AnswerTable>,
+    tables: BTreeMap<Spanned<String>, KeyedTable<AnswerTable>>,
     rules: &[ScreenRule],
     faults: &mut Faults,
 ) -> BTreeMap<String, DialogKeys> {
     let mut answers = BTreeMap::new();
-    for (name, AnswerTable { allow, deny }) in tables {
-        let said = match rules.iter().find(|rule| rule.name == *name.get_ref()) {
+    for (name, KeyedTable(AnswerTable { allow, deny })) in tables {
+        let problem = match rules.iter().find(|rule| rule.name == *name.get_ref()) {
             None => Some("names no rule"),
             Some(rule) if !matches!(rule.state, ScreenState::Dialog(_)) => {
                 Some("refers to a rule that is not a dialog")
@@ -272,10 +283,10 @@ fn convert_answers(
             ),
             Some(_) => None,
         };
-        if let Some(said) = said {
+        if let Some(problem) = problem {
             faults.add(
                 &name.span(),
-                format!("`{}` in [answers] {said}", name.get_ref().escape_debug()),
+                format!("`{}` in [answers] {problem}", name.get_ref().escape_debug()),
             );
         }
         answers.insert(name.into_inner(), DialogKeys { allow: allow.0, deny: deny.0 });
@@ -292,22 +303,22 @@ impl LaunchTable {
         let brief = self.brief.map_or(default_brief, |brief| brief.0);
         let argv_span = self.argv.span();
         let argv = convert_groups(self.argv.into_inner(), faults);
-        let on_it = [
+        let conditional = [
             ("prompt", Placeholder::Prompt, prompt == Prompt::Argv),
             ("brief", Placeholder::Brief, brief == Brief::Argv),
         ];
-        for (key, place, wanted) in on_it {
+        for (key, place, wanted) in conditional {
             if argv.iter().any(|group| group.names().any(|name| name == place)) != wanted {
-                let said =
+                let message =
                     format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
-                faults.add(&argv_span, said);
+                faults.add(&argv_span, message);
             }
         }
         Launch {
             argv,
             prompt,
             brief,
-            modes: self.modes.convert(),
+            modes: self.modes.0.convert(),
             plan: strings(self.plan),
             resume: self.resume.map(|groups| convert_groups(groups, faults)).unwrap_or_default(),
             once: self.once.map(|groups| convert_groups(groups, faults)).unwrap_or_default(),
@@ -352,7 +363,9 @@ fn convert_group(
     if let Some(at) = words.iter().position(|word| word.contains('\0')) {
         faults.add(&span_of(at), "a word must not contain a NUL character");
     }
-    Group::parse(words.iter().copied()).map_err(|(at, said)| faults.add(&span_of(at), said)).ok()
+    Group::parse(words.iter().copied())
+        .map_err(|(at, problem)| faults.add(&span_of(at), problem))
+        .ok()
 }
 
 fn convert_variables(env: Spanned<Variables>, faults: &mut Faults) -> BTreeMap<String, Group> {
@@ -406,7 +419,7 @@ impl ComposerTable {
     }
 }
 
-fn convert_rules(tables: Vec<Spanned<RuleTable>>, faults: &mut Faults) -> Vec<ScreenRule> {
+fn convert_rules(TableList(tables): TableList<RuleTable>, faults: &mut Faults) -> Vec<ScreenRule> {
     let mut rules: Vec<ScreenRule> = Vec::new();
     for table in tables {
         let header = table.span();

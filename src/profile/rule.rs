@@ -29,8 +29,9 @@ impl Pattern {
         }
         let built = RegexBuilder::new(text).multi_line(true).size_limit(LARGEST).build();
         built.map(Pattern).map_err(|e| {
-            let said = e.to_string();
-            let last = said.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
+            let message = e.to_string();
+            let last =
+                message.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
             format!("is not a valid pattern: {last}")
         })
     }

@@ -198,6 +198,30 @@ fn template_error_has_the_position_of_its_word() {
         fault("about = \"x\"\n[launch]\nargv = [\"x\"]\n")
             .starts_with("3:9: `argv` in [launch] must be a list of lists")
     );
+    assert_eq!(
+        fault("about = \"x\"\n[launch]\nargv = \"x\"\n"),
+        "3:8: `argv` in [launch] must be a list of lists of strings, not a string"
+    );
+}
+
+#[test]
+fn value_of_wrong_type_is_refused() {
+    let fault = |more: &str| {
+        let text = format!("{more}\nabout = \"x\"\n[launch]\nargv = [[\"x\"]]\n");
+        Profile::parse("own", &text).expect_err("a fault").to_string()
+    };
+    assert_eq!(
+        fault("answers = 5"),
+        "1:11: `answers` must be a table of tables, [answers.RULE], not an integer"
+    );
+    assert_eq!(
+        fault("rule = [[\"a\", \"idle\"]]"),
+        "1:9: `rule` must be a list of tables, [[rule]], not a list of lists"
+    );
+    assert_eq!(
+        fault("hooks = 5"),
+        "1:9: `hooks` in the profile must be a list of strings, not an integer"
+    );
 }
 
 #[test]
@@ -297,6 +321,16 @@ fn msg_11_suggestion_is_ignored_only_while_faint_after_the_cursor() {
     let typed_on = "> \x1b[7mr\x1b[0;2mun\x1b[0m\r\n  all\r\n---\x1b[?25l";
     assert_eq!(composer(true, typed_on), holds("run\nall"));
     assert_eq!(composer(true, "> \x1b[7mx\x1b[0m\r\n---\x1b[?25l"), holds("x"));
+}
+
+#[test]
+fn msg_11_suggestion_is_found_after_a_wide_character() {
+    let rules = "[composer]\nline = '^日> ?(?<text>.*)$'\nghost = true\n\
+                 [[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['>']\n";
+    let mut screen = Screen::new(6, 20);
+    screen.feed("日> \x1b[7mr\x1b[0;2mun\x1b[0m\x1b[?25l".as_bytes());
+    let found = judge(&with(rules).expect("a profile"), &screen.look(0));
+    assert_eq!(found.composer, Composer::Empty);
 }
 
 /// A program hides the cursor only once, at its start. Cursor visibility and text attributes set by

@@ -87,7 +87,7 @@ impl Group {
     ) -> Result<Group, (usize, String)> {
         words
             .enumerate()
-            .map(|(at, word)| pieces(word).map_err(|said| (at, said)))
+            .map(|(at, word)| pieces(word).map_err(|problem| (at, problem)))
             .collect::<Result<_, _>>()
             .map(Group)
     }

@@ -124,8 +124,8 @@ pub fn may_use_tool(rules: [&str; 3], tool: &str, subject: &str) -> &'static str
 /// If the rules are invalid.
 #[must_use]
 pub fn judge_screen(rules: &str, screen: &str) -> String {
-    let sheet = format!("about = \"x\"\n[launch]\nargv = [[\"x\"]]\n{rules}");
-    let profile = Profile::parse("x", &sheet).expect("valid rules");
+    let text = format!("about = \"x\"\n[launch]\nargv = [[\"x\"]]\n{rules}");
+    let profile = Profile::parse("x", &text).expect("valid rules");
     profile::judge(&profile, &Look::of_text(screen)).state.to_string()
 }
 

@@ -34,8 +34,8 @@ impl Field {
         }
     }
 
-    pub(super) fn fault(&self, said: &str) -> String {
-        format!("line {}: `{}`: {said}", self.line, self.key)
+    pub(super) fn fault(&self, problem: &str) -> String {
+        format!("line {}: `{}`: {problem}", self.line, self.key)
     }
 }
 
@@ -86,7 +86,7 @@ fn fields(lines: &[&str]) -> Result<Vec<Field>, String> {
         }
         let more = lines[at..].iter().take_while(|line| belongs(line)).count();
         let value = value(first.trim(), &lines[at..at + more]);
-        let value = value.map_err(|said| format!("line {number}: `{key}`: {said}"))?;
+        let value = value.map_err(|problem| format!("line {number}: `{key}`: {problem}"))?;
         fields.push(Field { line: number, key: key.to_owned(), value });
         at += more;
     }

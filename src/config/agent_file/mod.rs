@@ -79,5 +79,5 @@ fn tools(field: &Field) -> Result<Option<Vec<Rule>>, String> {
     let rules: Result<Vec<_>, String> = words.map(|word| Rule::parse_list(word)).collect();
     rules
         .map(|rules| Some(rules.concat()))
-        .map_err(|said| field.fault(&said.escape_debug().to_string()))
+        .map_err(|problem| field.fault(&problem.escape_debug().to_string()))
 }

@@ -54,12 +54,12 @@ fn read_group(event: HookEvent, group: &Value, read: &mut ClaudeHooks) {
     let given = group.get("matcher").and_then(Value::as_str).filter(|_| event.has_matcher());
     let matcher = match Matcher::parse(given.unwrap_or_default()) {
         Ok(matcher) => matcher,
-        Err(said) => return read.problems.push(format!("a `matcher` of `{word}` {said}")),
+        Err(problem) => return read.problems.push(format!("a `matcher` of `{word}` {problem}")),
     };
     for hook in hooks {
         match read_hook(event, matcher.clone(), hook) {
             Ok(hook) => read.hooks.push(hook),
-            Err(said) => read.problems.push(format!("a hook of `{word}` {said}")),
+            Err(problem) => read.problems.push(format!("a hook of `{word}` {problem}")),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use crate::config::value::{Argv, Choice, FIELD, checked, parse_text, text_types};
+use crate::config::value::{Argv, Choice, FIELD, TableList, checked, parse_text, text_types};
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 
@@ -20,12 +20,12 @@ pub(crate) struct OwnHooks {
 #[serde(default, deny_unknown_fields)]
 struct OwnHooksTable {
     trusted: Vec<AbsolutePath>,
-    hook: Vec<HookTable>,
+    hook: TableList<HookTable>,
 }
 
 /// A `[[hook]]`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a list of tables, [[hook]]")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct HookTable {
     event: Choice<HookEvent>,
     matcher: Option<Spanned<MatcherText>>,
@@ -36,7 +36,7 @@ pub(crate) struct HookTable {
 text_types! {
     AbsolutePath(String) = |path| checked(parse_text(path), check_absolute);
     MatcherText(Option<Matcher>) =
-        |text| Matcher::parse(text).map_err(|said| format!("{FIELD} {said}"));
+        |text| Matcher::parse(text).map_err(|problem| format!("{FIELD} {problem}"));
 }
 
 fn check_absolute(path: &str) -> Result<(), String> {
@@ -71,18 +71,18 @@ pub(crate) fn parse_own_hooks(text: &str) -> Result<OwnHooks, ConfigError> {
 }
 
 /// Converts the `[[hook]]` tables of a file and adds their faults to `faults`.
-pub(crate) fn hook_commands(tables: Vec<HookTable>, faults: &mut Faults) -> Vec<HookCommand> {
-    tables.into_iter().map(|table| hook_command(table, faults)).collect()
+pub(crate) fn hook_commands(tables: TableList<HookTable>, faults: &mut Faults) -> Vec<HookCommand> {
+    tables.0.into_iter().map(|table| hook_command(table.into_inner(), faults)).collect()
 }
 
 fn hook_command(table: HookTable, faults: &mut Faults) -> HookCommand {
     let event = table.event.0;
     if let Some(matcher) = table.matcher.as_ref().filter(|_| !event.has_matcher()) {
-        let said = format!(
+        let message = format!(
             "`matcher` in [[hook]] has no meaning for {}: it runs for every one",
             event.as_str()
         );
-        faults.add(&matcher.span(), said);
+        faults.add(&matcher.span(), message);
     }
     HookCommand {
         event,

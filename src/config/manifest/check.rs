@@ -49,14 +49,14 @@ fn check_count(manifest: &LocatedManifest, faults: &mut Faults) {
 fn check_member_names(members: &[LocatedMember], faults: &mut Faults) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for member in members {
-        let name = member.spec.spec.name.as_str();
+        let name = member.spec.launch.name.as_str();
         match seen.get(&name.to_ascii_lowercase()) {
             Some(first) if *first == name => {
                 faults.add(&member.name, format!("two members are named `{name}`"));
             }
             Some(first) => {
-                let said = format!("members `{first}` and `{name}` differ only in case");
-                faults.add(&member.name, said);
+                let message = format!("members `{first}` and `{name}` differ only in case");
+                faults.add(&member.name, message);
             }
             None => {
                 seen.insert(name.to_ascii_lowercase(), name);
@@ -86,12 +86,12 @@ fn check_owners(manifest: &LocatedManifest, faults: &mut Faults) {
     for (task, owner) in manifest.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?)))
     {
         if !names().any(|name| name == owner.get_ref().as_str()) {
-            let said = format!(
+            let message = format!(
                 "owner `{}` of task `{}` is not a member",
                 owner.get_ref().escape_debug(),
                 task.spec.key
             );
-            faults.add_with(&owner.span(), said, nearest(owner.get_ref(), names()));
+            faults.add_with(&owner.span(), message, nearest(owner.get_ref(), names()));
         }
     }
 }
@@ -103,12 +103,12 @@ fn check_after(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mut
                 continue;
             }
             let others = keys.keys().copied().filter(|key| *key != task.spec.key);
-            let said = format!(
+            let message = format!(
                 "task `{}` depends on unknown task `{}`",
                 task.spec.key,
                 before.get_ref().escape_debug()
             );
-            faults.add_with(&before.span(), said, nearest(before.get_ref(), others));
+            faults.add_with(&before.span(), message, nearest(before.get_ref(), others));
         }
     }
 }

@@ -53,12 +53,12 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
     let suiting: Vec<&LocatedMember> =
         manifest.members.iter().filter(|one| fits(one, task)).collect();
     if let Some(role) = task.role.as_ref().filter(|_| suiting.is_empty()) {
-        let said = format!(
+        let message = format!(
             "task `{key}` is for the role `{}`, which no member has",
             role.get_ref().escape_debug()
         );
-        let roles = manifest.members.iter().filter_map(|one| one.spec.spec.role.as_deref());
-        faults.add_with(&role.span(), said, nearest(role.get_ref(), roles));
+        let roles = manifest.members.iter().filter_map(|one| one.spec.launch.role.as_deref());
+        faults.add_with(&role.span(), message, nearest(role.get_ref(), roles));
         return;
     }
     let of_role =
@@ -68,7 +68,7 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
     let able: Vec<&&LocatedMember> =
         suiting.iter().filter(|one| one.spec.ability() == wanted).collect();
     if able.is_empty() {
-        let said = match wanted {
+        let message = match wanted {
             Ability::Commands => format!(
                 "task `{key}` has a command, but no member{of_role} is a worker that could run it: \
                  add a [[member]] with `profile = \"worker\"`"
@@ -78,13 +78,13 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
                  add `run`, or a [[member]] with an agent's profile"
             ),
         };
-        faults.add(&task.key, said);
+        faults.add(&task.key, message);
     } else if !able.iter().any(|one| comes(manifest, one)) {
-        let said = format!(
+        let message = format!(
             "no member is started for task `{key}`: those that can do it wait for tasks of their role; \
              give it that `role`"
         );
-        faults.add(&task.key, said);
+        faults.add(&task.key, message);
     }
 }
 
@@ -94,7 +94,7 @@ fn names(member: &LocatedMember, owner: &str) -> bool {
 }
 
 fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
-    let role = member.spec.spec.role.as_deref();
+    let role = member.spec.launch.role.as_deref();
     let wanted = task.spec.role.as_deref();
     wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
 }
@@ -106,7 +106,9 @@ fn is_per_task(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
 /// Returns true if the lead ever starts the member. One with `start = "when-needed"` and a role is
 /// started only for a task of that role or a task that it owns.
 fn comes(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
-    if !member.spec.when_needed || member.spec.spec.role.is_none() || is_per_task(manifest, member)
+    if !member.spec.when_needed
+        || member.spec.launch.role.is_none()
+        || is_per_task(manifest, member)
     {
         return true;
     }

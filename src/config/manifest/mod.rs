@@ -37,8 +37,9 @@ impl Manifest {
     /// Parses a manifest.
     ///
     /// # Errors
-    /// The first fault in the file. Faults between entries (unknown references, cycles, duplicate
-    /// names, tasks that no member can do) are reported only if each entry is valid by itself.
+    /// A fault with its position: the first invalid key or value, or else the first contradiction
+    /// within an entry, or else the first fault between entries (unknown references, cycles,
+    /// duplicate names, tasks that no member can do).
     pub(crate) fn parse(text: &str) -> Result<Manifest, ConfigError> {
         Manifest::parse_as(Form::Manifest, text)
     }

@@ -21,7 +21,7 @@ text_types! {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [role]")]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct RoleTable {
     description: Option<String>,
     prompt: Option<NonBlank>,
@@ -47,8 +47,8 @@ impl From<RoleTable> for Role {
     }
 }
 
-/// Returns the tools of `allowed_tools` and `disallowed_tools`. A missing `allowed_tools` allows all
-/// tools, an empty one none.
+/// Returns the tools of `allowed_tools` and `disallowed_tools`. A missing `allowed_tools` allows
+/// all tools, an empty one none.
 pub(super) fn tools(allowed: Option<Vec<Patterns>>, disallowed: Vec<Patterns>) -> Tools {
     Tools { allowed: allowed.map(all_rules), disallowed: all_rules(disallowed) }
 }
@@ -82,7 +82,7 @@ mod tests {
             ["Read", "Grep", "Bash(git log:*)"]
         );
         assert_eq!(names(&scout.tools.disallowed), ["Edit"]);
-        let (team, alice) = (&manifest.settings.roles.tools, &manifest.members[0].spec.tools);
+        let (team, alice) = (&manifest.settings.roles.tools, &manifest.members[0].launch.tools);
         assert_eq!(
             (names(&team.disallowed), team.allowed.as_deref()),
             (vec!["WebSearch".to_owned()], None)

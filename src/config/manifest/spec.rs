@@ -15,9 +15,9 @@ pub(crate) enum TeamMode {
     /// Standing members, except those that are marked as task-only.
     #[default]
     Teammate,
-    /// A separate run for each task; there are no standing members.
+    /// Each task is a separate run; there are no standing members.
     Task,
-    /// `Teammate` if there is a backend for standing members, else `Task`.
+    /// `Teammate` if a backend for standing members is available, else `Task`.
     Auto,
 }
 
@@ -26,8 +26,8 @@ pub(crate) enum TeamMode {
 pub(crate) struct MemberSpec {
     /// Always with a profile: the member's own, else `shell` if it has a `run`, else the default.
     /// Its directory is as written.
-    pub(crate) spec: LaunchSpec,
-    /// Never set together with the spec's prompt.
+    pub(crate) launch: LaunchSpec,
+    /// Never set together with the prompt of `launch`.
     pub(crate) prompt_file: Option<String>,
     /// It is started only when there is a task for it.
     pub(crate) when_needed: bool,
@@ -43,19 +43,19 @@ impl MemberSpec {
     /// Returns the names of all members that it stands for.
     pub(crate) fn instance_names(&self) -> Vec<String> {
         match self.scale {
-            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.spec.name)).collect(),
-            None => vec![self.spec.name.clone()],
+            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.launch.name)).collect(),
+            None => vec![self.launch.name.clone()],
         }
     }
 
     /// Returns the kind of tasks that it can do.
     pub(super) fn ability(&self) -> Ability {
-        ability(self.spec.profile.as_deref().unwrap_or(WORKER))
+        ability(self.launch.profile.as_deref().unwrap_or(WORKER))
     }
 
     /// Returns true if the member or its role is marked as task-only.
     pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
-        let role = self.spec.role.as_ref().and_then(|role| roles.named.get(role));
+        let role = self.launch.role.as_ref().and_then(|role| roles.named.get(role));
         self.task_only || role.is_some_and(|role| role.task_only)
     }
 }

@@ -14,8 +14,9 @@ use super::roles::{RoleName, RoleTable, all_rules, tools};
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::value::{
-    Argv, AtLeast, Choice, InsidePath, Name, NewMemberName, NonBlank, Patterns, PlainText,
-    VariablePattern, Variables, checked, parse_non_blank, text_types, unknown_word,
+    Argv, AtLeast, Choice, InsidePath, KeyedTable, Name, NewMemberName, NonBlank, Patterns,
+    PlainText, TableList, VariablePattern, Variables, checked, parse_non_blank, text_types,
+    unknown_word,
 };
 use crate::config::{Document, Faults};
 use crate::model::environ::EnvRules;
@@ -53,19 +54,19 @@ const DEFAULT_MAX_MEMBERS: usize = 8;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ManifestTable {
-    team: Option<Spanned<TeamTable>>,
-    env: EnvTable,
-    rules: RulesTable,
-    role: BTreeMap<RoleName, RoleTable>,
-    defaults: DefaultsTable,
-    worktree: WorktreeTable,
-    hook: Vec<HookTable>,
-    member: Vec<Spanned<MemberTable>>,
-    task: Vec<TaskTable>,
+    team: Option<Spanned<KeyedTable<TeamTable>>>,
+    env: KeyedTable<EnvTable>,
+    rules: KeyedTable<RulesTable>,
+    role: BTreeMap<RoleName, KeyedTable<RoleTable>>,
+    defaults: KeyedTable<DefaultsTable>,
+    worktree: KeyedTable<WorktreeTable>,
+    hook: TableList<HookTable>,
+    member: TableList<MemberTable>,
+    task: TableList<TaskTable>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [team]")]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct TeamTable {
     name: Option<Name>,
     description: Option<String>,
@@ -89,24 +90,24 @@ pub(super) struct TeamTable {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [env]")]
+#[serde(default, deny_unknown_fields)]
 struct EnvTable {
     allow: Vec<VariablePattern>,
     deny: Vec<VariablePattern>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [rules]")]
+#[serde(default, deny_unknown_fields)]
 struct RulesTable {
     deny: Vec<Patterns>,
     ask: Vec<Patterns>,
     allow: Vec<Patterns>,
-    role: BTreeMap<String, RuleLists>,
+    role: BTreeMap<String, KeyedTable<RuleLists>>,
 }
 
 /// The rules of a role or a member.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table of the lists deny, ask and allow")]
+#[serde(default, deny_unknown_fields)]
 struct RuleLists {
     deny: Vec<Patterns>,
     ask: Vec<Patterns>,
@@ -114,7 +115,7 @@ struct RuleLists {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [defaults]")]
+#[serde(default, deny_unknown_fields)]
 struct DefaultsTable {
     profile: Option<Name>,
     cwd: Option<NonBlank>,
@@ -126,7 +127,7 @@ struct DefaultsTable {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [worktree]")]
+#[serde(default, deny_unknown_fields)]
 struct WorktreeTable {
     dir: Option<NonBlank>,
     copy: Vec<InsidePath>,
@@ -134,7 +135,7 @@ struct WorktreeTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a list of tables, [[member]]")]
+#[serde(deny_unknown_fields)]
 struct MemberTable {
     name: Spanned<NewMemberName>,
     role: Option<NonBlank>,
@@ -150,11 +151,11 @@ struct MemberTable {
     plan: Option<bool>,
     worktree: Option<Spanned<WorktreeKey>>,
     start: Option<Spanned<Choice<Start>>>,
-    scale: Option<Spanned<ScaleTable>>,
+    scale: Option<Spanned<KeyedTable<ScaleTable>>>,
     restart: Option<Spanned<Choice<Restart>>>,
     task_only: Option<Spanned<bool>>,
     #[serde(default)]
-    rules: RuleLists,
+    rules: KeyedTable<RuleLists>,
     allowed_tools: Option<Vec<Patterns>>,
     #[serde(default)]
     disallowed_tools: Vec<Patterns>,
@@ -175,14 +176,14 @@ enum Restart {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table, [member.scale]")]
+#[serde(default, deny_unknown_fields)]
 struct ScaleTable {
     min: Option<AtLeast<0>>,
     max: Option<AtLeast<1>>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a list of tables, [[task]]")]
+#[serde(deny_unknown_fields)]
 struct TaskTable {
     key: Spanned<Name>,
     subject: NonBlank,
@@ -274,17 +275,18 @@ impl ManifestTable {
         if form == Form::Manifest {
             match &self.team {
                 None => faults.add(&(0..0), "the manifest has no [team]"),
-                Some(team) if team.get_ref().name.is_none() => {
+                Some(team) if team.get_ref().0.name.is_none() => {
                     faults.add(&team.span(), "[team] has no `name`");
                 }
                 Some(_) => {}
             }
         }
-        let mut team = self.team.map(Spanned::into_inner).unwrap_or_default();
-        let defaults = self.defaults;
-        let mut rules = self.rules.into_rules();
+        let mut team = self.team.map(Spanned::into_inner).unwrap_or_default().0;
+        let defaults = self.defaults.0;
+        let mut rules = self.rules.0.into_rules();
         let members: Vec<LocatedMember> = self
             .member
+            .0
             .into_iter()
             .map(|member| locate_member(member, &defaults, &mut rules, faults))
             .collect();
@@ -294,28 +296,28 @@ impl ManifestTable {
             mode: chosen(team.mode.take()),
             settings: Settings {
                 env: EnvRules {
-                    allow: self.env.allow.into_iter().map(|pattern| pattern.0).collect(),
-                    deny: self.env.deny.into_iter().map(|pattern| pattern.0).collect(),
+                    allow: self.env.0.allow.into_iter().map(|pattern| pattern.0).collect(),
+                    deny: self.env.0.deny.into_iter().map(|pattern| pattern.0).collect(),
                 },
                 rules,
                 roles: Roles {
                     named: self
                         .role
                         .into_iter()
-                        .map(|(name, role)| (name.0, role.into()))
+                        .map(|(name, role)| (name.0, role.0.into()))
                         .collect(),
                     tools: tools(defaults.allowed_tools, defaults.disallowed_tools),
                 },
                 worktree: Rules {
-                    dir: self.worktree.dir.map(|dir| dir.0),
-                    copy: self.worktree.copy.into_iter().map(|path| path.0).collect(),
-                    setup: self.worktree.setup.map(|setup| setup.0).unwrap_or_default(),
+                    dir: self.worktree.0.dir.map(|dir| dir.0),
+                    copy: self.worktree.0.copy.into_iter().map(|path| path.0).collect(),
+                    setup: self.worktree.0.setup.map(|setup| setup.0).unwrap_or_default(),
                 },
                 hooks: hook_commands(self.hook, faults),
                 ..team.into_settings(form, faults)
             },
             members,
-            tasks: self.task.into_iter().map(TaskTable::locate).collect(),
+            tasks: self.task.0.into_iter().map(|task| task.into_inner().locate()).collect(),
         }
     }
 }
@@ -361,7 +363,7 @@ impl RulesTable {
     fn into_rules(self) -> TeamRules {
         TeamRules {
             team: rule_set(self.deny, self.ask, self.allow),
-            roles: self.role.into_iter().map(|(name, lists)| (name, lists.into_set())).collect(),
+            roles: self.role.into_iter().map(|(name, lists)| (name, lists.0.into_set())).collect(),
             ..TeamRules::default()
         }
     }
@@ -420,14 +422,14 @@ fn locate_member(
         ..LaunchSpec::default()
     };
     let spec = MemberSpec {
-        spec: launch,
+        launch,
         prompt_file: table.prompt_file.map(|file| file.into_inner().0),
         when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
         scale: table.scale.map(|scale| convert_scale(&scale, faults)),
         restart: table.restart.is_some_and(|restart| restart.get_ref().0 == Restart::OnFailure),
         task_only: table.task_only.is_some_and(Spanned::into_inner),
     };
-    let own = table.rules.into_set();
+    let own = table.rules.0.into_set();
     if own != RuleSet::default() {
         rules.members.extend(spec.instance_names().into_iter().map(|name| (name, own.clone())));
     }
@@ -443,8 +445,8 @@ impl MemberTable {
             && profile.get_ref().0 != SHELL
         {
             let name = &profile.get_ref().0;
-            let said = format!("a member with `run` uses the profile `shell`, not `{name}`");
-            faults.add(&profile.span(), said);
+            let message = format!("a member with `run` uses the profile `shell`, not `{name}`");
+            faults.add(&profile.span(), message);
         }
     }
 
@@ -462,8 +464,8 @@ impl MemberTable {
         if let (Some(_), Some(worktree)) = (&self.scale, &self.worktree)
             && matches!(worktree.get_ref(), WorktreeKey::Branch(_))
         {
-            let said = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
-            faults.add(&worktree.span(), said);
+            let message = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
+            faults.add(&worktree.span(), message);
         }
         if let (Some(start), Some(_)) = (&self.start, &self.scale) {
             faults.add(
@@ -485,21 +487,21 @@ impl MemberTable {
             ("run", self.run.is_some()),
         ];
         for (key, _) in standing.into_iter().filter(|(_, is_set)| *is_set) {
-            let said = format!(
+            let message = format!(
                 "[[member]] has both `task_only` and `{key}`, which applies to standing members only"
             );
-            faults.add(&task_only.span(), said);
+            faults.add(&task_only.span(), message);
         }
     }
 }
 
-fn convert_scale(table: &Spanned<ScaleTable>, faults: &mut Faults) -> Scale {
-    let ScaleTable { min, max } = table.get_ref();
+fn convert_scale(table: &Spanned<KeyedTable<ScaleTable>>, faults: &mut Faults) -> Scale {
+    let ScaleTable { min, max } = &table.get_ref().0;
     let min = min.as_ref().map_or(0, |min| min.0);
     let max = max.as_ref().map_or(DEFAULT_SCALE_MAX.max(min), |max| max.0);
     if max < min {
-        let said = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
-        faults.add(&table.span(), said);
+        let message = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
+        faults.add(&table.span(), message);
     }
     Scale { min, max }
 }

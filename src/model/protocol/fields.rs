@@ -12,14 +12,38 @@ use serde_json::Value;
 
 use crate::model::wire::Object;
 
-/// Reads a message from its object. The error describes the defect: lower case, no full stop.
-pub(super) fn read<T: DeserializeOwned>(mut object: Object) -> Result<T, String> {
-    // JavaScript writes `null` for "nothing".
+/// Fields that releases spell differently, in snake and in camel case.
+const SPELLINGS: [[&str; 2]; 3] = [
+    ["request_id", "requestId"],
+    ["updated_input", "updatedInput"],
+    ["permission_updates", "permissionUpdates"],
+];
+
+/// The case in which a message is written. The other case is read as well, as an alias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyCase {
+    Snake,
+    Camel,
+}
+
+/// Leaves one value for each field: removes `null`, which JavaScript writes for "nothing", and the
+/// alias of a field that also has its written spelling.
+pub(super) fn normalize(object: &mut Object, case: KeyCase) {
     object.retain(|_, value| !value.is_null());
-    // Releases differ in the spelling; the other one is an alias.
-    if object.contains_key("requestId") {
-        object.shift_remove("request_id");
+    for [snake, camel] in SPELLINGS {
+        let (written, alias) = match case {
+            KeyCase::Snake => (snake, camel),
+            KeyCase::Camel => (camel, snake),
+        };
+        if object.contains_key(written) {
+            object.shift_remove(alias);
+        }
     }
+}
+
+/// Reads a message from its normalized object. The error describes the defect: lower case, no full
+/// stop.
+pub(super) fn read<T: DeserializeOwned>(object: Object) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(object)).map_err(|e| {
         let (path, problem) = (e.path().to_string(), e.inner().to_string());
         match problem.strip_prefix("missing field ") {
@@ -101,7 +125,9 @@ mod tests {
     }
 
     fn sample(text: &str) -> Result<Sample, String> {
-        read(serde_json::from_str(text).expect("test input is an object"))
+        let mut object = serde_json::from_str(text).expect("test input is an object");
+        normalize(&mut object, KeyCase::Camel);
+        read(object)
     }
 
     #[test]

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::id::MemberName;
 use super::wire::Object;
+use fields::KeyCase;
 
 pub(crate) use permission::{
     AnsweredBy, ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict,
@@ -190,13 +191,18 @@ fn typed_object(text: &str) -> Option<(String, Object)> {
 /// Parses a message of this kind; `None` for unknown kinds. `shutdown_response` is unknown on
 /// purpose: it is the input of a tool of Claude Code, which sends an approval or a rejection
 /// instead.
-fn read(kind: &str, object: Object) -> Option<Result<Message, String>> {
+fn read(kind: &str, mut object: Object) -> Option<Result<Message, String>> {
     fn read<T: DeserializeOwned>(
         object: Object,
         variant: fn(T) -> Message,
     ) -> Option<Result<Message, String>> {
         Some(fields::read(object).map(variant))
     }
+    let case = match kind {
+        "permission_request" | "permission_response" => KeyCase::Snake,
+        _ => KeyCase::Camel,
+    };
+    fields::normalize(&mut object, case);
     match kind {
         "shutdown_request" => read(object, Message::ShutdownRequest),
         "shutdown_approved" => read(object, Message::ShutdownApproved),

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::fields::{self, boolean, lenient, lenient_list, object, text, word};
+use super::fields::{self, KeyCase, boolean, lenient, lenient_list, object, text, word};
 use crate::model::mode::Mode;
 use crate::model::wire::{self, Object};
 
@@ -153,8 +153,9 @@ impl TryFrom<Object> for PermissionResponse {
     }
 }
 
-fn allowed(fields: Object) -> Result<PermissionVerdict, String> {
-    let Permission { updated_input, permission_updates } = fields::read(fields)?;
+fn allowed(mut permission: Object) -> Result<PermissionVerdict, String> {
+    fields::normalize(&mut permission, KeyCase::Snake);
+    let Permission { updated_input, permission_updates } = fields::read(permission)?;
     Ok(PermissionVerdict::Allowed { updated_input, permission_updates })
 }
 
@@ -255,9 +256,32 @@ mod tests {
     fn older_form_of_an_answer_is_read() {
         let denied = PermissionVerdict::Denied { error: "not now".to_owned() };
         assert_eq!(verdict(r#""decision":"rejected","feedback":"not now""#), denied);
-        let updated_input = Some(serde_json::json!({"command": "ls"}));
+        let updated_input = Some(json!({"command": "ls"}));
         let allowed = PermissionVerdict::Allowed { updated_input, permission_updates: Vec::new() };
         assert_eq!(verdict(r#""decision":"approved","updatedInput":{"command":"ls"}"#), allowed);
+    }
+
+    #[test]
+    fn written_spelling_takes_precedence_over_its_alias() {
+        let allowed = PermissionVerdict::Allowed {
+            updated_input: Some(json!({"command": "ls"})),
+            permission_updates: vec![json!("a")],
+        };
+        let both = concat!(
+            r#""updatedInput":{"command":"rm"},"updated_input":{"command":"ls"},"#,
+            r#""permission_updates":["a"],"permissionUpdates":["b"]"#
+        );
+        assert_eq!(verdict(&format!(r#""subtype":"success","response":{{{both}}}"#)), allowed);
+        assert_eq!(verdict(&format!(r#""decision":"approved",{both}"#)), allowed);
+        for (kind, rest) in [
+            ("permission_request", r#""tool_name":"T""#),
+            ("permission_response", r#""subtype":"error""#),
+            ("permission_response", r#""decision":"rejected""#),
+        ] {
+            let ids = r#""requestId":"other","request_id":"perm-1""#;
+            let message = Message::parse(&format!(r#"{{"type":"{kind}",{ids},{rest}}}"#));
+            assert_eq!(message.request_id(), Some("perm-1"), "{message:?}");
+        }
     }
 
     #[test]
