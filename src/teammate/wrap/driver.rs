@@ -120,6 +120,8 @@ pub(super) fn open<'a>(
     let refused = |problem: String| OpsError::Failed { problem };
     let program = command::program(&spec).map_err(refused)?;
     let queue = InputQueue::new();
+    // Nothing may fail once the program runs: no process would be left to end it.
+    let turn_from = (team.journal_end()?, ops::now());
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
@@ -131,7 +133,7 @@ pub(super) fn open<'a>(
         relay,
         mark: None,
         drawn: true,
-        turn_from: (team.journal_end()?, ops::now()),
+        turn_from,
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
         queue,
@@ -152,7 +154,9 @@ impl WrapperDriver<'_> {
         let watch = ops::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
             inputs.send_change(topic)
         });
-        let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
+        let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
+        // A deadline, because a program that prints without a pause leaves no idle moment.
+        let mut sweep = Deadline::after(interval);
         self.step(Event::Tick);
         self.read(&Topic::Everything);
         loop {
@@ -161,14 +165,18 @@ impl WrapperDriver<'_> {
             }
             let now = ops::now();
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
-            let next = tick.into_iter().chain(self.judge_in()).min();
-            match self.queue.receive_within(next.unwrap_or(sweep).min(sweep)).await {
+            let wait =
+                tick.into_iter().chain(self.judge_in()).fold(sweep.remaining(), Duration::min);
+            match self.queue.receive_within(wait).await {
                 Some(batch) => self.handle(batch),
-                None if next.is_none() => self.read(&Topic::Everything),
                 None => {
                     self.judge_if_due();
                     self.step(Event::Tick);
                 }
+            }
+            if sweep.expired() {
+                sweep = Deadline::after(interval);
+                self.read(&Topic::Everything);
             }
             self.judge_if_due();
         }
