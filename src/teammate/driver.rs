@@ -159,9 +159,9 @@ impl WorkerDriver<'_> {
                 self.cancel();
                 None
             }
+            WorkerEffect::Member(effect) => self.io.carry_out(effect).map(WorkerEvent::Member),
             // The store would recreate the directories of a deleted team.
             _ if !self.io.team.exists() => Some(member_io::gone().into()),
-            WorkerEffect::Member(effect) => self.io.carry_out(effect).map(WorkerEvent::Member),
             WorkerEffect::Claim => {
                 let claimed = ops::task::claim_next(team, &self.io.me.name, self.role.as_deref());
                 Some(self.report(claimed.map(|task| task.map(Box::new)), WorkerEvent::Claimed))

@@ -12,7 +12,7 @@ use crate::event_loop::Inputs;
 use crate::launcher::command::RecordedScreen;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::Message;
+use crate::model::protocol::{IdleNotification, Message};
 use crate::model::record::MemberRecord;
 use crate::model::sample;
 use crate::model::settings::{BackendChoice, Settings};
@@ -25,6 +25,7 @@ use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::Process;
 use crate::sys::signal::{Signal, TERM};
 use crate::sys::{env, exec};
+use crate::teammate::effect::OutboundOp;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A script that signals its start through a file and runs until told to stop.
@@ -304,6 +305,20 @@ fn a_worker_exits_when_its_team_is_deleted() {
     let (working, _inputs) = stage.start_and_accept();
     stage.team.delete().expect("deleted");
     assert_eq!(working.join().expect("no panic"), 0);
+}
+
+#[test]
+fn an_operation_does_not_recreate_a_deleted_team() {
+    let stage = Stage::new();
+    let dir = stage.file("root").join("teams").join("checks");
+    assert!(crate::sys::fs::is_dir(&dir));
+    stage.team.delete().expect("deleted");
+    let io = MemberIo { ctx: &stage.ctx, team: &stage.team, me: stage.me.clone() };
+    let notice = Message::IdleNotification(IdleNotification::default());
+    for op in [OutboundOp::Hello, OutboundOp::Say(Box::new(notice))] {
+        assert_eq!(io.execute(op), member_io::gone());
+        assert!(!crate::sys::fs::exists(&dir));
+    }
 }
 
 #[test]
