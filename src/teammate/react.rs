@@ -4,7 +4,7 @@ pub(super) mod mail;
 
 use super::effect::{MemberEffect, OutboundOp, WorkerEffect};
 use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
-use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState};
+use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState, follow_clock};
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{
@@ -29,6 +29,9 @@ pub(crate) fn react(
     now: Timestamp,
 ) -> Vec<WorkerEffect> {
     let mut effects = Vec::new();
+    let own_times =
+        [state.pause_until.as_mut(), state.leaving.as_mut().map(|leaving| &mut leaving.by)];
+    follow_clock(&mut state.now, now, own_times.into_iter().flatten());
     match event {
         WorkerEvent::Member(MemberEvent::Mail { mail, requests }) => {
             reported(state, Outstanding::Mail);
@@ -368,9 +371,7 @@ fn advance(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffe
         return;
     }
     answer_requests(state, now);
-    // Ignores a pause that is too far ahead, because the clock was set back.
-    let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
-    if state.asked.is_some() || state.pause_until.is_some_and(pauses) {
+    if state.asked.is_some() || state.pause_until.is_some_and(|until| now < until) {
         return;
     }
     state.pause_until = None;

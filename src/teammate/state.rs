@@ -143,10 +143,26 @@ pub(super) struct Leaving {
     pub(super) by: Timestamp,
 }
 
+/// Records the time of an event in `last`, and shifts `times` if the clock was set back since the
+/// event before. Without the shift they would wait until the clock has caught up. Deadlines that
+/// other processes share are not shifted.
+pub(super) fn follow_clock<'t>(
+    last: &mut Timestamp,
+    now: Timestamp,
+    times: impl IntoIterator<Item = &'t mut Timestamp>,
+) {
+    let by = std::mem::replace(last, now).since(now);
+    for time in times {
+        time.0 = time.0.saturating_sub(by);
+    }
+}
+
 /// The complete state of a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WorkerState {
     pub(super) me: Me,
+    /// Time of the last event.
+    pub(super) now: Timestamp,
     /// Set if the lead must approve each task before it runs.
     pub(super) needs_approval: bool,
     pub(super) work: Work,
@@ -187,6 +203,7 @@ impl WorkerState {
     pub(crate) fn new(me: Me, needs_approval: bool) -> WorkerState {
         WorkerState {
             me,
+            now: Timestamp::default(),
             needs_approval,
             work: Work::Idle,
             asked: None,

@@ -481,7 +481,10 @@ fn failed_claims_and_mail_are_retried_even_if_the_clock_goes_back() {
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)), [Effect::Claim]);
     react(&mut state, Event::Claimed(Err(failure(false))), NOW.plus_ms(1000));
-    assert_eq!(react(&mut state, Event::Tick, Timestamp(5)), [Effect::Claim]);
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(5)), []);
+    assert_eq!(state.next_tick(), Some(Timestamp(1005)));
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(1004)), []);
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(1005)), [Effect::Claim]);
 
     let mut state = idle();
     react(&mut state, Event::Member(MemberEvent::NoMail(failure(true))), NOW);
@@ -548,6 +551,13 @@ fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
     react(&mut state, Event::Signal(Signal::Terminate), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(6000)));
     react(&mut state, Event::Tick, NOW.plus_ms(6000));
+    assert_eq!(state.end(), Some(143));
+    // Nor does a clock that is set back meanwhile.
+    let mut state = busy();
+    react(&mut state, Event::Signal(Signal::Terminate), NOW);
+    react(&mut state, Event::Tick, Timestamp(5));
+    assert_eq!(state.next_tick(), Some(Timestamp(6005)));
+    react(&mut state, Event::Tick, Timestamp(6005));
     assert_eq!(state.end(), Some(143));
 }
 
