@@ -236,7 +236,7 @@ pub(crate) struct State {
     /// Ids of the open questions in the table of requests.
     pub(super) filed: BTreeSet<String>,
     /// The last announcement of each open question; `None` if it was not announced yet.
-    pub(super) told: BTreeMap<RequestId, Option<LastNotification>>,
+    pub(super) notifications: BTreeMap<RequestId, Option<LastNotification>>,
     /// `None` if the team has no reminders.
     pub(super) followup: Option<ReminderPolicy>,
     pub(super) kinds: Vec<Pool>,
@@ -247,7 +247,7 @@ pub(crate) struct State {
     /// The rule for hanging members; `None` turns the detection off.
     pub(super) hang: Option<HangRule>,
     /// An agent lead runs beside this loop and gets the lead's messages.
-    pub(super) beside_program: bool,
+    pub(super) has_agent_lead: bool,
     /// Ids of handled messages, which may be read again until they are marked.
     pub(super) handled: BTreeSet<String>,
     /// Members that are idle according to the journal; filled only if the team has hooks.
@@ -261,7 +261,7 @@ impl State {
         let kinds: Vec<Pool> = templates.into_iter().map(Pool::new).collect();
         State {
             filed: BTreeSet::new(),
-            told: BTreeMap::new(),
+            notifications: BTreeMap::new(),
             followup: None,
             reported: BTreeSet::new(),
             results: None,
@@ -276,7 +276,7 @@ impl State {
             requests_seen: false,
             unresponsive_after_ms: 60_000,
             hang: None,
-            beside_program: false,
+            has_agent_lead: false,
             handled: BTreeSet::new(),
             resting: BTreeSet::new(),
             questions: BTreeMap::new(),
@@ -296,8 +296,8 @@ impl State {
     }
 
     /// Sets whether an agent lead gets the lead's messages.
-    pub(crate) fn beside_program(self, is_told: bool) -> State {
-        State { beside_program: is_told, ..self }
+    pub(crate) fn has_agent_lead(self, has_agent_lead: bool) -> State {
+        State { has_agent_lead, ..self }
     }
 
     /// Returns whether this is a full lead. A command that only carries its own requests is not.

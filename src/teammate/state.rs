@@ -185,7 +185,7 @@ pub(crate) struct WorkerState {
     /// back, and no process would supervise its work, so nothing is begun.
     pub(super) accepted: bool,
     /// The lead has been notified that the worker is idle (MSG-12: once per transition).
-    pub(super) rested: bool,
+    pub(super) idle_reported: bool,
     pub(super) last: Option<LastTask>,
     /// After a failure, nothing is attempted before this time.
     pub(super) pause_until: Option<Timestamp>,
@@ -215,7 +215,7 @@ impl WorkerState {
             mail_due: true,
             claim_due: true,
             accepted: false,
-            rested: true,
+            idle_reported: true,
             last: None,
             pause_until: None,
             complaint: None,

@@ -23,7 +23,7 @@ pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Ve
             continue;
         }
         state.handled.insert(envelope.msg_id.clone());
-        if !(state.beside_program && is_left(&envelope)) {
+        if !(state.has_agent_lead && is_left(&envelope)) {
             done.push(envelope.msg_id);
         }
     }
@@ -104,7 +104,7 @@ fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
     let Some((name, view)) = state.members.iter_mut().find(of_sender) else { return };
     // Beside an agent lead a handled message can stay unread; a later lead must not take it for
     // news.
-    let old = state.beside_program && envelope.timestamp < view.state_since.iso();
+    let old = state.has_agent_lead && envelope.timestamp < view.state_since.iso();
     let (name, incarnation) = (name.clone(), view.incarnation.clone());
     // A program can be idle while its plan or question is unread: it still waits.
     let asks = state.questions.values().any(|question| question.member == name);

@@ -224,12 +224,12 @@ impl WrapperDriver<'_> {
     }
 
     fn judge(&mut self) {
-        let look = self.relay.snapshot();
+        let snapshot = self.relay.snapshot();
         self.drawn = false;
         self.judged = Deadline::after(Duration::MAX);
-        self.judged_quiet = Duration::from_millis(look.quiet_ms);
-        let shown = self.mark.as_ref().is_some_and(|mark| turn::shows(&look.rows, mark));
-        let finding = profile::judge(&self.profile, &look);
+        self.judged_quiet = Duration::from_millis(snapshot.quiet_ms);
+        let shown = self.mark.as_ref().is_some_and(|mark| turn::shows(&snapshot.rows, mark));
+        let finding = profile::judge(&self.profile, &snapshot);
         self.step(Event::Judged { finding, shown });
     }
 
@@ -314,7 +314,7 @@ impl WrapperDriver<'_> {
     /// next turn starts once it is sent.
     fn execute_outbound(&mut self, op: OutboundOp) -> MemberEvent {
         let (mut op, mut next) = (op, self.turn_from.clone());
-        if let OutboundOp::Say(message) = &mut op
+        if let OutboundOp::Send(message) = &mut op
             && let Message::IdleNotification(notice) = &mut **message
         {
             next = match self.add_report(notice) {
@@ -405,8 +405,8 @@ impl WrapperDriver<'_> {
 }
 
 /// Makes a text printable and keeps its end, which has the latest information.
-fn bounded(said: &str) -> String {
-    let said = text::block(said);
-    let over = said.chars().count().saturating_sub(SUMMARY);
-    said.chars().skip(over).collect()
+fn bounded(text: &str) -> String {
+    let text = text::block(text);
+    let over = text.chars().count().saturating_sub(SUMMARY);
+    text.chars().skip(over).collect()
 }

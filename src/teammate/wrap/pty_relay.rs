@@ -84,9 +84,9 @@ impl Drawn {
             self.screen = Screen::new(rows, cols);
         }
         self.backlog.clear();
-        let owed = self.screen.take_answers();
-        if let Some(typist) = self.answers.as_ref().filter(|_| !owed.is_empty()) {
-            let _ = typist.send(TypingJob::Keys(owed));
+        let answers = self.screen.take_answers();
+        if let Some(typist) = self.answers.as_ref().filter(|_| !answers.is_empty()) {
+            let _ = typist.send(TypingJob::Keys(answers));
         }
     }
 }
@@ -458,7 +458,7 @@ mod tests {
         ] {
             assert!(is_report(report), "{report:?}");
         }
-        for hand in [
+        for keys in [
             &b"a"[..],
             b"\x1b",
             b"\x1b[A",
@@ -468,7 +468,7 @@ mod tests {
             b"x\x1b[I",
             b"",
         ] {
-            assert!(!is_report(hand), "{hand:?}");
+            assert!(!is_report(keys), "{keys:?}");
         }
     }
 }

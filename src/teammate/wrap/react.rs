@@ -33,7 +33,7 @@ impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
     pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.forwarded.iter().map(|put| put.pending.answer_by));
+        times.extend(self.forwarded.iter().map(|forwarded| forwarded.pending.answer_by));
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
@@ -91,7 +91,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Member(MemberEvent::Over(_)) => match state.role {
             AgentRole::Teammate => leave(state, 0, now, &mut effects),
-            AgentRole::Lead => lead::let_go(state, &mut effects),
+            AgentRole::Lead => lead::detach(state, &mut effects),
         },
         Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         Event::Tick => {}
@@ -409,7 +409,7 @@ fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
             if was == Some(Activity::Working) {
                 state
                     .outbound
-                    .push_back(OutboundOp::Say(Box::new(Message::IdleNotification(notice))));
+                    .push_back(OutboundOp::Send(Box::new(Message::IdleNotification(notice))));
             }
         }
     }
@@ -434,6 +434,6 @@ fn answer_requests(state: &mut State, now: Timestamp) {
         } else {
             pending.rejection(&state.me, excuse.clone(), now)
         };
-        state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
+        state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
     }
 }

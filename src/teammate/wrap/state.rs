@@ -259,7 +259,7 @@ impl State {
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending
             .iter()
-            .chain(self.forwarded.iter().map(|put| &put.pending))
+            .chain(self.forwarded.iter().map(|forwarded| &forwarded.pending))
             .map(|p| &p.request.id)
     }
 }
