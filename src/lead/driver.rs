@@ -154,7 +154,7 @@ impl<'a> LeadDriver<'a> {
             ctx: lead.ctx,
             team: lead.team,
             state: initial_state(lead.team, lead.goal.clone(), settings.clone())?
-                .has_agent_lead(lead.has_agent_lead),
+                .with_agent_lead(lead.has_agent_lead),
             labels: labels::labeller(lead.ctx, lead.team),
             terminator: terminator::start(lead.ctx, lead.team, queue.inputs()),
             queue,

@@ -38,7 +38,8 @@ struct WorkerDriver<'a> {
     running: Option<Canceller>,
 }
 
-/// Runs the worker until it agrees to a shutdown or is told to exit, and returns the exit code.
+/// Runs the worker until it agrees to a shutdown, gets a signal or loses its team, and returns the
+/// exit code.
 /// Takes over the process: its signals, its standard output and orphaned descendants.
 ///
 /// # Errors

@@ -134,7 +134,7 @@ pub(super) struct LastTask {
     pub(super) failure: Option<String>,
 }
 
-/// The process was told to exit, by a signal or because the team is gone.
+/// An exit without a shutdown request: after a signal, or because the team is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leaving {
     /// Exit code.
@@ -166,6 +166,7 @@ pub(crate) struct WorkerState {
     /// Set if the lead must approve each task before it runs.
     pub(super) needs_approval: bool,
     pub(super) work: Work,
+    /// The operation whose result has not arrived; no other is started meanwhile.
     pub(super) asked: Option<Outstanding>,
     /// Set while hooks decide on the current task; everything else continues.
     pub(super) held: bool,
@@ -182,10 +183,11 @@ pub(crate) struct WorkerState {
     /// The board may have a task to claim.
     pub(super) claim_due: bool,
     /// Set once the spawner has confirmed the start. Before that the start may still be rolled
-    /// back, and no process would supervise its work, so nothing is begun.
+    /// back, and no process would supervise its work, so no task is claimed.
     pub(super) accepted: bool,
     /// The lead has been notified that the worker is idle (MSG-12: once per transition).
     pub(super) idle_reported: bool,
+    /// The last finished task, until it is reported with the idle notification.
     pub(super) last: Option<LastTask>,
     /// After a failure, nothing is attempted before this time.
     pub(super) pause_until: Option<Timestamp>,
@@ -193,6 +195,7 @@ pub(crate) struct WorkerState {
     pub(super) complaint: Option<String>,
     /// The worker has agreed to a shutdown and exits once its answer is sent.
     pub(super) agreed: bool,
+    /// Set once the worker exits without a shutdown request.
     pub(super) leaving: Option<Leaving>,
     /// The exit code, once the worker is done.
     pub(super) end: Option<i32>,

@@ -18,12 +18,12 @@ use crate::model::time::Timestamp;
 /// in the files yet, so the higher count wins.
 pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
     let before = std::mem::take(&mut state.notifications);
-    let latest = |question: &Question| {
+    let with_latest = |question: &Question| {
         let requested = before.get(&question.id).copied().flatten();
         let latest = requested.into_iter().chain(question.told).max_by_key(|last| last.times);
         (question.id.clone(), latest)
     };
-    state.notifications = open.iter().map(latest).collect();
+    state.notifications = open.iter().map(with_latest).collect();
 }
 
 /// Treats any change of a task as a sign of life.

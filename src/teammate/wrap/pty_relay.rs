@@ -65,7 +65,7 @@ struct Drawn {
     screen: Screen,
     /// Output that is not yet parsed into the screen.
     backlog: Vec<u8>,
-    /// Set if the driver has been notified since its last look.
+    /// Set if the driver has been notified since its last snapshot.
     notified: bool,
     /// Types the answers to terminal queries, if no terminal emulator does.
     answers: Option<Sender<TypingJob>>,
@@ -233,7 +233,8 @@ impl PtyRelay {
         let _ = self.typist.send(TypingJob::Keys(keys));
     }
 
-    /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is typed.
+    /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is
+    /// typed.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
         let _ = self.typist.send(if gap.is_zero() {
             TypingJob::Keys(text)
@@ -243,7 +244,8 @@ impl PtyRelay {
         let _ = self.typist.send(TypingJob::Report);
     }
 
-    /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its exit.
+    /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its
+    /// exit.
     pub(super) fn end(&self, keys: Vec<String>) {
         self.ending.store(true, Ordering::SeqCst);
         let (process, typist) = (self.process, self.typist.clone());

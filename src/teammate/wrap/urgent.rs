@@ -146,7 +146,7 @@ mod tests {
         // After a dialog in between, the interrupt is retried once the program works again.
         assert!(
             !interrupts(&mut state, Event::Interrupted(Keyed::Gone), START.plus_ms(2002)),
-            "first a look"
+            "the screen is judged first"
         );
         assert!(!interrupts(&mut state, seen(ScreenState::Working), START.plus_ms(2003)));
         assert!(interrupts(&mut state, Event::Tick, START.plus_ms(2303)));

@@ -77,7 +77,7 @@ impl Recorded {
 
     fn record(&mut self, event: &Noted) -> &mut MemberRecord {
         let found = self.records.iter_mut().find(|r| Some(&r.name) == event.member.as_ref());
-        found.unwrap_or_else(|| panic!("nobody was asked for: {event:?}"))
+        found.unwrap_or_else(|| panic!("no record for: {event:?}"))
     }
 
     fn read_records(&mut self) {

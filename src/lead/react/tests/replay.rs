@@ -266,7 +266,7 @@ impl World {
                     assert!(ended.contains(&run), "{run:?} retires, and has not ended");
                     assert!(self.retired.insert(run.clone()), "{run:?} retires twice");
                     let of_run = self.records.iter_mut().find(|r| run_of(r) == run);
-                    let record = of_run.expect("nobody else takes a run's place before it is over");
+                    let record = of_run.expect("a run keeps its record until it is over");
                     record.state = record.state.after(one.cause).unwrap_or(record.state);
                 }
             }
@@ -340,12 +340,12 @@ impl World {
         }
         compare_derived(state);
         for (id, open) in &state.open {
-            let filed = self.requests.iter().find(|r| r.id == *id).expect("somebody asked");
+            let filed = self.requests.iter().find(|r| r.id == *id).expect("a filed request");
             assert!(filed.is_open() && filed.incarnation == open.incarnation, "{id} has ended");
             let waits =
                 state.members.get(&open.member).is_some_and(|v| v.ending.is_none() && !v.stuck);
             let wakes = state.next_tick().is_some_and(|at| at <= open.deadline_at);
-            assert!(!waits || wakes, "nobody looks after {id}");
+            assert!(!waits || wakes, "no tick is due for {id}");
         }
     }
 

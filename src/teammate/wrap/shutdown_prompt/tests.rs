@@ -184,7 +184,8 @@ fn answers_of_the_lead_become_plain_text() {
         words_of("team-lead", &plan(r#""approved":true"#)),
         "Your plan `p-1` is approved. Carry it out now."
     );
-    let rejected = words_of("team-lead", &plan(r#""approved":false,"feedback":"leave\nthe schema""#));
+    let rejected =
+        words_of("team-lead", &plan(r#""approved":false,"feedback":"leave\nthe schema""#));
     assert!(
         rejected.starts_with("Your plan `p-1` is rejected: leave the schema. Change nothing yet"),
         "{rejected}"
