@@ -10,7 +10,7 @@ use crate::model::topic::Topic;
 
 /// Interval of full re-reads of the team's files: a change notification can be lost.
 pub(crate) const SWEEP: Duration = Duration::from_secs(60);
-/// The same if changes cannot be watched.
+/// Interval of full re-reads if changes cannot be watched.
 pub(crate) const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
 enum QueuedInput<S> {

@@ -62,7 +62,7 @@ fn lead_behind(
     lease: Lease,
     end: oneshot::Receiver<()>,
 ) -> Result<Conclusion, Failure> {
-    ops::agent_lead::brief_program(team, agent)?;
+    ops::agent_lead::send_brief(team, agent)?;
     let runtime = interrupt::runtime()?;
     let conclusion = runtime.block_on(async {
         // While the agent lead has the terminal, its process gets the signals; afterwards this one

@@ -322,9 +322,9 @@ impl<'a> LeadSession<'a> {
         // An agent lead decides itself when the work is done.
         let finish = self.agent_gets_mail.map_or(finish, |_| Finish::Manual);
         let (goal, journal) = (Goal::Lead(finish), self.journal.borrow().clone());
-        let beside_program = self.agent_gets_mail == Some(true);
+        let has_agent_lead = self.agent_gets_mail == Some(true);
         let order =
-            LeadOptions { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal };
+            LeadOptions { ctx: self.ctx, team: self.team, lease, goal, has_agent_lead, journal };
         let mut show_event = |event: &Event| self.show_event(event);
         let end =
             self.run_beside(signals, false, lead(order, &mut stop_requests, &mut show_event)).await;

@@ -150,7 +150,7 @@ pub(super) async fn carry_out(
     let (_stops, mut stop_requests) = unbounded_channel();
     let journal = team.journal_end()?;
     let order =
-        LeadOptions { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal };
+        LeadOptions { ctx, team, lease, goal: Goal::Carry(ids), has_agent_lead: false, journal };
     lead(order, &mut stop_requests, &mut |_| {}).await
 }
 

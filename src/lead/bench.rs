@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rehearsal_has_all_members_and_acknowledges_each_message() {
+    fn step_bench_has_all_members_and_acknowledges_each_message() {
         assert_eq!((0..MEMBERS).filter_map(record).count(), MEMBERS);
         assert_eq!(StepBench::new(100).run(), 20, "each message is acknowledged");
     }

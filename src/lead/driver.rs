@@ -49,7 +49,7 @@ pub(crate) struct LeadOptions<'a> {
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
     /// An agent lead runs beside this loop and gets the lead's messages.
-    pub(crate) beside_program: bool,
+    pub(crate) has_agent_lead: bool,
     /// Earlier events are not reported.
     pub(crate) journal: JournalReader,
 }
@@ -154,7 +154,7 @@ impl<'a> LeadDriver<'a> {
             ctx: lead.ctx,
             team: lead.team,
             state: initial_state(lead.team, lead.goal.clone(), settings.clone())?
-                .beside_program(lead.beside_program),
+                .with_agent_lead(lead.has_agent_lead),
             labels: labels::labeller(lead.ctx, lead.team),
             terminator: terminator::start(lead.ctx, lead.team, queue.inputs()),
             queue,
@@ -291,13 +291,13 @@ impl<'a> LeadDriver<'a> {
     /// Reads the hooks of the team. Only a lead runs hooks.
     fn start_hooks(&mut self) -> Result<(), OpsError> {
         if self.state.leads()
-            && let Some((hooks, news)) = HookRunner::start(self.ctx, self.team)?
+            && let Some((hooks, events)) = HookRunner::start(self.ctx, self.team)?
         {
             let rests = |record: &MemberRecord| record.state == MemberState::Idle;
             let resting = ops::status::records(self.team)?.into_iter().filter(rests);
             self.state.resting = resting.map(|record| record.name).collect();
             self.hooks = Some(hooks);
-            self.step(Event::Journal(news))?;
+            self.step(Event::Journal(events))?;
         }
         Ok(())
     }
@@ -414,7 +414,7 @@ impl<'a> LeadDriver<'a> {
         }
         let waiting = ops::decide::attend(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
-        if self.state.beside_program {
+        if self.state.has_agent_lead {
             self.notify_agent_lead(&waiting)?;
         }
         self.step(Event::Filed(waiting))
@@ -455,12 +455,12 @@ impl<'a> LeadDriver<'a> {
         let events = self.journal.read()?;
         events.iter().for_each(|event| (self.report)(event));
         if let Some(hooks) = &mut self.hooks {
-            let news = hooks.new_events()?;
-            self.step(Event::Journal(news))?;
+            let for_hooks = hooks.new_events()?;
+            self.step(Event::Journal(for_hooks))?;
         }
-        let spoken: Vec<SignOfLife> = events.iter().filter_map(SignOfLife::from_journal).collect();
-        if !spoken.is_empty() {
-            self.step(Event::SignsOfLife(spoken))?;
+        let signs: Vec<SignOfLife> = events.iter().filter_map(SignOfLife::from_journal).collect();
+        if !signs.is_empty() {
+            self.step(Event::SignsOfLife(signs))?;
         }
         let answers: Vec<AnswerSent> = events.iter().filter_map(AnswerSent::from_journal).collect();
         if answers.is_empty() {

@@ -69,8 +69,8 @@ pub(crate) enum Effect {
     Report(Vec<TaskId>),
     /// Journals a change that another program made to a task.
     JournalChange(ExternalChange),
-    /// Notifies the owners of these tasks that another program has released them.
-    NotifyReleased(Vec<TaskId>),
+    /// Notifies the owners of these tasks that another program has unblocked them.
+    NotifyUnblocked(Vec<TaskId>),
     /// Runs the user's hooks for this occasion.
     Hook(Occasion),
     /// Journals a warning.
@@ -112,7 +112,7 @@ impl Effect {
             Effect::ResetReminders { name, .. } => format!("reset the reminders of `{name}`"),
             Effect::Report(_) => "report results to the lead".to_owned(),
             Effect::JournalChange(_) => "journal a change of a task by another program".to_owned(),
-            Effect::NotifyReleased(_) => "notify the owners of released tasks".to_owned(),
+            Effect::NotifyUnblocked(_) => "notify the owners of unblocked tasks".to_owned(),
             Effect::Hook(occasion) => format!("run the hooks for {}", occasion.event.as_str()),
             Effect::Warn { .. } => "journal a warning".to_owned(),
         }

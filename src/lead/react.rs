@@ -77,7 +77,9 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Stop { force } => shutdown::stop(state, LeadEnd::Stopped, force, &mut effects),
         Event::Leave => state.phase = Phase::Done(LeadEnd::Left),
         Event::TeamGone => state.phase = Phase::Done(LeadEnd::TeamGone),
-        Event::SignsOfLife(spoken) => followup::handle_spoken(state, &spoken, now, &mut effects),
+        Event::SignsOfLife(signs) => {
+            followup::handle_signs_of_life(state, &signs, now, &mut effects);
+        }
         Event::Filed(open) => {
             questions::handle_filed(state, &open, &mut effects);
             followup::handle_filed(state, &open);
@@ -102,11 +104,11 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 /// Journals what other programs did to tasks since the last read (TK-07).
 fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.seen {
-        let drifts = external_change::between(&before.board, &board);
-        let freed = external_change::freed(&before.board, &board, &drifts);
-        effects.extend(drifts.into_iter().map(Effect::JournalChange));
-        if !freed.is_empty() {
-            effects.push(Effect::NotifyReleased(freed));
+        let changes = external_change::between(&before.board, &board);
+        let unblocked = external_change::freed(&before.board, &board, &changes);
+        effects.extend(changes.into_iter().map(Effect::JournalChange));
+        if !unblocked.is_empty() {
+            effects.push(Effect::NotifyUnblocked(unblocked));
         }
     }
     if state.wants_reports() {
@@ -176,9 +178,10 @@ fn check_goal(state: &mut State, effects: &mut Vec<Effect>) {
 /// Returns whether no task can be started any more, or no member is left or will be started to do
 /// it.
 fn is_work_over(state: &State) -> bool {
-    let nobody = state.members.is_empty() && !staff::grows(state);
+    let has_no_members = state.members.is_empty() && !staff::grows(state);
     let over = !staff::has_runs(state);
-    over && state.members_seen && state.seen.as_ref().is_some_and(|seen| !seen.can_move || nobody)
+    over && state.members_seen
+        && state.seen.as_ref().is_some_and(|seen| !seen.can_move || has_no_members)
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ pub(super) enum Phase {
 pub(super) struct PendingTermination {
     pub(super) cause: Cause,
     pub(super) reason: String,
+    /// The shutdown request to close afterwards, with its outcome.
     pub(super) request: Option<(RequestId, ShutdownOutcome)>,
 }
 
@@ -74,12 +75,14 @@ pub(super) struct TrackedMember {
     pub(super) state_since: Timestamp,
     /// The state in the label of its placement.
     pub(super) shown: Option<MemberState>,
+    /// It can be asked for consent to a shutdown and reminded of tasks.
     pub(super) reads_mail: bool,
     /// It claims tasks by itself and runs their commands.
     pub(super) runs_commands: bool,
     pub(super) role: Option<String>,
     /// It has proven that it runs, and its process is watched for exit.
     pub(super) watched: bool,
+    /// Set while it is being terminated.
     pub(super) ending: Option<PendingTermination>,
     /// It rejected the shutdown of a stopping team; it is asked again when it is idle.
     pub(super) refused: bool,
@@ -133,8 +136,11 @@ impl HangRule {
 pub(super) struct ActivityCheck {
     /// `None` before the first check.
     pub(super) fingerprint: Option<u64>,
+    /// Time since when the fingerprint is unchanged.
     pub(super) since: Timestamp,
+    /// Time of the last check.
     pub(super) checked_at: Timestamp,
+    /// The lack of activity has been reported.
     pub(super) is_reported: bool,
 }
 
@@ -180,6 +186,7 @@ pub(super) struct Quiet {
 /// An unread plan or question of a member in the lead's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenQuestion {
+    /// The member that waits for the answer.
     pub(super) member: MemberName,
     pub(super) request_id: String,
     /// `PlanSent` or `PermissionAsked`.
@@ -224,6 +231,7 @@ pub(crate) struct State {
     pub(super) goal: Goal,
     pub(super) phase: Phase,
     pub(super) members: BTreeMap<MemberName, TrackedMember>,
+    /// Open shutdown requests.
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// `None` before the first read of the board.
     pub(super) seen: Option<BoardView>,
@@ -231,12 +239,14 @@ pub(crate) struct State {
     pub(super) reported: BTreeSet<TaskId>,
     /// Tasks to be reported together, and when, if none is started meanwhile.
     pub(super) results: Option<(Timestamp, Vec<TaskId>)>,
+    /// The records have been read at least once.
     pub(super) members_seen: bool,
+    /// The shutdown requests have been read at least once.
     pub(super) requests_seen: bool,
     /// Ids of the open questions in the table of requests.
     pub(super) filed: BTreeSet<String>,
     /// The last announcement of each open question; `None` if it was not announced yet.
-    pub(super) told: BTreeMap<RequestId, Option<LastNotification>>,
+    pub(super) notifications: BTreeMap<RequestId, Option<LastNotification>>,
     /// `None` if the team has no reminders.
     pub(super) followup: Option<ReminderPolicy>,
     pub(super) kinds: Vec<Pool>,
@@ -247,12 +257,12 @@ pub(crate) struct State {
     /// The rule for hanging members; `None` turns the detection off.
     pub(super) hang: Option<HangRule>,
     /// An agent lead runs beside this loop and gets the lead's messages.
-    pub(super) beside_program: bool,
+    pub(super) has_agent_lead: bool,
     /// Ids of handled messages, which may be read again until they are marked.
     pub(super) handled: BTreeSet<String>,
     /// Members that are idle according to the journal; filled only if the team has hooks.
     pub(super) resting: BTreeSet<MemberName>,
-    /// By the id of the message.
+    /// Unanswered plans and questions, by the id of the message.
     pub(super) questions: BTreeMap<String, OpenQuestion>,
 }
 
@@ -261,7 +271,7 @@ impl State {
         let kinds: Vec<Pool> = templates.into_iter().map(Pool::new).collect();
         State {
             filed: BTreeSet::new(),
-            told: BTreeMap::new(),
+            notifications: BTreeMap::new(),
             followup: None,
             reported: BTreeSet::new(),
             results: None,
@@ -276,7 +286,7 @@ impl State {
             requests_seen: false,
             unresponsive_after_ms: 60_000,
             hang: None,
-            beside_program: false,
+            has_agent_lead: false,
             handled: BTreeSet::new(),
             resting: BTreeSet::new(),
             questions: BTreeMap::new(),
@@ -296,8 +306,8 @@ impl State {
     }
 
     /// Sets whether an agent lead gets the lead's messages.
-    pub(crate) fn beside_program(self, is_told: bool) -> State {
-        State { beside_program: is_told, ..self }
+    pub(crate) fn with_agent_lead(self, has_agent_lead: bool) -> State {
+        State { has_agent_lead, ..self }
     }
 
     /// Returns whether this is a full lead. A command that only carries its own requests is not.

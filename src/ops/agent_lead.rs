@@ -133,7 +133,7 @@ fn environment(
 
 /// Sends the briefing to the lead's mailbox. Unread briefings of an earlier program are
 /// acknowledged, because they are not meant for this one.
-pub(crate) fn brief_program(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsError> {
+pub(crate) fn send_brief(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsError> {
     let Some(text) = &agent.first else { return Ok(()) };
     let lead = MemberName::lead();
     let mailbox = team.mailbox(&lead);

@@ -38,7 +38,8 @@ struct WorkerDriver<'a> {
     running: Option<Canceller>,
 }
 
-/// Runs the worker until it agrees to a shutdown or is told to exit, and returns the exit code.
+/// Runs the worker until it agrees to a shutdown, gets a signal or loses its team, and returns the
+/// exit code.
 /// Takes over the process: its signals, its standard output and orphaned descendants.
 ///
 /// # Errors
@@ -159,9 +160,9 @@ impl WorkerDriver<'_> {
                 self.cancel();
                 None
             }
+            WorkerEffect::Member(effect) => self.io.carry_out(effect).map(WorkerEvent::Member),
             // The store would recreate the directories of a deleted team.
             _ if !self.io.team.exists() => Some(member_io::gone().into()),
-            WorkerEffect::Member(effect) => self.io.carry_out(effect).map(WorkerEvent::Member),
             WorkerEffect::Claim => {
                 let claimed = ops::task::claim_next(team, &self.io.me.name, self.role.as_deref());
                 Some(self.report(claimed.map(|task| task.map(Box::new)), WorkerEvent::Claimed))

@@ -13,7 +13,7 @@ pub(crate) enum OutboundOp {
     /// Record that this run is up.
     Hello,
     /// Send a message to the lead.
-    Say(Box<Message>),
+    Send(Box<Message>),
     /// Change the member's state, with an optional reason.
     MoveOn(Cause, Option<String>),
     /// Set or clear the reason shown with the state, without changing the state.

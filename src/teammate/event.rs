@@ -15,6 +15,7 @@ pub(crate) type Requests = BTreeMap<String, Result<ShutdownRequest, String>>;
 /// A failed operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpFailure {
+    /// The reason, for display.
     pub(crate) text: String,
     /// Set if a retry cannot help.
     pub(crate) lasting: bool,

@@ -78,11 +78,10 @@ impl MemberIo<'_> {
 
     /// Executes one effect. Returns its event if the result is known at once.
     pub(super) fn carry_out(&self, effect: MemberEffect) -> Option<MemberEvent> {
-        // The store would recreate the directories of a deleted team.
-        if !self.team.exists() {
-            return Some(gone());
-        }
         match effect {
+            MemberEffect::Do(op) => Some(self.execute(op)),
+            // The store would recreate the directories of a deleted team.
+            _ if !self.team.exists() => Some(gone()),
             MemberEffect::Warn(text) => {
                 self.journal(Note::of(EventKind::Warning).with("text", text));
                 None
@@ -92,12 +91,15 @@ impl MemberIo<'_> {
                 marked.err().map(|e| failed(self.team, &e, MemberEvent::NotMarked))
             }
             MemberEffect::ReadMail => Some(self.read_mail()),
-            MemberEffect::Do(op) => Some(self.execute(op)),
         }
     }
 
-    /// Executes an outbound operation.
+    /// Executes an outbound operation, unless the team is gone: the store would recreate its
+    /// directories.
     pub(super) fn execute(&self, op: OutboundOp) -> MemberEvent {
+        if !self.team.exists() {
+            return gone();
+        }
         match self.try_execute(op) {
             Ok(true) => MemberEvent::Done(Ok(())),
             Ok(false) => replaced(),
@@ -110,7 +112,7 @@ impl MemberIo<'_> {
         let MemberRun { name, incarnation } = &self.me;
         match op {
             OutboundOp::Hello => return ops::presence::hello(self.team, name, incarnation),
-            OutboundOp::Say(message) => ops::send::report(self.team, name, &message).map(drop)?,
+            OutboundOp::Send(message) => ops::send::report(self.team, name, &message).map(drop)?,
             OutboundOp::MoveOn(cause, reason) => {
                 let reason = reason.as_deref();
                 ops::presence::move_on(self.team, name, incarnation, cause, reason).map(drop)?;

@@ -4,7 +4,7 @@ pub(super) mod mail;
 
 use super::effect::{MemberEffect, OutboundOp, WorkerEffect};
 use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
-use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState};
+use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState, follow_clock};
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{
@@ -29,6 +29,9 @@ pub(crate) fn react(
     now: Timestamp,
 ) -> Vec<WorkerEffect> {
     let mut effects = Vec::new();
+    let own_times =
+        [state.pause_until.as_mut(), state.leaving.as_mut().map(|leaving| &mut leaving.by)];
+    follow_clock(&mut state.now, now, own_times.into_iter().flatten());
     match event {
         WorkerEvent::Member(MemberEvent::Mail { mail, requests }) => {
             reported(state, Outstanding::Mail);
@@ -62,7 +65,7 @@ pub(crate) fn react(
             reported(state, Outstanding::End);
             state.held = true;
         }
-        WorkerEvent::Refused(said) => handle_refusal(state, said, &mut effects),
+        WorkerEvent::Refused(reason) => handle_refusal(state, reason, &mut effects),
         WorkerEvent::Member(MemberEvent::Done(result)) => {
             handle_done(state, result, now, &mut effects)
         }
@@ -138,7 +141,7 @@ fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut V
         state.who(),
         job.title()
     )));
-    state.outbound.push_back(OutboundOp::Say(Box::new(Message::PlanApprovalRequest(
+    state.outbound.push_back(OutboundOp::Send(Box::new(Message::PlanApprovalRequest(
         PlanApprovalRequest {
             from: Some(state.me.name.to_string()),
             timestamp: Some(now.iso()),
@@ -147,7 +150,7 @@ fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut V
             request_id: request_id.clone(),
         },
     ))));
-    state.rested = false;
+    state.idle_reported = false;
     state.work = Work::Proposed(job, request_id);
 }
 
@@ -209,13 +212,13 @@ fn begin(
     effects.push(WorkerEffect::Print(format!("── task #{} · {subject}: {}", job.id, job.command)));
     effects.push(WorkerEffect::Run(task));
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, Some(job.title())));
-    state.rested = false;
+    state.idle_reported = false;
     state.work = Work::Running(job);
 }
 
 /// Becomes idle. The lead is notified only if the worker was busy before.
 fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
-    if std::mem::replace(&mut state.rested, true) {
+    if std::mem::replace(&mut state.idle_reported, true) {
         return;
     }
     let last = state.last.take();
@@ -231,7 +234,7 @@ fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>
         ..IdleNotification::default()
     };
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
-    state.outbound.push_back(OutboundOp::Say(Box::new(Message::IdleNotification(notice))));
+    state.outbound.push_back(OutboundOp::Send(Box::new(Message::IdleNotification(notice))));
     effects.push(WorkerEffect::Print(format!("{}: waiting for tasks", state.who())));
 }
 
@@ -285,13 +288,15 @@ fn handle_task_end(
     match result {
         Ok(()) => {
             if failure.is_none() {
-                let news = TaskCompleted {
+                let message = TaskCompleted {
                     from: Some(state.me.name.to_string()),
                     task_id: job.id.to_string(),
                     task_subject: Some(job.subject.clone()),
                     timestamp: Some(now.iso()),
                 };
-                state.outbound.push_back(OutboundOp::Say(Box::new(Message::TaskCompleted(news))));
+                state
+                    .outbound
+                    .push_back(OutboundOp::Send(Box::new(Message::TaskCompleted(message))));
             }
             state.last = Some(LastTask { id: job.id, failure });
         }
@@ -312,14 +317,14 @@ fn handle_task_end(
 
 /// Handles a hook's refusal after a successful command: the worker cannot improve the result, so
 /// the task fails.
-fn handle_refusal(state: &mut WorkerState, said: String, effects: &mut Vec<WorkerEffect>) {
+fn handle_refusal(state: &mut WorkerState, reason: String, effects: &mut Vec<WorkerEffect>) {
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
-    effects.push(WorkerEffect::Print(said.clone()));
+    effects.push(WorkerEffect::Print(reason.clone()));
     *outcome = CommandOutcome {
         exit_code: None,
         signal: None,
-        tail: said,
+        tail: reason,
         elapsed_ms: outcome.elapsed_ms,
     };
 }
@@ -368,9 +373,7 @@ fn advance(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffe
         return;
     }
     answer_requests(state, now);
-    // Ignores a pause that is too far ahead, because the clock was set back.
-    let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
-    if state.asked.is_some() || state.pause_until.is_some_and(pauses) {
+    if state.asked.is_some() || state.pause_until.is_some_and(|until| now < until) {
         return;
     }
     state.pause_until = None;
@@ -417,7 +420,7 @@ fn answer_requests(state: &mut WorkerState, now: Timestamp) {
         Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for pending in std::mem::take(&mut state.pending) {
                 let answer = pending.approval(&state.me, now);
-                state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
+                state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
                 state.agreed = true;
             }
         }
@@ -425,7 +428,7 @@ fn answer_requests(state: &mut WorkerState, now: Timestamp) {
             let reason = job.excuse(now);
             for pending in state.pending.extract_if(.., |pending| pending.answer_by <= now) {
                 let answer = pending.rejection(&state.me, reason.clone(), now);
-                state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
+                state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
             }
         }
     }

@@ -134,7 +134,7 @@ pub(super) struct LastTask {
     pub(super) failure: Option<String>,
 }
 
-/// The process was told to exit, by a signal or because the team is gone.
+/// An exit without a shutdown request: after a signal, or because the team is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leaving {
     /// Exit code.
@@ -143,13 +143,30 @@ pub(super) struct Leaving {
     pub(super) by: Timestamp,
 }
 
+/// Records the time of an event in `last`, and shifts `times` if the clock was set back since the
+/// event before. Without the shift they would wait until the clock has caught up. Deadlines that
+/// other processes share are not shifted.
+pub(super) fn follow_clock<'t>(
+    last: &mut Timestamp,
+    now: Timestamp,
+    times: impl IntoIterator<Item = &'t mut Timestamp>,
+) {
+    let by = std::mem::replace(last, now).since(now);
+    for time in times {
+        time.0 = time.0.saturating_sub(by);
+    }
+}
+
 /// The complete state of a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WorkerState {
     pub(super) me: Me,
+    /// Time of the last event.
+    pub(super) now: Timestamp,
     /// Set if the lead must approve each task before it runs.
     pub(super) needs_approval: bool,
     pub(super) work: Work,
+    /// The operation whose result has not arrived; no other is started meanwhile.
     pub(super) asked: Option<Outstanding>,
     /// Set while hooks decide on the current task; everything else continues.
     pub(super) held: bool,
@@ -166,10 +183,11 @@ pub(crate) struct WorkerState {
     /// The board may have a task to claim.
     pub(super) claim_due: bool,
     /// Set once the spawner has confirmed the start. Before that the start may still be rolled
-    /// back, and no process would supervise its work, so nothing is begun.
+    /// back, and no process would supervise its work, so no task is claimed.
     pub(super) accepted: bool,
     /// The lead has been notified that the worker is idle (MSG-12: once per transition).
-    pub(super) rested: bool,
+    pub(super) idle_reported: bool,
+    /// The last finished task, until it is reported with the idle notification.
     pub(super) last: Option<LastTask>,
     /// After a failure, nothing is attempted before this time.
     pub(super) pause_until: Option<Timestamp>,
@@ -177,6 +195,7 @@ pub(crate) struct WorkerState {
     pub(super) complaint: Option<String>,
     /// The worker has agreed to a shutdown and exits once its answer is sent.
     pub(super) agreed: bool,
+    /// Set once the worker exits without a shutdown request.
     pub(super) leaving: Option<Leaving>,
     /// The exit code, once the worker is done.
     pub(super) end: Option<i32>,
@@ -187,6 +206,7 @@ impl WorkerState {
     pub(crate) fn new(me: Me, needs_approval: bool) -> WorkerState {
         WorkerState {
             me,
+            now: Timestamp::default(),
             needs_approval,
             work: Work::Idle,
             asked: None,
@@ -198,7 +218,7 @@ impl WorkerState {
             mail_due: true,
             claim_due: true,
             accepted: false,
-            rested: true,
+            idle_reported: true,
             last: None,
             pause_until: None,
             complaint: None,

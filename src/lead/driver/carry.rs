@@ -93,8 +93,8 @@ impl LeadDriver<'_> {
             Effect::Hook(occasion) => {
                 self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
             }
-            Effect::JournalChange(drift) => ops::task::tell(self.team, drift.clone())?,
-            Effect::NotifyReleased(tasks) => ops::task::tell_freed(self.team, tasks)?,
+            Effect::JournalChange(change) => ops::task::tell(self.team, change.clone())?,
+            Effect::NotifyUnblocked(tasks) => ops::task::tell_freed(self.team, tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text.as_str());
                 ops::events::note(self.team, Note { member: member.clone(), ..note })?;
@@ -109,12 +109,12 @@ impl LeadDriver<'_> {
         reason: &str,
         force: bool,
     ) -> Result<(), OpsError> {
-        let wish = ops::shutdown::ShutdownOptions {
+        let options = ops::shutdown::ShutdownOptions {
             reason: Some(reason.to_owned()),
             deadline_s: STOP_DEADLINE_S,
             force,
         };
-        ops::shutdown::ask(self.team, &MemberName::lead(), names, &wish)?;
+        ops::shutdown::ask(self.team, &MemberName::lead(), names, &options)?;
         Ok(())
     }
 

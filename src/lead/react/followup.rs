@@ -17,13 +17,13 @@ use crate::model::time::Timestamp;
 /// Updates the announcements of the open questions. An announcement that is still on its way is not
 /// in the files yet, so the higher count wins.
 pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
-    let before = std::mem::take(&mut state.told);
-    let told = |question: &Question| {
-        let said = before.get(&question.id).copied().flatten();
-        let latest = said.into_iter().chain(question.told).max_by_key(|told| told.times);
+    let before = std::mem::take(&mut state.notifications);
+    let with_latest = |question: &Question| {
+        let requested = before.get(&question.id).copied().flatten();
+        let latest = requested.into_iter().chain(question.told).max_by_key(|last| last.times);
         (question.id.clone(), latest)
     };
-    state.told = open.iter().map(told).collect();
+    state.notifications = open.iter().map(with_latest).collect();
 }
 
 /// Treats any change of a task as a sign of life.
@@ -68,14 +68,14 @@ pub(super) fn handle_mail(
 }
 
 /// Treats messages to other members, and questions, as signs of life.
-pub(super) fn handle_spoken(
+pub(super) fn handle_signs_of_life(
     state: &mut State,
-    spoken: &[SignOfLife],
+    signs: &[SignOfLife],
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    for one in spoken {
-        reset_silence(state, &one.member, one.at.min(now), effects);
+    for sign in signs {
+        reset_silence(state, &sign.member, sign.at.min(now), effects);
     }
 }
 
@@ -110,15 +110,15 @@ pub(super) fn follow_up(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
 /// Announces pending requests. The first announcement does not depend on the team's reminders.
 fn announce(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading);
-    for (id, told) in &mut state.told {
-        let step = match *told {
+    for (id, last) in &mut state.notifications {
+        let step = match *last {
             None => Some(NotificationStep::First),
             Some(LastNotification { times, at }) => {
                 followup.and_then(|followup| followup.due(times, at, now))
             }
         };
         if let Some(step) = step {
-            *told = Some(LastNotification { times: step.times(), at: now });
+            *last = Some(LastNotification { times: step.times(), at: now });
             effects.push(Effect::Announce { id: id.clone(), step });
         }
     }
@@ -130,10 +130,10 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         return;
     };
     let tasks = &seen.board.tasks;
-    let begun: Vec<&Task> =
+    let in_progress: Vec<&Task> =
         tasks.values().filter(|task| task.state == TaskState::InProgress).collect();
     for (name, view) in &mut state.members {
-        let Some(task) = owed(&begun, name, view) else {
+        let Some(task) = owed(&in_progress, name, view) else {
             if let Some(quiet) = view.quiet.take() {
                 forget(name, view, quiet, effects);
             }
@@ -157,12 +157,12 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 
 /// Returns the task that a member is expected to report on. Members that wait for an answer owe no
 /// report, nor does a worker that runs a task's command: it exits by itself and reads no messages.
-fn owed(begun: &[&Task], name: &MemberName, view: &TrackedMember) -> Option<TaskId> {
+fn owed(in_progress: &[&Task], name: &MemberName, view: &TrackedMember) -> Option<TaskId> {
     let is_up = view.watched && view.ending.is_none() && view.reads_mail;
     if !is_up || !matches!(view.state, MemberState::Idle | MemberState::Working) {
         return None;
     }
-    begun
+    in_progress
         .iter()
         .find(|task| task.is_owned_by(name) && task.extra.run.is_empty())
         .map(|task| task.id)
@@ -171,8 +171,8 @@ fn owed(begun: &[&Task], name: &MemberName, view: &TrackedMember) -> Option<Task
 /// Returns the time of the next announcement or reminder.
 pub(super) fn next_reminder(state: &State) -> Option<Timestamp> {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
-    let requests =
-        state.told.values().flatten().filter_map(|told| followup.next(told.times, told.at));
+    let announced = state.notifications.values().flatten();
+    let requests = announced.filter_map(|last| followup.next(last.times, last.at));
     let quiet =
         state.members.values().filter(|view| view.ending.is_none()).filter_map(|view| view.quiet);
     let owners = quiet.filter_map(|quiet| followup.next(quiet.times, quiet.since));

@@ -22,14 +22,14 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         let Some(task) = owed(view) else {
             view.owes_since = None;
             if std::mem::take(&mut view.unresponsive) {
-                effects.push(said(name, view, None));
+                effects.push(health_effect(name, view, None));
             }
             continue;
         };
         let for_ms = now.since(*view.owes_since.get_or_insert(now));
         if !view.unresponsive && for_ms >= state.unresponsive_after_ms {
             view.unresponsive = true;
-            effects.push(said(name, view, Some(Silence::NotStarted { task, for_ms })));
+            effects.push(health_effect(name, view, Some(Silence::NotStarted { task, for_ms })));
         }
     }
 }
@@ -37,11 +37,12 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
 /// Returns the assigned task that a member could start but has not. A requested shutdown has a
 /// deadline of its own, and a member that waits for a plan or permission is owed an answer itself.
 fn owed(view: &TrackedMember) -> Option<TaskId> {
-    let hears = view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);
-    view.given.filter(|_| hears)
+    let can_start =
+        view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);
+    view.given.filter(|_| can_start)
 }
 
-fn said(name: &MemberName, view: &TrackedMember, silence: Option<Silence>) -> Effect {
+fn health_effect(name: &MemberName, view: &TrackedMember, silence: Option<Silence>) -> Effect {
     Effect::Health { name: name.clone(), incarnation: view.incarnation.clone(), silence }
 }
 

@@ -12,8 +12,8 @@ use crate::ops::hooks::Occasion;
 pub(super) fn handle_journal(state: &mut State, events: Vec<Event>, effects: &mut Vec<Effect>) {
     for event in events {
         let Some(member) = event.member else { continue };
-        let said = wire::text(&event.detail, "state");
-        let rests = said.as_deref() == Some(MemberState::Idle.as_str());
+        let state_word = wire::text(&event.detail, "state");
+        let rests = state_word.as_deref() == Some(MemberState::Idle.as_str());
         let hook = match event.event {
             EventKind::MemberReady => {
                 state.resting.insert(member.clone());

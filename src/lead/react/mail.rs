@@ -23,7 +23,7 @@ pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Ve
             continue;
         }
         state.handled.insert(envelope.msg_id.clone());
-        if !(state.beside_program && is_left(&envelope)) {
+        if !(state.has_agent_lead && is_left(&envelope)) {
             done.push(envelope.msg_id);
         }
     }
@@ -102,15 +102,15 @@ fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
     let of_sender =
         |(name, _): &(&MemberName, &mut TrackedMember)| name.clashes_with(&envelope.from);
     let Some((name, view)) = state.members.iter_mut().find(of_sender) else { return };
-    // Beside an agent lead a handled message can stay unread; a later lead must not take it for
-    // news.
-    let old = state.beside_program && envelope.timestamp < view.state_since.iso();
+    // Beside an agent lead a handled message can stay unread; a later lead must not handle it
+    // again.
+    let old = state.has_agent_lead && envelope.timestamp < view.state_since.iso();
     let (name, incarnation) = (name.clone(), view.incarnation.clone());
     // A program can be idle while its plan or question is unread: it still waits.
     let asks = state.questions.values().any(|question| question.member == name);
     let rests = view.state.is_up() && view.state.after(Cause::Rest) == Some(MemberState::Idle);
-    // Workers and wrappers record their state themselves before they send this, and may have begun the
-    // next task since.
+    // Workers and wrappers record their state themselves before they send this, and may have
+    // started the next task since.
     if view.native && rests && !asks && !old {
         view.state = MemberState::Idle;
         effects.push(Effect::MoveOn {

@@ -12,7 +12,7 @@ pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Setting
     // An agent lead decides itself when the work is done.
     if let Goal::Lead(finish) = &mut state.goal
         && before.finish != now.finish
-        && !state.beside_program
+        && !state.has_agent_lead
     {
         *finish = now.finish;
     }

@@ -451,7 +451,7 @@ fn label_is_updated_only_on_state_changes() {
 #[test]
 fn results_are_reported_once_and_in_one_message() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
-    let look = |state: &mut State, states: &[TaskState], at: Timestamp| {
+    let read_board = |state: &mut State, states: &[TaskState], at: Timestamp| {
         let Event::Board(mut board) = board(states) else { panic!("a board") };
         let over = board.tasks.values_mut().filter(|task| task.state.is_over());
         over.for_each(|task| task.extra.ended_at = Some(NOW));
@@ -460,19 +460,19 @@ fn results_are_reported_once_and_in_one_message() {
     };
     use TaskState::{Completed, Failed, InProgress};
     let later = NOW.plus_ms(1000);
-    assert_eq!(look(&mut state, &[Completed, InProgress], later), []);
+    assert_eq!(read_board(&mut state, &[Completed, InProgress], later), []);
     assert_eq!(
-        look(&mut state, &[Completed, Failed], NOW),
+        read_board(&mut state, &[Completed, Failed], NOW),
         [],
         "another one may end together with these"
     );
     assert_eq!(state.next_tick(), Some(later));
     assert_eq!(react(&mut state, Event::Tick, later), [Effect::Report(vec![TaskId(1), TaskId(2)])]);
-    assert_eq!(look(&mut state, &[Completed, Failed], later), []);
+    assert_eq!(read_board(&mut state, &[Completed, Failed], later), []);
     assert_eq!(
-        look(&mut state, &[Completed, Failed, Completed], later),
+        read_board(&mut state, &[Completed, Failed, Completed], later),
         [Effect::Report(vec![TaskId(3)])]
     );
     let mut ending = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
-    assert_eq!(look(&mut ending, &[Completed], later), [], "the team's report says it");
+    assert_eq!(read_board(&mut ending, &[Completed], later), [], "the team's report says it");
 }

@@ -12,7 +12,7 @@ use crate::event_loop::Inputs;
 use crate::launcher::command::RecordedScreen;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::Message;
+use crate::model::protocol::{IdleNotification, Message};
 use crate::model::record::MemberRecord;
 use crate::model::sample;
 use crate::model::settings::{BackendChoice, Settings};
@@ -25,9 +25,10 @@ use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::Process;
 use crate::sys::signal::{Signal, TERM};
 use crate::sys::{env, exec};
+use crate::teammate::effect::OutboundOp;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A script that signals its start through a file and runs until told to stop.
+/// A script that signals its start through a file and runs until released.
 const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
 
 struct Stage {
@@ -41,7 +42,7 @@ struct Stage {
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Deadline::after(PATIENCE);
     while !condition() {
-        assert!(!deadline.expired(), "waited in vain for: {what}");
+        assert!(!deadline.expired(), "timed out waiting for: {what}");
         clock::sleep(Duration::from_millis(2));
     }
 }
@@ -160,18 +161,18 @@ impl Stage {
     }
 
     fn ask_to_end(&self, deadline_s: u64) {
-        let wish = ops::shutdown::ShutdownOptions { reason: None, deadline_s, force: false };
+        let options = ops::shutdown::ShutdownOptions { reason: None, deadline_s, force: false };
         ops::shutdown::ask(
             &self.team,
             &MemberName::lead(),
             std::slice::from_ref(&self.me.name),
-            &wish,
+            &options,
         )
         .expect("asked");
     }
 
     /// Returns the kinds of the lead's messages, in order.
-    fn told(&self) -> Vec<String> {
+    fn lead_mail(&self) -> Vec<String> {
         let mail = ops::inbox::look(&self.team, &MemberName::lead(), true).expect("mail");
         mail.iter().map(|e| Message::parse(&e.text).kind().to_owned()).collect()
     }
@@ -201,7 +202,7 @@ impl Stage {
         found.expect("the wait above ended with a process")
     }
 
-    fn say_go(&self) {
+    fn release_command(&self) {
         crate::sys::fs::create_new(&self.file("go"), b"").expect("a file");
     }
 
@@ -216,13 +217,13 @@ fn tasks_run_in_order_and_the_worker_exits_on_request() {
     stage.tasks(&[("echo one", &[]), ("echo two; exit 3", &[0]), ("echo never", &[1])]);
     let (working, _inputs) = stage.start_and_accept();
     assert_eq!((stage.wait_task(1), stage.wait_task(2)), (TaskState::Completed, TaskState::Failed));
-    until("the notice", || stage.told() == ["task_completed", "idle_notification"]);
+    until("the notice", || stage.lead_mail() == ["task_completed", "idle_notification"]);
     let ctx = Context { speaker: MemberName::lead(), ..stage.ctx.clone() };
     ops::send::send(&ctx, &stage.team, &stage.me.name, "well done", None, false).expect("sent");
     until("the message to be read", || stage.unread() == 0);
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);
-    assert_eq!(stage.told(), ["task_completed", "idle_notification", "shutdown_approved"]);
+    assert_eq!(stage.lead_mail(), ["task_completed", "idle_notification", "shutdown_approved"]);
     let failed = ops::task::get(&stage.team, TaskId(2)).expect("a task");
     let outcome = failed.extra.outcome.expect("an outcome");
     assert_eq!((outcome.exit_code, outcome.tail.as_str()), (Some(3), "two"));
@@ -241,7 +242,7 @@ fn tasks_run_in_order_and_the_worker_exits_on_request() {
 }
 
 #[test]
-fn a_later_task_inputs_the_worker_and_delays_its_shutdown() {
+fn a_later_task_wakes_the_worker_and_delays_its_shutdown() {
     let stage = Stage::new();
     let (working, _inputs) = stage.start_and_accept();
     stage.tasks(&[(WAITS, &[]), ("echo more", &[])]);
@@ -249,10 +250,10 @@ fn a_later_task_inputs_the_worker_and_delays_its_shutdown() {
     until("the record to say so", || stage.record().state == MemberState::Working);
     assert_eq!(stage.record().reason.as_deref(), Some("task #1 Do it"));
     stage.ask_to_end(60);
-    until("the request to be heard", || stage.unread() == 0);
-    stage.say_go();
+    until("the request to be read", || stage.unread() == 0);
+    stage.release_command();
     assert_eq!(working.join().expect("no panic"), 0);
-    assert_eq!(stage.told(), ["task_completed", "shutdown_approved"]);
+    assert_eq!(stage.lead_mail(), ["task_completed", "shutdown_approved"]);
     // It claimed nothing after the request.
     assert_eq!(ops::task::get(&stage.team, TaskId(2)).expect("a task").state, TaskState::Pending);
 }
@@ -281,7 +282,7 @@ fn a_task_reassigned_while_running_is_given_up() {
     ops::task::release(&stage.team, &stage.me.name).expect("released");
     let other = MemberName::new("bob").expect("name");
     stage.team.claim(TaskId(1), &other, ops::now()).expect("claimed");
-    stage.say_go();
+    stage.release_command();
     until("the warning", || stage.film.text().contains("its result was not recorded"));
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);
@@ -307,7 +308,21 @@ fn a_worker_exits_when_its_team_is_deleted() {
 }
 
 #[test]
-fn a_worker_process_hears_its_signals_and_leaves_nothing_behind() {
+fn an_operation_does_not_recreate_a_deleted_team() {
+    let stage = Stage::new();
+    let dir = stage.file("root").join("teams").join("checks");
+    assert!(crate::sys::fs::is_dir(&dir));
+    stage.team.delete().expect("deleted");
+    let io = MemberIo { ctx: &stage.ctx, team: &stage.team, me: stage.me.clone() };
+    let notice = Message::IdleNotification(IdleNotification::default());
+    for op in [OutboundOp::Hello, OutboundOp::Send(Box::new(notice))] {
+        assert_eq!(io.execute(op), member_io::gone());
+        assert!(!crate::sys::fs::exists(&dir));
+    }
+}
+
+#[test]
+fn a_worker_process_handles_its_signals_and_leaves_nothing_behind() {
     let stage = Stage::new();
     // The shell's parent is the worker; only the worker finds the process that left the session.
     let script = "setsid sh -c 'echo $$ > lost; exec sleep 60' & until test -s lost; do sleep 0.01; done; \
@@ -330,13 +345,13 @@ fn a_worker_process_hears_its_signals_and_leaves_nothing_behind() {
     let lost = stage.process_in("lost");
     assert!(proc::signal(worker, TERM));
     let output = working.join().expect("no panic");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.code == Some(0) && said.contains("── task #1 interrupted"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.code == Some(0) && printed.contains("── task #1 interrupted"), "{printed}");
     assert!(proc::wait_exit(lost, Duration::ZERO), "what the command left behind lives on");
 }
 
 #[test]
-#[ignore = "helper process of a_worker_process_hears_its_signals_and_leaves_nothing_behind"]
+#[ignore = "helper process of a_worker_process_handles_its_signals_and_leaves_nothing_behind"]
 fn helper_works() {
     let cwd = env::current_dir().expect("a directory");
     let ctx = context(&cwd);

@@ -121,7 +121,7 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
 /// Returns the kinds of the queued messages, in order.
 fn to_say(state: &WorkerState) -> Vec<&str> {
     let said = |op: &OutboundOp| match op {
-        OutboundOp::Say(message) => Some((**message).clone()),
+        OutboundOp::Send(message) => Some((**message).clone()),
         OutboundOp::Hello | OutboundOp::MoveOn(..) | OutboundOp::Remark(_) => None,
         OutboundOp::Withdraw(_) | OutboundOp::Typed(..) => None,
     };
@@ -180,7 +180,7 @@ fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
         pending_work: Vec::new(),
         artifacts_committed: None,
     };
-    let said = Effect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(
+    let said = Effect::Member(MemberEffect::Do(OutboundOp::Send(Box::new(
         Message::ShutdownApproved(expected),
     ))));
     assert_eq!(
@@ -292,7 +292,7 @@ fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
     };
     assert_eq!(
         effects,
-        [Effect::Member(MemberEffect::Do(OutboundOp::Say(Box::new(Message::ShutdownRejected(
+        [Effect::Member(MemberEffect::Do(OutboundOp::Send(Box::new(Message::ShutdownRejected(
             no
         )))))]
     );
@@ -407,7 +407,7 @@ fn msg_12_the_lead_is_notified_once_per_transition_to_idle() {
     };
     let said = [
         OutboundOp::MoveOn(Cause::Rest, None),
-        OutboundOp::Say(Box::new(Message::IdleNotification(notice))),
+        OutboundOp::Send(Box::new(Message::IdleNotification(notice))),
     ];
     assert_eq!(state.outbound, said);
     say_all(&mut state, NOW);
@@ -440,7 +440,7 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         );
         react(&mut state, mail(&[]), NOW);
         react(&mut state, Event::Claimed(Ok(None)), NOW);
-        let Some(OutboundOp::Say(said)) = state.outbound.back() else {
+        let Some(OutboundOp::Send(said)) = state.outbound.back() else {
             panic!("nothing said: {state:?}")
         };
         let Message::IdleNotification(notice) = &**said else { panic!("no notice: {said:?}") };
@@ -481,7 +481,10 @@ fn failed_claims_and_mail_are_retried_even_if_the_clock_goes_back() {
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)), [Effect::Claim]);
     react(&mut state, Event::Claimed(Err(failure(false))), NOW.plus_ms(1000));
-    assert_eq!(react(&mut state, Event::Tick, Timestamp(5)), [Effect::Claim]);
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(5)), []);
+    assert_eq!(state.next_tick(), Some(Timestamp(1005)));
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(1004)), []);
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(1005)), [Effect::Claim]);
 
     let mut state = idle();
     react(&mut state, Event::Member(MemberEvent::NoMail(failure(true))), NOW);
@@ -548,6 +551,13 @@ fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
     react(&mut state, Event::Signal(Signal::Terminate), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(6000)));
     react(&mut state, Event::Tick, NOW.plus_ms(6000));
+    assert_eq!(state.end(), Some(143));
+    // Nor does a clock that is set back meanwhile.
+    let mut state = busy();
+    react(&mut state, Event::Signal(Signal::Terminate), NOW);
+    react(&mut state, Event::Tick, Timestamp(5));
+    assert_eq!(state.next_tick(), Some(Timestamp(6005)));
+    react(&mut state, Event::Tick, Timestamp(6005));
     assert_eq!(state.end(), Some(143));
 }
 

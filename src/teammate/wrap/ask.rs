@@ -68,9 +68,9 @@ pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effec
 pub(super) fn next_times(state: &State) -> Vec<Timestamp> {
     let dialogs = &state.dialogs;
     let Some(request) = &dialogs.request else { return vec![dialogs.since.plus_ms(BELIEF_MS)] };
-    let hand = state.typed_at.map(|at| at.plus_ms(TYPING_MS));
+    let typed = state.typed_at.map(|at| at.plus_ms(TYPING_MS));
     let stage = match request.stage {
-        AnswerStage::Decided(_) => hand,
+        AnswerStage::Decided(_) => typed,
         AnswerStage::Typed(at) => Some(at.plus_ms(TAKE_MS)),
         AnswerStage::Open | AnswerStage::Typing(_) | AnswerStage::Stuck => None,
     };
@@ -99,7 +99,7 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
         permission_suggestions: Vec::new(),
         answered_by: Some(by),
     };
-    state.outbound.push_back(OutboundOp::Say(Box::new(Message::PermissionRequest(asked))));
+    state.outbound.push_back(OutboundOp::Send(Box::new(Message::PermissionRequest(asked))));
     state.dialogs.filed.push(id.clone());
     state.dialogs.request = Some(FiledDialog { id, dialog, stage: AnswerStage::Open });
 }

@@ -119,7 +119,7 @@ fn left(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let by_person = state.typed_at.is_some_and(|hand| hand >= at);
+    let by_person = state.typed_at.is_some_and(|typed| typed >= at);
     if !screen.holds_text() {
         stuck(state, screen, at, now, effects);
     } else if by_person {
@@ -176,7 +176,7 @@ fn stuck(
     if screen.holds_text() || !(screen.works() || screen.is_free()) {
         return;
     }
-    let by_person = state.typed_at.is_some_and(|hand| hand >= at);
+    let by_person = state.typed_at.is_some_and(|typed| typed >= at);
     if stood && (screen.shown || screen.works() && !by_person) {
         return observed(state, effects);
     }

@@ -29,7 +29,7 @@ pub(super) enum AnswerStage {
     Typing(bool),
     /// Typed at this time.
     Typed(Timestamp),
-    /// Typed without effect: a person has to look at it, and the keys are not typed again.
+    /// Typed without effect: a person has to answer, and the keys are not typed again.
     Stuck,
 }
 
@@ -48,6 +48,7 @@ pub(crate) struct Dialogs {
     pub(super) shown: Option<Dialog>,
     /// Time since when `shown` is unchanged.
     pub(super) since: Timestamp,
+    /// The open request; at most one at a time.
     pub(super) request: Option<FiledDialog>,
     /// All requests of this run, whose answers are never typed as mail.
     pub(super) filed: Vec<RequestId>,

@@ -120,6 +120,8 @@ pub(super) fn open<'a>(
     let refused = |problem: String| OpsError::Failed { problem };
     let program = command::program(&spec).map_err(refused)?;
     let queue = InputQueue::new();
+    // Nothing may fail once the program runs: no process would be left to end it.
+    let turn_from = (team.journal_end()?, ops::now());
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
@@ -131,7 +133,7 @@ pub(super) fn open<'a>(
         relay,
         mark: None,
         drawn: true,
-        turn_from: (team.journal_end()?, ops::now()),
+        turn_from,
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
         queue,
@@ -152,7 +154,9 @@ impl WrapperDriver<'_> {
         let watch = ops::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
             inputs.send_change(topic)
         });
-        let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
+        let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
+        // A deadline, because a program that prints without a pause leaves no idle moment.
+        let mut sweep = Deadline::after(interval);
         self.step(Event::Tick);
         self.read(&Topic::Everything);
         loop {
@@ -161,14 +165,18 @@ impl WrapperDriver<'_> {
             }
             let now = ops::now();
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
-            let next = tick.into_iter().chain(self.judge_in()).min();
-            match self.queue.receive_within(next.unwrap_or(sweep).min(sweep)).await {
+            let wait =
+                tick.into_iter().chain(self.judge_in()).fold(sweep.remaining(), Duration::min);
+            match self.queue.receive_within(wait).await {
                 Some(batch) => self.handle(batch),
-                None if next.is_none() => self.read(&Topic::Everything),
                 None => {
                     self.judge_if_due();
                     self.step(Event::Tick);
                 }
+            }
+            if sweep.expired() {
+                sweep = Deadline::after(interval);
+                self.read(&Topic::Everything);
             }
             self.judge_if_due();
         }
@@ -216,12 +224,12 @@ impl WrapperDriver<'_> {
     }
 
     fn judge(&mut self) {
-        let look = self.relay.snapshot();
+        let snapshot = self.relay.snapshot();
         self.drawn = false;
         self.judged = Deadline::after(Duration::MAX);
-        self.judged_quiet = Duration::from_millis(look.quiet_ms);
-        let shown = self.mark.as_ref().is_some_and(|mark| turn::shows(&look.rows, mark));
-        let finding = profile::judge(&self.profile, &look);
+        self.judged_quiet = Duration::from_millis(snapshot.quiet_ms);
+        let shown = self.mark.as_ref().is_some_and(|mark| turn::shows(&snapshot.rows, mark));
+        let finding = profile::judge(&self.profile, &snapshot);
         self.step(Event::Judged { finding, shown });
     }
 
@@ -306,7 +314,7 @@ impl WrapperDriver<'_> {
     /// next turn starts once it is sent.
     fn execute_outbound(&mut self, op: OutboundOp) -> MemberEvent {
         let (mut op, mut next) = (op, self.turn_from.clone());
-        if let OutboundOp::Say(message) = &mut op
+        if let OutboundOp::Send(message) = &mut op
             && let Message::IdleNotification(notice) = &mut **message
         {
             next = match self.add_report(notice) {
@@ -397,8 +405,8 @@ impl WrapperDriver<'_> {
 }
 
 /// Makes a text printable and keeps its end, which has the latest information.
-fn bounded(said: &str) -> String {
-    let said = text::block(said);
-    let over = said.chars().count().saturating_sub(SUMMARY);
-    said.chars().skip(over).collect()
+fn bounded(text: &str) -> String {
+    let text = text::block(text);
+    let over = text.chars().count().saturating_sub(SUMMARY);
+    text.chars().skip(over).collect()
 }

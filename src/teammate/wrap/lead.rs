@@ -20,12 +20,12 @@ pub(super) fn is_for_program(envelope: &Envelope) -> bool {
         && may_send(SenderRole::from_name(&envelope.from), &message)
 }
 
-/// Rewrites news of members as plain text; other messages are unchanged.
+/// Rewrites status messages of members as plain text; other messages are unchanged.
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
     let words = match Message::parse(&envelope.text) {
-        Message::IdleNotification(notice) => rests(&notice),
-        Message::TaskCompleted(news) => completed(&news),
-        Message::TeammateTerminated(news) => text::short(&news.message, WORDS),
+        Message::IdleNotification(notice) => idle_text(&notice),
+        Message::TaskCompleted(message) => completed_text(&message),
+        Message::TeammateTerminated(message) => text::short(&message.message, WORDS),
         Message::ShutdownRequest(_)
         | Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -45,7 +45,7 @@ pub(super) fn in_words(envelope: Envelope) -> Envelope {
     Envelope { text: words, ..envelope }
 }
 
-fn rests(notice: &IdleNotification) -> String {
+fn idle_text(notice: &IdleNotification) -> String {
     let IdleNotification { summary, completed_task_id, completed_status, failure_reason, .. } =
         notice;
     let task = completed_task_id.as_deref().map(|id| {
@@ -55,22 +55,22 @@ fn rests(notice: &IdleNotification) -> String {
     });
     let failure = failure_reason.as_deref().map(|why| format!(" I failed: {why}."));
     // On one line: some programs accept no line breaks.
-    let said =
+    let result =
         summary.as_deref().map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
-    let said = said.map(|words| format!(" Result of my turn: {words}"));
-    let whole = ["I am idle.".to_owned()].into_iter().chain(task).chain(failure).chain(said);
+    let result = result.map(|words| format!(" Result of my turn: {words}"));
+    let whole = ["I am idle.".to_owned()].into_iter().chain(task).chain(failure).chain(result);
     text::short(&whole.collect::<String>(), WORDS)
 }
 
-fn completed(news: &TaskCompleted) -> String {
+fn completed_text(message: &TaskCompleted) -> String {
     let subject =
-        news.task_subject.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
-    text::short(&format!("I completed task #{}{subject}.", news.task_id), WORDS)
+        message.task_subject.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
+    text::short(&format!("I completed task #{}{subject}.", message.task_id), WORDS)
 }
 
 /// Handles the end of the team: the program belongs to the user and continues, but nothing more is
 /// typed.
-pub(super) fn let_go(state: &mut State, effects: &mut Vec<Effect>) {
+pub(super) fn detach(state: &mut State, effects: &mut Vec<Effect>) {
     state.waiting.clear();
     if state.turn.take().is_some() {
         effects.push(Effect::Release);

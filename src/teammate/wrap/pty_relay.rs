@@ -65,7 +65,7 @@ struct Drawn {
     screen: Screen,
     /// Output that is not yet parsed into the screen.
     backlog: Vec<u8>,
-    /// Set if the driver has been notified since its last look.
+    /// Set if the driver has been notified since its last snapshot.
     notified: bool,
     /// Types the answers to terminal queries, if no terminal emulator does.
     answers: Option<Sender<TypingJob>>,
@@ -84,9 +84,9 @@ impl Drawn {
             self.screen = Screen::new(rows, cols);
         }
         self.backlog.clear();
-        let owed = self.screen.take_answers();
-        if let Some(typist) = self.answers.as_ref().filter(|_| !owed.is_empty()) {
-            let _ = typist.send(TypingJob::Keys(owed));
+        let answers = self.screen.take_answers();
+        if let Some(typist) = self.answers.as_ref().filter(|_| !answers.is_empty()) {
+            let _ = typist.send(TypingJob::Keys(answers));
         }
     }
 }
@@ -233,7 +233,8 @@ impl PtyRelay {
         let _ = self.typist.send(TypingJob::Keys(keys));
     }
 
-    /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is typed.
+    /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is
+    /// typed.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
         let _ = self.typist.send(if gap.is_zero() {
             TypingJob::Keys(text)
@@ -243,7 +244,8 @@ impl PtyRelay {
         let _ = self.typist.send(TypingJob::Report);
     }
 
-    /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its exit.
+    /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its
+    /// exit.
     pub(super) fn end(&self, keys: Vec<String>) {
         self.ending.store(true, Ordering::SeqCst);
         let (process, typist) = (self.process, self.typist.clone());
@@ -458,7 +460,7 @@ mod tests {
         ] {
             assert!(is_report(report), "{report:?}");
         }
-        for hand in [
+        for keys in [
             &b"a"[..],
             b"\x1b",
             b"\x1b[A",
@@ -468,7 +470,7 @@ mod tests {
             b"x\x1b[I",
             b"",
         ] {
-            assert!(!is_report(hand), "{hand:?}");
+            assert!(!is_report(keys), "{keys:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::{MemberEvent, OpFailure, Requests};
 use super::super::react::mail as worker_mail;
-use super::super::state::{Leaving, Pending};
+use super::super::state::{Leaving, Pending, follow_clock};
 use super::ask;
 use super::deliver;
 use super::dialog::{AnswerStage, FiledDialog};
@@ -33,7 +33,7 @@ impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
     pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.forwarded.iter().map(|put| put.pending.answer_by));
+        times.extend(self.forwarded.iter().map(|forwarded| forwarded.pending.answer_by));
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
@@ -61,7 +61,7 @@ impl State {
 /// Applies an event to the state and returns the effects to execute.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
-    follow_clock(state, now);
+    shift_times(state, now);
     match event {
         Event::Judged { finding, shown } => update_screen(state, finding, shown, now),
         Event::PersonTyped => state.typed_at = Some(now),
@@ -91,7 +91,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Member(MemberEvent::Over(_)) => match state.role {
             AgentRole::Teammate => leave(state, 0, now, &mut effects),
-            AgentRole::Lead => lead::let_go(state, &mut effects),
+            AgentRole::Lead => lead::detach(state, &mut effects),
         },
         Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         Event::Tick => {}
@@ -100,10 +100,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     effects
 }
 
-/// Shifts the times of this process if the clock was set back; otherwise a delivery would wait until
-/// the clock has caught up.
-fn follow_clock(state: &mut State, now: Timestamp) {
-    let by = std::mem::replace(&mut state.now, now).since(now);
+/// Shifts the times of this process if the clock was set back.
+fn shift_times(state: &mut State, now: Timestamp) {
     let answered = match &mut state.dialogs.request {
         Some(FiledDialog { stage: AnswerStage::Typed(at), .. }) => Some(at),
         Some(_) | None => None,
@@ -118,9 +116,7 @@ fn follow_clock(state: &mut State, now: Timestamp) {
         Some(&mut state.dialogs.since),
         answered,
     ];
-    for time in times.into_iter().flatten() {
-        time.0 = time.0.saturating_sub(by);
-    }
+    follow_clock(&mut state.now, now, times.into_iter().flatten());
 }
 
 fn update_screen(state: &mut State, finding: ScreenFinding, shown: bool, now: Timestamp) {
@@ -413,7 +409,7 @@ fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
             if was == Some(Activity::Working) {
                 state
                     .outbound
-                    .push_back(OutboundOp::Say(Box::new(Message::IdleNotification(notice))));
+                    .push_back(OutboundOp::Send(Box::new(Message::IdleNotification(notice))));
             }
         }
     }
@@ -438,6 +434,6 @@ fn answer_requests(state: &mut State, now: Timestamp) {
         } else {
             pending.rejection(&state.me, excuse.clone(), now)
         };
-        state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
+        state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
     }
 }

@@ -30,12 +30,12 @@ pub(super) fn in_words(envelope: Envelope) -> Envelope {
 
 fn plan_words(answer: &PlanApprovalResponse) -> String {
     let id = &answer.request_id;
-    let said =
-        answer.feedback.as_deref().map(|said| format!(": {}", one_line(said))).unwrap_or_default();
+    let feedback =
+        answer.feedback.as_deref().map(|text| format!(": {}", one_line(text))).unwrap_or_default();
     match answer.approved {
-        true => format!("Your plan `{id}` is approved{said}. Carry it out now."),
+        true => format!("Your plan `{id}` is approved{feedback}. Carry it out now."),
         false => format!(
-            "Your plan `{id}` is rejected{said}. Change nothing yet; revise the plan and submit it again with \
+            "Your plan `{id}` is rejected{feedback}. Change nothing yet; revise the plan and submit it again with \
              `phalanx plan submit FILE`."
         ),
     }
@@ -55,8 +55,8 @@ fn permission_words(answer: &PermissionResponse) -> String {
 }
 
 /// Joins the text to one line, since some programs accept no line breaks.
-fn one_line(said: &str) -> String {
-    text::short(&said.split_whitespace().collect::<Vec<_>>().join(" "), REASON)
+fn one_line(reason: &str) -> String {
+    text::short(&reason.split_whitespace().collect::<Vec<_>>().join(" "), REASON)
 }
 
 fn shutdown_words(asked: ShutdownRequestBody) -> String {
@@ -76,32 +76,35 @@ fn shutdown_words(asked: ShutdownRequestBody) -> String {
 
 /// Updates the requests: notes the agent's agreement and drops requests that have ended.
 pub(super) fn update(state: &mut State, requests: &Requests) {
-    let found =
-        |put: &ForwardedRequest| requests.get(put.pending.request.id.as_str())?.as_ref().ok();
+    let found = |forwarded: &ForwardedRequest| {
+        requests.get(forwarded.pending.request.id.as_str())?.as_ref().ok()
+    };
     // A working program is ended by the lead; an idle one can quit by its own keys.
     let at_rest = state.screen.as_ref().is_some_and(ScreenSnapshot::is_free);
     state.agreed |= at_rest
         && state.forwarded.iter().filter_map(found).any(|r| r.is_open() && r.agreed_at.is_some());
-    state.forwarded.retain(|put| found(put).is_none_or(|request| request.is_open()));
+    state.forwarded.retain(|forwarded| found(forwarded).is_none_or(|request| request.is_open()));
 }
 
 /// Declines a request whose deadline is near and which has not reached the program.
 pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let in_hand = |put: &ForwardedRequest| {
-        let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&put.msg_id));
-        turn || state.handled.contains(&put.msg_id) || state.unseen.contains(&put.msg_id)
+    let in_hand = |forwarded: &ForwardedRequest| {
+        let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&forwarded.msg_id));
+        turn || state.handled.contains(&forwarded.msg_id)
+            || state.unseen.contains(&forwarded.msg_id)
     };
-    let late = |put: &ForwardedRequest| put.pending.answer_by <= now && !in_hand(put);
+    let late =
+        |forwarded: &ForwardedRequest| forwarded.pending.answer_by <= now && !in_hand(forwarded);
     let Some(at) = state.forwarded.iter().position(late) else { return };
-    let put = state.forwarded.remove(at);
+    let forwarded = state.forwarded.remove(at);
     let why = state.screen.as_ref();
     let why = why.map_or("its screen has not been read yet".to_owned(), ScreenSnapshot::excuse);
     let why = format!("it could not be queried: {why}");
-    let answer = put.pending.rejection(&state.me, why, now);
-    state.outbound.push_back(OutboundOp::Say(Box::new(answer)));
-    state.waiting.retain(|envelope| envelope.msg_id != put.msg_id);
-    state.handled.insert(put.msg_id.clone());
-    effects.push(Effect::Member(MemberEffect::Acknowledge(vec![put.msg_id])));
+    let answer = forwarded.pending.rejection(&state.me, why, now);
+    state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
+    state.waiting.retain(|envelope| envelope.msg_id != forwarded.msg_id);
+    state.handled.insert(forwarded.msg_id.clone());
+    effects.push(Effect::Member(MemberEffect::Acknowledge(vec![forwarded.msg_id])));
 }
 
 #[cfg(test)]

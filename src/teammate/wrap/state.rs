@@ -150,6 +150,7 @@ pub(crate) struct State {
     pub(super) answers: BTreeMap<String, DialogKeys>,
     /// Shutdown policy of the profile.
     pub(super) shutdown: ShutdownPolicy,
+    /// The latest judgement; none before the first one, and while it is outdated.
     pub(super) screen: Option<ScreenSnapshot>,
     pub(super) dialogs: Dialogs,
     /// Time when a person last typed.
@@ -196,6 +197,7 @@ pub(crate) struct State {
     pub(super) honoured: BTreeSet<RequestId>,
     /// Shutdown was agreed to; the program is ended once all messages are sent.
     pub(super) agreed: bool,
+    /// Set once the program is being ended.
     pub(super) leaving: Option<Leaving>,
     /// The exit code, once the wrapper is done.
     pub(super) end: Option<i32>,
@@ -259,7 +261,7 @@ impl State {
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending
             .iter()
-            .chain(self.forwarded.iter().map(|put| &put.pending))
+            .chain(self.forwarded.iter().map(|forwarded| &forwarded.pending))
             .map(|p| &p.request.id)
     }
 }

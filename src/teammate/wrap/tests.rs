@@ -132,10 +132,10 @@ fn msg_08_the_submit_key_is_typed_at_most_three_times() {
     let why = "the submit key had no effect";
     let given_up = stand.at(1500, Event::Tick);
     assert_eq!(given_up[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
-    let told = Effect::Member(MemberEffect::Do(OutboundOp::Remark(Some(format!(
+    let reported = Effect::Member(MemberEffect::Do(OutboundOp::Remark(Some(format!(
         "blocked: undelivered: {why}"
     )))));
-    assert_eq!(given_up[2..], [told]);
+    assert_eq!(given_up[2..], [reported]);
     assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
     assert_eq!(stand.at(600_000, Event::Tick), [], "it is a person's now");
     assert_eq!(stand.at(0, seen(ScreenState::Working, Composer::Empty, true))[..2], delivered());
@@ -150,12 +150,15 @@ fn msg_03_a_text_that_vanishes_is_reported_and_not_retyped() {
         (Stand::submitted(), "the submit key was pressed, but no turn started"),
     ] {
         stand.see(10, ScreenState::Idle, Composer::Empty);
-        let told = stand.at(10_000, Event::Tick);
-        assert_eq!(told[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
+        let reported = stand.at(10_000, Event::Tick);
+        assert_eq!(
+            reported[..2],
+            [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]
+        );
         let remark = Effect::Member(MemberEffect::Do(OutboundOp::Remark(Some(format!(
             "blocked: undelivered: {why}"
         )))));
-        assert_eq!(told[2..], [remark]);
+        assert_eq!(reported[2..], [remark]);
         assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
         assert_eq!(stand.at(3_600_000, Event::Tick), [], "{why}");
         assert_eq!(
@@ -199,8 +202,8 @@ fn msg_08_a_staged_text_is_submitted_after_the_program_has_worked() {
     assert_eq!(stand.at(100, Event::Tick), submit);
     assert_eq!(stand.at(10, seen(ScreenState::Working, Composer::Empty, false)), delivered());
     let why = "it was typed as the program started working, and then a person typed";
-    let told = [note(EventKind::MessageUndelivered, Some(why)), Effect::Release];
-    assert_eq!(by_person.at(0, Event::PersonTyped), told);
+    let reported = [note(EventKind::MessageUndelivered, Some(why)), Effect::Release];
+    assert_eq!(by_person.at(0, Event::PersonTyped), reported);
 }
 
 /// MSG-03: a text visible on the screen may be in a composer that is misread as empty. It does not
@@ -239,8 +242,8 @@ fn pm_01_a_dialog_over_a_staged_text_gets_no_key() {
         effects,
         [note(EventKind::MessageUndelivered, Some("a dialog opened")), Effect::Release]
     );
-    let told = OutboundOp::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
-    assert_eq!(stand.at(300, Event::Tick), [Effect::Member(MemberEffect::Do(told))]);
+    let reported = OutboundOp::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
+    assert_eq!(stand.at(300, Event::Tick), [Effect::Member(MemberEffect::Do(reported))]);
     assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
     assert_eq!(stand.at(60_000, Event::Tick), []);
 }
@@ -278,8 +281,11 @@ fn msg_12_each_transition_is_reported_once() {
         stand.at(300, Event::Tick),
         [Effect::Member(MemberEffect::Do(OutboundOp::MoveOn(Cause::Rest, None)))]
     );
-    let said = stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
-    assert!(matches!(said[..], [Effect::Member(MemberEffect::Do(OutboundOp::Say(_)))]), "{said:?}");
+    let notified = stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
+    assert!(
+        matches!(notified[..], [Effect::Member(MemberEffect::Do(OutboundOp::Send(_)))]),
+        "{notified:?}"
+    );
     assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
     assert_eq!(stand.state.next_tick(stand.now), None, "rest costs nothing");
 }

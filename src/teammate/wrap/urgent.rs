@@ -9,7 +9,7 @@ use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 
 /// The urgent messages without an interrupt so far.
-fn fresh(state: &State) -> impl Iterator<Item = &Envelope> {
+fn not_interrupted(state: &State) -> impl Iterator<Item = &Envelope> {
     state.waiting.iter().filter(|mail| mail.urgent && !state.interrupted.contains(&mail.msg_id))
 }
 
@@ -20,7 +20,10 @@ pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effec
     };
     let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
     let free = state.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
-    if alone && free && state.screen.as_ref().is_some_and(working) && fresh(state).next().is_some()
+    if alone
+        && free
+        && state.screen.as_ref().is_some_and(working)
+        && not_interrupted(state).next().is_some()
     {
         state.interrupting = true;
         effects.push(Effect::Interrupt);
@@ -37,7 +40,7 @@ pub(super) fn handle_interrupted(
     state.interrupting = false;
     match keyed {
         Keyed::Typed => {
-            let ids: Vec<String> = fresh(state).map(|mail| mail.msg_id.clone()).collect();
+            let ids: Vec<String> = not_interrupted(state).map(|mail| mail.msg_id.clone()).collect();
             state.interrupted.extend(ids.iter().cloned());
             effects.push(Effect::Journal { kind: EventKind::TurnInterrupted, ids, reason: None });
         }
@@ -104,13 +107,13 @@ mod tests {
         );
         assert!(interrupts(&mut state, Event::Tick, START.plus_ms(300)));
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(301)), "under way");
-        let noted = react(&mut state, Event::Interrupted(Keyed::Typed), START.plus_ms(310));
+        let journaled = react(&mut state, Event::Interrupted(Keyed::Typed), START.plus_ms(310));
         let note = Effect::Journal {
             kind: EventKind::TurnInterrupted,
             ids: vec!["m".to_owned()],
             reason: None,
         };
-        assert!(noted.contains(&note), "{noted:?}");
+        assert!(journaled.contains(&note), "{journaled:?}");
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(60_000)), "once");
         let staged = [seen(ScreenState::Idle), Event::Tick]
             .map(|event| react(&mut state, event, START.plus_ms(60_100)));
@@ -143,7 +146,7 @@ mod tests {
         // After a dialog in between, the interrupt is retried once the program works again.
         assert!(
             !interrupts(&mut state, Event::Interrupted(Keyed::Gone), START.plus_ms(2002)),
-            "first a look"
+            "the screen is judged first"
         );
         assert!(!interrupts(&mut state, seen(ScreenState::Working), START.plus_ms(2003)));
         assert!(interrupts(&mut state, Event::Tick, START.plus_ms(2303)));

@@ -46,7 +46,7 @@ fn at_work(member: MemberRecord) -> State {
     state
 }
 
-fn question(id: &str, told: Option<LastNotification>) -> Question {
+fn question(id: &str, last: Option<LastNotification>) -> Question {
     Question {
         format: FORMAT,
         id: RequestId::parse(id).expect("id"),
@@ -56,7 +56,7 @@ fn question(id: &str, told: Option<LastNotification>) -> Question {
         msg_id: id.to_owned(),
         asked_at: NOW,
         deadline_at: at(100),
-        told,
+        told: last,
         message: String::new(),
         decision: None,
         event: "e".to_owned(),
@@ -65,7 +65,7 @@ fn question(id: &str, told: Option<LastNotification>) -> Question {
 
 /// The steps as text: `A` announcement, `1` and `2` reminders, `E` escalation; for requests and
 /// tasks alike.
-fn said(effects: &[Effect]) -> String {
+fn steps(effects: &[Effect]) -> String {
     let steps = effects.iter().filter_map(|effect| match effect {
         Effect::Announce { step, .. } | Effect::Remind { step, .. } => Some(*step),
         _ => None,
@@ -80,10 +80,10 @@ fn said(effects: &[Effect]) -> String {
 }
 
 fn tick(state: &mut State, now: Timestamp) -> String {
-    said(&react(state, Event::Tick, now))
+    steps(&react(state, Event::Tick, now))
 }
 
-fn heard(effects: &[Effect]) -> bool {
+fn resets_reminders(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::ResetReminders { .. }))
 }
 
@@ -95,9 +95,9 @@ fn pm_03_request_is_announced_once_then_reminded_and_escalated() {
     {
         let mut state = lead(followup, ann());
         let first = react(&mut state, Event::Filed(vec![question("p", None)]), NOW);
-        assert_eq!(said(&first), expected[0]);
+        assert_eq!(steps(&first), expected[0]);
         // The announcement is not persisted yet.
-        assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
+        assert_eq!(steps(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
         for (nth, expected) in expected.into_iter().enumerate().skip(1) {
             let now = at(nth as u64);
             if !expected.is_empty() {
@@ -130,10 +130,10 @@ fn new_lead_continues_the_reminders_of_requests() {
     ];
     for (times, first, next) in table {
         let mut state = lead(Some(TWO), ann());
-        let told = times.map(|times| LastNotification { times, at: NOW });
-        let filed = react(&mut state, Event::Filed(vec![question("p", told)]), NOW);
+        let last = times.map(|times| LastNotification { times, at: NOW });
+        let filed = react(&mut state, Event::Filed(vec![question("p", last)]), NOW);
         assert_eq!(
-            (said(&filed).as_str(), tick(&mut state, at(1)).as_str()),
+            (steps(&filed).as_str(), tick(&mut state, at(1)).as_str()),
             (first, next),
             "{times:?}"
         );
@@ -146,7 +146,7 @@ fn new_lead_continues_the_reminders_of_requests() {
         Event::Filed(vec![question("p", Some(LastNotification { times: 0, at: NOW }))]),
         at(50),
     );
-    assert_eq!((said(&late).as_str(), tick(&mut state, at(50)).as_str()), ("1", ""));
+    assert_eq!((steps(&late).as_str(), tick(&mut state, at(50)).as_str()), ("1", ""));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn owner_of_a_silent_task_is_reminded_then_the_task_escalated() {
 /// Each row is an event right before the second reminder is due, and whether it restarts the count.
 #[test]
 fn signs_of_life_restart_the_reminders() {
-    let spoken = |from: &str| {
+    let writes_to_peer = |from: &str| {
         Event::SignsOfLife(vec![SignOfLife { member: who(from), at: Timestamp(at(2).0 - 1) }])
     };
     let wrote = |from: &str, message: &Message| {
@@ -184,9 +184,9 @@ fn signs_of_life_restart_the_reminders() {
     let table = [
         ("it writes to the lead", wrote("ann", &Message::Text("half done".to_owned())), true),
         ("it says that it rests", wrote("ann", &idle()), false),
-        ("somebody else writes", wrote("bob", &Message::Text("hello".to_owned())), false),
-        ("it writes to another", spoken("ann"), true),
-        ("another writes", spoken("bob"), false),
+        ("another member writes", wrote("bob", &Message::Text("hello".to_owned())), false),
+        ("it writes to another", writes_to_peer("ann"), true),
+        ("another member writes to a peer", writes_to_peer("bob"), false),
         ("its task is changed", board(|task| task.description = "half done".to_owned()), true),
         ("the board is looked at", board(as_it_is), false),
         ("its state changes", Event::Members(vec![working]), false),
@@ -195,7 +195,7 @@ fn signs_of_life_restart_the_reminders() {
         let mut state = at_work(ann());
         assert_eq!(tick(&mut state, at(1)), "1");
         let effects = react(&mut state, event, Timestamp(at(2).0 - 1));
-        assert_eq!((heard(&effects), said(&effects).as_str()), (is_sign, ""), "{what}");
+        assert_eq!((resets_reminders(&effects), steps(&effects).as_str()), (is_sign, ""), "{what}");
         assert_eq!(tick(&mut state, at(2)), if is_sign { "" } else { "2" }, "{what}");
         if is_sign {
             assert_eq!(tick(&mut state, Timestamp(at(3).0 - 1)), "1", "{what}: anew");
@@ -251,7 +251,7 @@ fn reminder_count_resets_when_no_report_is_owed() {
     for end in [board(|task| task.state = TaskState::Completed), Event::Members(vec![waits])] {
         let mut state = at_work(ann());
         react(&mut state, Event::Tick, at(1));
-        assert!(heard(&react(&mut state, end, at(1))));
+        assert!(resets_reminders(&react(&mut state, end, at(1))));
         react(&mut state, Event::Members(vec![ann()]), at(1));
         react(&mut state, board(as_it_is), at(1));
         assert_eq!(
@@ -268,7 +268,7 @@ fn new_lead_continues_the_reminders_of_tasks() {
             MemberRecord { reminded: Some(Reminded { task: TaskId(task), times }), ..ann() };
         let mut state = lead(Some(TWO), member);
         assert_eq!(
-            said(&react(&mut state, board(as_it_is), at(50))),
+            steps(&react(&mut state, board(as_it_is), at(50))),
             "",
             "its silence begins with the new lead"
         );
@@ -283,10 +283,10 @@ fn stopping_team_sends_no_reminders() {
     let mut state = at_work(ann());
     react(&mut state, Event::Stop { force: false }, NOW);
     assert_eq!(tick(&mut state, at(5)), "");
-    assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), at(5))), "A");
+    assert_eq!(steps(&react(&mut state, Event::Filed(vec![question("p", None)]), at(5))), "A");
     assert_eq!(tick(&mut state, at(6)), "");
     let mut state =
         State::new(Goal::Carry([RequestId::shutdown(5, &who("ann"))].into()), Vec::new());
     react(&mut state, Event::Members(vec![ann()]), NOW);
-    assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
+    assert_eq!(steps(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
 }

@@ -22,11 +22,11 @@ fn board(task: TaskState) -> Board {
 }
 
 fn health(effects: &[Effect]) -> Vec<Option<Silence>> {
-    let said = effects.iter().filter_map(|effect| match effect {
+    let silences = effects.iter().filter_map(|effect| match effect {
         Effect::Health { name, silence, .. } if *name == who("ann") => Some(*silence),
         _ => None,
     });
-    said.collect()
+    silences.collect()
 }
 
 /// CR-02, MSG-13: silence is reported once, at its time, and has no other effect.
@@ -82,8 +82,8 @@ fn msg_12_next_silence_after_an_answer_is_reported_again() {
     let mut state = assigned();
     let late = NOW.plus_ms(PATIENCE_MS);
     react(&mut state, Event::Tick, late);
-    let begun = react(&mut state, Event::Board(board(TaskState::InProgress)), late);
-    assert_eq!(health(&begun), [None]);
+    let started = react(&mut state, Event::Board(board(TaskState::InProgress)), late);
+    assert_eq!(health(&started), [None]);
     assert_eq!(health(&react(&mut state, Event::Tick, late)), []);
     react(&mut state, Event::Board(board(TaskState::Pending)), late);
     assert_eq!(health(&react(&mut state, Event::Tick, late.plus_ms(PATIENCE_MS))).len(), 1);

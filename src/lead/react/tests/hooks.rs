@@ -6,7 +6,7 @@ use crate::model::hook::HookEvent;
 use crate::model::id::TeamName;
 
 /// The `n`th journal event about `ann`.
-fn noted(n: usize, note: Note) -> Noted {
+fn journaled(n: usize, note: Note) -> Noted {
     let team = TeamName::new("checks").expect("name");
     let Note { event, cause, task, detail, .. } = note.member(&who("ann"));
     Noted { id: n.to_string(), cause, at: NOW, team, event, member: Some(who("ann")), task, detail }
@@ -17,8 +17,8 @@ fn state(word: &str) -> Note {
 }
 
 /// The hooks that run for these events, each with the id of the event that triggered it.
-fn heard(state: &mut State, notes: Vec<Note>) -> Vec<(HookEvent, String)> {
-    let events = notes.into_iter().enumerate().map(|(n, note)| noted(n, note)).collect();
+fn hooks_for(state: &mut State, notes: Vec<Note>) -> Vec<(HookEvent, String)> {
+    let events = notes.into_iter().enumerate().map(|(n, note)| journaled(n, note)).collect();
     let effects = react(state, Event::Journal(events), NOW).into_iter();
     effects
         .map(|effect| match effect {
@@ -58,18 +58,21 @@ fn msg_12_hooks_run_once_per_start_idle_and_end() {
         (HookEvent::SubagentStop, "8"),
         (HookEvent::SubagentStart, "9"),
     ];
-    assert_eq!(heard(&mut lead(), notes), expected.map(|(event, cause)| (event, cause.to_owned())));
+    assert_eq!(
+        hooks_for(&mut lead(), notes),
+        expected.map(|(event, cause)| (event, cause.to_owned()))
+    );
 }
 
 #[test]
 fn member_idle_before_the_lead_started_triggers_no_hook() {
     let mut known = lead();
     known.resting.insert(who("ann"));
-    assert_eq!(heard(&mut known, vec![state("idle")]), []);
+    assert_eq!(hooks_for(&mut known, vec![state("idle")]), []);
     assert_eq!(
-        heard(&mut lead(), vec![state("idle")]),
+        hooks_for(&mut lead(), vec![state("idle")]),
         [(HookEvent::TeammateIdle, "0".to_owned())]
     );
-    let news = vec![Note::of(EventKind::TaskCompleted), Note::of(EventKind::MessageSent)];
-    assert_eq!(heard(&mut known, news), []);
+    let ignored = vec![Note::of(EventKind::TaskCompleted), Note::of(EventKind::MessageSent)];
+    assert_eq!(hooks_for(&mut known, ignored), []);
 }

@@ -114,7 +114,7 @@ fn idle_member_waits_while_its_question_is_unread() {
     let both = react(&mut state, unread(&[("m1", &question), ("m2", &rest)]), NOW);
     assert_eq!(moves(&both), [Cause::PlanSent]);
     let later = react(&mut state, unread(&[("m3", &rest)]), NOW);
-    assert_eq!(moves(&later), [Cause::Rest], "somebody has read the question");
+    assert_eq!(moves(&later), [Cause::Rest], "another process has read the question");
 }
 
 #[test]
@@ -138,21 +138,21 @@ fn question_of_a_starting_member_is_kept_until_it_is_ready() {
     let comes = || Event::Members(vec![up.clone()]);
     let mail = || unread(&[("m1", &plan("q"))]);
     let table = || Event::Filed(vec![filed("q", "ann", 1)]);
-    for told in [
+    for events in [
         [mail(), table(), comes()],
         [comes(), mail(), table()],
         [table(), comes(), Event::Mail(vec![])],
     ] {
         let mut state = leading(Finish::Manual, &[starting.clone()]);
         let seen: Vec<Effect> =
-            told.iter().flat_map(|event| react(&mut state, event.clone(), NOW)).collect();
-        assert_eq!(moves(&seen), [Cause::PlanSent], "{told:?}");
+            events.iter().flat_map(|event| react(&mut state, event.clone(), NOW)).collect();
+        assert_eq!(moves(&seen), [Cause::PlanSent], "{events:?}");
         for again in [table(), Event::Members(vec![waiting.clone()]), mail()] {
-            assert_eq!(moves(&react(&mut state, again, NOW)), [], "{told:?}");
+            assert_eq!(moves(&react(&mut state, again, NOW)), [], "{events:?}");
         }
         let answered = react(&mut state, answer("team-lead", "ann", "q"), NOW);
-        assert_eq!(moves(&answered), [Cause::Answered], "{told:?}");
-        assert_eq!(moves(&react(&mut state, table(), NOW)), [], "{told:?}");
+        assert_eq!(moves(&answered), [Cause::Answered], "{events:?}");
+        assert_eq!(moves(&react(&mut state, table(), NOW)), [], "{events:?}");
     }
     let mut state = leading(Finish::Manual, &[up.clone()]);
     assert_eq!(
@@ -199,7 +199,7 @@ fn pm_07_waiting_member_can_be_stopped_and_waits_on_after_a_rejection() {
 
 #[test]
 fn answers_are_parsed_from_the_journal() {
-    let said = |kind: &str, id: Option<&str>| {
+    let sent = |kind: &str, id: Option<&str>| {
         let note = crate::model::event::Note::of(crate::model::event::EventKind::MessageSent)
             .member(&who("ann"));
         let note = note.with("from", "team-lead").with("kind", kind);
@@ -216,14 +216,14 @@ fn answers_are_parsed_from_the_journal() {
         }
     };
     for kind in ["plan_approval_response", "permission_response", "sandbox_permission_response"] {
-        let told = AnswerSent::from_journal(&said(kind, Some("q"))).expect("an answer");
+        let answer = AnswerSent::from_journal(&sent(kind, Some("q"))).expect("an answer");
         assert_eq!(
-            (told.member, told.from.as_str(), told.request_id.as_str()),
+            (answer.member, answer.from.as_str(), answer.request_id.as_str()),
             (who("ann"), "team-lead", "q")
         );
-        assert_eq!(AnswerSent::from_journal(&said(kind, None)), None);
+        assert_eq!(AnswerSent::from_journal(&sent(kind, None)), None);
     }
     for kind in ["message", "shutdown_request", "plan_approval_request"] {
-        assert_eq!(AnswerSent::from_journal(&said(kind, Some("q"))), None, "{kind}");
+        assert_eq!(AnswerSent::from_journal(&sent(kind, Some("q"))), None, "{kind}");
     }
 }

@@ -77,14 +77,14 @@ impl Recorded {
 
     fn record(&mut self, event: &Noted) -> &mut MemberRecord {
         let found = self.records.iter_mut().find(|r| Some(&r.name) == event.member.as_ref());
-        found.unwrap_or_else(|| panic!("nobody was asked for: {event:?}"))
+        found.unwrap_or_else(|| panic!("no record for: {event:?}"))
     }
 
-    fn look(&mut self) {
+    fn read_records(&mut self) {
         self.step(Event::Members(self.records.clone()));
     }
 
-    fn hear(&mut self, event: &Noted) {
+    fn apply(&mut self, event: &Noted) {
         // Timers that expired before this event ran before it.
         while let Some(due) = self.state.next_tick().filter(|due| *due <= event.at) {
             self.now = due;
@@ -96,7 +96,7 @@ impl Recorded {
             EventKind::MemberReady => {
                 let record = self.record(event);
                 record.state = record.state.after(Cause::Ready).unwrap_or(record.state);
-                self.look();
+                self.read_records();
             }
             EventKind::MemberState => self.move_on(event),
             EventKind::MemberLeft => self.leave(event),
@@ -125,19 +125,19 @@ impl Recorded {
             (MemberState::Starting, event.at, event.at);
         self.records.retain(|r| r.name != name);
         self.records.push(fresh);
-        self.look();
+        self.read_records();
     }
 
     fn move_on(&mut self, event: &Noted) {
-        let said = detail(event, "state");
-        let state: MemberState = serde_json::from_value(Value::from(said)).expect("a state");
+        let word = detail(event, "state");
+        let state: MemberState = serde_json::from_value(Value::from(word)).expect("a state");
         // A run was terminated before its final state was journaled.
         if state.is_over() {
             self.end(event);
         }
         let record = self.record(event);
         (record.state, record.state_since) = (state, event.at);
-        self.look();
+        self.read_records();
     }
 
     /// The journal does not record when a process was found gone; the reason follows when the run
@@ -148,8 +148,8 @@ impl Recorded {
             return;
         }
         if !self.due.contains(&record.incarnation) {
-            let said = wire::text(&event.detail, "reason").unwrap_or_default();
-            let number = |text: &str| said.strip_prefix(text).and_then(|n| n.parse().ok());
+            let reason = wire::text(&event.detail, "reason").unwrap_or_default();
+            let number = |text: &str| reason.strip_prefix(text).and_then(|n| n.parse().ok());
             let (code, signal) = (number("exit code "), number("signal "));
             let exit = ExitRecord { code, signal, problem: None, no_terminal: false, at: event.at };
             let exit = Some(exit).filter(|exit| exit.code.is_some() || exit.signal.is_some());
@@ -256,7 +256,7 @@ fn journal() -> Vec<Noted> {
 fn replayed_journal_leads_to_the_same_decisions() {
     let journal = journal();
     let mut recorded = Recorded::begin();
-    journal.iter().for_each(|event| recorded.hear(event));
+    journal.iter().for_each(|event| recorded.apply(event));
     let said = |kind: EventKind| journal.iter().filter(move |event| event.event == kind);
     let mut ended: Vec<(String, String)> = said(EventKind::ShutdownEnded)
         .map(|event| (detail(event, "request_id"), detail(event, "outcome")))

@@ -162,8 +162,8 @@ impl World {
     }
 
     /// Performs one random action. The lead learns of most of them only with its next read.
-    fn deed(&mut self, (deed, a, b): (u8, u8, u8)) -> Option<Event> {
-        match deed % 20 {
+    fn action(&mut self, (action, a, b): (u8, u8, u8)) -> Option<Event> {
+        match action % 20 {
             0 => {
                 self.begin(
                     &who(NAMES[usize::from(a) % 4]),
@@ -266,7 +266,7 @@ impl World {
                     assert!(ended.contains(&run), "{run:?} retires, and has not ended");
                     assert!(self.retired.insert(run.clone()), "{run:?} retires twice");
                     let of_run = self.records.iter_mut().find(|r| run_of(r) == run);
-                    let record = of_run.expect("nobody else takes a run's place before it is over");
+                    let record = of_run.expect("a run keeps its record until it is over");
                     record.state = record.state.after(one.cause).unwrap_or(record.state);
                 }
             }
@@ -311,7 +311,7 @@ impl World {
             | Effect::ResetReminders { .. }
             | Effect::Hook(_)
             | Effect::JournalChange(_)
-            | Effect::NotifyReleased(_)
+            | Effect::NotifyUnblocked(_)
             | Effect::Warn { .. } => {}
         }
     }
@@ -340,12 +340,12 @@ impl World {
         }
         compare_derived(state);
         for (id, open) in &state.open {
-            let filed = self.requests.iter().find(|r| r.id == *id).expect("somebody asked");
+            let filed = self.requests.iter().find(|r| r.id == *id).expect("a filed request");
             assert!(filed.is_open() && filed.incarnation == open.incarnation, "{id} has ended");
             let waits =
                 state.members.get(&open.member).is_some_and(|v| v.ending.is_none() && !v.stuck);
             let wakes = state.next_tick().is_some_and(|at| at <= open.deadline_at);
-            assert!(!waits || wakes, "nobody looks after {id}");
+            assert!(!waits || wakes, "no tick is due for {id}");
         }
     }
 
@@ -416,10 +416,10 @@ fn templates() -> Vec<Template> {
     ]
 }
 
-fn live(finish: Finish, deeds: Vec<(u8, u8, u8)>) {
+fn live(finish: Finish, actions: Vec<(u8, u8, u8)>) {
     let (mut world, mut state) = (World::new(), State::new(Goal::Lead(finish), templates()));
-    for deed in deeds {
-        let Some(event) = world.deed(deed) else { continue };
+    for action in actions {
+        let Some(event) = world.action(action) else { continue };
         let ended: Vec<Run> = match &event {
             Event::Terminated(ended) => {
                 let well = ended.iter().filter(|one| one.result.is_ok());
@@ -453,8 +453,8 @@ proptest! {
     #[test]
     fn random_events_keep_the_state_consistent(
         manual in any::<bool>(),
-        deeds in proptest::collection::vec(any::<(u8, u8, u8)>(), 0..150),
+        actions in proptest::collection::vec(any::<(u8, u8, u8)>(), 0..150),
     ) {
-        live(if manual { Finish::Manual } else { Finish::TasksDone }, deeds);
+        live(if manual { Finish::Manual } else { Finish::TasksDone }, actions);
     }
 }

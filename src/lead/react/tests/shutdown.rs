@@ -14,12 +14,12 @@ struct Case {
 
 const ASKED: &str = "shutdown-5@ann";
 
-fn said(from: &str, text: &str) -> Event {
+fn mail_from(from: &str, text: &str) -> Event {
     mail(from, &format!("m-{from}-{}", text.len()), &Message::parse(text))
 }
 
 fn no(reason: &str) -> Event {
-    said("ann", &format!(r#"{{"type":"shutdown_rejected","requestId":"{ASKED}"{reason}}}"#))
+    mail_from("ann", &format!(r#"{{"type":"shutdown_rejected","requestId":"{ASKED}"{reason}}}"#))
 }
 
 fn yes_from(from: &str, id: &str) -> Event {
@@ -42,7 +42,7 @@ fn case(
 
 fn table() -> Vec<Case> {
     use ShutdownOutcome::{Closed, Gone, Rejected, TimedOut};
-    let (agreed, told): (&[_], &[_]) = (&[("ann", true)], &[("ann", false)]);
+    let (agreed, without_consent): (&[_], &[_]) = (&[("ann", true)], &[("ann", false)]);
     let mut exited = record("ann", 2, "worker");
     exited.exit = Some(ExitRecord {
         code: Some(1),
@@ -56,66 +56,66 @@ fn table() -> Vec<Case> {
         case("rejected with a reason", vec![no(r#","reason":"busy""#)], &[], &[Rejected], 0),
         case("rejected without a reason", vec![no("")], &[], &[Rejected], 1),
         case("rejected with an empty reason", vec![no(r#","reason":"  ""#)], &[], &[Rejected], 1),
-        case("no answer", vec![gone()], told, &[TimedOut], 0),
+        case("no answer", vec![gone()], without_consent, &[TimedOut], 0),
         case(
             "prose",
-            vec![said("ann", "Acknowledged, shutting down."), gone()],
-            told,
+            vec![mail_from("ann", "Acknowledged, shutting down."), gone()],
+            without_consent,
             &[TimedOut],
             0,
         ),
         case(
             "an approval without an id",
-            vec![said("ann", r#"{"type":"shutdown_approved"}"#), gone()],
-            told,
+            vec![mail_from("ann", r#"{"type":"shutdown_approved"}"#), gone()],
+            without_consent,
             &[TimedOut],
             1,
         ),
         case(
             "half a JSON",
-            vec![said("ann", r#"{"type":"shutdown_appr"#), gone()],
-            told,
+            vec![mail_from("ann", r#"{"type":"shutdown_appr"#), gone()],
+            without_consent,
             &[TimedOut],
             0,
         ),
         case(
             "a tool's word",
-            vec![said("ann", r#"{"type":"shutdown_response","approve":true}"#), gone()],
-            told,
+            vec![mail_from("ann", r#"{"type":"shutdown_response","approve":true}"#), gone()],
+            without_consent,
             &[TimedOut],
             0,
         ),
         case(
             "an approval of an unknown request",
             vec![yes_from("ann", "shutdown-9@ann"), gone()],
-            told,
+            without_consent,
             &[TimedOut],
             1,
         ),
         case(
-            "an approval by somebody else",
+            "an approval by another member",
             vec![yes_from("bob", ASKED), gone()],
-            told,
+            without_consent,
             &[TimedOut],
             1,
         ),
         case(
             "an approval in the lead's own name",
             vec![yes_from("team-lead", ASKED), gone()],
-            told,
+            without_consent,
             &[TimedOut],
             1,
         ),
         case(
             "a second approval",
-            vec![yes_from("ann", ASKED), said("ann", &approval(ASKED).to_text()), gone()],
+            vec![yes_from("ann", ASKED), mail_from("ann", &approval(ASKED).to_text()), gone()],
             agreed,
             &[Closed],
             1,
         ),
         case(
             "an approval after its end",
-            vec![yes_from("ann", ASKED), gone(), said("ann", &approval(ASKED).to_text())],
+            vec![yes_from("ann", ASKED), gone(), mail_from("ann", &approval(ASKED).to_text())],
             agreed,
             &[Closed],
             1,
@@ -137,7 +137,7 @@ fn table() -> Vec<Case> {
         case(
             "it dies instead of answering",
             vec![Event::Exited(Box::new(exited)), gone()],
-            told,
+            without_consent,
             &[Gone],
             0,
         ),
@@ -281,7 +281,7 @@ fn report_in_an_approval_is_recorded() {
         r#"{{"type":"shutdown_approved","requestId":"{ASKED}","status":"in_progress","pending_work":["the tests"],"artifacts_committed":true}}"#
     );
     let mut state = asked(&[record("ann", 2, "worker")], request("ann", 2, false));
-    let effects = react(&mut state, said("ann", &text), NOW);
+    let effects = react(&mut state, mail_from("ann", &text), NOW);
     let parting = Parting {
         status: Some(protocol::ShutdownStatus::InProgress),
         pending_work: vec!["the tests".to_owned()],

@@ -324,7 +324,7 @@ fn failed_starts_end_the_team_and_a_finished_run_resets_the_count() {
             "{round}"
         );
     }
-    assert_eq!(state.end(), Some(LeadEnd::TasksOver), "nobody is left to do it");
+    assert_eq!(state.end(), Some(LeadEnd::TasksOver), "no member is left to do it");
     let (mut state, _) = per_task(Finish::Manual, 3);
     react(&mut state, came_up(&["dev-1", "dev-2"], &[("dev-1", "no")]), NOW);
     let mut run = record("dev-2", 1, "claude");

@@ -35,7 +35,7 @@ fn a_refused_completion_fails_the_task() {
     assert!(
         !effects
             .iter()
-            .any(|e| matches!(e, WorkerEffect::Member(MemberEffect::Do(OutboundOp::Say(_))))),
+            .any(|e| matches!(e, WorkerEffect::Member(MemberEffect::Do(OutboundOp::Send(_))))),
         "{effects:?}"
     );
     assert_eq!(state.last.as_ref().and_then(|last| last.failure.as_deref()), Some(said));

@@ -8,7 +8,7 @@ fn proposed() -> (WorkerState, String) {
     state.needs_approval = true;
     assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
     let effects = react(&mut state, Event::Claimed(Ok(Some(task(3)))), NOW);
-    let Some(Effect::Member(MemberEffect::Do(OutboundOp::Say(said)))) = effects.last() else {
+    let Some(Effect::Member(MemberEffect::Do(OutboundOp::Send(said)))) = effects.last() else {
         panic!("{effects:?}")
     };
     let Message::PlanApprovalRequest(plan) = &**said else { panic!("{said:?}") };

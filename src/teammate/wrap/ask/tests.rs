@@ -47,9 +47,9 @@ impl Stand {
     fn asking() -> (Stand, RequestId) {
         let mut stand = Stand::new();
         assert_eq!(stand.at(0, dialog("run", "ls")), ([].into(), [].into()));
-        let (said, typed) = stand.at(300, Event::Tick);
-        let [OutboundOp::Say(said)] = &said[..] else { panic!("{said:?}") };
-        let Message::PermissionRequest(asked) = &**said else { panic!("{said:?}") };
+        let (sent, typed) = stand.at(300, Event::Tick);
+        let [OutboundOp::Send(sent)] = &sent[..] else { panic!("{sent:?}") };
+        let Message::PermissionRequest(asked) = &**sent else { panic!("{sent:?}") };
         assert_eq!((asked.tool_name.as_str(), asked.description.as_deref()), ("run", Some("ls")));
         assert_eq!((asked.answered_by, typed), (Some(AnsweredBy::Keys), Vec::new()));
         let id = RequestId::parse(&asked.request_id).expect("an id");
@@ -66,24 +66,24 @@ impl Stand {
     /// Returns the operations and keys concerning dialogs.
     fn at(&mut self, after: u64, event: Event) -> (Vec<OutboundOp>, Vec<Effect>) {
         self.now = self.now.plus_ms(after);
-        let (mut said, mut typed) = (Vec::new(), Vec::new());
+        let (mut sent, mut typed) = (Vec::new(), Vec::new());
         let mut events = vec![event];
         while let Some(event) = events.pop() {
             for effect in react(&mut self.state, event, self.now) {
                 match effect {
                     Effect::Member(MemberEffect::Do(op)) => {
                         events.push(Event::Member(MemberEvent::Done(Ok(()))));
-                        said.push(op);
+                        sent.push(op);
                     }
                     Effect::Answer { .. } => typed.push(effect),
                     _ => {}
                 }
             }
         }
-        said.retain(|op| {
+        sent.retain(|op| {
             !matches!(op, OutboundOp::Hello | OutboundOp::Remark(_) | OutboundOp::MoveOn(..))
         });
-        (said, typed)
+        (sent, typed)
     }
 }
 
@@ -149,13 +149,13 @@ fn pm_01_keys_are_typed_only_into_the_dialog_they_answer() {
         let (mut stand, id) = Stand::asking();
         stand.at(0, next.clone());
         assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, [], "{next:?}");
-        let (said, typed) = stand.at(300, Event::Tick);
+        let (sent, typed) = stand.at(300, Event::Tick);
         assert_eq!(
-            (&said[0], typed),
+            (&sent[0], typed),
             (&OutboundOp::Typed(id, Typed::Gone), Vec::new()),
             "{next:?}"
         );
-        let asks_anew = matches!(said.get(1), Some(OutboundOp::Say(_)));
+        let asks_anew = matches!(sent.get(1), Some(OutboundOp::Send(_)));
         assert_eq!(asks_anew, next != working(), "{next:?}");
     }
     // The driver found the dialog gone when it judged the screen again; it does not retry.
@@ -202,9 +202,9 @@ fn pm_04_keys_are_typed_once() {
 fn pm_03_a_dialog_without_keys_is_answered_in_the_pane() {
     let mut stand = Stand::new();
     stand.at(0, dialog("other", "ls"));
-    let (said, _) = stand.at(300, Event::Tick);
-    let [OutboundOp::Say(said)] = &said[..] else { panic!("{said:?}") };
-    let Message::PermissionRequest(asked) = &**said else { panic!("{said:?}") };
+    let (sent, _) = stand.at(300, Event::Tick);
+    let [OutboundOp::Send(sent)] = &sent[..] else { panic!("{sent:?}") };
+    let Message::PermissionRequest(asked) = &**sent else { panic!("{sent:?}") };
     assert_eq!(asked.answered_by, Some(AnsweredBy::Pane));
     let mut stand = Stand::new();
     let asked = Some(DialogQuestion { tool: None, text: "this folder".to_owned() });

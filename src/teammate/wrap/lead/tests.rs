@@ -48,7 +48,7 @@ fn mail(mail: Vec<Envelope>) -> Event {
 /// Each kind has exactly one reader: either the lead's loop marks it as read, or it is typed.
 #[test]
 fn each_kind_of_message_has_one_reader() {
-    let told = [
+    let typed = [
         ("ada", r#"{"type":"idle_notification","summary":"two tests fail"}"#, true),
         ("ada", r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#, true),
         ("system", r#"{"type":"teammate_terminated","message":"ada has shut down."}"#, true),
@@ -68,7 +68,7 @@ fn each_kind_of_message_has_one_reader() {
         ("ada", r#"{"type":"mode_set_request","mode":"bypassPermissions"}"#, false),
         ("system", r#"{"type":"idle_notification"}"#, false),
     ];
-    for (from, text, is_told) in told {
+    for (from, text, is_told) in typed {
         let effects = react(&mut at_rest(), mail(vec![envelope(from, text)]), START.plus_ms(500));
         match is_told {
             true => {
@@ -81,18 +81,18 @@ fn each_kind_of_message_has_one_reader() {
 
 #[test]
 fn news_of_members_become_plain_text() {
-    let said = |from: &str, text: &str| in_words(envelope(from, text)).text;
+    let words_of = |from: &str, text: &str| in_words(envelope(from, text)).text;
     let rests = r#"{"type":"idle_notification","summary":"two\ntests fail","completedTaskId":"3","completedStatus":"failed"}"#;
     assert_eq!(
-        said("ada", rests),
+        words_of("ada", rests),
         "I am idle. My last task: #3 (failed). Result of my turn: two tests fail"
     );
-    assert_eq!(said("ada", r#"{"type":"idle_notification"}"#), "I am idle.");
+    assert_eq!(words_of("ada", r#"{"type":"idle_notification"}"#), "I am idle.");
     let done = r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#;
-    assert_eq!(said("ada", done), "I completed task #3: Build.");
+    assert_eq!(words_of("ada", done), "I completed task #3: Build.");
     let gone = r#"{"type":"teammate_terminated","message":"ada has shut down."}"#;
-    assert_eq!(said("system", gone), "ada has shut down.");
-    assert_eq!(said("ada", "as it is\n"), "as it is\n");
+    assert_eq!(words_of("system", gone), "ada has shut down.");
+    assert_eq!(words_of("ada", "as it is\n"), "as it is\n");
 }
 
 /// MSG-03: a message that was delivered already is marked again, not typed again.

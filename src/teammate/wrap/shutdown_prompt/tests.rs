@@ -97,11 +97,11 @@ fn on_file(change: impl Fn(&mut request::ShutdownRequest)) -> Requests {
 }
 
 fn rejections(state: &State) -> Vec<String> {
-    let said = state.outbound.iter().filter_map(|op| match op {
-        OutboundOp::Say(message) => Some(&**message),
+    let sent = state.outbound.iter().filter_map(|op| match op {
+        OutboundOp::Send(message) => Some(&**message),
         _ => None,
     });
-    said.filter_map(|message| match message {
+    sent.filter_map(|message| match message {
         Message::ShutdownRejected(no) => no.reason.clone(),
         _ => None,
     })
@@ -176,28 +176,29 @@ fn sd_02_an_agent_that_agreed_quits_by_its_keys_only_when_idle() {
 
 #[test]
 fn answers_of_the_lead_become_plain_text() {
-    let said =
+    let words_of =
         |from: &str, text: &str| in_words(Envelope::new(from, text, "m".to_owned(), START)).text;
     let plan =
         |rest: &str| format!(r#"{{"type":"plan_approval_response","requestId":"p-1",{rest}}}"#);
     assert_eq!(
-        said("team-lead", &plan(r#""approved":true"#)),
+        words_of("team-lead", &plan(r#""approved":true"#)),
         "Your plan `p-1` is approved. Carry it out now."
     );
-    let rejected = said("team-lead", &plan(r#""approved":false,"feedback":"leave\nthe schema""#));
+    let rejected =
+        words_of("team-lead", &plan(r#""approved":false,"feedback":"leave\nthe schema""#));
     assert!(
         rejected.starts_with("Your plan `p-1` is rejected: leave the schema. Change nothing yet"),
         "{rejected}"
     );
     let allowed = r#"{"type":"permission_response","request_id":"q","subtype":"success","response":{"updated_input":{"command":"make"}}}"#;
     assert_eq!(
-        said("team-lead", allowed),
+        words_of("team-lead", allowed),
         r#"Your request `q` is allowed, with this input: {"command":"make"}."#
     );
     let denied =
         r#"{"type":"permission_response","request_id":"q","subtype":"error","error":"no"}"#;
-    assert_eq!(said("team-lead", denied), "Your request `q` is denied: no. Do not do it.");
-    assert_eq!(said("bob", denied), denied, "only the lead answers");
+    assert_eq!(words_of("team-lead", denied), "Your request `q` is denied: no. Do not do it.");
+    assert_eq!(words_of("bob", denied), denied, "only the lead answers");
 }
 
 #[test]
