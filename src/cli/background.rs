@@ -33,16 +33,17 @@ pub(super) fn start_background_lead(
 ) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
     let log = team.lead_log();
-    let words: [OsString; 4] =
+    let global_options: [OsString; 4] =
         ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];
-    let args: Vec<OsString> = words.into_iter().chain(verb.iter().map(OsString::from)).collect();
+    let verb = verb.iter().map(OsString::from);
+    let args: Vec<OsString> = global_options.into_iter().chain(verb).collect();
     let changes = team.changes()?;
     let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
     let deadline = Deadline::after(TAKEN_OVER);
-    let limit = TAKEN_OVER.as_secs();
+    let seconds = TAKEN_OVER.as_secs();
     let _notice = WaitNotice::fixed(
         &setup.out,
-        format!("waiting for process {pid} to take over, up to {limit} s"),
+        format!("waiting for process {pid} to take over, up to {seconds} s"),
     );
     loop {
         // A short run can be over before the lease was seen.
@@ -64,7 +65,6 @@ pub(super) fn start_background_lead(
             ));
         }
         if deadline.expired() {
-            let seconds = TAKEN_OVER.as_secs();
             let what = format!(
                 "process {pid} did not take over the lead of team {} within {seconds} s",
                 team.name()

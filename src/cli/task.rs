@@ -5,8 +5,9 @@ use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use strum::VariantNames;
 
-use super::args::{task_id, variable};
+use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::setup::Setup;
@@ -159,22 +160,15 @@ pub(super) struct TaskFields {
 }
 
 fn status() -> impl TypedValueParser<Value = TargetStatus> {
-    PossibleValuesParser::new(["pending", "in_progress", "completed"]).map(|word| {
-        match word.as_str() {
-            "in_progress" => TargetStatus::InProgress,
-            "completed" => TargetStatus::Completed,
-            _ => TargetStatus::Pending,
-        }
-    })
+    PossibleValuesParser::new(TargetStatus::VARIANTS).try_map(|word| word.parse::<TargetStatus>())
 }
 
 fn metadata(given: &str) -> Result<Object, String> {
-    let object: Object =
-        serde_json::from_str(given).map_err(|e| format!("not a JSON object: {e}"))?;
-    match object.contains_key("phalanx") {
-        true => Err("the key `phalanx` is reserved".to_owned()),
-        false => Ok(object),
+    let object = object(given)?;
+    if object.contains_key("phalanx") {
+        return Err("the key `phalanx` is reserved".to_owned());
     }
+    Ok(object)
 }
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
