@@ -206,9 +206,9 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         }
         TaskVerb::Retry { id } => {
             let task = ops::task::retry(&setup.ctx, &team, id)?;
-            let whom =
+            let assignee =
                 task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-            print_task(setup, &task, &format!("task {id} is pending again{whom}"))
+            print_task(setup, &task, &format!("task {id} is pending again{assignee}"))
         }
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
@@ -229,9 +229,10 @@ fn run_with_hooks(
     if !hooks.guard_tasks() {
         return Ok(verb(&setup.ctx, team, &hooks)?);
     }
-    let (ctx, team, asked) = (setup.ctx.clone(), team.clone(), hooks.clone());
+    let (ctx, team, running_hooks) = (setup.ctx.clone(), team.clone(), hooks.clone());
     let stopped = Failure::interrupted("interrupted while hooks were asked", None);
-    let done = interrupt::run_interruptible(stopped, move || Ok(verb(&ctx, &team, &asked)?));
+    let done =
+        interrupt::run_interruptible(stopped, move || Ok(verb(&ctx, &team, &running_hooks)?));
     if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Kind::Interrupted)) {
         hooks.end_all();
     }
