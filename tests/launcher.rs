@@ -12,8 +12,8 @@ mod cycles;
 mod endings;
 #[path = "launcher/own_terminal.rs"]
 mod own_terminal;
-#[path = "launcher/seat.rs"]
-mod seat;
+#[path = "launcher/user_terminal.rs"]
+mod user_terminal;
 
 use std::ffi::OsString;
 use std::fs;

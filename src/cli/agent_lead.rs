@@ -49,7 +49,7 @@ pub(super) fn run_agent_lead(
     let conclusion = concluded?;
     let exit = conclusion::report_end(setup, &team, &conclusion)?;
     let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code()));
-    Ok(if conclusion.left.is_some() { exit } else { of_program })
+    Ok(if conclusion.deletion_failure.is_some() { exit } else { of_program })
 }
 
 /// Runs the lead's loop until the team is gone, or until the exit of the agent lead has been

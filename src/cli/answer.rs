@@ -82,13 +82,13 @@ const TYPING: Duration = Duration::from_secs(20);
 pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
     let id = request_id(&args.id)?;
     match id.is_shutdown() {
-        true => part(setup, &id, args),
+        true => answer_shutdown(setup, &id, args),
         false => decide(setup, &id, args),
     }
 }
 
-/// A member's reply to a request for its own shutdown.
-fn part(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
+/// Sends a member's reply to a request for its own shutdown.
+fn answer_shutdown(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     if args.input.is_some() || args.always {
         let hint = "`--input` and `--always` answer a permission";
         return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
@@ -99,7 +99,7 @@ fn part(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-/// The lead's decision on a plan or permission.
+/// Records the lead's decision on a plan or permission.
 fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     let team = setup.team(Action::Decide)?;
     let answer = ops::decide::Answer {

@@ -14,9 +14,9 @@ use crate::sys::fs;
 use crate::sys::proc::Process;
 
 /// Time limit for a background lead to acquire the lease.
-const TAKEN_OVER: Duration = Duration::from_secs(5);
+const TAKEOVER_LIMIT: Duration = Duration::from_secs(5);
 /// Interval of checks for its exit, which need not change any file.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of bytes of its log that are searched for its last lines.
 const LOG_TAIL: u64 = 4096;
 
@@ -25,7 +25,7 @@ const LOG_TAIL: u64 = 4096;
 /// # Errors
 /// Returns [`LedByAnother`](crate::ops::OpsError::LedByAnother) if another process acquired the
 /// lease first, a failure with the log's last lines if the lead exits, and a timeout after
-/// [`TAKEN_OVER`].
+/// [`TAKEOVER_LIMIT`].
 pub(super) fn start_background_lead(
     setup: &Setup,
     team: &TeamStore,
@@ -33,16 +33,17 @@ pub(super) fn start_background_lead(
 ) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
     let log = team.lead_log();
-    let words: [OsString; 4] =
+    let global_options: [OsString; 4] =
         ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];
-    let args: Vec<OsString> = words.into_iter().chain(verb.iter().map(OsString::from)).collect();
+    let verb = verb.iter().map(OsString::from);
+    let args: Vec<OsString> = global_options.into_iter().chain(verb).collect();
     let changes = team.changes()?;
     let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
-    let deadline = Deadline::after(TAKEN_OVER);
-    let limit = TAKEN_OVER.as_secs();
+    let deadline = Deadline::after(TAKEOVER_LIMIT);
+    let seconds = TAKEOVER_LIMIT.as_secs();
     let _notice = WaitNotice::fixed(
         &setup.out,
-        format!("waiting for process {pid} to take over, up to {limit} s"),
+        format!("waiting for process {pid} to take over, up to {seconds} s"),
     );
     loop {
         // A short run can be over before the lease was seen.
@@ -64,7 +65,6 @@ pub(super) fn start_background_lead(
             ));
         }
         if deadline.expired() {
-            let seconds = TAKEN_OVER.as_secs();
             let what = format!(
                 "process {pid} did not take over the lead of team {} within {seconds} s",
                 team.name()
@@ -75,6 +75,6 @@ pub(super) fn start_background_lead(
                 Some(format!("look into {}", log.display())),
             ));
         }
-        changes.wait(GLANCE.min(deadline.remaining()));
+        changes.wait(POLL_INTERVAL.min(deadline.remaining()));
     }
 }

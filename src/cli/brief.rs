@@ -17,8 +17,8 @@ pub(super) struct BriefArgs {
 
 pub(super) fn brief(setup: &Setup, args: &BriefArgs) -> VerbResult {
     // Without any team the brief says so instead of failing.
-    let nowhere = setup.named_team(None)?.is_none() && setup.ctx.store.teams()?.is_empty();
-    let text = if nowhere && args.name.is_none() {
+    let has_no_team = setup.named_team(None)?.is_none() && setup.ctx.store.teams()?.is_empty();
+    let text = if has_no_team && args.name.is_none() {
         ops::brief::brief(&setup.ctx, None, None)?
     } else {
         let (team, named) = setup.members(args.name.as_slice(), Action::Look)?;

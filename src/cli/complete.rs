@@ -23,18 +23,19 @@ use crate::ops::{self, TeamStore};
 use crate::sys::env;
 
 /// The variable that marks a call by a shell.
-const ASKED: &str = "PHALANX_COMPLETE";
+const VARIABLE: &str = "PHALANX_COMPLETE";
 /// Maximum length of the description beside a candidate, in characters.
 const HELP: usize = 60;
 
 /// Answers a shell that requests completions; returns false if none does.
 pub(super) fn complete_for_shell(args: &[OsString]) -> bool {
-    if env::var(ASKED).is_none() {
+    if env::var(VARIABLE).is_none() {
         return false;
     }
-    let asked = CompleteEnv::with_factory(command).var(ASKED).bin("phalanx").completer("phalanx");
+    let completer =
+        CompleteEnv::with_factory(command).var(VARIABLE).bin("phalanx").completer("phalanx");
     // An error message would clutter the prompt.
-    asked.try_complete(args, env::current_dir().ok().as_deref()).unwrap_or(true)
+    completer.try_complete(args, env::current_dir().ok().as_deref()).unwrap_or(true)
 }
 
 /// Prints the script that registers the completion with a shell.
@@ -47,7 +48,7 @@ pub(super) fn register(out: &Out, shell: &str) -> VerbResult {
         ));
     };
     let mut script = Vec::new();
-    shell.write_registration(ASKED, "phalanx", "phalanx", "phalanx", &mut script)?;
+    shell.write_registration(VARIABLE, "phalanx", "phalanx", "phalanx", &mut script)?;
     let script = String::from_utf8_lossy(&script);
     out.print(&json!({ "shell": shell.name(), "script": script.trim() }), || {
         script.trim().to_owned()
@@ -133,9 +134,9 @@ fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
         }
         NameSource::Teams => setup().and_then(|setup| teams(&setup)),
         NameSource::Profiles => setup().and_then(|setup| profiles(&setup)),
-        NameSource::Members => meant().and_then(|team| members(&team)),
-        NameSource::Tasks => meant().and_then(|team| tasks(&team)),
-        NameSource::Requests => meant().and_then(|team| requests(&team)),
+        NameSource::Members => selected_team().and_then(|team| members(&team)),
+        NameSource::Tasks => selected_team().and_then(|team| tasks(&team)),
+        NameSource::Requests => selected_team().and_then(|team| requests(&team)),
         NameSource::Roles => return roles(),
     };
     found.unwrap_or_default()
@@ -175,12 +176,12 @@ fn tasks(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
 
 fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let questions = team.questions().ok()?.into_iter().filter(|question| question.is_open());
-    let asked = questions.map(|question| (question.id.to_string(), question.summary()));
+    let questions = questions.map(|question| (question.id.to_string(), question.summary()));
     let shutdowns =
         ops::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
-    let ends =
+    let shutdowns =
         shutdowns.map(|request| (request.id.to_string(), format!("{} is to end", request.member)));
-    Some(asked.chain(ends).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
+    Some(questions.chain(shutdowns).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
 }
 
 fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
@@ -190,7 +191,10 @@ fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 
 /// Built-in roles that have only a name are offered even without a team.
 fn roles() -> Vec<CompletionCandidate> {
-    let own = meant().and_then(|team| ops::roles::team_roles(&team).ok()).unwrap_or_default().named;
+    let own = selected_team()
+        .and_then(|team| ops::roles::team_roles(&team).ok())
+        .unwrap_or_default()
+        .named;
     let of_team = own
         .iter()
         .map(|(name, role)| (name.as_str(), role.description.as_deref().unwrap_or_default()));
@@ -200,8 +204,8 @@ fn roles() -> Vec<CompletionCandidate> {
         .collect()
 }
 
-fn meant() -> Option<TeamStore> {
-    setup()?.meant().ok()
+fn selected_team() -> Option<TeamStore> {
+    setup()?.selected_team().ok()
 }
 
 /// Returns the setup that the verb itself would use.

@@ -58,16 +58,16 @@ pub(super) fn print_report(
             ui::report(report, &ui::ReportFormat { paint: out.paint, width, more })
         })?;
     }
-    if let Some(Failure::Message(error)) = &conclusion.left {
+    if let Some(Failure::Message(error)) = &conclusion.deletion_failure {
         out.report_error(error);
     }
-    if team.exists() && conclusion.left.is_none() {
+    if team.exists() && conclusion.deletion_failure.is_none() {
         out.print_message(&format!(
             "team {0} stays on disk; remove it with `phalanx team delete -t {0}`",
             team.name()
         ));
     }
-    Ok(match (conclusion.interrupted, &conclusion.left) {
+    Ok(match (conclusion.interrupted, &conclusion.deletion_failure) {
         (true, _) => Exit::of(Kind::Interrupted),
         (false, Some(left)) => left.exit(),
         (false, None) if success => Exit::DONE,

@@ -8,18 +8,18 @@ use super::fail::{ErrorMessage, exhausted};
 use crate::model::text;
 use crate::ops::Kind;
 
-static LAST: Mutex<String> = Mutex::new(String::new());
+static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
 pub(super) fn install_panic_hook() {
     panic::set_hook(Box::new(|info| {
         let text = panic_text(info);
         let _ = writeln!(io::stderr().lock(), "{}", error_message(&text).text());
-        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }));
 }
 
 pub(super) fn last_panic() -> ErrorMessage {
-    error_message(&LAST.lock().unwrap_or_else(PoisonError::into_inner))
+    error_message(&LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Converts a panic message. Some libraries panic when the system refuses a thread or a file; that

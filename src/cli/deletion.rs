@@ -2,9 +2,8 @@
 
 use super::fail::Failure;
 use crate::model::text;
-use crate::ops;
 use crate::ops::worktree::Removal;
-use crate::ops::{Context, TeamStore};
+use crate::ops::{self, Context, TeamStore};
 
 /// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
 /// deleted.

@@ -19,21 +19,21 @@ pub(super) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
 }
 
 pub(super) fn hide(setup: &Setup, args: &MemberArg) -> VerbResult {
-    turn(setup, args, Visibility::Hidden)
+    set_visibility(setup, args, Visibility::Hidden)
 }
 
 pub(super) fn show(setup: &Setup, args: &MemberArg) -> VerbResult {
-    turn(setup, args, Visibility::Shown)
+    set_visibility(setup, args, Visibility::Shown)
 }
 
-fn turn(setup: &Setup, args: &MemberArg, visibility: Visibility) -> VerbResult {
+fn set_visibility(setup: &Setup, args: &MemberArg, visibility: Visibility) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
-    let turned = ops::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
+    let pane = ops::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
     let words = || {
-        let state = if turned.hidden { "hidden" } else { "shown" };
-        let already = if turned.changed { "" } else { " already" };
-        text::line(&format!("{} is {state}{already}: pane {}", turned.name, turned.pane))
+        let state = if pane.hidden { "hidden" } else { "shown" };
+        let already = if pane.changed { "" } else { " already" };
+        text::line(&format!("{} is {state}{already}: pane {}", pane.name, pane.pane))
     };
-    setup.out.confirm(&turned, words)?;
+    setup.out.confirm(&pane, words)?;
     Ok(Exit::DONE)
 }

@@ -73,7 +73,8 @@ pub(super) struct Conclusion {
     /// The final report; the last known one if another process deleted the team.
     pub(super) report: Option<Report>,
     /// The reason why the team's files could not be removed.
-    pub(super) left: Option<Failure>,
+    pub(super) deletion_failure: Option<Failure>,
+    /// A signal asked to stop the members.
     pub(super) interrupted: bool,
 }
 
@@ -323,11 +324,12 @@ impl<'a> LeadSession<'a> {
         let finish = self.agent_gets_mail.map_or(finish, |_| Finish::Manual);
         let (goal, journal) = (Goal::Lead(finish), self.journal.borrow().clone());
         let has_agent_lead = self.agent_gets_mail == Some(true);
-        let order =
+        let options =
             LeadOptions { ctx: self.ctx, team: self.team, lease, goal, has_agent_lead, journal };
         let mut show_event = |event: &Event| self.show_event(event);
-        let end =
-            self.run_beside(signals, false, lead(order, &mut stop_requests, &mut show_event)).await;
+        let end = self
+            .run_beside(signals, false, lead(options, &mut stop_requests, &mut show_event))
+            .await;
         self.close();
         let end = match end {
             Ok(end) => end,
@@ -377,15 +379,15 @@ impl<'a> LeadSession<'a> {
         let interrupted = self.interrupted();
         let last = || self.last_report.borrow().clone();
         if matches!(end, LeadEnd::TeamGone | LeadEnd::Left) {
-            return Conclusion { end, report: last(), left: None, interrupted };
+            return Conclusion { end, report: last(), deletion_failure: None, interrupted };
         }
         let report = self.report().ok().or_else(last);
-        let left = if keep {
+        let deletion_failure = if keep {
             None
         } else {
             delete_team(self.ctx, self.team, |words| self.print_message(words)).err()
         };
-        Conclusion { end, report, left, interrupted }
+        Conclusion { end, report, deletion_failure, interrupted }
     }
 }
 

@@ -187,7 +187,8 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Show(args) => focus::show(setup, &args),
         Verb::Brief(args) => brief::brief(setup, &args),
         // Handled before the setup, which can fail.
-        Verb::Init(_)
+        Verb::Exec { .. }
+        | Verb::Init(_)
         | Verb::Hook(_)
         | Verb::Completions { .. }
         | Verb::Man { .. }
@@ -197,9 +198,6 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
-        Verb::Exec { spec } => {
-            Ok(Exit(u8::try_from(launcher::exec(&spec, &ops::one_shot::END)).unwrap_or(1)))
-        }
         Verb::Worker => worker::worker(setup),
         Verb::Wrap => worker::wrap(setup),
     }

@@ -8,9 +8,9 @@ use super::out::Out;
 use crate::sys::lock::{Holder, LongWait};
 
 /// Minimum duration of a wait that is reported.
-const SILENCE: Duration = Duration::from_secs(2);
+const DELAY: Duration = Duration::from_secs(2);
 /// Interval at which the text is computed again.
-const AGAIN: Duration = Duration::from_secs(3);
+const REPEAT: Duration = Duration::from_secs(3);
 
 /// Watches a wait until it is dropped.
 pub(super) struct WaitNotice {
@@ -27,9 +27,9 @@ impl WaitNotice {
         let (stop, stopped) = channel::<()>();
         let out = out.clone();
         let watch = move || {
-            let (mut pause, mut printed) = (SILENCE, None);
+            let (mut pause, mut printed) = (DELAY, None);
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                pause = AGAIN;
+                pause = REPEAT;
                 let now = words();
                 if now.is_some() && now != printed {
                     out.print_message(now.as_deref().unwrap_or_default());

@@ -37,12 +37,12 @@ pub(super) struct Out {
 
 impl Out {
     pub(super) fn new(json: bool, quiet: bool, verbose: bool, color: Color) -> Out {
-        let calm = env::var("NO_COLOR").is_some()
+        let is_plain = env::var("NO_COLOR").is_some()
             || env::var("TERM").as_deref() == Some(OsStr::new("dumb"));
         let on = |tty: bool| match color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => tty && !calm,
+            Color::Auto => tty && !is_plain,
         };
         let paint = Paint { on: on(env::stdout_is_tty()) };
         let stderr_paint = Paint { on: on(env::stderr_is_tty()) };

@@ -119,13 +119,13 @@ fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<RelayEnd> {
         let _alive = alive;
         show_all(&mut output, &display, &|| gone.load(Ordering::Relaxed))
     })?;
-    let parting = forward_keys(&terminal.raw, &mut viewer, over.as_fd());
+    let end = forward_keys(&terminal.raw, &mut viewer, over.as_fd());
     left.store(true, Ordering::Relaxed);
     viewer.leave();
     // Joined so that no output follows the closing message.
     let shown = showing.join().ok();
-    match parting? {
-        Some(parting) => Ok(parting),
+    match end? {
+        Some(end) => Ok(end),
         None => Ok(shown.unwrap_or_else(|| RelayEnd::Lost("it could not be shown".to_owned()))),
     }
 }

@@ -119,9 +119,9 @@ fn start_again(
     }
     let options = SpawnOptions::ready_within(deadline);
     let runtime = interrupt::runtime()?;
-    let begun = runtime.block_on(begin(setup, team, all, &options));
+    let started = runtime.block_on(start_members(setup, team, all, &options));
     runtime.shutdown_background();
-    let (starts, interrupted) = begun?;
+    let (starts, interrupted) = started?;
     let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);
     for RestartResult { name, session, lost, result } in starts {
         let problem = result.as_ref().err().map(|e| chain(e));
@@ -158,7 +158,7 @@ struct RestartResult {
 
 /// Starts all members, with a new session if the known one cannot be resumed. Also returns whether
 /// a signal interrupted the start.
-async fn begin(
+async fn start_members(
     setup: &Setup,
     team: &TeamStore,
     all: Vec<RestartSpecs>,
@@ -176,8 +176,8 @@ async fn begin(
                 continue;
             }
         };
-        let (mut second, broken_off) = start(setup, team, vec![spec], options.clone()).await?;
-        interrupted |= broken_off;
+        let (mut second, was_interrupted) = start(setup, team, vec![spec], options.clone()).await?;
+        interrupted |= was_interrupted;
         let result = second.results.pop().unwrap_or(result);
         starts.push(RestartResult { name, session: None, lost: Some(why), result });
     }

@@ -20,7 +20,7 @@ pub(super) struct Setup {
     pub(super) ctx: Context,
     pub(super) out: Out,
     /// The team names given by `--team` and `--as NAME@TEAM`.
-    asked: Vec<String>,
+    named_teams: Vec<String>,
     /// The team that the verb has opened.
     opened: OnceLock<TeamStore>,
 }
@@ -35,15 +35,15 @@ impl Setup {
         let (speaker, speakers_team) =
             resolve_speaker(global.speaker.as_deref(), &caller, is_elsewhere)?;
         let ctx = Context { store, speaker, caller };
-        let asked = global.team.iter().cloned().chain(speakers_team).collect();
-        Ok(Setup { ctx, out, asked, opened: OnceLock::new() })
+        let named_teams = global.team.iter().cloned().chain(speakers_team).collect();
+        Ok(Setup { ctx, out, named_teams, opened: OnceLock::new() })
     }
 
     /// Replaces the failure of a verb if its cause is that another process has deleted the team.
     pub(super) fn explain_deleted_team(&self, failure: Failure) -> Failure {
         let Some(team) = self.opened.get().filter(|team| !team.exists()) else { return failure };
-        let follows = [Kind::Failed, Kind::NotFound, Kind::Deadline, Kind::Backend];
-        if !follows.iter().any(|class| failure.exit() == Exit::of(*class)) {
+        let possible = [Kind::Failed, Kind::NotFound, Kind::Deadline, Kind::Backend];
+        if !possible.iter().any(|kind| failure.exit() == Exit::of(*kind)) {
             return failure;
         }
         let hint = Some("it was deleted while this command ran; see `phalanx ls`".to_owned());
@@ -116,7 +116,7 @@ impl Setup {
     }
 
     /// Opens the team that the options name, without checking the speaker's authority.
-    pub(super) fn meant(&self) -> Result<TeamStore, Failure> {
+    pub(super) fn selected_team(&self) -> Result<TeamStore, Failure> {
         self.resolve(&[])
     }
 
@@ -181,7 +181,7 @@ impl Setup {
     /// Returns a usage error if they name two teams or an invalid name.
     fn one_team(&self, addresses: &[&str]) -> Result<Option<TeamName>, Failure> {
         let mut found: Option<TeamName> = None;
-        for given in self.asked.iter().map(String::as_str).chain(addresses.iter().copied()) {
+        for given in self.named_teams.iter().map(String::as_str).chain(addresses.iter().copied()) {
             let name = self.find_team(given)?;
             if let Some(other) = found.as_ref().filter(|other| **other != name) {
                 let problem = format!("two teams are named: `{other}` and `{name}`");
@@ -280,13 +280,13 @@ fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
 }
 
 /// Returns whether the options name another team than the caller's own.
-fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
+fn is_elsewhere(store: &Store, named: Option<&str>, caller: &Caller) -> bool {
     let root = caller.var("PHALANX_CONFIG_DIR").is_none_or(|root| root == store.root().as_os_str());
     let own = caller.var("PHALANX_TEAM").map(OsStr::to_string_lossy);
-    match (asked, own) {
+    match (named, own) {
         _ if !root => true,
-        (Some(asked), Some(own)) => {
-            asked != own && store.find(asked).is_ok_and(|name| name.as_str() != own)
+        (Some(named), Some(own)) => {
+            named != own && store.find(named).is_ok_and(|name| name.as_str() != own)
         }
         (_, _) => false,
     }

@@ -87,9 +87,9 @@ pub(super) struct DownArgs {
 }
 
 /// Time limit for a lead to remove its team after all members have ended.
-const CLEARED: Duration = Duration::from_secs(3);
+const REMOVAL_LIMIT: Duration = Duration::from_secs(3);
 /// Interval of checks whether the lead has removed the team.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn shutdown(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
     let (team, named) = setup.members(&args.names, Action::Shutdown)?;
@@ -170,10 +170,10 @@ impl RunReport {
 
     fn write(self, setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
         let report = read_report(team).unwrap_or(self.before);
-        let page = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
+        let format = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
         let text = match setup.out.json {
             true => serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?,
-            false => ui::report(&report, &page),
+            false => ui::report(&report, &format),
         };
         if !fs::create_new(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)? {
             return Err(report_file_exists(&self.path));
@@ -199,15 +199,15 @@ fn wait_for_lead_to_delete(setup: &Setup, team: &TeamStore) -> Result<(), Failur
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
         Ok(own_end && ops::lease::is_led(team)? && ops::lease::stopped(team)?.is_none())
     };
-    let deadline = Deadline::after(CLEARED);
-    let seconds = CLEARED.as_secs();
+    let deadline = Deadline::after(REMOVAL_LIMIT);
+    let seconds = REMOVAL_LIMIT.as_secs();
     let _notice = WaitNotice::fixed(
         &setup.out,
         format!("waiting for the lead to remove the team, up to {seconds} s"),
     );
     while team.exists() && !deadline.expired() {
         match (ends_itself(), team.changes()) {
-            (Ok(true), Ok(changes)) => drop(changes.wait(GLANCE)),
+            (Ok(true), Ok(changes)) => drop(changes.wait(POLL_INTERVAL)),
             (Ok(false), _) => break,
             // The files vanish during a read while the team is being removed.
             (Err(_), _) | (_, Err(_)) if !team.exists() => break,

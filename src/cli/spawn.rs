@@ -240,8 +240,8 @@ fn report(
     setup.out.confirm(&rows, || lines.join("\n"))?;
     failures.iter().for_each(|error| setup.out.report_error(error));
     if let Some(one) = first {
-        let whom = if one.backend == BackendKind::Tmux { "them" } else { one.name.as_str() };
-        setup.out.print_message(&format!("watch {whom}: {}", how_to_watch(team, &one)));
+        let watched = if one.backend == BackendKind::Tmux { "them" } else { one.name.as_str() };
+        setup.out.print_message(&format!("watch {watched}: {}", how_to_watch(team, &one)));
     }
     Ok(failures.first().map_or(Exit::DONE, |error| Exit::of(error.kind)))
 }
@@ -314,7 +314,7 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
     let ended = members
         .map_err(Failure::from)
         .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &options)?))
-        .and_then(|asked| stop::await_requests(setup, team, asked, Duration::from_secs(30)));
+        .and_then(|requests| stop::await_requests(setup, team, requests, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {
         Ok(_) => {

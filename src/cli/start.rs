@@ -13,8 +13,8 @@ use crate::ops::spawn::{SpawnOptions, SpawnReport, Spawned};
 use crate::ops::{self, TeamStore};
 use crate::sys::signal::Signals;
 
-/// Starts members. A start cannot be interrupted in the middle, so signals are deferred; the flag
-/// returned tells whether there was one.
+/// Starts members. A start cannot be interrupted in the middle, so signals are deferred; also
+/// returns whether one arrived.
 pub(super) async fn start(
     setup: &Setup,
     team: &TeamStore,

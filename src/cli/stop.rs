@@ -10,7 +10,7 @@ use super::fail::{Exit, Failure};
 use super::interrupt;
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use crate::lead::{Goal, LeadEnd, LeadOptions, lead};
+use crate::lead::{Goal, LeadOptions, lead};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
 use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
@@ -114,7 +114,7 @@ async fn resolve_requests(
                 let ids = requests.iter().map(|r| r.id.clone()).collect();
                 return match carry_out(&setup.ctx, team, lease, ids).await {
                     Err(e) if team.exists() => Err(e.into()),
-                    Ok(_) | Err(_) => Ok(requests),
+                    Ok(()) | Err(_) => Ok(requests),
                 };
             }
             Ok(None) | Err(OpsError::LedByAnother { .. }) => {}
@@ -146,12 +146,13 @@ pub(super) async fn carry_out(
     team: &TeamStore,
     lease: Lease,
     ids: BTreeSet<RequestId>,
-) -> Result<LeadEnd, OpsError> {
+) -> Result<(), OpsError> {
     let (_stops, mut stop_requests) = unbounded_channel();
     let journal = team.journal_end()?;
-    let order =
+    let options =
         LeadOptions { ctx, team, lease, goal: Goal::Carry(ids), has_agent_lead: false, journal };
-    lead(order, &mut stop_requests, &mut |_| {}).await
+    lead(options, &mut stop_requests, &mut |_| {}).await?;
+    Ok(())
 }
 
 /// Returns whether a member could not be terminated after its deadline; only then is there a

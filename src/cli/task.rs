@@ -5,8 +5,9 @@ use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use strum::VariantNames;
 
-use super::args::{task_id, variable};
+use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::setup::Setup;
@@ -159,22 +160,15 @@ pub(super) struct TaskFields {
 }
 
 fn status() -> impl TypedValueParser<Value = TargetStatus> {
-    PossibleValuesParser::new(["pending", "in_progress", "completed"]).map(|word| {
-        match word.as_str() {
-            "in_progress" => TargetStatus::InProgress,
-            "completed" => TargetStatus::Completed,
-            _ => TargetStatus::Pending,
-        }
-    })
+    PossibleValuesParser::new(TargetStatus::VARIANTS).try_map(|word| word.parse::<TargetStatus>())
 }
 
 fn metadata(given: &str) -> Result<Object, String> {
-    let object: Object =
-        serde_json::from_str(given).map_err(|e| format!("not a JSON object: {e}"))?;
-    match object.contains_key("phalanx") {
-        true => Err("the key `phalanx` is reserved".to_owned()),
-        false => Ok(object),
+    let object = object(given)?;
+    if object.contains_key("phalanx") {
+        return Err("the key `phalanx` is reserved".to_owned());
     }
+    Ok(object)
 }
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
@@ -212,9 +206,9 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         }
         TaskVerb::Retry { id } => {
             let task = ops::task::retry(&setup.ctx, &team, id)?;
-            let whom =
+            let assignee =
                 task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-            print_task(setup, &task, &format!("task {id} is pending again{whom}"))
+            print_task(setup, &task, &format!("task {id} is pending again{assignee}"))
         }
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
@@ -235,9 +229,10 @@ fn run_with_hooks(
     if !hooks.guard_tasks() {
         return Ok(verb(&setup.ctx, team, &hooks)?);
     }
-    let (ctx, team, asked) = (setup.ctx.clone(), team.clone(), hooks.clone());
+    let (ctx, team, running_hooks) = (setup.ctx.clone(), team.clone(), hooks.clone());
     let stopped = Failure::interrupted("interrupted while hooks were asked", None);
-    let done = interrupt::run_interruptible(stopped, move || Ok(verb(&ctx, &team, &asked)?));
+    let done =
+        interrupt::run_interruptible(stopped, move || Ok(verb(&ctx, &team, &running_hooks)?));
     if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Kind::Interrupted)) {
         hooks.end_all();
     }

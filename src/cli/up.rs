@@ -87,20 +87,20 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
     let here = &setup.ctx.caller.cwd;
     let settings = ops::manifest::team_settings(&manifest, args.backend.clone(), args.keep);
     let (tasks_only, mode) = ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
-    let wanted = ops::manifest::member_launches(&manifest, tasks_only, here, |file| {
+    let members = ops::manifest::member_launches(&manifest, tasks_only, here, |file| {
         prompt_file(here, file)
     })?;
     let messages = mode
         .into_iter()
-        .chain(ops::manifest::shared_checkout_warnings(&wanted.templates))
+        .chain(ops::manifest::shared_checkout_warnings(&members.templates))
         .collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = UpPlan {
         name: manifest.name.clone(),
         description: manifest.description.clone().unwrap_or_default(),
         tasks: ops::manifest::new_tasks(&manifest, here)?,
-        settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
-        specs: wanted.specs,
+        settings: Settings { templates: members.templates, tmux_socket, ..settings },
+        specs: members.specs,
         tasks_only,
         messages,
     };
@@ -201,14 +201,14 @@ async fn start(
         announce(session, team, &spawned, &batch.chosen.why);
         return Ok(spawned);
     }
-    let backend = failed.iter().any(|e| e.kind() == Kind::Backend);
     let message = failed.iter().map(|e| chain(e)).collect::<Vec<_>>().join("\n");
     let hint = failed.iter().find_map(ops::OpsError::hint);
-    let class = if backend { Kind::Backend } else { Kind::Failed };
-    Err((spawned, Failure::new(class, message, hint)))
+    let is_backend = failed.iter().any(|e| e.kind() == Kind::Backend);
+    let kind = if is_backend { Kind::Backend } else { Kind::Failed };
+    Err((spawned, Failure::new(kind, message, hint)))
 }
 
-/// Tells how to watch the team, where it runs and why.
+/// Prints how to watch the team, where it runs and why.
 fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], why: &str) {
     let Some(first) = spawned.first() else { return };
     let how = how_to_watch(team, first);
@@ -254,9 +254,9 @@ async fn end_started(
         deadline_s: ROLLBACK_S,
         force: true,
     };
-    let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
-    let _notice = stop::start_notice(setup, team, &asked);
-    let ids: BTreeSet<_> = asked.into_iter().map(|r| r.id).collect();
+    let requests = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
+    let _notice = stop::start_notice(setup, team, &requests);
+    let ids: BTreeSet<_> = requests.into_iter().map(|r| r.id).collect();
     stop::carry_out(&setup.ctx, team, lease, ids).await?;
     Ok(())
 }

@@ -94,7 +94,9 @@ pub(super) fn words(event: &Event) -> Option<String> {
             Some(format!("answer to {}: {}", detail(event, "request_id")?, typed.describe()))
         }
         Kind::Typed => Some(format!("was typed into by {}", detail(event, "by")?)),
-        Kind::Recovered => Some(format!("put right what was left half done: {}", put_right(event))),
+        Kind::Recovered => {
+            Some(format!("put right what was left half done: {}", recovered_words(event)))
+        }
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
         Kind::FileQuarantined => {
             Some(format!("warning: {} cannot be read", detail(event, "path").unwrap_or_default()))
@@ -192,7 +194,7 @@ fn decided_words(event: &Event) -> Option<String> {
 }
 
 /// Describes the overdue item: the answer to a request, or an update of a task.
-fn waited_for(event: &Event) -> String {
+fn overdue_words(event: &Event) -> String {
     match (detail(event, "kind"), detail(event, "request_id")) {
         (Some(kind), Some(id)) => {
             let summary = detail(event, "summary").unwrap_or_default();
@@ -204,7 +206,7 @@ fn waited_for(event: &Event) -> String {
 
 fn reminded_words(event: &Event) -> String {
     let number = |key| wire::number(&event.detail, key).unwrap_or_default();
-    format!("reminder {} of {}: {}", number("nth"), number("of"), waited_for(event))
+    format!("reminder {} of {}: {}", number("nth"), number("of"), overdue_words(event))
 }
 
 fn escalated_words(event: &Event) -> String {
@@ -213,10 +215,10 @@ fn escalated_words(event: &Event) -> String {
         Some("fail_task") => "; the task is failed",
         Some(_) | None => "",
     };
-    format!("warning: {} (reminders: {after}){failed}", waited_for(event))
+    format!("warning: {} (reminders: {after}){failed}", overdue_words(event))
 }
 
-fn put_right(event: &Event) -> String {
+fn recovered_words(event: &Event) -> String {
     let part = |key: &str, words: &str| {
         let what = wire::texts(&event.detail, key).join(", ");
         (!what.is_empty()).then(|| format!("{what} {words}"))

@@ -13,6 +13,7 @@ use crate::model::{text, wire};
 /// The column width of a time such as `59m ago`.
 const WHEN: usize = 8;
 
+/// The form of lines for events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventFormat {
     pub(crate) now: Timestamp,
@@ -23,18 +24,18 @@ pub(crate) struct EventFormat {
     pub(crate) paint: Paint,
 }
 
-pub(crate) fn event_lines(events: &[Event], frame: EventFormat) -> String {
+pub(crate) fn event_lines(events: &[Event], format: EventFormat) -> String {
     let name =
         |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
     let widest = events.iter().map(|event| name(event).chars().count()).max().unwrap_or(0);
     let line = |event: &Event| {
-        let when = when(event.at, frame);
+        let when = when(event.at, format);
         let who = name(event);
         let pad = " ".repeat(widest - who.chars().count());
         let room =
-            frame.width.unwrap_or(usize::MAX).saturating_sub(when.chars().count() + widest + 4);
+            format.width.unwrap_or(usize::MAX).saturating_sub(when.chars().count() + widest + 4);
         let words = text::short(&sentence(event), room.clamp(WHEN, usize::MAX - 1));
-        let paint = frame.paint;
+        let paint = format.paint;
         let (when, who) = (paint.put(Tint::Dim, &when), paint.put(Tint::Bold, &who));
         let gap = if widest == 0 { "" } else { "  " };
         format!("{when}  {who}{pad}{gap}{}", paint.put(event_words::tint(event), &words))
@@ -42,8 +43,8 @@ pub(crate) fn event_lines(events: &[Event], frame: EventFormat) -> String {
     events.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn when(at: Timestamp, frame: EventFormat) -> String {
-    if frame.absolute { at.iso() } else { format!("{:>WHEN$}", time::ago(frame.now.since(at))) }
+fn when(at: Timestamp, format: EventFormat) -> String {
+    if format.absolute { at.iso() } else { format!("{:>WHEN$}", time::ago(format.now.since(at))) }
 }
 
 /// Returns the progress line of an event, or `None` for an event that is not shown while a team is
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
     use crate::model::event::Note;
 
-    fn frame(width: Option<usize>) -> EventFormat {
+    fn format(width: Option<usize>) -> EventFormat {
         EventFormat {
             now: Timestamp(1_124_000),
             absolute: false,
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn run_is_formatted_as_sentences_with_relative_times() {
         assert_eq!(
-            event_lines(&run(), frame(None)),
+            event_lines(&run(), format(None)),
             "  2m ago       created #1 Check the format\n\
              \x20 2m ago       created #2 Run the \u{241b}[31mtests\n\
              \x20 2m ago       created #3 Publish\n\
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn lines_are_cut_to_the_terminal_width() {
-        let text = event_lines(&run(), frame(Some(30)));
+        let text = event_lines(&run(), format(Some(30)));
         assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
         assert!(text.contains("completed #1 C…"), "{text}");
     }
@@ -247,9 +248,9 @@ mod tests {
     #[test]
     fn absolute_times_are_in_iso_form() {
         let events = event(0, Note::of(EventKind::LeadStarted).with("pid", 7));
-        let frame = EventFormat { absolute: true, ..frame(None) };
+        let format = EventFormat { absolute: true, ..format(None) };
         assert_eq!(
-            event_lines(&[events], frame),
+            event_lines(&[events], format),
             "1970-01-01T00:16:40.000Z  process 7 leads the team"
         );
     }

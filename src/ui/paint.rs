@@ -3,6 +3,7 @@
 /// Colours text, or returns it unchanged if colours are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Paint {
+    /// Colours are on.
     pub(crate) on: bool,
 }
 

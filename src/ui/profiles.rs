@@ -3,12 +3,16 @@
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
+/// A profile in the table.
 pub(crate) struct ProfileRow {
     pub(crate) name: String,
+    /// The program that it starts.
     pub(crate) runs: String,
     /// The program version that its screen rules were recorded from.
     pub(crate) seen: Option<String>,
+    /// Its file, or that it is built in.
     pub(crate) source: String,
+    /// A description; for an unusable profile the problem.
     pub(crate) about: String,
 }
 

@@ -107,9 +107,9 @@ impl TeamProgress {
             wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
         let is_command =
             profile.map_or_else(|| before.is_some_and(|m| m.is_command), |name| name == "shell");
-        let view =
+        let progress =
             MemberProgress { state, since: event.at, color, left: state.is_over(), is_command };
-        self.members.insert(name.clone(), view);
+        self.members.insert(name.clone(), progress);
     }
 
     fn apply_to_request(&mut self, event: &Event) {

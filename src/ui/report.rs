@@ -17,6 +17,7 @@ const COMPLETED: usize = 10;
 /// Maximum length of subjects, in characters.
 const SUBJECT: usize = 60;
 
+/// The size of a report and the hint at its end.
 pub(crate) struct ReportFormat {
     pub(crate) paint: Paint,
     /// The width of the terminal; `None` if the report goes elsewhere.
@@ -209,7 +210,7 @@ mod tests {
         Report { team, success: false, elapsed_ms: 12_300, members, tasks, deviations: Vec::new() }
     }
 
-    fn page(width: Option<usize>) -> ReportFormat {
+    fn format(width: Option<usize>) -> ReportFormat {
         ReportFormat {
             paint: Paint { on: false },
             width,
@@ -247,7 +248,7 @@ mod tests {
         let never = TaskReport { blocked_by: vec![TaskId(2)], ..task(3, TaskState::Pending) };
         let whole = whole(vec![ada()], vec![done, broken, never]);
         assert_eq!(
-            report(&whole, &page(None)),
+            report(&whole, &format(None)),
             "checks  1 completed, 1 failed, 1 not begun  in 12.3s\n\n\
              TASK  SUBJECT  OUTCOME         BY   TIME\n\
              #2    do 2     failed, exit 7\n\
@@ -262,12 +263,12 @@ mod tests {
     fn members_are_listed_if_they_did_not_end_as_agreed() {
         let killed = MemberReport { state: MemberState::Killed, exit_code: None, ..ada() };
         let text =
-            report(&whole(vec![ada(), killed], vec![task(1, TaskState::Pending)]), &page(None));
+            report(&whole(vec![ada(), killed], vec![task(1, TaskState::Pending)]), &format(None));
         assert_eq!(text.matches("ada ").count(), 1, "{text}");
         assert!(text.contains("killed"), "{text}");
         // A report without tasks consists of the members.
         assert!(
-            report(&whole(vec![ada()], Vec::new()), &page(None)).contains("ada     worker   pty")
+            report(&whole(vec![ada()], Vec::new()), &format(None)).contains("ada     worker   pty")
         );
     }
 
@@ -279,10 +280,10 @@ mod tests {
         };
         let text = report(
             &whole(vec![ada()], vec![shown.clone()]),
-            &ReportFormat { more: None, ..page(None) },
+            &ReportFormat { more: None, ..format(None) },
         );
         assert!(text.ends_with("\n\n#1 do 1\n  A 1\n  B \u{241b}2"), "{text}");
-        let narrow = report(&whole(vec![ada()], vec![shown]), &page(Some(4)));
+        let narrow = report(&whole(vec![ada()], vec![shown]), &format(Some(4)));
         assert!(narrow.contains("\n  A…\n  B…\n"), "{narrow}");
     }
 
@@ -295,7 +296,7 @@ mod tests {
             ..task(id, if id == 30 { TaskState::Failed } else { TaskState::Completed })
         });
         let whole = whole(vec![ada()], tasks.collect());
-        let text = report(&whole, &ReportFormat { more: None, ..page(Some(40)) });
+        let text = report(&whole, &ReportFormat { more: None, ..format(Some(40)) });
         assert!(text.starts_with("checks  29 completed, 1 failed  in 12.3s\n\n"), "{text}");
         let table = text.split("\n\n").nth(1).expect("a table");
         assert_eq!(table.lines().count(), 1 + 1 + COMPLETED + 1, "{table}");

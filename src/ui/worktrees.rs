@@ -3,7 +3,9 @@
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
+/// A worktree in the table.
 pub(crate) struct WorktreeRow {
+    /// The member that it belongs to.
     pub(crate) name: String,
     pub(crate) branch: String,
     pub(crate) condition: &'static str,

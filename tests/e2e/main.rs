@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod adopt;
+mod agent_lead;
 mod announce;
 mod answers;
 mod authority;
@@ -45,7 +46,6 @@ mod results;
 mod resume;
 mod roles;
 mod rules;
-mod seat;
 mod settings;
 mod shutdown;
 mod soak;

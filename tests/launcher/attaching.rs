@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::bench::{Bench, PATIENCE, RUN, TEAM, is_dead, text, until};
 use crate::own_terminal::{Detached, code, detached, own};
-use crate::seat::Seat;
+use crate::user_terminal::UserTerminal;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -34,24 +34,24 @@ impl Member {
     }
 
     /// Attaches a user and waits until the screen shows `first`.
-    fn seat(&self, first: &str) -> Seat {
+    fn terminal(&self, first: &str) -> UserTerminal {
         let line = "stty -a > before; printf mine; $PHALANX attach alice; echo \"<$?>\"; stty -a > after; read x";
-        let seat = Seat::new(&self.bench, line);
-        seat.shows(first);
-        seat
+        let terminal = UserTerminal::new(&self.bench, line);
+        terminal.shows(first);
+        terminal
     }
 
     /// Asserts that the terminal has its earlier modes and screen after `attach` has exited with
     /// `code`.
-    fn is_given_back(&self, seat: &mut Seat, code: &str) {
-        seat.shows(code);
+    fn is_given_back(&self, terminal: &mut UserTerminal, code: &str) {
+        terminal.shows(code);
         let after = self.bench.path("work").join("after");
-        until("the look at the terminal afterwards", || text(&after).contains("echo"));
+        until("the terminal as it was left", || text(&after).contains("echo"));
         assert_eq!(text(&self.bench.path("work").join("before")), text(&after), "as stty sees it");
-        let screen = seat.screen();
+        let screen = terminal.screen();
         assert!(screen.starts_with("mineattached to alice; detach with Ctrl-]"), "{screen}");
-        assert!(!seat.on_second_screen());
-        assert_eq!(seat.modes(), vt100_default_modes());
+        assert!(!terminal.on_second_screen());
+        assert_eq!(terminal.modes(), vt100_default_modes());
     }
 
     fn phalanx(&self, args: &[&str]) -> String {
@@ -76,18 +76,22 @@ fn vt100_default_modes() -> Vec<u8> {
 fn attached_user_sees_types_and_detaches() {
     let member =
         Member::run("printf '\\033[1mwho? '; read name; echo hello $name; read again; echo $again");
-    let mut seat = member.seat("who?");
-    assert!(!seat.screen().contains("mine"), "the person's own screen is put aside");
-    seat.types(b"bob\r");
-    seat.shows("hello bob");
-    seat.types(DETACH);
-    member.is_given_back(&mut seat, "<0>");
-    assert!(seat.screen().contains("detached from alice, which goes on"), "{}", seat.screen());
-    let seat = member.seat("hello bob");
+    let mut terminal = member.terminal("who?");
+    assert!(!terminal.screen().contains("mine"), "the person's own screen is put aside");
+    terminal.types(b"bob\r");
+    terminal.shows("hello bob");
+    terminal.types(DETACH);
+    member.is_given_back(&mut terminal, "<0>");
     assert!(
-        seat.screen().contains("who? bob"),
+        terminal.screen().contains("detached from alice, which goes on"),
+        "{}",
+        terminal.screen()
+    );
+    let terminal = member.terminal("hello bob");
+    assert!(
+        terminal.screen().contains("who? bob"),
         "what was there before is drawn again: {}",
-        seat.screen()
+        terminal.screen()
     );
     assert_eq!(member.terminate(), 128 + 15);
 }
@@ -95,27 +99,27 @@ fn attached_user_sees_types_and_detaches() {
 #[test]
 fn keys_arrive_byte_for_byte() {
     let member = Member::run("stty raw -echo; printf ready; head -c 9 > keys; echo done; read x");
-    let mut seat = member.seat("ready");
-    seat.types(b"\x03\x1a\x1b[A\x11\x13\x04\x00");
-    seat.shows("done");
+    let mut terminal = member.terminal("ready");
+    terminal.types(b"\x03\x1a\x1b[A\x11\x13\x04\x00");
+    terminal.shows("done");
     assert_eq!(
         fs::read(member.bench.path("work").join("keys")).expect("it is there"),
         b"\x03\x1a\x1b[A\x11\x13\x04\x00"
     );
-    assert!(seat.on_second_screen(), "no key of these ended it");
-    seat.types(b"\x1b[93;5u");
-    member.is_given_back(&mut seat, "<0>");
+    assert!(terminal.on_second_screen(), "no key of these ended it");
+    terminal.types(b"\x1b[93;5u");
+    member.is_given_back(&mut terminal, "<0>");
 }
 
 #[test]
 fn terminal_size_follows_the_viewer() {
     let member = Member::run("trap 'stty size' WINCH; stty size; while :; do sleep 0.02; done");
-    let mut seat = member.seat("24 80");
-    seat.resize(30, 91);
-    seat.shows("30 91");
-    let other = member.seat("24 80");
-    seat.types(DETACH);
-    seat.shows("<0>");
+    let mut terminal = member.terminal("24 80");
+    terminal.resize(30, 91);
+    terminal.shows("30 91");
+    let other = member.terminal("24 80");
+    terminal.types(DETACH);
+    terminal.shows("<0>");
     assert!(!text(&member.bench.log()).trim_end().ends_with("50 200"), "somebody is still there");
     drop(other);
     until("its own size again", || text(&member.bench.log()).trim_end().ends_with("50 200"));
@@ -127,11 +131,15 @@ fn viewer_shows_how_the_member_ended() {
     for (script, said) in [("exit 7", "exit code 7"), ("kill -9 $$", "signal 9")] {
         let modes = "printf '\\033[?1049h\\033[?1003h\\033[?2004h\\033[?1h\\033=\\033[?25l\\033[2;5r'; echo up; read x;";
         let member = Member::run(&format!("{modes} {script}"));
-        let mut seat = member.seat("up");
-        assert_ne!(seat.modes(), vt100_default_modes());
-        seat.types(b"\r");
-        member.is_given_back(&mut seat, "<0>");
-        assert!(seat.screen().contains(&format!("alice has ended: {said}")), "{}", seat.screen());
+        let mut terminal = member.terminal("up");
+        assert_ne!(terminal.modes(), vt100_default_modes());
+        terminal.types(b"\r");
+        member.is_given_back(&mut terminal, "<0>");
+        assert!(
+            terminal.screen().contains(&format!("alice has ended: {said}")),
+            "{}",
+            terminal.screen()
+        );
         let socket = member.socket();
         code(member.launcher);
         assert!(!socket.exists(), "removed at the end");
@@ -141,12 +149,13 @@ fn viewer_shows_how_the_member_ended() {
 #[test]
 fn viewer_restores_the_terminal_when_the_launcher_is_killed() {
     let member = Member::run("printf '\\033[?2004h'; echo up; read x");
-    let mut seat = member.seat("up");
+    let mut terminal = member.terminal("up");
     kill(Pid::from_raw(member.bench.launcher()), Signal::SIGKILL).expect("it runs");
-    member.is_given_back(&mut seat, "<1>");
-    assert!(seat.screen().contains("its launcher has gone"), "{}", seat.screen());
+    member.is_given_back(&mut terminal, "<1>");
+    assert!(terminal.screen().contains("its launcher has gone"), "{}", terminal.screen());
     assert!(member.socket().exists(), "nobody was left to remove it");
-    let mut again = Seat::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
+    let mut again =
+        UserTerminal::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
     again.shows("<4>");
     assert!(
         again.screen().contains("has no terminal to show"),
@@ -161,11 +170,11 @@ fn viewer_restores_the_terminal_when_the_launcher_is_killed() {
 fn viewer_restores_the_terminal_on_a_signal() {
     let member = Member::run("echo up; read x");
     for signal in ["TERM", "HUP", "INT"] {
-        let mut seat = member.seat("up");
+        let mut terminal = member.terminal("up");
         let viewer = member.bench.viewer();
         let sent = Command::new("kill").args([format!("-{signal}"), viewer.to_string()]).status();
         assert!(sent.expect("kill is there").success());
-        member.is_given_back(&mut seat, "<130>");
+        member.is_given_back(&mut terminal, "<130>");
         assert!(is_dead(viewer));
     }
     member.terminate();
@@ -177,10 +186,11 @@ fn stuck_viewer_blocks_no_other() {
         Member::run("read x; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end; read x");
     let mut stuck = UnixStream::connect(member.socket()).expect("it listens");
     std::io::Write::write_all(&mut stuck, b"A\0\0\0\x04\0\x18\0\x50").expect("it listens");
-    let mut seat = Seat::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
-    until("both are attached", || seat.on_second_screen());
-    seat.types(b"\r");
-    seat.shows("end");
+    let mut terminal =
+        UserTerminal::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
+    until("both are attached", || terminal.on_second_screen());
+    terminal.types(b"\r");
+    terminal.shows("end");
     // When it reads again, it gets the current screen instead of everything it missed.
     stuck.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let (mut buffer, mut read) = ([0; 65536], Vec::new());
@@ -189,8 +199,8 @@ fn stuck_viewer_blocks_no_other() {
         read.extend_from_slice(&buffer[..count]);
     }
     assert!(read.len() < 3_000_000, "{}", read.len());
-    seat.types(b"\r");
-    seat.shows("alice has ended: exit code 0");
+    terminal.types(b"\r");
+    terminal.shows("alice has ended: exit code 0");
     code(member.launcher);
     drop(stuck);
 }
@@ -202,10 +212,10 @@ fn sec_10_hostile_output_reaches_only_attached_viewers() {
     until("the screen", || member.phalanx(&["peek", "alice"]).contains("here"));
     let peeked = member.phalanx(&["peek", "alice"]);
     assert_eq!(peeked, "red\n\n\n\n  here\n");
-    let mut seat = member.seat("here");
-    seat.types(b"\r");
-    seat.shows("late");
-    let has = |part: &[u8]| seat.raw().windows(part.len()).any(|found| found == part);
+    let mut terminal = member.terminal("here");
+    terminal.types(b"\r");
+    terminal.shows("late");
+    let has = |part: &[u8]| terminal.raw().windows(part.len()).any(|found| found == part);
     assert!(has(b"\x1b]52;c;bGl2ZQ==\x07"), "raw to the one who attached");
     assert!(!member.phalanx(&["peek", "alice"]).contains('\x1b'));
     assert!(!member.phalanx(&["logs", "alice"]).contains('\x1b'));
@@ -296,9 +306,9 @@ fn pt_05_long_path_moves_the_socket_to_the_runtime_directory() {
     bench.placed();
     let member = Member { bench, launcher };
     assert_eq!(member.socket().parent(), Some(runtime.path().join("phalanx").as_path()));
-    let mut seat = member.seat("up");
-    seat.types(DETACH);
-    member.is_given_back(&mut seat, "<0>");
+    let mut terminal = member.terminal("up");
+    terminal.types(DETACH);
+    member.is_given_back(&mut terminal, "<0>");
     let socket = member.socket();
     member.terminate();
     assert!(!socket.exists());
@@ -318,18 +328,18 @@ fn member_cannot_attach_to_itself() {
     let launcher = detached(&bench, &order);
     bench.placed();
     let member = Member { bench, launcher };
-    let mut seat = Seat::new(&member.bench, "$PHALANX attach; read x");
-    until("it is attached", || seat.on_second_screen());
-    seat.types(b"\r");
-    seat.shows("<4>");
-    assert!(seat.screen().contains("this is its own terminal"), "{}", seat.screen());
+    let mut terminal = UserTerminal::new(&member.bench, "$PHALANX attach; read x");
+    until("it is attached", || terminal.on_second_screen());
+    terminal.types(b"\r");
+    terminal.shows("<4>");
+    assert!(terminal.screen().contains("this is its own terminal"), "{}", terminal.screen());
     member.terminate();
 }
 
 #[test]
 fn viewer_on_an_unread_terminal_can_be_ended() {
     let member = Member::run("while :; do echo flood; done");
-    let _seat = Seat::unread(&member.bench, "exec $PHALANX attach alice");
+    let _seat = UserTerminal::unread(&member.bench, "exec $PHALANX attach alice");
     let viewer = member.bench.viewer();
     let tasks = format!("/proc/{viewer}/task");
     until("it shows what comes", || {

@@ -1,5 +1,5 @@
-//! Tokens of Rust source and the paths that they spell, also inside macros, which a syntax tree does
-//! not show.
+//! Tokens of Rust source and the paths that they spell, also inside macros, which a syntax tree
+//! does not show.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 

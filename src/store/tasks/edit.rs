@@ -28,7 +28,8 @@ pub(crate) enum TaskOwner {
 }
 
 /// The status that an edit sets, as named on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum TargetStatus {
     Pending,
     InProgress,

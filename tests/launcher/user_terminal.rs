@@ -10,7 +10,7 @@ use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use crate::bench::{Bench, TEAM, until};
 
-pub(crate) struct Seat {
+pub(crate) struct UserTerminal {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
@@ -21,13 +21,13 @@ fn size(rows: u16, cols: u16) -> PtySize {
     PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
 }
 
-impl Seat {
+impl UserTerminal {
     /// Runs `line` in the directory `work`; `$PHALANX` is the binary, set up for the team of the
     /// bench.
-    pub(crate) fn new(bench: &Bench, line: &str) -> Seat {
-        let seat = Seat::unread(bench, line);
-        let mut reader = seat.master.try_clone_reader().expect("descriptors are left");
-        let drawn = seat.screen.clone();
+    pub(crate) fn new(bench: &Bench, line: &str) -> UserTerminal {
+        let terminal = UserTerminal::unread(bench, line);
+        let mut reader = terminal.master.try_clone_reader().expect("descriptors are left");
+        let drawn = terminal.screen.clone();
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
@@ -36,11 +36,11 @@ impl Seat {
                 drawn.1.extend_from_slice(&buffer[..count]);
             }
         });
-        seat
+        terminal
     }
 
-    /// Like [`Seat::new`], on a terminal that is never read.
-    pub(crate) fn unread(bench: &Bench, line: &str) -> Seat {
+    /// Like [`UserTerminal::new`], on a terminal that is never read.
+    pub(crate) fn unread(bench: &Bench, line: &str) -> UserTerminal {
         let pair = native_pty_system().openpty(size(24, 80)).expect("a terminal");
         let mut command = CommandBuilder::new("/bin/sh");
         command.args(["-c", line]);
@@ -53,7 +53,7 @@ impl Seat {
         let child = pair.slave.spawn_command(command).expect("sh is there");
         let keyboard = pair.master.take_writer().expect("taken once");
         let screen = Arc::new(Mutex::new((vt100::Parser::new(24, 80, 0), Vec::new())));
-        Seat { child, master: pair.master, keyboard, screen }
+        UserTerminal { child, master: pair.master, keyboard, screen }
     }
 
     pub(crate) fn screen(&self) -> String {
@@ -102,7 +102,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for UserTerminal {
     fn drop(&mut self) {
         if let (Ok(None), Some(pid)) = (self.child.try_wait(), self.child.process_id()) {
             let _ = kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), Signal::SIGHUP);
