@@ -14,6 +14,7 @@ use crate::model::event::{Event, EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
+use crate::model::task::Task;
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
 use crate::sys::rand;
@@ -138,7 +139,7 @@ fn release_tasks(
     let (mut unannounced, mut ended) = (Vec::new(), Vec::new());
     for (record, retirement) in left {
         let works = board.work_of(&record.name).is_some();
-        let released = if works { task::release(team, &record.name)?.0 } else { Vec::new() };
+        let released = if works { release_tasks_of(team, record)? } else { Vec::new() };
         done.released.extend(released.iter().map(|task| task.id));
         ended.extend(task::ended_by(&board, &record.name, record.asked_at));
         if !is_announced(&journal, record) {
@@ -156,6 +157,20 @@ fn release_tasks(
     }
     retire::notify(team, &unnotified)?;
     retire::journal_departures(team, &unannounced)
+}
+
+/// Releases the tasks of a run, unless a newer run has its name. Returns the tasks.
+fn release_tasks_of(team: &TeamStore, record: &MemberRecord) -> Result<Vec<Task>, OpsError> {
+    // Set once, because the roster's lock may have to be taken several times.
+    let mut released = None;
+    team.change_roster(|_| {
+        // Under this lock: a newer run of the name joins under it before it claims a task (TK-02).
+        if retire::is_latest(team, &record.name, &record.incarnation)? {
+            released.get_or_insert_with(|| task::release(team, &record.name));
+        }
+        Ok(())
+    })?;
+    Ok(released.transpose()?.map_or_else(Vec::new, |(tasks, _)| tasks))
 }
 
 /// Returns true if the journal has the end of this run, or if the run was never ready: then there

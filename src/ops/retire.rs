@@ -61,7 +61,7 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
         for (one, released) in ended.iter().zip(&mut released) {
             // Under this lock: a newer run of the name joins under it before it claims a task, so
             // neither its entry nor its tasks are taken for those of the ended run (SD-10, TK-02).
-            let is_latest = is_latest(team, one)?;
+            let is_latest = is_latest(team, &one.name, &one.incarnation)?;
             left.push(is_latest.then(|| {
                 released.get_or_insert_with(|| task::release(team, &one.name));
                 roster.leave(&one.name)
@@ -122,8 +122,14 @@ fn end(team: &TeamStore, one: &Retirement) -> Result<Option<Note>, OpsError> {
     Ok(next.map(|state| presence::news(&one.name, state, Some(&one.reason))))
 }
 
-fn is_latest(team: &TeamStore, one: &Retirement) -> Result<bool, StoreError> {
-    Ok(team.member_record(&one.name)?.is_none_or(|record| record.is(&one.incarnation)))
+/// Returns true if no newer run of the name has begun. Call it under the roster's lock, under which
+/// a newer run joins.
+pub(super) fn is_latest(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<bool, StoreError> {
+    Ok(team.member_record(name)?.is_none_or(|record| record.is(incarnation)))
 }
 
 /// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.

@@ -228,7 +228,7 @@ fn fail_all(results: &mut [Result<(), OpsError>], group: &[EndingRun<'_>], error
     let text = error.to_string();
     let mut first = Some(error);
     for run in group {
-        let again = || OpsError::NotEnded { what: text.clone() };
+        let again = || OpsError::Failed { problem: text.clone() };
         results[run.nth] = Err(first.take().unwrap_or_else(again));
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use nix::unistd::{self, Uid, User};
+use nix::unistd::{self, Gid, Uid, User};
 
 use super::fs::FsError;
 use super::proc;
@@ -89,6 +89,11 @@ pub(crate) fn os() -> &'static str {
 /// Returns the effective user id.
 pub(crate) fn effective_uid() -> u32 {
     Uid::effective().as_raw()
+}
+
+/// Returns the effective group id.
+pub(crate) fn effective_gid() -> u32 {
+    Gid::effective().as_raw()
 }
 
 /// Returns true if standard input is a terminal.

@@ -11,8 +11,9 @@ about = "answers"
 runs = "native"
 reads_mail = false
 [launch]
-argv = [["sh", "-c", "exec sleep 300", "asker", "{prompt}"]]
+argv = [["sh", "-c", "exec sleep 300", "asker", "{prompt}"], ["{mode}"]]
 prompt = "argv"
+modes = { acceptEdits = ["--edit"] }
 once = [["sh", "-c", "test -t 0 || echo no terminal; cat; echo \"asked: $1\"; exit 3", "asker", "{prompt}"]]
 [ready]
 when = "settled"
@@ -153,7 +154,11 @@ fn program_runs_one_shot_when_every_backend_fails() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.profile("asker", ASKER);
     let order = ["--json", "spawn", "bob", "--profile", "asker", "--prompt", "why; $(touch no)"];
-    let run = without_terminals(&stage, &order).expect(0);
+    let mode = ["--mode", "acceptEdits"];
+    let run = without_terminals(&stage, &[&order[..], &mode].concat()).expect(0);
+    let dropped = "the one-shot form of `asker` is not told its mode, `acceptEdits`";
+    assert!(run.stderr.contains(dropped), "{run:?}");
+    assert_eq!(stage.wait_event("alpha", "warning", "bob")["detail"]["text"], dropped);
     let told = run.stderr.lines().find(|l| l.starts_with("[FALLBACK] "));
     assert!(told.is_some_and(|l| l.ends_with(": pty → one-shot for bob")), "{run:?}");
     let left = stage.wait_event("alpha", "member_left", "bob");

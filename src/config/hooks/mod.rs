@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::hook::HookCommand;
 use crate::sys::env;
-use crate::sys::fs;
+use crate::sys::fs::{self, About};
 use claude::{ClaudeHooks, parse_claude_hooks};
 use own::{OwnHooks, parse_own_hooks};
 
@@ -19,6 +19,7 @@ pub(super) use own::{HookTable, hook_commands};
 /// Size limit of a settings file, in bytes; `fs::read` rejects a larger one.
 const LARGEST: u64 = 1 << 20;
 const OTHERS_WRITE: u32 = 0o002;
+const GROUP_WRITE: u32 = 0o020;
 
 /// The files that may configure hooks.
 #[derive(Debug, Clone)]
@@ -162,14 +163,14 @@ pub(crate) fn is_trusted(files: &HookFiles) -> bool {
     files.project.as_ref().is_some_and(|project| is_below(&own.trusted, project))
 }
 
-/// Reads a text file that belongs to the user or to root and is not world-writable (SEC-07).
-/// Follows symbolic links, because users keep such files elsewhere. Returns `None` if the file does
+/// Reads a text file that belongs to the user or to root and that no other user can write
+/// (SEC-07). Follows symbolic links, because users keep such files elsewhere. Returns `None` if the file does
 /// not exist.
 ///
 /// # Errors
 /// A message if the path is a broken symbolic link or no regular file, if the file belongs to a
-/// user other than the effective user and root, is world-writable, larger than the limit or not
-/// UTF-8, or if an I/O operation fails.
+/// user other than the effective user and root, can be written by others, is larger than the limit
+/// or not UTF-8, or if an I/O operation fails.
 pub(crate) fn read_trusted_file(path: &Path) -> Result<Option<String>, String> {
     let Ok(real) = fs::canonical(path) else {
         return if fs::exists(path) {
@@ -179,13 +180,24 @@ pub(crate) fn read_trusted_file(path: &Path) -> Result<Option<String>, String> {
         };
     };
     let Some(about) = fs::about(&real).map_err(|e| e.to_string())? else { return Ok(None) };
-    if about.uid != env::effective_uid() && about.uid != 0 {
-        return Err("it belongs to another user".to_owned());
-    }
-    if about.mode & OTHERS_WRITE != 0 {
-        return Err("it is world-writable".to_owned());
+    if let Some(problem) = foreign_access(&about, env::effective_uid(), env::effective_gid()) {
+        return Err(problem.to_owned());
     }
     let bytes = fs::read(&real, LARGEST).map_err(|e| e.to_string())?;
     let text = bytes.map(String::from_utf8).transpose();
     text.map_err(|_| "it is not UTF-8 text".to_owned())
+}
+
+/// Returns the reason why a user other than `user` and root can change a file. The user's own group
+/// may write: with a private group for each user, a umask of 002 is usual.
+fn foreign_access(about: &About, user: u32, group: u32) -> Option<&'static str> {
+    if about.uid != user && about.uid != 0 {
+        Some("it belongs to another user")
+    } else if about.mode & OTHERS_WRITE != 0 {
+        Some("it is world-writable")
+    } else if about.mode & GROUP_WRITE != 0 && about.gid != group {
+        Some("it is writable by a group other than yours")
+    } else {
+        None
+    }
 }

@@ -280,3 +280,22 @@ fn unreadable_hook_files_become_warnings() {
         place.find("app")
     );
 }
+
+#[test]
+fn sec_07_hook_files_that_others_can_change_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::write_atomic(&dir.path().join("file"), b"x").expect("written");
+    let file = fs::about(&dir.path().join("file")).expect("readable").expect("there");
+    let access = |mode, uid, gid| foreign_access(&About { mode, uid, gid, ..file }, 1000, 1000);
+    for (mode, uid, gid) in [(0o600, 1000, 1000), (0o664, 1000, 1000), (0o644, 0, 50)] {
+        assert_eq!(access(mode, uid, gid), None, "{mode:o} {uid} {gid}");
+    }
+    for (mode, uid, gid, problem) in [
+        (0o600, 1001, 1000, "it belongs to another user"),
+        (0o602, 1000, 1000, "it is world-writable"),
+        (0o660, 1000, 50, "it is writable by a group other than yours"),
+        (0o664, 0, 0, "it is writable by a group other than yours"),
+    ] {
+        assert_eq!(access(mode, uid, gid), Some(problem), "{mode:o} {uid} {gid}");
+    }
+}

@@ -96,7 +96,9 @@ fn place(
     let _ = team.record_all(notes);
     write_pane_ids(team, starts)?;
     if let Some(chosen) = chosen {
-        store_choice(team, &batch.settings, starts, chosen)?;
+        let placements: Vec<&Placement> =
+            starts.iter().filter_map(|start| start.record.placement.as_ref()).collect();
+        store_choice(team, &batch.settings, &placements, chosen)?;
     }
     // The owners of the new mailboxes start in the meantime.
     let new = starts.iter().filter(|start| start.record.placement.is_some() && start.new_mailbox);
@@ -126,18 +128,17 @@ pub(super) fn write_pane_ids(team: &TeamStore, starts: &[MemberStart]) -> Result
 pub(super) fn store_choice(
     team: &TeamStore,
     settings: &Settings,
-    starts: &[MemberStart],
+    placements: &[&Placement],
     chosen: &Chosen,
 ) -> Result<(), OpsError> {
-    let placements = || starts.iter().filter_map(|start| start.record.placement.as_ref());
-    if placements().next().is_none() {
+    if placements.is_empty() {
         return Ok(());
     }
-    let socket = placements().find_map(|placement| match placement {
+    let socket = placements.iter().find_map(|placement| match placement {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
         Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
     });
-    let program = placements().find_map(|placement| match placement {
+    let program = placements.iter().find_map(|placement| match placement {
         Placement::Exec(place) => Some(BackendChoice::Exec(place.program.clone())),
         Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => None,
     });

@@ -54,7 +54,7 @@ pub(super) fn start_batch(
     chosen: Chosen,
 ) -> Result<SpawnReport, OpsError> {
     let (ctx, team, options) = (batch.ctx, batch.team, batch.options);
-    let warnings = warnings_of(&launches);
+    let mut warnings = warnings_of(&launches);
     let unstarted = |(nth, launch): (usize, ResolvedLaunch)| {
         let name = launch.name.clone();
         UnstartedMember { nth, launch, name, tried: Vec::new(), asked: None }
@@ -102,12 +102,17 @@ pub(super) fn start_batch(
         };
         unstarted = Vec::new();
         for mut member in failed {
-            if next == Tier::Once
-                && let Err(e) = member.launch.make_one_shot()
-            {
-                member.add_failure(next, &e);
-                results.insert(member.nth, Err(member.into_error()));
-                continue;
+            if next == Tier::Once {
+                match member.launch.make_one_shot() {
+                    Ok(warning) => {
+                        warnings.extend(warning.map(|text| (member.launch.name.clone(), text)));
+                    }
+                    Err(e) => {
+                        member.add_failure(next, &e);
+                        results.insert(member.nth, Err(member.into_error()));
+                        continue;
+                    }
+                }
             }
             unstarted.push(member);
         }

@@ -70,8 +70,10 @@ pub(in crate::ops) fn finish(
         }
     }
     let proofs = prove::prove(team, &placed, &watcher, DEADLINE);
+    // Before the members are accepted: a later recovery only sees starts that are not.
+    store_backend(team, &settings, &placed, &proofs)?;
     for (start, proof) in placed.into_iter().zip(proofs) {
-        match accept(team, &settings, &start, proof) {
+        match accept(team, &start, proof) {
             Ok(()) => recovered.accepted.push(start.record.name),
             Err(problem) => failed.push((start, problem)),
         }
@@ -125,25 +127,35 @@ fn rebuild(
     Ok((MemberStart::new(member, record, ready, cause.to_owned()), problem))
 }
 
-/// Accepts a start that is proven to run.
-fn accept(
+/// Stores the backend of the standing members that run for later ones. A run for one task has a
+/// backend of its own.
+fn store_backend(
     team: &TeamStore,
     settings: &Settings,
-    start: &MemberStart,
-    proof: StartProof,
+    placed: &[MemberStart],
+    proofs: &[StartProof],
 ) -> Result<(), OpsError> {
-    let (starts, record) = (slice::from_ref(start), &start.record);
+    let running = placed.iter().zip(proofs).filter(|(start, proof)| {
+        matches!(proof, StartProof::Runs { .. }) && start.record.wish.task.is_none()
+    });
+    let records: Vec<&MemberRecord> = running.map(|(start, _)| &start.record).collect();
+    let Some(backend) = records.first().map(|record| record.backend) else { return Ok(()) };
+    let same = records.iter().filter(|record| record.backend == backend);
+    let placements: Vec<&Placement> = same.filter_map(|record| record.placement.as_ref()).collect();
+    let chosen = Chosen { backend, why: String::new(), auto: false };
+    store_choice(team, settings, &placements, &chosen)
+}
+
+/// Accepts a start that is proven to run.
+fn accept(team: &TeamStore, start: &MemberStart, proof: StartProof) -> Result<(), OpsError> {
+    let record = &start.record;
     let pid = match proof {
         StartProof::Runs { pid, .. } => pid,
         StartProof::Fails { reason, cause } => {
             return Err(prove::failure(record, &reason, cause, ""));
         }
     };
-    write_pane_ids(team, starts)?;
-    if record.wish.task.is_none() {
-        let chosen = Chosen { backend: record.backend, why: String::new(), auto: false };
-        store_choice(team, settings, starts, &chosen)?;
-    }
+    write_pane_ids(team, slice::from_ref(start))?;
     team.sync_mailboxes(&[&record.name])?;
     presence::accept(team, &record.name, &record.incarnation)?;
     let note = Note::of(EventKind::MemberReady).because(&start.asked).member(&record.name);

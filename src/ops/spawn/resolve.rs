@@ -79,7 +79,7 @@ pub(super) fn resolve(
     };
     let mut launch = ResolvedLaunch { spec, name, profile, role, cwd, repository, warnings };
     if launch.spec.task.is_some() {
-        launch.check_one_shot()?;
+        launch.warnings.extend(launch.check_one_shot()?);
         return Ok(launch);
     }
     if launch.spec.plan {
@@ -96,12 +96,13 @@ pub(super) fn resolve(
 
 impl ResolvedLaunch {
     /// Changes the launch to the one-shot form of its program, which answers its prompt and exits.
+    /// Returns a warning for the user about an option that this form drops.
     ///
     /// # Errors
     ///
     /// There is no prompt or no one-shot form, an option cannot be passed to that form, or a plan
     /// is required.
-    pub(super) fn make_one_shot(&mut self) -> Result<(), OpsError> {
+    pub(super) fn make_one_shot(&mut self) -> Result<Option<String>, OpsError> {
         if self.spec.prompt.is_none() {
             return Err(usage("there is no prompt that it could answer".to_owned(), None));
         }
@@ -110,10 +111,10 @@ impl ResolvedLaunch {
         self.check_one_shot()
     }
 
-    fn check_one_shot(&mut self) -> Result<(), OpsError> {
+    fn check_one_shot(&self) -> Result<Option<String>, OpsError> {
         // A plain command line makes no plans.
         if self.profile.needs_command() {
-            return Ok(());
+            return Ok(None);
         }
         if self.spec.plan {
             let problem = format!(
@@ -122,12 +123,11 @@ impl ResolvedLaunch {
             );
             return Err(usage(problem, None));
         }
-        if let Some(mode) = self.spec.mode.filter(|_| !self.profile.takes(Placeholder::Mode)) {
+        let dropped = self.spec.mode.filter(|_| !self.profile.takes(Placeholder::Mode));
+        Ok(dropped.map(|mode| {
             let (name, mode) = (&self.profile.name, mode.as_str());
-            let text = format!("the one-shot form of `{name}` is not told its mode, `{mode}`");
-            self.warnings.push(text);
-        }
-        Ok(())
+            format!("the one-shot form of `{name}` is not told its mode, `{mode}`")
+        }))
     }
 
     /// Returns the colour that the role defines.

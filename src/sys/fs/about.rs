@@ -28,6 +28,8 @@ pub(crate) struct About {
     pub(crate) mode: u32,
     /// User id of the owner.
     pub(crate) uid: u32,
+    /// Id of the group.
+    pub(crate) gid: u32,
     /// Time since the last modification; zero if that lies in the future.
     pub(crate) age: Duration,
 }
@@ -49,7 +51,8 @@ pub(crate) fn about(path: &Path) -> Result<Option<About>> {
     };
     let written = meta.modified().map_err(|source| FsError::io("look at", path, source))?;
     let age = SystemTime::now().duration_since(written).unwrap_or_default();
-    Ok(Some(About { kind, mode: meta.mode() & 0o7777, uid: meta.uid(), age }))
+    let (uid, gid) = (meta.uid(), meta.gid());
+    Ok(Some(About { kind, mode: meta.mode() & 0o7777, uid, gid, age }))
 }
 
 /// Checks that `path` is not a symbolic link. Any other entry passes, and so does a missing one.
