@@ -102,9 +102,9 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 /// Journals what other programs did to tasks since the last read (TK-07).
 fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.seen {
-        let drifts = external_change::between(&before.board, &board);
-        let freed = external_change::freed(&before.board, &board, &drifts);
-        effects.extend(drifts.into_iter().map(Effect::JournalChange));
+        let changes = external_change::between(&before.board, &board);
+        let freed = external_change::freed(&before.board, &board, &changes);
+        effects.extend(changes.into_iter().map(Effect::JournalChange));
         if !freed.is_empty() {
             effects.push(Effect::NotifyReleased(freed));
         }

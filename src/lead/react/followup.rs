@@ -20,7 +20,8 @@ pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
     let before = std::mem::take(&mut state.told);
     let told = |question: &Question| {
         let said = before.get(&question.id).copied().flatten();
-        let latest = said.into_iter().chain(question.told).max_by_key(|told| told.times);
+        let latest =
+            said.into_iter().chain(question.last_notification).max_by_key(|told| told.times);
         (question.id.clone(), latest)
     };
     state.told = open.iter().map(told).collect();
