@@ -16,7 +16,7 @@ use crate::model::protocol::render_for_agent;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
-use crate::ops::inbox::{Afterwards, look, settle};
+use crate::ops::inbox::{Afterwards, mark_or_remove, read_messages};
 use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::sys::env;
 use crate::ui;
@@ -158,7 +158,7 @@ impl MailboxReader {
     }
 
     fn messages(&self, past: ReadMessages) -> Result<Vec<Envelope>, OpsError> {
-        let mut messages = look(&self.team, &self.owner, past != ReadMessages::Unread)?;
+        let mut messages = read_messages(&self.team, &self.owner, past != ReadMessages::Unread)?;
         if let ReadMessages::Since(at) = past {
             // A message without a valid timestamp may be recent, so it is included.
             messages.retain(|m| Timestamp::parse(&m.timestamp).is_none_or(|sent| sent >= at));
@@ -194,8 +194,8 @@ impl MailboxReader {
     }
 
     fn clear(&self) -> VerbResult {
-        let messages = look(&self.team, &self.owner, true)?;
-        let removed = settle(&self.team, &self.owner, messages, Afterwards::Remove)?;
+        let messages = read_messages(&self.team, &self.owner, true)?;
+        let removed = mark_or_remove(&self.team, &self.owner, messages, Afterwards::Remove)?;
         let entries: Vec<_> = removed.iter().map(Envelope::to_entry).collect();
         self.out.confirm(&entries, || match entries.len() {
             1 => format!("removed 1 message of {}", self.owner),
@@ -208,7 +208,7 @@ impl MailboxReader {
         // Messages that were read before need no second mark.
         let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
         let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
-        settle(&self.team, &self.owner, shown, self.afterwards)?;
+        mark_or_remove(&self.team, &self.owner, shown, self.afterwards)?;
         Ok(())
     }
 
@@ -233,7 +233,7 @@ impl MailboxReader {
 
     /// Returns the line for an empty result; it names the option that shows read messages.
     fn empty_text(&self) -> String {
-        let handled = look(&self.team, &self.owner, true).map_or(0, |all| all.len());
+        let handled = read_messages(&self.team, &self.owner, true).map_or(0, |all| all.len());
         let name = if self.owner.is_lead() { String::new() } else { format!(" {}", self.owner) };
         match (self.past, handled) {
             (ReadMessages::All, _) | (ReadMessages::Unread, 0) => "no messages".to_owned(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
+use strum::VariantNames;
 
 use super::args::{backend, mode, seconds, variable};
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
@@ -102,17 +103,12 @@ pub(super) struct SpawnArgs {
 }
 
 fn layout() -> impl TypedValueParser<Value = Layout> {
-    PossibleValuesParser::new(Layout::ALL.map(|(word, _)| word)).map(|word| {
-        let found = Layout::ALL.into_iter().find(|(known, _)| *known == word);
-        found.map(|(_, layout)| layout).unwrap_or_default()
-    })
+    PossibleValuesParser::new(Layout::VARIANTS).map(|word| word.parse().unwrap_or_default())
 }
 
 fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
-    PossibleValuesParser::new(StartedWhen::ALL.map(|(word, _)| word)).map(|word| {
-        let found = StartedWhen::ALL.into_iter().find(|(known, _)| *known == word);
-        found.map_or(StartedWhen::Ready, |(_, when)| when)
-    })
+    PossibleValuesParser::new(StartedWhen::VARIANTS)
+        .map(|word| word.parse().unwrap_or(StartedWhen::Ready))
 }
 
 /// Parses a branch; an empty value means a new branch.

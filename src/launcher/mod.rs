@@ -1,6 +1,6 @@
 //! The launcher, `phalanx exec SPEC`, which placements start instead of a shell line (SP-01). It
 //! reads its spec, starts the program, records its start and exit, and ends all processes the
-//! program leaves behind.
+//! program leaves behind. `command` runs the commands of tasks for the worker and the wrapper.
 
 pub(crate) mod command;
 mod linger;
@@ -12,13 +12,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::model::record::ExitRecord;
+use crate::store::now;
 use crate::sys::child::{self, ChildExit, Forward, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
 use output::ProgramOutput;
 use program::LaunchProblem;
 pub(crate) use run::LauncherRun;
-use run::{now, print_error};
+use run::print_error;
 
 /// Time between forwarding a termination signal and killing the program.
 const KILL_AFTER: Duration = Duration::from_secs(2);

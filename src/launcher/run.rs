@@ -12,16 +12,13 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::ProcessId;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
-use crate::model::spec::{OsText, Terminal};
+use crate::model::spec::{self, OsText, Terminal};
 use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::store::{Store, TeamStore, take_spec};
+use crate::store::{Store, TeamStore, now, take_spec};
+use crate::sys::env;
 use crate::sys::fs::LogFile;
 use crate::sys::proc::Process;
-use crate::sys::{clock, env};
 
-/// The version of the spec format that this build understands.
-const SPEC_FORMAT: u32 = 1;
 /// Size in bytes above which a log is rotated.
 const LOG_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -52,10 +49,11 @@ impl LauncherRun {
         let spec = spec.ok_or_else(|| {
             format!("there is no spec at {}: its run has begun already", path.display())
         })?;
-        if spec.format != SPEC_FORMAT {
+        if spec.format != spec::FORMAT {
             return Err(format!(
-                "the spec has form {}, this phalanx knows form {SPEC_FORMAT}",
-                spec.format
+                "the spec has form {}, this phalanx knows form {}",
+                spec.format,
+                spec::FORMAT
             ));
         }
         let root = PathBuf::from(spec.config_root.into_os());
@@ -75,8 +73,8 @@ impl LauncherRun {
         Ok(run)
     }
 
-    /// Opens the log, if the terminal has one. Call it only after [`LauncherRun::take`] has confirmed
-    /// that this run is the latest, because all runs of a member share one log.
+    /// Opens the log, if the terminal has one. Call it only after [`LauncherRun::take`] has
+    /// confirmed that this run is the latest, because all runs of a member share one log.
     ///
     /// # Errors
     ///
@@ -225,10 +223,6 @@ fn process_id(process: Process) -> ProcessId {
 /// Returns whether a spawner may still wait for a member in this state to come up.
 pub(super) fn is_awaited(state: MemberState) -> bool {
     !state.is_up() && !state.is_over()
-}
-
-pub(super) fn now() -> Timestamp {
-    Timestamp(clock::now_ms())
 }
 
 /// Writes a line to standard error. `eprintln!` would panic if the terminal is gone.

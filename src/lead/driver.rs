@@ -412,7 +412,7 @@ impl<'a> LeadDriver<'a> {
         if !self.state.leads() {
             return Ok(());
         }
-        let waiting = ops::decide::attend(self.ctx, self.team)?;
+        let waiting = ops::decide::process_requests(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
         if self.state.has_agent_lead {
             self.notify_agent_lead(&waiting)?;
@@ -437,7 +437,7 @@ impl<'a> LeadDriver<'a> {
         // first.
         let requests = ops::shutdown::requests(self.team)?;
         self.step(Event::Requests(requests))?;
-        let mail = ops::inbox::look(self.team, &MemberName::lead(), false)?;
+        let mail = ops::inbox::read_messages(self.team, &MemberName::lead(), false)?;
         self.step(Event::Mail(mail))
     }
 

@@ -40,8 +40,8 @@ impl ExternalChange {
 /// Returns the pending tasks that foreign changes unblocked: tasks that were blocked in `before`
 /// and either had their own edges cut or lost a blocker to a foreign change. Each task is listed
 /// once (TK-04).
-pub(crate) fn freed(before: &Board, now: &Board, drifts: &[ExternalChange]) -> Vec<TaskId> {
-    let touched: BTreeSet<TaskId> = drifts.iter().map(ExternalChange::id).collect();
+pub(crate) fn freed(before: &Board, now: &Board, changes: &[ExternalChange]) -> Vec<TaskId> {
+    let touched: BTreeSet<TaskId> = changes.iter().map(ExternalChange::id).collect();
     let is_freed = |task: &&Task| {
         let waited = before.open_blockers(before.tasks.get(&task.id).unwrap_or(task));
         let by_others = touched.contains(&task.id) || waited.iter().any(|id| touched.contains(id));

@@ -7,8 +7,11 @@ use super::id::TaskId;
 use super::time::Timestamp;
 
 /// The final action for a silent task (`escalation_mode`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Escalation {
     /// Notifies the lead only.
     #[default]
@@ -19,11 +22,8 @@ pub(crate) enum Escalation {
 
 impl Escalation {
     /// The name in the manifest and in the journal.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Escalation::NotifyLead => "notify_lead",
-            Escalation::FailTask => "fail_task",
-        }
+    pub(crate) fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -133,9 +133,9 @@ impl Template {
                 ..spec
             };
         }
-        let told = format!("Task #{}: {}\n\n{}", task.id, task.subject, task.description);
+        let task_text = format!("Task #{}: {}\n\n{}", task.id, task.subject, task.description);
         let parts: Vec<&str> =
-            spec.prompt.as_deref().into_iter().chain([told.trim_end()]).collect();
+            spec.prompt.as_deref().into_iter().chain([task_text.trim_end()]).collect();
         LaunchSpec { prompt: Some(parts.join("\n\n")), ..spec }
     }
 
@@ -367,10 +367,10 @@ mod tests {
         );
         assert_eq!(run.env, [("A".to_owned(), "b".to_owned())]);
         one.spec.profile = Some("claude".to_owned());
-        let told = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];
-        let [told] = told else { panic!("one spec: {told:?}") };
-        assert_eq!((told.task, told.profile.as_deref()), (Some(TaskId(1)), Some("claude")));
-        assert_eq!(told.prompt.as_deref(), Some("Be short.\n\nTask #1: s\n\nd"));
-        assert_eq!((one.wanted(&all), told.cwd.as_deref()), (1, Some("/")));
+        let run = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];
+        let [run] = run else { panic!("one spec: {run:?}") };
+        assert_eq!((run.task, run.profile.as_deref()), (Some(TaskId(1)), Some("claude")));
+        assert_eq!(run.prompt.as_deref(), Some("Be short.\n\nTask #1: s\n\nd"));
+        assert_eq!((one.wanted(&all), run.cwd.as_deref()), (1, Some("/")));
     }
 }

@@ -214,8 +214,20 @@ impl fmt::Display for Verdict {
 }
 
 /// The arrangement of panes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Layout {
     /// Side by side in windows of the team.
     #[default]
@@ -224,10 +236,4 @@ pub(crate) enum Layout {
     Windows,
     /// Next to the lead, in the lead's own window.
     Split,
-}
-
-impl Layout {
-    /// All layouts with their names in manifests and on the command line.
-    pub(crate) const ALL: [(&str, Layout); 3] =
-        [("panes", Layout::Panes), ("windows", Layout::Windows), ("split", Layout::Split)];
 }

@@ -198,8 +198,8 @@ pub(crate) struct Question {
     /// Answers from this time on do not count.
     pub(crate) deadline_at: Timestamp,
     /// The last notification sent about the request; `None` before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) told: Option<LastNotification>,
+    #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_notification: Option<LastNotification>,
     /// The message as received.
     pub(crate) message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -127,7 +127,8 @@ pub(crate) struct MemberRecord {
     pub(crate) reason: Option<String>,
     pub(crate) state_since: Timestamp,
     pub(crate) backend: BackendKind,
-    pub(crate) wish: LaunchRequest,
+    #[serde(rename = "wish")]
+    pub(crate) request: LaunchRequest,
     /// The process that starts the member. Missing in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spawner: Option<ProcessId>,
@@ -221,33 +222,33 @@ impl MemberRecord {
     pub(crate) fn reads_mail(&self) -> bool {
         // Records without the field predate configurable profiles: of the two then, only `shell`
         // did not read.
-        self.wish.reads_mail.unwrap_or(self.wish.profile != "shell")
+        self.request.reads_mail.unwrap_or(self.request.profile != "shell")
     }
 
     /// Returns true if the program maintains its own state in the team's files.
     pub(crate) fn is_native(&self) -> bool {
-        self.wish.native.unwrap_or(self.wish.profile == "claude")
+        self.request.native.unwrap_or(self.request.profile == "claude")
     }
 
     /// Returns the member's entry in the team file, without its pane and activity, which the record
     /// does not hold.
     pub(crate) fn to_member(&self, team: &TeamName) -> Member {
-        let wish = &self.wish;
-        let (allowed_tools, disallowed_tools) = wish.tools.words();
+        let request = &self.request;
+        let (allowed_tools, disallowed_tools) = request.tools.words();
         Member {
             name: self.name.clone(),
             agent_id: agent_id(&self.name, team),
-            agent_type: wish.role.clone(),
-            model: wish.model.clone(),
-            prompt: wish.prompt.clone(),
-            color: Some(wish.color.clone()),
-            plan_mode_required: wish.plan,
-            mode: wish.mode,
+            agent_type: request.role.clone(),
+            model: request.model.clone(),
+            prompt: request.prompt.clone(),
+            color: Some(request.color.clone()),
+            plan_mode_required: request.plan,
+            mode: request.mode,
             allowed_tools,
             disallowed_tools,
             joined_at: self.asked_at,
             pane_id: String::new(),
-            cwd: wish.cwd.clone(),
+            cwd: request.cwd.clone(),
             worktree_path: None,
             backend_type: Some(self.backend.wire().to_owned()),
             is_active: None,
@@ -277,7 +278,7 @@ mod tests {
             reason: None,
             state_since: Timestamp(2),
             backend: BackendKind::Tmux,
-            wish: LaunchRequest {
+            request: LaunchRequest {
                 profile: "worker".to_owned(),
                 reads_mail: Some(true),
                 native: Some(false),
@@ -371,14 +372,14 @@ mod tests {
             ("shell", Some(true), true),
             ("x", Some(false), false),
         ] {
-            let mut wish =
+            let mut request =
                 serde_json::json!({"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"});
             if let Some(said) = said {
-                wish["reads_mail"] = said.into();
+                request["reads_mail"] = said.into();
             }
             let record = serde_json::json!({
                 "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
-                "state": "idle", "state_since": 1, "backend": "pty", "wish": wish,
+                "state": "idle", "state_since": 1, "backend": "pty", "wish": request,
                 "asked_at": 1,
             });
             let record: MemberRecord = serde_json::from_value(record).expect("a record");

@@ -29,7 +29,7 @@ pub(crate) fn record(
         reason: None,
         state_since: at,
         backend: BackendKind::Pty,
-        wish: LaunchRequest {
+        request: LaunchRequest {
             profile: profile.to_owned(),
             reads_mail: None,
             native: None,

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{Incarnation, MemberName, TeamName};
 
+/// Format version that this release writes.
+pub(crate) const FORMAT: u32 = 1;
+
 /// An OS string: text if it is valid UTF-8, otherwise bytes, so that it round-trips exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

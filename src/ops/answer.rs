@@ -58,7 +58,7 @@ pub(crate) fn answer(
 }
 
 fn asked(team: &TeamStore, id: &RequestId) -> Result<Asked, OpsError> {
-    Ok(Asked::Shutdown(names::find_request(team, id, team.request(id))?))
+    Ok(Asked::Shutdown(names::suggest_nearest_request(team, id, team.request(id))?))
 }
 
 fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsError> {

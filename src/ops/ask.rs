@@ -113,7 +113,7 @@ fn asker(ctx: &Context) -> Result<&MemberName, OpsError> {
 fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<FiledRequest, OpsError> {
     let changes = team.changes()?;
     loop {
-        decide::attend(ctx, team)?;
+        decide::process_requests(ctx, team)?;
         let question = match team.question(&id) {
             Err(StoreError::NoSuchRequest { .. }) => None,
             found => Some(found?),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::shutdown::started_record;
+use super::names::started_record;
 use crate::model::id::MemberName;
 use crate::model::placement::{Placement, TmuxPane, Verdict};
 use crate::model::record::MemberRecord;

@@ -43,9 +43,12 @@ pub(crate) fn brief(
 /// Returns the prompt of the member's role, unless its program loads roles itself. A role that no
 /// longer exists has none.
 fn role(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<String> {
-    let wish = &record.wish;
-    let at_home =
-        profiles::find(ctx, &wish.profile).is_ok_and(|profile| profile.takes(Placeholder::Agents));
+    let request = &record.request;
+    let at_home = profiles::find(ctx, &request.profile)
+        .is_ok_and(|profile| profile.takes(Placeholder::Agents));
     let own = roles::team_roles(team).ok().filter(|_| !at_home)?;
-    roles::resolve_role(ctx, &own, wish.role.as_deref()?, Path::new(&wish.cwd)).ok()?.role.prompt
+    roles::resolve_role(ctx, &own, request.role.as_deref()?, Path::new(&request.cwd))
+        .ok()?
+        .role
+        .prompt
 }

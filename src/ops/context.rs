@@ -5,9 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crate::model::id::MemberName;
-use crate::model::time::Timestamp;
 use crate::store::Store;
-use crate::sys::clock;
+pub(crate) use crate::store::now;
 
 /// The calling process.
 #[derive(Debug, Clone)]
@@ -32,8 +31,4 @@ pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) speaker: MemberName,
     pub(crate) caller: Caller,
-}
-
-pub(crate) fn now() -> Timestamp {
-    Timestamp(clock::now_ms())
 }

@@ -1,5 +1,6 @@
 //! `requests` and `answer`: files what members ask and answers it once, by rule, timeout or person.
-//! Nothing is allowed by default. A running lead calls [`attend`]; without one, these verbs do.
+//! Nothing is allowed by default. A running lead calls [`process_requests`]; without one, these
+//! verbs do.
 
 mod always;
 mod limit;
@@ -49,7 +50,7 @@ pub(crate) struct Answered {
 
 /// Files new requests, decides those that a rule, a timeout or the end of their run settles, and
 /// sends answers that a crash delayed. Returns those that wait for a person, oldest first.
-pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, OpsError> {
+pub(crate) fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, OpsError> {
     // Without settings, another program leads this team and reads its own mail.
     let Some(settings) = team.settings()? else { return Ok(Vec::new()) };
     let within_ms = settings.answer_within_s.saturating_mul(1000);
@@ -65,7 +66,7 @@ pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, O
             continue;
         }
         match verdict(ctx, team, &settings.rules, &question)? {
-            Some(decision) => drop(settle(team, &question.id, &decision)?),
+            Some(decision) => drop(decide_question(team, &question.id, &decision)?),
             None => waiting.push(question),
         }
     }
@@ -80,8 +81,8 @@ pub(crate) fn answer(
     id: &RequestId,
     answer: &Answer,
 ) -> Result<Answered, OpsError> {
-    attend(ctx, team)?;
-    let question = names::find_request(team, id, team.question(id))?;
+    process_requests(ctx, team)?;
+    let question = names::suggest_nearest_request(team, id, team.question(id))?;
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
         return Err(OpsError::OnlyInThePane { id: id.clone(), name: question.from });
     }
@@ -99,7 +100,7 @@ pub(crate) fn answer(
         updates: lasting.updates,
         ..decision(DecisionOutcome::Denied, &ctx.speaker.to_string())
     };
-    let question = settle(team, id, &decision)?;
+    let question = decide_question(team, id, &decision)?;
     match &question.decision {
         // Only now: a running lead would answer by the new rule first.
         Some(made) if made.reply == decision.reply => {
@@ -235,7 +236,7 @@ fn file_mail(
                 warn(team, &from, format!("a {} request: {problem}", ask.kind().as_str()))?
             }
         }
-        inbox::heard(team, std::slice::from_ref(&envelope.msg_id))?;
+        inbox::record_handled(team, std::slice::from_ref(&envelope.msg_id))?;
     }
     Ok(())
 }
@@ -264,7 +265,7 @@ fn file(
         msg_id: envelope.msg_id.clone(),
         asked_at,
         deadline_at: asked_at.plus_ms(within_ms),
-        told: None,
+        last_notification: None,
         message: envelope.text.clone(),
         decision: None,
         event: rand::uuid(),
@@ -335,8 +336,11 @@ fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError>
 }
 
 fn rules_of<'r>(rules: &'r TeamRules, asker: &Asker) -> Vec<(String, &'r RuleSet)> {
-    let role =
-        asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
+    let role = asker
+        .record
+        .as_ref()
+        .and_then(|r| r.request.role.clone())
+        .or(asker.member.agent_type.clone());
     rules.of(&asker.member.name, role.as_deref())
 }
 
@@ -420,7 +424,7 @@ fn gone() -> Decision {
 }
 
 /// Decides a question and sends the answer, unless it is decided already. Returns it as it is now.
-pub(super) fn settle(
+pub(super) fn decide_question(
     team: &TeamStore,
     id: &RequestId,
     decision: &Decision,

@@ -19,13 +19,13 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// in the pane, or the program withdrew it. The choice is unknown, and no reply is sent.
 pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
     // Its message may still lie in the lead's mailbox.
-    decide::attend(ctx, team)?;
+    decide::process_requests(ctx, team)?;
     let gone = Decision {
         reply: None,
         reason: Some("its dialog closed: answered in the pane, or withdrawn".to_owned()),
         ..decide::decision(DecisionOutcome::AskerGone, BY_PANE)
     };
-    match decide::settle(team, id, &gone) {
+    match decide::decide_question(team, id, &gone) {
         Ok(question) => decide::go_on(team, question),
         Err(e) => ignore_missing(e),
     }

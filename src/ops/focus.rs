@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::shutdown::started_record;
+use super::names::started_record;
 use crate::backend::{Backend, BackendError};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;

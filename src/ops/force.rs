@@ -61,7 +61,7 @@ pub(crate) fn end_members(
     }
     let endings: Vec<Termination> = living
         .iter()
-        .map(|(_, record)| Termination { record: record.clone(), mode: TerminationMode::Told })
+        .map(|(_, record)| Termination { record: record.clone(), mode: TerminationMode::Immediate })
         .collect();
     let results = terminate::terminate_all(ctx, team, &endings);
     let (mut ended, mut failed) = (Vec::new(), Vec::new());

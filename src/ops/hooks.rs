@@ -176,7 +176,7 @@ pub(crate) fn run_hooks(
     let subject = HookSubject {
         event,
         member,
-        agent_type: record.wish.role.as_deref().unwrap_or(NO_ROLE),
+        agent_type: record.request.role.as_deref().unwrap_or(NO_ROLE),
         task: None,
         cause: Some(&occasion.cause),
         runs_its_own: event == HookEvent::TeammateIdle && is_claude(&record),
@@ -235,7 +235,7 @@ pub(super) fn before_completion(
 
 /// Returns the input of a member's hooks, as docs/hooks.md defines it.
 fn input(team: &TeamStore, hooks: &TeamHooks, event: HookEvent, record: &MemberRecord) -> Value {
-    let agent_type = record.wish.role.as_deref().unwrap_or(NO_ROLE);
+    let agent_type = record.request.role.as_deref().unwrap_or(NO_ROLE);
     let mut input = match event {
         HookEvent::SubagentStart | HookEvent::SubagentStop => {
             json!({ "agent_id": agent_id(&record.name, team.name()), "agent_type": agent_type })
@@ -393,7 +393,7 @@ fn send_output(
 
 /// Returns true for Claude Code, which runs the hooks of its settings itself.
 fn is_claude(record: &MemberRecord) -> bool {
-    let program = record.wish.argv.first().map(Path::new).and_then(Path::file_name);
+    let program = record.request.argv.first().map(Path::new).and_then(Path::file_name);
     program.is_some_and(|program| program == CLAUDE)
 }
 

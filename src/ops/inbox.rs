@@ -22,7 +22,7 @@ pub(crate) enum Afterwards {
 }
 
 /// Returns the unread messages of `owner`, or with `all` every message.
-pub(crate) fn look(
+pub(crate) fn read_messages(
     team: &TeamStore,
     owner: &MemberName,
     all: bool,
@@ -44,7 +44,7 @@ pub(crate) fn look(
 /// Marks or removes messages that were handed over to their reader, and returns them. While a lead
 /// runs, messages for its loop stay unread and are not returned: reading the lead's mail by hand
 /// must not take an answer away from it.
-pub(crate) fn settle(
+pub(crate) fn mark_or_remove(
     team: &TeamStore,
     owner: &MemberName,
     mut messages: Vec<Envelope>,
@@ -63,7 +63,7 @@ pub(crate) fn settle(
     }
     if afterwards == Afterwards::Remove && !ids.is_empty() {
         let fresh = team.mailbox(owner).remove(&ids)?;
-        say_handled(team, owner, fresh)?;
+        journal_handled(team, owner, fresh)?;
     }
     Ok(messages)
 }
@@ -75,15 +75,15 @@ pub(crate) fn acknowledge(
     ids: &[String],
 ) -> Result<(), OpsError> {
     let fresh = team.mailbox(owner).acknowledge(ids)?;
-    say_handled(team, owner, fresh)
+    journal_handled(team, owner, fresh)
 }
 
 /// Records that messages to the lead were acted upon. A running lead marks them in its mailbox a
 /// moment later; without one they are marked here.
-pub(crate) fn heard(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
+pub(crate) fn record_handled(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
     let lead = MemberName::lead();
     let fresh = team.mailbox(&lead).record_delivered(ids)?;
-    say_handled(team, &lead, fresh)?;
+    journal_handled(team, &lead, fresh)?;
     if lease::is_led(team)? { Ok(()) } else { mark(team) }
 }
 
@@ -93,7 +93,11 @@ pub(crate) fn mark(team: &TeamStore) -> Result<(), OpsError> {
 }
 
 /// Journals messages that are handled for the first time; concurrent or repeated reads add nothing.
-fn say_handled(team: &TeamStore, owner: &MemberName, fresh: Vec<String>) -> Result<(), OpsError> {
+fn journal_handled(
+    team: &TeamStore,
+    owner: &MemberName,
+    fresh: Vec<String>,
+) -> Result<(), OpsError> {
     if !fresh.is_empty() {
         team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", fresh))?;
     }

@@ -32,9 +32,9 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
 pub(super) fn of(run: &MemberRecord) -> Label {
     Label {
         name: run.name.to_string(),
-        role: run.wish.role.clone(),
+        role: run.request.role.clone(),
         state: String::new(),
-        color: Some(run.wish.color.clone()),
+        color: Some(run.request.color.clone()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
-use super::shutdown::started_record;
+use super::names::started_record;
 use super::{output, status};
 use crate::model::id::MemberName;
 use crate::model::placement::Placement;
@@ -73,7 +73,7 @@ impl LogReader {
                 OutputSource::Screen(String::new())
             }
         };
-        Ok(LogReader { name: record.name, color: record.wish.color, source })
+        Ok(LogReader { name: record.name, color: record.request.color, source })
     }
 
     /// Returns true if only the member's screen can be read, because no log of its output exists.

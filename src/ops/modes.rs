@@ -104,8 +104,8 @@ fn changeable_members(
 /// read `mode_set_request`; a member that phalanx did not start counts as one.
 fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError> {
     let is_fixed =
-        |record: &MemberRecord| !record.reads_mail() || record.wish.native == Some(false);
-    Ok(team.member_record(name)?.filter(is_fixed).map(|record| record.wish.profile))
+        |record: &MemberRecord| !record.reads_mail() || record.request.native == Some(false);
+    Ok(team.member_record(name)?.filter(is_fixed).map(|record| record.request.profile))
 }
 
 fn request_change(team: &TeamStore, name: MemberName, mode: Mode) -> Result<ModeChange, OpsError> {

@@ -1,9 +1,10 @@
-//! Exact names: in every verb, a name that differs from a member's only in case names no member, and
-//! the error about an unknown request suggests the nearest id.
+//! Exact names: in every verb, a name that differs from a member's only in case names no member.
+//! The error about an unknown request suggests the nearest id.
 
 use super::error::OpsError;
 use crate::model::id::{MemberName, RequestId};
 use crate::model::name::nearest;
+use crate::model::record::MemberRecord;
 use crate::store::{StoreError, TeamStore};
 
 /// Rejects a name that differs from that of a present or former member only in case. Unknown names
@@ -29,11 +30,11 @@ pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), O
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
 }
 
-/// Adds the nearest known id to the error about an unknown request.
+/// Replaces the error about an unknown request with one that names the nearest known id.
 ///
 /// # Errors
 /// The failure in `found`, or one to read the requests.
-pub(super) fn find_request<T>(
+pub(super) fn suggest_nearest_request<T>(
     team: &TeamStore,
     id: &RequestId,
     found: Result<T, StoreError>,
@@ -55,5 +56,28 @@ pub(super) fn find_request<T>(
             Err(OpsError::NoSuchRequest { id: id.clone(), nearest: nearest.map(str::to_owned) })
         }
         other => Ok(other?),
+    }
+}
+
+/// Returns the record of a member that phalanx started.
+///
+/// # Errors
+/// [`OpsError::NotOurMember`] for a member that another program started,
+/// [`StoreError::NoSuchMember`] for an unknown name.
+pub(super) fn started_record(
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<MemberRecord, OpsError> {
+    if let Some(record) = team.member_record(name)? {
+        return Ok(record);
+    }
+    let roster = team.team()?;
+    match roster.member(name) {
+        Some(_) => Err(OpsError::NotOurMember { name: name.clone() }),
+        None => {
+            let known = roster.members.into_iter().map(|m| m.name).collect();
+            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
+                .into())
+        }
     }
 }

@@ -52,7 +52,7 @@ fn end_task(
     exit: &ExitRecord,
     printed: &str,
 ) -> Option<String> {
-    let id = record.wish.task?;
+    let id = record.request.task?;
     let begun = record.start.as_ref().map_or(record.asked_at, |start| start.at);
     let outcome = CommandOutcome {
         exit_code: exit.code,

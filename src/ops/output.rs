@@ -5,7 +5,7 @@ use std::path::Path;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::shutdown::started_record;
+use super::names::started_record;
 use crate::backend::pty;
 use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;

@@ -12,7 +12,7 @@ use crate::sys::failpoint;
 
 /// Returns true if a new owner must be notified: if it did not assign the task itself, is on the
 /// team and reads mail. A member that is still to start is notified at its start.
-pub(super) fn hears(
+pub(super) fn must_be_notified(
     team: &TeamStore,
     by: &MemberName,
     owner: &MemberName,
@@ -22,32 +22,32 @@ pub(super) fn hears(
 
 /// Notifies the new owner of a task. The message has the id of the task's event, so that recovery
 /// after a crash can tell if it was sent.
-pub(super) fn tell(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
+pub(super) fn notify_owner(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
     let (Some(owner), Some(event)) = (&task.owner, &task.extra.event) else { return Ok(()) };
     let owner = MemberName::existing(owner)?;
-    say_all(team, by, &owner, &[(news(task, by), event)])?;
+    say_all(team, by, &owner, &[(assignment(task, by), event)])?;
     failpoint::hit("assign.said");
     Ok(team.mark_owner_notified(task.id)?)
 }
 
 /// Sends the notifications that crashed processes did not send. Returns the tasks.
-pub(super) fn tell_all(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
+pub(super) fn notify_owners(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
     let roster = team.team()?;
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     for task in team.board()?.tasks.values().filter(|task| task.extra.untold) {
         let owner = roster.members.iter().find(|member| task.is_owned_by(&member.name));
         let Some(owner) = owner.filter(|_| task.state == TaskState::Pending) else { continue };
         let mailbox = team.mailbox(&owner.name);
-        let said =
+        let sent =
             task.extra.event.as_ref().map(|event| mailbox.find(event)).transpose()?.flatten();
-        if said.is_some() {
+        if sent.is_some() {
             team.mark_owner_notified(task.id)?;
         } else {
-            tell(team, task, &MemberName::lead())?;
-            told.push(task.id);
+            notify_owner(team, task, &MemberName::lead())?;
+            notified.push(task.id);
         }
     }
-    Ok(told)
+    Ok(notified)
 }
 
 /// Notifies members that start of the tasks that they own. Their mailboxes exist. An earlier run
@@ -58,7 +58,7 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
     for task in owned {
         for name in names.iter().filter(|name| task.is_owned_by(name)) {
             if reads_mail(team, name)? {
-                say(team, &lead, name, &news(task, &lead), task.extra.event.clone())?;
+                say(team, &lead, name, &assignment(task, &lead), task.extra.event.clone())?;
             }
             if task.extra.untold {
                 team.mark_owner_notified(task.id)?;
@@ -89,7 +89,7 @@ pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Resu
     Ok(())
 }
 
-fn news(task: &Task, by: &MemberName) -> Message {
+fn assignment(task: &Task, by: &MemberName) -> Message {
     Message::TaskAssignment(TaskAssignment {
         task_id: task.id.to_string(),
         subject: Some(task.subject.clone()),

@@ -47,7 +47,7 @@ pub(crate) fn accept(
         // The wrapper's reason stays: the program may be up and show a dialog.
         let reason = record.reason.clone();
         step(record, Cause::Ready, reason.as_deref());
-        if let Some(task) = record.wish.task {
+        if let Some(task) = record.request.task {
             step(record, Cause::Work, Some(&format!("task #{task}")));
         }
     })?;

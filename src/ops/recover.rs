@@ -43,7 +43,7 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let over = ended(team)?;
     retire_ended(ctx, team, &over, &mut done)?;
     release_tasks(team, &over, &mut done)?;
-    done.assigned = owners::tell_all(team)?;
+    done.assigned = owners::notify_owners(team)?;
     journal_repairs(team, id, &done)?;
     sweep(team)
 }
@@ -102,8 +102,10 @@ fn retire_ended(
     let roster = team.team()?;
     let on_roster: Vec<_> =
         over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
-    let ending =
-        |record: &MemberRecord| Termination { record: record.clone(), mode: TerminationMode::Told };
+    let ending = |record: &MemberRecord| Termination {
+        record: record.clone(),
+        mode: TerminationMode::Immediate,
+    };
     let endings: Vec<Termination> = on_roster.iter().map(|(record, _)| ending(record)).collect();
     let mut gone = Vec::new();
     for ((_, retirement), ended) in

@@ -39,7 +39,7 @@ fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) ->
     let ended_by = |t: &&Task| t.extra.ended_by.as_deref() == Some(record.name.as_str());
     MemberReport {
         name: record.name.clone(),
-        profile: record.wish.profile.clone(),
+        profile: record.request.profile.clone(),
         backend: record.backend,
         state: record.state,
         reason: record.reason.clone(),

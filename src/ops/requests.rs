@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::context::{Context, now};
-use super::decide::attend;
+use super::decide::process_requests;
 use super::error::OpsError;
-use super::names::find_request;
+use super::names::suggest_nearest_request;
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::AnsweredBy;
 use crate::model::question::{Question, Typed};
@@ -40,7 +40,7 @@ pub(crate) struct Shown {
 
 /// Returns the open requests, or with `all` every request, shutdowns included; oldest first.
 pub(crate) fn list(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Shown>, OpsError> {
-    attend(ctx, team)?;
+    process_requests(ctx, team)?;
     let at = now();
     let shutdowns = team.requests()?.into_iter().filter(|r| all || r.is_open());
     let questions = team.questions()?.into_iter().filter(|q| all || q.is_open());
@@ -52,11 +52,11 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Sho
 
 /// Returns one request, open or not. The error for an unknown id suggests the nearest one.
 pub(crate) fn show(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<Shown, OpsError> {
-    attend(ctx, team)?;
+    process_requests(ctx, team)?;
     if id.is_shutdown() {
-        return Ok(describe_shutdown(find_request(team, id, team.request(id))?, now()));
+        return Ok(describe_shutdown(suggest_nearest_request(team, id, team.request(id))?, now()));
     }
-    Ok(describe_question(find_request(team, id, team.question(id))?, now()))
+    Ok(describe_question(suggest_nearest_request(team, id, team.question(id))?, now()))
 }
 
 fn describe_question(question: Question, at: Timestamp) -> Shown {

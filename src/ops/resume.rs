@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::error::OpsError;
+use super::names::started_record;
 use super::retire;
-use super::shutdown::started_record;
 use super::{profiles, spawn, status};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
@@ -61,15 +61,15 @@ pub(crate) fn specs(
     };
     let journal = team.events()?;
     let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
-    let specs = |record: &MemberRecord| {
-        let checkout = checkouts.get(&record.name).filter(|had| had.path == record.wish.cwd);
+    let restart = |record: &MemberRecord| {
+        let checkout = checkouts.get(&record.name).filter(|had| had.path == record.request.cwd);
         let last = relaunch_spec(ctx, record, checkout)?;
         let known = last_session(ctx, record)?.filter(|_| session.is_none());
         let in_session = |session: Option<&str>| with_session(&last, record, session, &journal);
         let without_session = known.as_ref().map(|_| in_session(None));
         Ok(RestartSpecs { spec: in_session(session.or(known.as_deref())), without_session })
     };
-    let specs = records.iter().map(specs).collect::<Result<Vec<_>, OpsError>>()?;
+    let specs = records.iter().map(restart).collect::<Result<Vec<_>, OpsError>>()?;
     // Members still on the roster are retired before their restart; a lead may safely do so, too.
     let roster = team.team()?;
     for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
@@ -106,7 +106,7 @@ pub(crate) fn start_again(
 /// machine.
 fn has_failed(record: &MemberRecord) -> bool {
     // A run for one task is started again with its task.
-    if record.wish.task.is_some() {
+    if record.request.task.is_some() {
         return false;
     }
     match record.state.is_over() {
@@ -133,7 +133,7 @@ fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> 
 /// Returns the session of the last run, if its program can resume one.
 fn last_session(ctx: &Context, record: &MemberRecord) -> Result<Option<String>, OpsError> {
     let Some(session) = &record.session else { return Ok(None) };
-    let profile = profiles::find(ctx, &record.wish.profile)?;
+    let profile = profiles::find(ctx, &record.request.profile)?;
     Ok((!profile.launch.resume.is_empty()).then(|| session.clone()))
 }
 
@@ -159,7 +159,7 @@ pub(super) fn relaunch_spec(
     record: &MemberRecord,
     checkout: Option<&Checkout>,
 ) -> Result<LaunchSpec, OpsError> {
-    let request = &record.wish;
+    let request = &record.request;
     let profile = profiles::find(ctx, &request.profile)?;
     let first = request
         .prompt

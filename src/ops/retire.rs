@@ -108,7 +108,7 @@ pub(super) fn terminate_and_retire(
     team: &TeamStore,
     record: &MemberRecord,
 ) -> Result<(), OpsError> {
-    terminate::terminate(ctx, team, record, TerminationMode::Told)?;
+    terminate::terminate(ctx, team, record, TerminationMode::Immediate)?;
     let cause =
         record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
     let reason = record.end_reason();

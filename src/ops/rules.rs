@@ -123,7 +123,7 @@ fn broadcast(
 /// A member that phalanx did not start is a native agent, which accepts rules.
 fn knows_rules(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let Some(record) = team.member_record(name)? else { return Ok(true) };
-    let profile = profiles::find(ctx, &record.wish.profile);
+    let profile = profiles::find(ctx, &record.request.profile);
     Ok(record.reads_mail()
         && profile.is_ok_and(|profile| profile.takes(Placeholder::DisallowedTools)))
 }

@@ -236,7 +236,7 @@ fn must_be_interruptible(
     let Some(record) = team.member_record(name)? else {
         return refused("phalanx did not start it".to_owned());
     };
-    let profile = profiles::find(ctx, &record.wish.profile)?;
+    let profile = profiles::find(ctx, &record.request.profile)?;
     match (profile.runs, profile.keys.interrupt) {
         (Runs::Wrapped, Some(_)) => Ok(()),
         (Runs::Wrapped, None) => {

@@ -197,8 +197,9 @@ fn specs_of_started(
         let is_known = settings.templates.iter().any(|template| template.spec.name == *name);
         let Some(name) = MemberName::existing(name).ok().filter(|_| !is_known) else { continue };
         if let Some(record) = team.member_record(&name)? {
-            let housed = settings.checkouts.get(&name).filter(|had| had.path == record.wish.cwd);
-            let spec = resume::relaunch_spec(ctx, &record, housed)?;
+            let checkout =
+                settings.checkouts.get(&name).filter(|had| had.path == record.request.cwd);
+            let spec = resume::relaunch_spec(ctx, &record, checkout)?;
             members.insert(name.to_string(), settings::launch_spec(&spec).into());
         }
     }

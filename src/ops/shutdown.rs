@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::context::now;
 use super::error::OpsError;
 use super::lease;
+use super::names::started_record;
 use super::send;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
@@ -17,7 +18,7 @@ use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::shutdown_finding::ShutdownFinding;
 use crate::model::text;
-use crate::store::{StoreError, TeamStore};
+use crate::store::TeamStore;
 use crate::sys::clock::Deadline;
 use crate::sys::parallel::parallel_map;
 use crate::sys::{failpoint, rand};
@@ -141,25 +142,6 @@ fn send_all(
     parallel_map(new, AT_ONCE, send_request).into_iter().collect()
 }
 
-/// Returns the record of a member that phalanx started.
-pub(super) fn started_record(
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<MemberRecord, OpsError> {
-    if let Some(record) = team.member_record(name)? {
-        return Ok(record);
-    }
-    let roster = team.team()?;
-    match roster.member(name) {
-        Some(_) => Err(OpsError::NotOurMember { name: name.clone() }),
-        None => {
-            let known = roster.members.into_iter().map(|m| m.name).collect();
-            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
-                .into())
-        }
-    }
-}
-
 /// Sends the request to the member, unless it is forced, agreed or over, or the member reads no
 /// mail. Journals the request.
 fn send_request(
@@ -235,7 +217,9 @@ fn file(
             ended_at: over.then_some(asked_at),
             agreed_at: agrees.then_some(asked_at),
             parting: Parting::default(),
-            cwd: Some(record.start.as_ref().map_or(&record.wish.cwd, |start| &start.cwd).clone()),
+            cwd: Some(
+                record.start.as_ref().map_or(&record.request.cwd, |start| &start.cwd).clone(),
+            ),
             deviations: None,
             event: Some(rand::uuid()),
         };

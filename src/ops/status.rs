@@ -171,7 +171,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
             state: state_word(record.as_ref(), member.is_active),
             reason: record.as_ref().and_then(reason),
             role: member.agent_type.clone(),
-            profile: record.as_ref().map(|r| r.wish.profile.clone()),
+            profile: record.as_ref().map(|r| r.request.profile.clone()),
             backend: record
                 .as_ref()
                 .map(|r| r.backend.as_str().to_owned())
@@ -266,7 +266,7 @@ fn crew(roster: &Team, records: &[MemberRecord], templates: &[Template]) -> Vec<
 }
 
 fn ability_of(record: &MemberRecord) -> Ability {
-    match ability(&record.wish.profile) {
+    match ability(&record.request.profile) {
         Ability::Prompts if !record.reads_mail() && !record.is_native() => Ability::Nothing,
         ability => ability,
     }
@@ -281,7 +281,7 @@ fn left(roster: &Team, records: &[MemberRecord], requests: &[ShutdownRequest]) -
         outcomes.into_iter().any(|o| matches!(o, ShutdownOutcome::Closed | ShutdownOutcome::Forced))
     };
     let is_done = |record: &MemberRecord| {
-        record.wish.task.is_some() && record.state == MemberState::Completed
+        record.request.task.is_some() && record.state == MemberState::Completed
     };
     let gone =
         |record: &&MemberRecord| record.state.is_over() && roster.member(&record.name).is_none();

@@ -34,13 +34,13 @@ pub(crate) fn create(
     let mut batch = batch.to_vec();
     for new in &mut batch {
         let Some(owner) = &new.owner else { continue };
-        new.extra.untold = owners::hears(team, &ctx.speaker, owner)?;
+        new.extra.untold = owners::must_be_notified(team, &ctx.speaker, owner)?;
         new.limits = limits(team, &ctx.speaker, owner)?;
     }
     let tasks = lay_out(ctx, team, &batch)?;
     failpoint::hit("assign.noted");
     let mut untold = tasks.iter().filter(|task| task.extra.untold);
-    untold.try_for_each(|task| owners::tell(team, task, &ctx.speaker))?;
+    untold.try_for_each(|task| owners::notify_owner(team, task, &ctx.speaker))?;
     Ok(tasks)
 }
 
@@ -108,7 +108,8 @@ pub(crate) fn update(
             }
             None => Vec::new(),
         };
-    let notify_owner = owner.map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
+    let notify_owner =
+        owner.map_or(Ok(false), |owner| owners::must_be_notified(team, &ctx.speaker, owner))?;
     let limits = owner.map_or(Ok(None), |owner| limits(team, &ctx.speaker, owner))?;
     let changes = TaskChanges { notify_owner, limits, ..changes.clone() };
     let changed = team.update_task(id, &ctx.speaker, &changes, now())?;
@@ -117,7 +118,7 @@ pub(crate) fn update(
     failpoint::hit("assign.noted");
     let TaskChanged { task, unblocked, freed, .. } = changed;
     if task.extra.untold {
-        owners::tell(team, &task, &ctx.speaker)?;
+        owners::notify_owner(team, &task, &ctx.speaker)?;
     } else if unblocked {
         owners::freed(team, &ctx.speaker, &[id])?;
     }
@@ -171,12 +172,13 @@ pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task,
     let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some());
     let owner = assigned.and_then(|name| MemberName::existing(name).ok());
     let owner = owner.filter(|owner| must_be_member(team, owner).is_ok());
-    let notify_owner =
-        owner.as_ref().map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
+    let notify_owner = owner
+        .as_ref()
+        .map_or(Ok(false), |owner| owners::must_be_notified(team, &ctx.speaker, owner))?;
     let (before, task) = team.retry_task(id, &ctx.speaker, owner.is_some(), notify_owner)?;
     note_retry(team, &before, &task, ctx.speaker.as_str())?;
     if task.extra.untold {
-        owners::tell(team, &task, &ctx.speaker)?;
+        owners::notify_owner(team, &task, &ctx.speaker)?;
     }
     Ok(task)
 }
@@ -205,19 +207,19 @@ pub(crate) fn delete(
 }
 
 /// Journals what another program changed in a task.
-pub(crate) fn tell(team: &TeamStore, drift: ExternalChange) -> Result<(), OpsError> {
-    team.record(told(drift))?;
+pub(crate) fn journal_change(team: &TeamStore, change: ExternalChange) -> Result<(), OpsError> {
+    team.record(change_note(change))?;
     Ok(())
 }
 
 /// Notifies the owners of tasks that another program has unblocked (TK-04).
-pub(crate) fn tell_freed(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
+pub(crate) fn notify_unblocked(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
     owners::freed(team, &MemberName::lead(), tasks)
 }
 
-fn told(drift: ExternalChange) -> Note {
+fn change_note(change: ExternalChange) -> Note {
     let note = |kind, id, subject: String| Note::of(kind).task(id).with("subject", subject);
-    match drift {
+    match change {
         ExternalChange::Vanished { id, subject } => note(EventKind::TaskVanished, id, subject),
         ExternalChange::Rewritten { id, subject, fields } => {
             note(EventKind::TaskRewritten, id, subject).with("fields", fields)
@@ -225,11 +227,11 @@ fn told(drift: ExternalChange) -> Note {
         ExternalChange::Changed { id, subject, status, owner, fields } => {
             let given = [("status", status), ("owner", owner)];
             let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
-            let told = given
-                .fold(note(EventKind::TaskChanged, id, subject), |told, (key, value)| {
-                    told.with(key, value)
+            let note = given
+                .fold(note(EventKind::TaskChanged, id, subject), |note, (key, value)| {
+                    note.with(key, value)
                 });
-            if fields.is_empty() { told } else { told.with("fields", fields) }
+            if fields.is_empty() { note } else { note.with("fields", fields) }
         }
     }
 }

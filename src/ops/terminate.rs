@@ -36,7 +36,7 @@ pub(crate) enum TerminationMode {
     /// The member has agreed: its program may exit by itself first.
     Agreed,
     /// The launcher is signalled at once.
-    Told,
+    Immediate,
 }
 
 /// A run that is to end.

@@ -172,7 +172,7 @@ fn member_came(
 /// Returns true for a run that is ready as its profile defines it. `spawn --until running` accepts
 /// a member before that.
 fn is_ready(ctx: &Context, record: &MemberRecord) -> bool {
-    let Ok(profile) = profiles::find(ctx, &record.wish.profile) else { return true };
+    let Ok(profile) = profiles::find(ctx, &record.request.profile) else { return true };
     // A one-shot run reports nothing until it ends.
     let once = profile.reads_mail && !record.reads_mail();
     once || spawn::left_until_ready(record, profile.ready).is_none()

@@ -152,13 +152,13 @@ pub(super) fn title(team: &TeamStore, name: &MemberName) -> String {
 pub(super) fn furnish(
     team: &TeamStore,
     repository: &Repository,
-    (name, wish): (&MemberName, &WorktreeRequest),
+    (name, request): (&MemberName, &WorktreeRequest),
     rules: &Rules,
     path: &Path,
 ) -> Result<(Checkout, bool), OpsError> {
     let known = team.settings()?.and_then(|settings| settings.checkouts.get(name).cloned());
     if let Some(had) = known.filter(|had| path == Path::new(&had.path)) {
-        let same = match wish {
+        let same = match request {
             WorktreeRequest::Own => true,
             WorktreeRequest::Branch(branch) => *branch == had.branch,
         };
@@ -168,7 +168,7 @@ pub(super) fn furnish(
             _ => {}
         }
     }
-    let made = repository.make(path, &title(team, name), wish, rules)?;
+    let made = repository.make(path, &title(team, name), request, rules)?;
     team.change_settings(|settings| drop(settings.checkouts.insert(name.clone(), made.clone())))?;
     let note = Note::of(EventKind::WorktreeMade).member(name).with("path", made.path.as_str());
     team.record(note.with("branch", made.branch.as_str()))?;

@@ -144,11 +144,16 @@ fn rotate(layout: &TeamLayout) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Returns the present time, as records and events have it.
+pub(crate) fn now() -> Timestamp {
+    Timestamp(clock::now_ms())
+}
+
 fn event(layout: &TeamLayout, note: Note) -> Event {
     Event {
         id: note.id.unwrap_or_else(rand::uuid),
         cause: note.cause,
-        at: Timestamp(clock::now_ms()),
+        at: now(),
         team: layout.team().clone(),
         event: note.event,
         member: note.member,

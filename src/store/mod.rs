@@ -27,7 +27,7 @@ mod tests;
 
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
-pub(crate) use journal::JournalReader;
+pub(crate) use journal::{JournalReader, now};
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
 pub(crate) use specs::take_spec;

@@ -76,8 +76,8 @@ async fn work(
         pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
         backend: record.as_ref().map_or(BackendKind::Pty, |record| record.backend).wire(),
     };
-    let state = WorkerState::new(myself, record.as_ref().is_some_and(|record| record.wish.plan));
-    let role = record.and_then(|record| record.wish.role);
+    let state = WorkerState::new(myself, record.as_ref().is_some_and(|record| record.request.plan));
+    let role = record.and_then(|record| record.request.role);
     process.screen.line(&format!("{}: waiting for tasks", state.who()));
     if let Err(e) = &watch {
         let seconds = sweep.as_secs();

@@ -54,7 +54,7 @@ impl MemberIo<'_> {
 
     /// Reads the unread mail, oldest first, with the shutdown requests that it refers to.
     fn read_mail(&self) -> MemberEvent {
-        match ops::inbox::look(self.team, &self.me.name, false) {
+        match ops::inbox::read_messages(self.team, &self.me.name, false) {
             Ok(mail) => {
                 // Requests are read after the mail, because a request is filed before its message
                 // is sent.

@@ -13,9 +13,7 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::task::Task;
 use crate::model::team;
-use crate::model::time::Timestamp;
-use crate::store::{NewTask, Store, StoreError, TaskEnding, TeamStore};
-use crate::sys::clock;
+use crate::store::{NewTask, Store, StoreError, TaskEnding, TeamStore, now};
 use crate::sys::watch::Changes;
 
 fn describe(e: StoreError) -> String {
@@ -27,10 +25,6 @@ fn describe(e: StoreError) -> String {
 
 fn member(name: &str) -> Result<MemberName, String> {
     MemberName::existing(name).map_err(|e| e.to_string())
-}
-
-fn now() -> Timestamp {
-    Timestamp(clock::now_ms())
 }
 
 fn entries_of(envelopes: Vec<Envelope>) -> Vec<Entry> {

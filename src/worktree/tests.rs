@@ -89,9 +89,9 @@ impl Lab {
         Repository::find(&self.top, &self.env()).expect("a repository")
     }
 
-    fn make(&self, wish: &WorktreeRequest) -> Result<Checkout, WorktreeError> {
+    fn make(&self, request: &WorktreeRequest) -> Result<Checkout, WorktreeError> {
         let repository = self.repository();
-        repository.make(&repository.place(None, "demo-bob"), "demo-bob", wish, &Rules::default())
+        repository.make(&repository.place(None, "demo-bob"), "demo-bob", request, &Rules::default())
     }
 
     fn made(&self) -> Checkout {
@@ -383,9 +383,9 @@ fn files_are_copied_and_setup_runs_in_the_worktree() {
         (&rules(&[], &["ls", "/no/such/dir"]), "/no/such/dir"),
         (&rules(&[], &["no-such-program"]), "no-such-program"),
     ];
-    for (rules, said) in failing {
+    for (rules, problem) in failing {
         let error = make(rules).expect_err("it fails").to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(problem), "{error}");
         assert!(!fs::exists(&path) && !lab.has_branch("demo-bob"), "nothing is left: {error}");
     }
 }

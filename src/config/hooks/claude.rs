@@ -2,6 +2,7 @@
 //! other settings are ignored.
 
 use serde_json::Value;
+use strum::IntoEnumIterator;
 
 use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 use crate::model::wire::Object;
@@ -33,13 +34,13 @@ pub(crate) fn parse_claude_hooks(text: &str) -> Result<ClaudeHooks, String> {
         read.problems.push("`hooks` is not an object".to_owned());
         return Ok(read);
     };
-    for (word, event) in HookEvent::ALL {
-        match hooks.get(word) {
+    for event in HookEvent::iter() {
+        match hooks.get(event.as_str()) {
             None => {}
             Some(Value::Array(groups)) => {
                 groups.iter().for_each(|group| read_group(event, group, &mut read))
             }
-            Some(_) => read.problems.push(format!("`{word}` is not a list")),
+            Some(_) => read.problems.push(format!("`{}` is not a list", event.as_str())),
         }
     }
     Ok(read)

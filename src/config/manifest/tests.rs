@@ -334,10 +334,10 @@ fn worktree_is_requested_per_member() {
     let text = "[[member]]\nname = \"a\"\nworktree = true\n[[member]]\nname = \"b\"\nworktree = \"feat/x\"\n\
                 [[member]]\nname = \"c\"\nworktree = false\n";
     let text = format!("[team]\nname = \"t\"\n{text}");
-    let wishes: Vec<_> =
+    let requests: Vec<_> =
         good(&text).members.into_iter().map(|member| member.launch.worktree).collect();
     assert_eq!(
-        wishes,
+        requests,
         [Some(WorktreeRequest::Own), Some(WorktreeRequest::Branch("feat/x".to_owned())), None]
     );
     let fault = |line: &str| fault_in(&format!("[[member]]\nname = \"a\"\n{line}\n"));

@@ -16,7 +16,7 @@ use crate::sys::clock::Deadline;
 /// come.
 const QUIET: Duration = Duration::from_millis(300);
 /// Time limit for output of escaped processes that keep writing to the terminal.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
 /// The relay of one command's output.
 pub(super) struct OutputRelay {
@@ -53,10 +53,10 @@ impl OutputRelay {
 
     /// Waits for the rest of the output and returns its last lines. Call it after the command's
     /// processes have ended: then the terminal is hung up, unless an escaped process still holds
-    /// it; such a process is waited for at most `LAST_WORDS`. A paused pane is waited for without a
-    /// limit, unless `hurry` is set.
+    /// it; such a process is waited for at most `LAST_OUTPUT`. A paused pane is waited for without
+    /// a limit, unless `hurry` is set.
     pub(super) fn finish(self, hurry: &AtomicBool) -> String {
-        let limit = Deadline::after(LAST_WORDS);
+        let limit = Deadline::after(LAST_OUTPUT);
         let mut moves = self.shared.moves.load(Ordering::SeqCst);
         while self.ended.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout) {
             let now = self.shared.moves.load(Ordering::SeqCst);

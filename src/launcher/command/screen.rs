@@ -88,7 +88,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn bytes(&self) -> Vec<u8> {
-            self.0.lock().expect("film").clone()
+            self.0.lock().expect("recorded bytes").clone()
         }
 
         pub(crate) fn text(&self) -> String {
@@ -98,7 +98,7 @@ pub(crate) mod tests {
 
     impl Write for RecordedScreen {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("film").extend_from_slice(bytes);
+            self.0.lock().expect("recorded bytes").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 

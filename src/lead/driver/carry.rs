@@ -25,7 +25,7 @@ impl LeadDriver<'_> {
             }
             // If the label thread has ended, the only loss is the label.
             Effect::Label { runs } => drop(self.labels.send(runs.clone())),
-            Effect::Acknowledge { ids } => ops::inbox::heard(self.team, ids)?,
+            Effect::Acknowledge { ids } => ops::inbox::record_handled(self.team, ids)?,
             Effect::AskShutdown { names, reason, force } => {
                 self.ask_shutdown(names, reason, *force)?
             }
@@ -93,8 +93,8 @@ impl LeadDriver<'_> {
             Effect::Hook(occasion) => {
                 self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
             }
-            Effect::JournalChange(change) => ops::task::tell(self.team, change.clone())?,
-            Effect::NotifyUnblocked(tasks) => ops::task::tell_freed(self.team, tasks)?,
+            Effect::JournalChange(change) => ops::task::journal_change(self.team, change.clone())?,
+            Effect::NotifyUnblocked(tasks) => ops::task::notify_unblocked(self.team, tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text.as_str());
                 ops::events::note(self.team, Note { member: member.clone(), ..note })?;
@@ -157,7 +157,7 @@ impl LeadDriver<'_> {
         agreed: bool,
     ) -> Result<(), OpsError> {
         let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
-        let mode = if agreed { TerminationMode::Agreed } else { TerminationMode::Told };
+        let mode = if agreed { TerminationMode::Agreed } else { TerminationMode::Immediate };
         let ending = record.map(|record| Termination { record, mode });
         // The terminator outlives the driver, so sending cannot fail.
         let _ = self.terminator.send(DueTermination {

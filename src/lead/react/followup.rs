@@ -20,7 +20,8 @@ pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
     let before = std::mem::take(&mut state.notifications);
     let with_latest = |question: &Question| {
         let requested = before.get(&question.id).copied().flatten();
-        let latest = requested.into_iter().chain(question.told).max_by_key(|last| last.times);
+        let known = requested.into_iter().chain(question.last_notification);
+        let latest = known.max_by_key(|last| last.times);
         (question.id.clone(), latest)
     };
     state.notifications = open.iter().map(with_latest).collect();

@@ -13,7 +13,19 @@ pub(crate) const TIMEOUT_S: u64 = 60;
 pub(crate) const LONGEST_S: u64 = 3600;
 
 /// The event that triggers a hook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::EnumIter,
+    strum::IntoStaticStr,
+)]
 pub(crate) enum HookEvent {
     /// A member proved that it runs.
     SubagentStart,
@@ -26,22 +38,9 @@ pub(crate) enum HookEvent {
 }
 
 impl HookEvent {
-    /// All events with their names in every configuration format.
-    pub(crate) const ALL: [(&'static str, HookEvent); 4] = [
-        ("SubagentStart", HookEvent::SubagentStart),
-        ("SubagentStop", HookEvent::SubagentStop),
-        ("TeammateIdle", HookEvent::TeammateIdle),
-        ("TaskCompleted", HookEvent::TaskCompleted),
-    ];
-
     /// The name in every configuration format.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            HookEvent::SubagentStart => "SubagentStart",
-            HookEvent::SubagentStop => "SubagentStop",
-            HookEvent::TeammateIdle => "TeammateIdle",
-            HookEvent::TaskCompleted => "TaskCompleted",
-        }
+        self.into()
     }
 
     /// Returns true if hooks of this event may be limited to certain agent types.

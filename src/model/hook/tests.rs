@@ -1,5 +1,7 @@
 //! Tests of exit codes and matchers.
 
+use strum::IntoEnumIterator;
+
 use super::*;
 
 fn matcher(text: &str) -> Option<Matcher> {
@@ -26,9 +28,8 @@ fn exit_codes_lead_to_the_documented_verdicts() {
 
 #[test]
 fn events_have_the_same_name_in_all_formats() {
-    for (word, event) in HookEvent::ALL {
-        assert_eq!(event.as_str(), word);
-        assert_eq!(serde_json::to_value(event).expect("json"), word);
+    for event in HookEvent::iter() {
+        assert_eq!(serde_json::to_value(event).expect("json"), event.as_str());
     }
 }
 

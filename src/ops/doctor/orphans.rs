@@ -152,7 +152,7 @@ fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<
                 format!("`{name}` of team `{team}` has exited, but its pane is still open"),
             );
             Some(finding.mend(fix, || {
-                terminate::terminate(ctx, known.team, &known.record, TerminationMode::Told)?;
+                terminate::terminate(ctx, known.team, &known.record, TerminationMode::Immediate)?;
                 Ok(true)
             }))
         }

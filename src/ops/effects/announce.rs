@@ -52,17 +52,19 @@ fn persist(
     id: &RequestId,
     step: NotificationStep,
 ) -> Result<Option<Question>, OpsError> {
-    let told = LastNotification { times: step.times(), at: now() };
-    let noted = team.change_question(id, |question| {
-        if !question.is_open() || question.told.is_some_and(|earlier| earlier.times >= told.times) {
+    let notification = LastNotification { times: step.times(), at: now() };
+    let persisted = team.change_question(id, |question| {
+        if !question.is_open()
+            || question.last_notification.is_some_and(|last| last.times >= notification.times)
+        {
             return Ok(None);
         }
-        question.told = Some(told);
+        question.last_notification = Some(notification);
         Ok(Some(question.clone()))
     });
-    match noted {
+    match persisted {
         Err(StoreError::NoSuchRequest { .. }) => Ok(None),
-        noted => Ok(noted?),
+        persisted => Ok(persisted?),
     }
 }
 
@@ -126,8 +128,8 @@ fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Noti
         kind: question.kind.as_str(),
         again: step != NotificationStep::First,
     };
-    for (socket, seen) in &servers {
-        tmux::show_notice(&program, socket, &seen.tokens, seen.pane.as_deref(), &notice);
+    for (socket, viewers) in &servers {
+        tmux::show_notice(&program, socket, &viewers.tokens, viewers.pane.as_deref(), &notice);
     }
 }
 
@@ -140,14 +142,14 @@ fn run_notify(
 ) -> Result<(), OpsError> {
     let argv = team.settings()?.map(|settings| settings.notify).unwrap_or_default();
     let Some((program, args)) = argv.split_first() else { return Ok(()) };
-    let told = serde_json::json!({
+    let request = serde_json::json!({
         "team": team.name(), "request_id": question.id, "kind": question.kind, "from": question.from,
         "summary": question.summary(), "deadline": question.deadline_at.iso(), "reminder": step.times(),
     });
     let command = ExecCommand {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
-        stdin: told.to_string().into_bytes(),
+        stdin: request.to_string().into_bytes(),
         ..ExecCommand::default()
     };
     let problem = match exec::run(&command, DEADLINE) {

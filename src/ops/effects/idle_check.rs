@@ -33,7 +33,7 @@ pub(crate) fn check_idle(
         Ok(record.filter(|record| record.is(incarnation) && record.state == MemberState::Working))
     };
     let Some(before) = at_work()? else { return Ok(()) };
-    let profile = profiles::find(ctx, &before.wish.profile)?;
+    let profile = profiles::find(ctx, &before.request.profile)?;
     let read_text = || -> Result<Option<Vec<String>>, OpsError> {
         Ok(text_if_idle(&profile, &output::peek(ctx, team, name, LINES)?))
     };

@@ -92,8 +92,8 @@ impl Stage {
         self.team.change_roster(|roster| roster.join(&member)).expect("on the roster");
         let mut record = sample::record("ada", sample::run(1), "x", Timestamp(1));
         record.state = MemberState::Idle;
-        (record.wish.reads_mail, record.wish.role) = (Some(true), Some("tester".to_owned()));
-        record.wish.argv = vec![program.to_owned()];
+        (record.request.reads_mail, record.request.role) = (Some(true), Some("tester".to_owned()));
+        record.request.argv = vec![program.to_owned()];
         self.team.begin_record(&record).expect("a record");
     }
 
@@ -117,7 +117,8 @@ impl Stage {
     }
 
     fn mail(&self) -> Vec<String> {
-        let mail = crate::ops::inbox::look(&self.team, &name("ada"), false).expect("readable");
+        let mail =
+            crate::ops::inbox::read_messages(&self.team, &name("ada"), false).expect("readable");
         mail.into_iter().map(|envelope| envelope.text).collect()
     }
 

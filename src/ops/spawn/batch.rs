@@ -18,18 +18,13 @@ use crate::model::team::Team;
 use crate::store::{StoreError, TeamStore};
 
 /// The point at which a start counts as successful.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum StartedWhen {
     /// The launcher has recorded the program's process.
     Running,
     /// The member is ready as its profile defines it.
     Ready,
-}
-
-impl StartedWhen {
-    /// The values of `--until`.
-    pub(crate) const ALL: [(&'static str, StartedWhen); 2] =
-        [("running", StartedWhen::Running), ("ready", StartedWhen::Ready)];
 }
 
 /// Options of a batch.
@@ -47,7 +42,8 @@ pub(crate) struct SpawnOptions {
 }
 
 impl SpawnOptions {
-    /// The options of a batch as the team's settings have it, which is to be ready by `deadline`.
+    /// Returns the options that leave backend and layout to the team's settings and require all
+    /// members to be ready within `deadline`.
     pub(crate) fn ready_within(deadline: Duration) -> SpawnOptions {
         let until = StartedWhen::Ready;
         SpawnOptions { backend: None, until, deadline, unique: false, layout: None }
@@ -101,7 +97,8 @@ pub(crate) struct DryRun {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The move of one member to the next tier. Displayed as `[FALLBACK] reason: from → to for member`.
+/// The move of one member to the next tier. Displayed as
+/// `[FALLBACK] reason: from → to for member`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fallback {
     pub(crate) member: MemberName,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::super::error::OpsError;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
+use crate::model::launch::ability;
 use crate::model::record::MemberRecord;
 use crate::model::team::Member;
-use crate::profile::{SHELL, WORKER};
+use crate::model::waiting::Ability;
 use crate::store::TeamStore;
 use crate::worktree::checkout_of;
 
@@ -26,7 +27,7 @@ pub(super) fn outside_worktree(cwd: &str, member: &Member) -> Option<String> {
 /// The store cannot be read, or the journal cannot be written.
 pub(super) fn warn_of_shared(
     team: &TeamStore,
-    new: &[&MemberName],
+    new: &[MemberName],
 ) -> Result<Vec<String>, OpsError> {
     let mut checkouts: Vec<(MemberName, PathBuf)> = Vec::new();
     let mut warnings = Vec::new();
@@ -37,7 +38,7 @@ pub(super) fn warn_of_shared(
         let Some(checkout) = checkout_of(Path::new(&member.cwd)) else { continue };
         // Members are visited in the order of joining, so `other` is the one that was there first.
         if let Some((other, _)) = checkouts.iter().find(|(_, known)| *known == checkout)
-            && new.contains(&&member.name)
+            && new.contains(&member.name)
         {
             let text = format!(
                 "`{other}` and `{}` work in one checkout, {}: what one does to its files the other gets; \
@@ -56,5 +57,5 @@ pub(super) fn warn_of_shared(
 }
 
 fn is_agent(record: &MemberRecord) -> bool {
-    record.wish.profile != SHELL && record.wish.profile != WORKER
+    ability(&record.request.profile) == Ability::Prompts
 }

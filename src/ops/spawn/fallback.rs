@@ -61,7 +61,8 @@ pub(super) fn start_batch(
     };
     let mut unstarted: Vec<_> = launches.into_iter().enumerate().map(unstarted).collect();
     let mut results: BTreeMap<usize, Result<Spawned, OpsError>> = BTreeMap::new();
-    let (mut tier, mut fallbacks) = (Tier::Place(chosen.backend), Vec::new());
+    let mut tier = Tier::Place(chosen.backend);
+    let mut fallbacks = Vec::new();
     loop {
         let is_first = fallbacks.is_empty();
         let launches: Vec<_> = unstarted.iter().map(|member| &member.launch).collect();
@@ -170,7 +171,7 @@ fn report(
     journal_warnings(team, &own_warnings);
     let new: Vec<MemberName> =
         results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
-    let found = checkouts::warn_of_shared(team, &new.iter().collect::<Vec<_>>());
+    let found = checkouts::warn_of_shared(team, &new);
     // Failing to detect shared checkouts is only worth a warning, since the members run.
     let mut warnings =
         found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);

@@ -98,7 +98,7 @@ fn is_interrupted(record: &MemberRecord) -> bool {
 /// have died before writing the placement, and without one the start would be rolled back and the
 /// task done twice.
 fn restore_placement(team: &TeamStore, record: &mut MemberRecord) -> Result<(), OpsError> {
-    let (Some(task), Some(start)) = (record.wish.task, &record.start) else { return Ok(()) };
+    let (Some(task), Some(start)) = (record.request.task, &record.start) else { return Ok(()) };
     if record.placement.is_none() {
         let log = team.task_log(task).to_string_lossy().into_owned();
         let place = Placement::Pty(PtyHold { launcher: start.launcher, log });
@@ -116,9 +116,9 @@ fn rebuild(
     record: MemberRecord,
     cause: &str,
 ) -> Result<(MemberStart, Option<OpsError>), OpsError> {
-    let (ready, problem) = match profiles::find(ctx, &record.wish.profile) {
+    let (ready, problem) = match profiles::find(ctx, &record.request.profile) {
         // A run for one task may end quickly, so its start record is sufficient.
-        _ if record.wish.task.is_some() => (Ready::Begun, None),
+        _ if record.request.task.is_some() => (Ready::Begun, None),
         Ok(profile) => (profile.ready, None),
         Err(e) => (Ready::Hello, Some(e)),
     };
@@ -136,7 +136,7 @@ fn store_backend(
     proofs: &[StartProof],
 ) -> Result<(), OpsError> {
     let running = placed.iter().zip(proofs).filter(|(start, proof)| {
-        matches!(proof, StartProof::Runs { .. }) && start.record.wish.task.is_none()
+        matches!(proof, StartProof::Runs { .. }) && start.record.request.task.is_none()
     });
     let records: Vec<&MemberRecord> = running.map(|(start, _)| &start.record).collect();
     let Some(backend) = records.first().map(|record| record.backend) else { return Ok(()) };
@@ -170,7 +170,7 @@ fn remove_first_messages(team: &TeamStore, record: &MemberRecord) -> Result<bool
         (team.mailbox(&record.name), MemberName::lead(), record.asked_at.iso());
     let is_first = |e: &&Envelope| {
         let is_ours = e.from == lead.as_str() && e.timestamp >= asked_at;
-        let is_prompt = Some(&e.text) == record.wish.prompt.as_ref();
+        let is_prompt = Some(&e.text) == record.request.prompt.as_ref();
         is_ours && (is_prompt || matches!(Message::parse(&e.text), Message::TaskAssignment(_)))
     };
     let first: Vec<String> =

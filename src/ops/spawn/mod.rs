@@ -14,6 +14,7 @@ mod prove;
 mod resolve;
 mod rollback;
 
+use std::slice;
 use std::time::Duration;
 
 use super::context::Context;
@@ -49,9 +50,8 @@ pub(crate) fn dry_run(
     options: &SpawnOptions,
 ) -> Result<DryRun, OpsError> {
     let batch = BatchContext::read(ctx, team, options)?;
-    let launches = [resolve::resolve(ctx, &batch.settings.roles, spec)?];
-    batch.check_modes(&launches)?;
-    let [launch] = launches;
+    let launch = resolve::resolve(ctx, &batch.settings.roles, spec)?;
+    batch.check_modes(slice::from_ref(&launch))?;
     let (start, spec) = prepare::preview(&batch, &launch)?;
     let env = spec.env.into_iter().map(|(name, _)| name.into_os());
     let (member, profile) = (start.member, &launch.profile);
@@ -60,7 +60,7 @@ pub(crate) fn dry_run(
         agent_id: member.agent_id,
         profile: profile.name.clone(),
         runs: profile.runs.as_str(),
-        argv: start.record.wish.argv,
+        argv: start.record.request.argv,
         cwd: member.cwd,
         env: env.map(|name| name.to_string_lossy().into_owned()).collect(),
         model: member.model,
@@ -116,10 +116,10 @@ pub(crate) fn for_lead(
 /// Starts the one-shot form of a program, with its task claimed in its name before it starts. Its
 /// launcher reports the outcome. A task that another member claimed fails only this start.
 fn start_for_task(batch: &BatchContext, spec: &LaunchSpec) -> Result<Spawned, OpsError> {
-    let launches = [resolve::resolve(batch.ctx, &batch.settings.roles, spec)?];
-    batch.check_modes(&launches)?;
+    let launch = resolve::resolve(batch.ctx, &batch.settings.roles, spec)?;
+    batch.check_modes(slice::from_ref(&launch))?;
     let backend = backends::open_one_shot(batch.ctx, batch.team, spec.task);
-    let attempts = attempt::attempt(batch, &[&launches[0]], backend.as_ref(), None)?;
-    fallback::journal_warnings(batch.team, &fallback::warnings_of(&launches));
+    let attempts = attempt::attempt(batch, &[&launch], backend.as_ref(), None)?;
+    fallback::journal_warnings(batch.team, &fallback::warnings_of(slice::from_ref(&launch)));
     attempts.into_iter().next().expect("each launch has its attempt").1
 }

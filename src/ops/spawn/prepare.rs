@@ -16,7 +16,7 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::record::{FORMAT, LaunchRequest, MemberRecord};
-use crate::model::spec::{LauncherSpec, OsText, Terminal};
+use crate::model::spec::{self, LauncherSpec, OsText, Terminal};
 use crate::model::team::{Member, Team};
 use crate::model::worktree::Checkout;
 use crate::profile::{Prompt, Ready, Runs};
@@ -52,8 +52,16 @@ impl MemberStart {
         ready: Ready,
         asked: String,
     ) -> MemberStart {
-        let (first, new_mailbox, new_checkout, not_placed) = (None, false, None, None);
-        MemberStart { member, record, ready, asked, first, new_mailbox, new_checkout, not_placed }
+        MemberStart {
+            member,
+            record,
+            ready,
+            asked,
+            first: None,
+            new_mailbox: false,
+            new_checkout: None,
+            not_placed: None,
+        }
     }
 }
 
@@ -94,7 +102,8 @@ pub(super) fn join_team(
     if !batch.made_by_phalanx && launches.iter().any(|launch| launch.repository.is_some()) {
         return Err(OpsError::NoWorktreesHere { team: team.name().clone() });
     }
-    let (mut fault, mut begun) = (None, Vec::new());
+    let mut fault = None;
+    let mut begun = Vec::new();
     let joined = team.change_roster(|roster| {
         // The closure runs again if Claude Code, which takes no lock, rewrote the file: remove the
         // records of the previous pass.
@@ -166,7 +175,7 @@ fn new_start(
         reason: None,
         state_since: asked_at,
         backend,
-        wish: LaunchRequest {
+        request: LaunchRequest {
             profile: profile.name.clone(),
             reads_mail: Some(profile.reads_mail),
             native: Some(profile.is_native_member()),
@@ -222,7 +231,7 @@ fn complete(
     let by_mail = launch.profile.launch.prompt != Prompt::Argv;
     start.first = command.first.clone().filter(|_| by_mail);
     start.record.session.clone_from(&command.session);
-    start.record.wish.argv.clone_from(&command.argv);
+    start.record.request.argv.clone_from(&command.argv);
     let (team, record) = (batch.team, &start.record);
     let argv = match launch.profile.runs {
         Runs::Native => command.argv.iter().map(|word| OsText::new(word.as_ref())).collect(),
@@ -233,14 +242,14 @@ fn complete(
     };
     let env = environment(batch, launch, &command, &start.member, record);
     Ok(LauncherSpec {
-        format: 1,
+        format: spec::FORMAT,
         config_root: OsText::new(team.root().as_os_str()),
         team: team.name().clone(),
         member: record.name.clone(),
         incarnation: record.incarnation.clone(),
         token: record.token.clone(),
         argv,
-        cwd: OsText::new(Path::new(&record.wish.cwd).as_os_str()),
+        cwd: OsText::new(Path::new(&record.request.cwd).as_os_str()),
         env: env.iter().map(|(name, value)| (OsText::new(name), OsText::new(value))).collect(),
         terminal,
         linger_ms: LINGER_MS,
@@ -271,7 +280,7 @@ pub(super) fn write_files(
     let asked = |start: &MemberStart| {
         let note = Note::of(EventKind::MemberAsked).member(&start.member.name);
         let note = note.with("incarnation", start.record.incarnation.as_str());
-        let note = note.with("profile", start.record.wish.profile.as_str());
+        let note = note.with("profile", start.record.request.profile.as_str());
         Note { id: Some(start.asked.clone()), ..note }
     };
     team.record_all(starts.iter().map(asked).collect())?;
@@ -284,7 +293,7 @@ pub(super) fn write_files(
     let names: Vec<&MemberName> = starts.iter().map(|start| &start.member.name).collect();
     owners::catch_up(team, &names)?;
     for start in starts.iter() {
-        if let Some(id) = start.record.wish.task {
+        if let Some(id) = start.record.request.task {
             task::claim_for(team, id, &start.member.name)?;
             failpoint::hit("spawn.claimed");
         }

@@ -20,7 +20,7 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     }
     let endings: Vec<Termination> = failed
         .iter()
-        .map(|(one, _)| Termination { record: latest(team, one), mode: TerminationMode::Told })
+        .map(|(one, _)| Termination { record: latest(team, one), mode: TerminationMode::Immediate })
         .collect();
     let ended = terminate::terminate_all(ctx, team, &endings);
     let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();
@@ -114,7 +114,7 @@ mod tests {
 
     const AT: Timestamp = Timestamp(1);
 
-    /// Starts run `first` of ann, begins run `latest`, has ann claim task 1, and rolls `first` back.
+    /// Rolls back run `first` of ann, who works on task 1. Her latest run is `latest`.
     fn rolled_back(first: u64, latest: u64) -> (TempDir, TeamStore) {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (store, name) = (Store::at(dir.path()), TeamName::new("demo").expect("name"));

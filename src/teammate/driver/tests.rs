@@ -173,7 +173,7 @@ impl Stage {
 
     /// Returns the kinds of the lead's messages, in order.
     fn lead_mail(&self) -> Vec<String> {
-        let mail = ops::inbox::look(&self.team, &MemberName::lead(), true).expect("mail");
+        let mail = ops::inbox::read_messages(&self.team, &MemberName::lead(), true).expect("mail");
         mail.iter().map(|e| Message::parse(&e.text).kind().to_owned()).collect()
     }
 
@@ -182,7 +182,7 @@ impl Stage {
     }
 
     fn unread(&self) -> usize {
-        ops::inbox::look(&self.team, &self.me.name, false).expect("mail").len()
+        ops::inbox::read_messages(&self.team, &self.me.name, false).expect("mail").len()
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {

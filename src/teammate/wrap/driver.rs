@@ -76,8 +76,8 @@ pub(crate) fn wrap(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i3
     };
     let start = WrapperOptions {
         me: me.clone(),
-        profile: ops::profiles::find(ctx, &record.wish.profile)?,
-        argv: record.wish.argv.clone(),
+        profile: ops::profiles::find(ctx, &record.request.profile)?,
+        argv: record.request.argv.clone(),
         env: ctx.caller.env.clone(),
         role: AgentRole::Teammate,
         // In a pane, tmux or iTerm2 answers the program's terminal queries.

@@ -46,7 +46,7 @@ fn at_work(member: MemberRecord) -> State {
     state
 }
 
-fn question(id: &str, last: Option<LastNotification>) -> Question {
+fn question(id: &str, last_notification: Option<LastNotification>) -> Question {
     Question {
         format: FORMAT,
         id: RequestId::parse(id).expect("id"),
@@ -56,7 +56,7 @@ fn question(id: &str, last: Option<LastNotification>) -> Question {
         msg_id: id.to_owned(),
         asked_at: NOW,
         deadline_at: at(100),
-        told: last,
+        last_notification,
         message: String::new(),
         decision: None,
         event: "e".to_owned(),

@@ -39,7 +39,7 @@ fn filed(id: &str, from: &str, n: u8) -> Question {
         msg_id: "m1".to_owned(),
         asked_at: NOW,
         deadline_at: NOW.plus_ms(60_000),
-        told: None,
+        last_notification: None,
         message: plan(id).to_text(),
         decision: None,
         event: "e".to_owned(),

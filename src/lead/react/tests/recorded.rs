@@ -120,7 +120,7 @@ impl Recorded {
         let profile = detail(event, "profile");
         let mut fresh = record(name.as_str(), 1, &profile);
         fresh.incarnation = Incarnation::parse(&detail(event, "incarnation")).expect("a run");
-        fresh.wish.reads_mail = Some(profile != "shell");
+        fresh.request.reads_mail = Some(profile != "shell");
         (fresh.state, fresh.state_since, fresh.asked_at) =
             (MemberState::Starting, event.at, event.at);
         self.records.retain(|r| r.name != name);
@@ -228,7 +228,7 @@ impl Recorded {
                 deadline_at: event.at.plus_ms(600_000),
                 message: String::new(),
                 decision: None,
-                told: None,
+                last_notification: None,
                 event: event.id.clone(),
             });
         }

@@ -129,7 +129,7 @@ impl World {
         self.post(from, &text);
     }
 
-    /// Files a question, as `attend` does before the mail is read.
+    /// Files a question, as `process_requests` does before the mail is read.
     fn file(&mut self, about: u8) {
         let Some(record) = self.record(about).cloned() else { return };
         self.filed.push(Question {
@@ -141,7 +141,7 @@ impl World {
             msg_id: format!("f{about}"),
             asked_at: self.now,
             deadline_at: self.now.plus_ms(60_000),
-            told: None,
+            last_notification: None,
             message: String::new(),
             decision: None,
             event: "e".to_owned(),
