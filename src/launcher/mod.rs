@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::model::record::ExitRecord;
 use crate::store::now;
-use crate::sys::child::{self, ChildExit, Forward, Supervisor};
+use crate::sys::child::{ChildExit, Forward, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
 use output::ProgramOutput;
@@ -51,7 +51,13 @@ pub(crate) struct OneShotEnd {
 pub(crate) fn exec(path: &Path, one_shot: &OneShotEnd) -> i32 {
     // Must come first: from here on only SIGKILL can end the launcher between the start of the
     // program and its record.
-    Supervisor::block_signals();
+    let supervisor = match Supervisor::new() {
+        Ok(supervisor) => supervisor,
+        Err(e) => {
+            print_error(&format!("cannot receive signals: {e}"));
+            return OWN_FAILURE;
+        }
+    };
     // Where subreapers do not exist, leftover processes are found by their sessions.
     proc::become_subreaper();
     let mut run = match LauncherRun::take(path) {
@@ -66,13 +72,14 @@ pub(crate) fn exec(path: &Path, one_shot: &OneShotEnd) -> i32 {
         .and_then(|()| program::resolve(&run.command))
         .and_then(|program| output::start(&program, &run));
     match started {
-        Ok((child, output)) => supervise(&run, child, output, one_shot),
-        Err(problem) => record_failure(&run, &problem),
+        Ok((child, output)) => supervise(&supervisor, &run, child, output, one_shot),
+        Err(problem) => record_failure(&supervisor, &run, &problem),
     }
 }
 
 /// Supervises the running program until it exits.
 fn supervise(
+    supervisor: &Supervisor,
     run: &LauncherRun,
     child: Process,
     mut output: ProgramOutput,
@@ -90,7 +97,7 @@ fn supervise(
         signalled |= sig == TERM || sig == HUP;
         forwarding(sig)
     };
-    let exit = child::supervise(child, &mut on_signal, KILL_AFTER);
+    let exit = supervisor.supervise(child, &mut on_signal, KILL_AFTER);
     output.wait_end(LAST_OUTPUT);
     let record = ExitRecord {
         code: exit.code,
@@ -108,7 +115,7 @@ fn supervise(
     if reports {
         (one_shot.report)(run, &record);
     }
-    linger::wait_for_spawner(run, awaited);
+    linger::wait_for_spawner(supervisor, run, awaited);
     if reports {
         (one_shot.leave)(run, &record);
     }
@@ -122,7 +129,7 @@ fn forwarding(sig: i32) -> Forward {
     if sig == WINCH { Forward::Swallow } else { Forward::Pass }
 }
 
-fn record_failure(run: &LauncherRun, problem: &LaunchProblem) -> i32 {
+fn record_failure(supervisor: &Supervisor, run: &LauncherRun, problem: &LaunchProblem) -> i32 {
     run.print(&problem.text);
     let awaited = run.record_exit(ExitRecord {
         code: Some(problem.code),
@@ -131,7 +138,7 @@ fn record_failure(run: &LauncherRun, problem: &LaunchProblem) -> i32 {
         no_terminal: problem.no_terminal,
         at: now(),
     });
-    linger::wait_for_spawner(run, awaited);
+    linger::wait_for_spawner(supervisor, run, awaited);
     problem.code
 }
 

@@ -3,7 +3,6 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -11,7 +10,7 @@ use std::sync::LazyLock;
 use nix::unistd::{self, Gid, Uid, User};
 
 use super::fs::FsError;
-use super::proc;
+use super::{native, proc};
 
 /// Returns all variables, including empty ones.
 pub(crate) fn vars() -> Vec<(OsString, OsString)> {
@@ -44,9 +43,8 @@ pub(crate) fn enter_dir(dir: &Path) -> Result<(), FsError> {
 
 /// Returns the executable of this process.
 pub(crate) fn current_exe() -> Result<PathBuf, FsError> {
-    env::current_exe().map_err(|source| {
-        FsError::io("find the phalanx executable", Path::new("/proc/self/exe"), source)
-    })
+    env::current_exe()
+        .map_err(|source| FsError::io("find the phalanx executable", Path::new("phalanx"), source))
 }
 
 /// Returns `$HOME` if set, otherwise the home directory in the password database.
@@ -64,10 +62,7 @@ pub(crate) fn hostname() -> String {
 /// Returns the id of this boot; process start times are only comparable within one. Empty if the
 /// system has none.
 pub(crate) fn boot_id() -> String {
-    static BOOT: LazyLock<String> = LazyLock::new(|| {
-        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        id.map(|id| id.trim().to_owned()).unwrap_or_default()
-    });
+    static BOOT: LazyLock<String> = LazyLock::new(|| native::boot_id().unwrap_or_default());
     BOOT.clone()
 }
 
@@ -75,9 +70,9 @@ pub(crate) fn boot_id() -> String {
 /// if the system has them, its pid namespace, as `host#pid:[4026531836]`. The format is that of
 /// Claude Code's `pidSpace`, observed with 2.1.330.
 pub(crate) fn pid_space() -> String {
-    match fs::read_link("/proc/self/ns/pid") {
-        Ok(space) => format!("{}#{}", hostname(), space.to_string_lossy()),
-        Err(_) => hostname(),
+    match native::pid_namespace() {
+        Some(space) => format!("{}#{space}", hostname()),
+        None => hostname(),
     }
 }
 
@@ -127,6 +122,7 @@ pub(crate) fn find_program(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn program(dir: &Path, name: &str, mode: u32) -> PathBuf {

@@ -9,9 +9,16 @@ pub(crate) mod env;
 pub(crate) mod exec;
 pub(crate) mod failpoint;
 pub(crate) mod fs;
+#[cfg(target_os = "linux")]
+mod linux;
 pub(crate) mod lock;
+#[cfg(target_os = "macos")]
+mod macos;
 pub(crate) mod parallel;
+mod portable;
 pub(crate) mod proc;
+#[cfg(any(target_os = "macos", test))]
+mod procargs;
 pub(crate) mod rand;
 mod ready;
 pub(crate) mod signal;
@@ -19,6 +26,11 @@ pub(crate) mod socket;
 pub(crate) mod socket_probe;
 pub(crate) mod tty;
 pub(crate) mod watch;
+
+#[cfg(target_os = "linux")]
+use linux as native;
+#[cfg(target_os = "macos")]
+use macos as native;
 
 #[cfg(test)]
 mod testing;

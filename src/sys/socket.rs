@@ -1,7 +1,7 @@
 //! Unix sockets between processes of one user: bound with mode 0600, and both ends reject a peer of
 //! another user (SEC-07).
 
-#![expect(unsafe_code, reason = "peer credentials and waking an accept, which std does not offer")]
+#![expect(unsafe_code, reason = "waking an accept, which std does not offer")]
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::env;
 use super::fs::{FileVersion, FsError, version};
+use super::native;
 
 /// Longest path of a socket, in bytes (PT-05). The kernel's field must also hold a terminating NUL.
 pub(crate) const LONGEST_PATH: usize =
@@ -96,25 +97,7 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 fn is_ours(stream: &UnixStream) -> bool {
-    peer_uid(stream).is_ok_and(|uid| uid == env::effective_uid())
-}
-
-/// Returns the user id of the process that opened the other end, as the kernel recorded it then.
-fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut len = libc::socklen_t::try_from(size_of::<libc::ucred>()).expect("a few bytes");
-    // SAFETY: `peer` and `len` outlive the call, and `len` is the size of `peer`.
-    let got = unsafe {
-        let place = (&raw mut peer).cast();
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            place,
-            &raw mut len,
-        )
-    };
-    if got == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
+    native::peer_uid(stream).is_ok_and(|uid| uid == env::effective_uid())
 }
 
 #[cfg(test)]

@@ -9,15 +9,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::termios::{
     FlushArg, LocalFlags, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr,
 };
 use nix::unistd;
 
 use super::ready;
+use super::signal::SignalQueue;
 
 /// Maximum bytes of one read from the keyboard.
 const CHUNK: usize = 16 * 1024;
@@ -53,7 +52,7 @@ pub(crate) enum TerminalInput {
 /// The terminal at standard input in raw mode, restored on drop.
 pub(crate) struct RawTerminal {
     before: Termios,
-    signals: SignalFd,
+    signals: SignalQueue,
 }
 
 impl RawTerminal {
@@ -61,11 +60,7 @@ impl RawTerminal {
     /// [`TerminalInput::Signal`] are blocked in this thread, until the drop, and in the threads
     /// that it starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
-        forwarded_signals().thread_block()?;
-        let signals = SignalFd::with_flags(
-            &forwarded_signals(),
-            SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
-        )?;
+        let signals = SignalQueue::new(&forwarded_signals())?;
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
@@ -77,14 +72,10 @@ impl RawTerminal {
     pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<TerminalInput> {
         let stdin = io::stdin();
         loop {
-            let mut fds = [self.signals.as_fd(), other, stdin.as_fd()]
-                .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-            if !ready::any(&mut fds, POLL_INTERVAL)? {
-                continue;
-            }
-            let [signal, other, keys] = fds.map(|fd| fd.any().unwrap_or(false));
-            if signal && let Some(info) = self.signals.read_signal()? {
-                return Ok(TerminalInput::Signal(i32::try_from(info.ssi_signo).unwrap_or(0)));
+            let fds = [self.signals.as_fd(), other, stdin.as_fd()];
+            let [signal, other, keys] = ready::readable_terminal(fds, POLL_INTERVAL)?;
+            if signal && let Some(number) = self.signals.next(Duration::ZERO)? {
+                return Ok(TerminalInput::Signal(number));
             }
             if other {
                 return Ok(TerminalInput::Other);
@@ -205,8 +196,8 @@ impl Display {
                 Ok(count) => rest = &rest[count..],
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => (),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let mut fds = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
-                    if !ready::any(&mut fds, GIVE_UP_INTERVAL)? && give_up() {
+                    if !ready::writable_terminal(self.file.as_fd(), GIVE_UP_INTERVAL)? && give_up()
+                    {
                         return Err(io::Error::new(
                             io::ErrorKind::TimedOut,
                             "the terminal takes no output",

@@ -1,8 +1,7 @@
 //! Reports that something changed in directories. Events are only hints: callers read the files
 //! themselves, and also sweep periodically.
 
-#[cfg(target_os = "linux")]
-mod inotify;
+mod notified;
 mod transient;
 
 use std::fmt;
@@ -12,11 +11,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::sys::statfs::statfs;
-use notify::{Config, Event, EventKind, PollWatcher, RecursiveMode, Watcher};
 use thiserror::Error;
 
-use transient::is_transient;
+use super::{native, portable};
+use notified::Notified;
+
+pub(super) use transient::is_transient;
 
 /// Failure to watch directories. Callers fall back to their sweep.
 #[derive(Debug, Error)]
@@ -38,6 +38,8 @@ pub(crate) enum WatchError {
 
 /// Interval of comparing directories where the system does not report changes.
 const POLL: Duration = Duration::from_secs(2);
+/// The same for tests of the portable way.
+const TEST_POLL: Duration = Duration::from_millis(20);
 
 /// Ways to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +55,8 @@ impl Detection {
     fn for_dirs(dirs: &[PathBuf]) -> Detection {
         if dirs.iter().any(|dir| is_remote(dir)) {
             Detection::Polling(POLL)
+        } else if portable::is_forced() {
+            Detection::Polling(TEST_POLL)
         } else {
             Detection::Events
         }
@@ -69,18 +73,31 @@ pub(crate) struct Watch {
 /// The watcher behind a [`Watch`].
 enum EventSource {
     #[cfg(target_os = "linux")]
-    Inotify(inotify::Inotify),
-    Notify(Box<dyn Watcher + Send>),
+    Inotify(native::Inotify),
+    Notified(Notified),
 }
 
 impl EventSource {
+    fn new(
+        detection: Detection,
+        on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
+    ) -> io::Result<EventSource> {
+        match detection {
+            #[cfg(target_os = "linux")]
+            Detection::Events => native::Inotify::new(on_event).map(EventSource::Inotify),
+            #[cfg(target_os = "macos")]
+            Detection::Events => Notified::by_system(on_event).map(EventSource::Notified),
+            Detection::Polling(every) => {
+                Notified::by_polling(every, on_event).map(EventSource::Notified)
+            }
+        }
+    }
+
     fn add(&mut self, dir: &Path) -> io::Result<()> {
         match self {
             #[cfg(target_os = "linux")]
             EventSource::Inotify(source) => source.add(dir),
-            EventSource::Notify(source) => {
-                source.watch(dir, RecursiveMode::NonRecursive).map_err(io::Error::other)
-            }
+            EventSource::Notified(source) => source.add(dir),
         }
     }
 }
@@ -119,20 +136,7 @@ impl Watch {
         let watched = Arc::new(Mutex::new(Vec::new()));
         let seen_by_handler = Arc::clone(&watched);
         let on_event = move |change: Option<&Path>| report(change, &seen_by_handler, &on_change);
-        let source = match detection {
-            Detection::Events => system_events(on_event),
-            Detection::Polling(every) => {
-                // Compares contents, because modification times over a network are too coarse and
-                // too late.
-                let config =
-                    Config::default().with_poll_interval(every).with_compare_contents(true);
-                let watcher =
-                    PollWatcher::new(move |event| forward_event(event, &on_event), config);
-                watcher
-                    .map(|watcher| EventSource::Notify(Box::new(watcher)))
-                    .map_err(io::Error::other)
-            }
-        };
+        let source = EventSource::new(detection, on_event);
         let source = source.map_err(|source| WatchError::Start { source })?;
         let mut watch = Watch { source, detection, dirs: watched };
         dirs.iter().try_for_each(|dir| watch.add(dir))?;
@@ -160,39 +164,6 @@ impl Watch {
     }
 }
 
-#[cfg(target_os = "linux")]
-fn system_events(
-    on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
-) -> io::Result<EventSource> {
-    inotify::Inotify::new(on_event).map(EventSource::Inotify)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn system_events(
-    on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
-) -> io::Result<EventSource> {
-    let watcher = notify::recommended_watcher(move |event| forward_event(event, &on_event));
-    watcher.map(|watcher| EventSource::Notify(Box::new(watcher))).map_err(io::Error::other)
-}
-
-/// Reports the changes in an event of notify.
-fn forward_event(event: notify::Result<Event>, on_event: &impl Fn(Option<&Path>) -> bool) {
-    match event {
-        Ok(event) if !event.need_rescan() => {
-            let changes = matches!(
-                event.kind,
-                EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
-            );
-            let paths = event.paths.iter().filter(|_| changes);
-            for path in paths.filter(|path| !path.file_name().is_some_and(is_transient)) {
-                on_event(Some(path));
-            }
-        }
-        // The queue overflowed or the watcher failed, so anything may have changed.
-        Ok(_) | Err(_) => drop(on_event(None)),
-    }
-}
-
 /// Reports a change and returns whether that was of use. `None` means that anything may have
 /// changed.
 fn report(
@@ -210,23 +181,9 @@ fn report(
     }
 }
 
-/// Returns true if the system does not report changes that other machines make in `dir`. A
-/// directory of unknown type counts as local, since callers sweep anyway.
+/// Returns true if the system does not report changes that other machines make in `dir`.
 pub(super) fn is_remote(dir: &Path) -> bool {
-    // The width of the type differs between platforms; these numbers fit into 32 bits.
-    statfs(dir)
-        .is_ok_and(|found| is_remote_type(u64::try_from(found.filesystem_type().0).unwrap_or(0)))
-}
-
-/// Classifies a file system by its number in `statfs(2)`.
-fn is_remote_type(magic: u64) -> bool {
-    const NFS: u64 = 0x6969;
-    const SMB: u64 = 0x517B;
-    const CIFS: u64 = 0xFF53_4D42;
-    const SMB2: u64 = 0xFE53_4D42;
-    const FUSE: u64 = 0x6573_5546;
-    const V9FS: u64 = 0x0102_1997;
-    matches!(magic & 0xFFFF_FFFF, NFS | SMB | CIFS | SMB2 | FUSE | V9FS)
+    native::is_remote(dir)
 }
 
 /// A blocking interface to [`Watch`], which reports whether anything has changed since the last
@@ -382,19 +339,6 @@ mod tests {
         });
     }
 
-    #[test]
-    fn network_file_systems_are_distinguished_from_local_ones() {
-        for remote in [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997] {
-            assert!(is_remote_type(remote), "{remote:#x}");
-        }
-        // Where the type is a signed 32-bit number, that of CIFS arrives sign-extended.
-        assert!(is_remote_type(0xFFFF_FFFF_FF53_4D42));
-        for local in [0xEF53, 0x0102_1994, 0x5846_5342, 0x9123_683E, 0x794C_7630, 0] {
-            assert!(!is_remote_type(local), "{local:#x}");
-        }
-        assert!(!is_remote(Path::new("/no/such/directory")));
-    }
-
     /// CR-10: events are only hints, so polling must find the same changes.
     #[test]
     fn cr_10_polling_detects_replace_write_and_removal() {
@@ -437,12 +381,11 @@ mod tests {
     fn overflow_reports_every_watched_directory() {
         let dirs = Mutex::new(vec![PathBuf::from("/a"), PathBuf::from("/b")]);
         let seen = Mutex::new(Vec::new());
-        let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
         let push = |path: &Path| {
             seen.lock().expect("one thread").push(path.to_owned());
             true
         };
-        forward_event(Ok(lost), &|change: Option<&Path>| report(change, &dirs, &push));
+        assert!(report(None, &dirs, &push));
         assert_eq!(*seen.lock().expect("one thread"), [PathBuf::from("/a"), PathBuf::from("/b")]);
     }
 }

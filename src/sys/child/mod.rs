@@ -15,13 +15,13 @@ use terminal::ControllingTerminal;
 
 pub(crate) use program::Program;
 pub(crate) use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
-pub(crate) use supervise::{ChildExit, Forward, Supervisor, supervise};
+pub(crate) use supervise::{ChildExit, Forward, Supervisor};
 pub(crate) use wait::wait;
 
 /// Starts the program on the standard streams of this process, in a process group of its own, with
 /// default signal handling. If this process is in the foreground of the controlling terminal, the
 /// child's group takes its place. Returns once the program has been executed. The caller must wait
-/// for the child, as [`supervise()`] does.
+/// for the child, as [`Supervisor::supervise`] does.
 ///
 /// # Errors
 /// [`ExecError::NotFound`] or [`ExecError::Directory`] if the program or its directory is missing,

@@ -43,7 +43,8 @@ impl Program {
 
     pub(super) fn started(&self, child: &Child) -> Result<Process, ExecError> {
         let process = i32::try_from(child.id()).ok().and_then(Process::of_child);
-        process
-            .ok_or_else(|| self.failure(io::Error::other("the new process is missing from /proc")))
+        process.ok_or_else(|| {
+            self.failure(io::Error::other("the system does not show the new process"))
+        })
     }
 }

@@ -156,7 +156,7 @@ fn size(rows: u16, cols: u16) -> PtySize {
 fn lead_session_on_stdin() -> io::Result<()> {
     unistd::setsid()?;
     // SAFETY: async-signal-safe, and takes integers only.
-    if unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) } < 0 {
+    if unsafe { libc::ioctl(0, libc::TIOCSCTTY.into(), 0) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The loop of a launcher: waits for signals, forwards them and reaps children until its one child
 //! has ended.
 
-#![expect(unsafe_code, reason = "sigtimedwait, and waitpid with statuses that nix cannot express")]
+#![expect(unsafe_code, reason = "waitpid with statuses that nix cannot express")]
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -9,11 +9,12 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigHandler, SigSet, Signal, killpg, signal};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{self, Pid};
 
 use super::super::clock::Deadline;
 use super::super::proc::{self, Process};
+use super::super::signal::SignalQueue;
 use super::terminal::ControllingTerminal;
 
 /// Maximum delay by a lost SIGCHLD, which should not occur.
@@ -53,58 +54,59 @@ pub(crate) struct ChildExit {
     pub(crate) signal: Option<i32>,
 }
 
-/// Process-wide preparation for [`supervise()`].
+/// Receives the signals of a launcher, and supervises its child.
 #[derive(Debug)]
-pub(crate) struct Supervisor;
-
-impl Supervisor {
-    /// Blocks the signals that [`supervise()`] waits for. Must be called in the first thread before
-    /// others exist: a thread that does not block them would receive them, and most of them would
-    /// end the process.
-    pub(crate) fn block_signals() {
-        waited_for().thread_block().expect("pthread_sigmask fails only for an invalid operation");
-        // An inherited SIG_IGN would make the kernel reap children without notifying this process.
-        // SAFETY: no handler function is involved.
-        let reset = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) };
-        reset.expect("sigaction fails only for an invalid signal");
-    }
-
-    /// Returns the next signal sent to this process, while it has no child to [`supervise()`];
-    /// `None` if none arrives within `limit`.
-    pub(crate) fn next_signal(limit: Duration) -> Option<i32> {
-        next_signal(&waited_for(), limit)
-    }
+pub(crate) struct Supervisor {
+    signals: SignalQueue,
 }
 
-/// Waits until `child`, an unreaped child of this process, has ended. Reaps every other child of
-/// this process as well, such as adopted orphans, so no other thread may start children. Calls
-/// `on_signal` for every signal except SIGCHLD and the signals that stop a job. If the child is
-/// still running `kill_after` after a forwarded HUP or TERM, its tree is killed.
-pub(crate) fn supervise(
-    child: Process,
-    on_signal: &mut dyn FnMut(i32) -> Forward,
-    kill_after: Duration,
-) -> ChildExit {
-    let mut watch = ChildWatch { child, kill_after, kill_at: None, resume_at: None, resumed: None };
-    let set = waited_for();
-    loop {
-        if let Some(exit) = watch.reap() {
-            take_terminal_back(child);
-            return exit;
+impl Supervisor {
+    /// Blocks the signals that [`Supervisor::supervise`] waits for. Must be called in the first
+    /// thread before others exist: a thread that does not block them would receive them, and most
+    /// of them would end the process.
+    ///
+    /// # Errors
+    /// The error of the system, if it has no more threads or descriptors.
+    pub(crate) fn new() -> io::Result<Supervisor> {
+        Ok(Supervisor { signals: SignalQueue::new(&WAITED_FOR.into_iter().collect())? })
+    }
+
+    /// Returns the next signal sent to this process; `None` if none arrives within `limit`.
+    pub(crate) fn next_signal(&self, limit: Duration) -> Option<i32> {
+        self.signals.next(limit).ok().flatten()
+    }
+
+    /// Waits until `child`, an unreaped child of this process, has ended. Reaps every other child
+    /// of this process as well, such as adopted orphans, so no other thread may start children.
+    /// Calls `on_signal` for every signal except SIGCHLD and the signals that stop a job. If the
+    /// child is still running `kill_after` after a forwarded HUP or TERM, its tree is killed.
+    pub(crate) fn supervise(
+        &self,
+        child: Process,
+        on_signal: &mut dyn FnMut(i32) -> Forward,
+        kill_after: Duration,
+    ) -> ChildExit {
+        let mut watch =
+            ChildWatch { child, kill_after, kill_at: None, resume_at: None, resumed: None };
+        loop {
+            if let Some(exit) = watch.reap() {
+                take_terminal_back(child);
+                return exit;
+            }
+            let waits = [watch.kill_at, watch.resume_at].into_iter().flatten();
+            let limit = waits.map(|deadline| deadline.remaining()).fold(SWEEP, Duration::min);
+            match self.next_signal(limit) {
+                // The loop reaps. Stop signals have no effect: without a shell, nothing would
+                // continue this process.
+                Some(libc::SIGCHLD | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => (),
+                Some(sig) => match on_signal(sig) {
+                    Forward::Pass => watch.pass(sig),
+                    Forward::Swallow => (),
+                },
+                None => (),
+            }
+            watch.keep_deadlines();
         }
-        let waits = [watch.kill_at, watch.resume_at].into_iter().flatten();
-        let limit = waits.map(|deadline| deadline.remaining()).fold(SWEEP, Duration::min);
-        match next_signal(&set, limit) {
-            // The loop reaps. Stop signals have no effect: without a shell, nothing would continue
-            // this process.
-            Some(libc::SIGCHLD | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => (),
-            Some(sig) => match on_signal(sig) {
-                Forward::Pass => watch.pass(sig),
-                Forward::Swallow => (),
-            },
-            None => (),
-        }
-        watch.keep_deadlines();
     }
 }
 
@@ -168,19 +170,6 @@ impl ChildWatch {
     fn next_resume(&self) -> Deadline {
         Deadline::after(self.resumed.map_or(Duration::ZERO, |resumed| resumed.remaining()))
     }
-}
-
-fn waited_for() -> SigSet {
-    WAITED_FOR.into_iter().collect()
-}
-
-/// Returns the next pending signal of the set; `None` if none arrives within `limit`.
-fn next_signal(set: &SigSet, limit: Duration) -> Option<i32> {
-    let seconds = libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX);
-    let timeout = libc::timespec { tv_sec: seconds, tv_nsec: limit.subsec_nanos().into() };
-    // SAFETY: set and timeout outlive the call, and a null info is allowed.
-    let sig = unsafe { libc::sigtimedwait(set.as_ref(), std::ptr::null_mut(), &raw const timeout) };
-    (sig > 0).then_some(sig)
 }
 
 /// Returns the status of one child that has ended or stopped; `None` if there is none.

@@ -103,7 +103,7 @@ fn launch() {
     let variable = |name: &str| std::env::var(name).expect("helpers are run by a test");
     let (dir, forward) = (PathBuf::from(variable("SYS_TEST_DIR")), variable("SYS_TEST_FORWARD"));
     assert!(proc::become_subreaper());
-    Supervisor::block_signals();
+    let supervisor = Supervisor::new().expect("a queue");
     let child = spawn_foreground(&sh(&variable("SYS_TEST_SCRIPT"), &dir)).expect("sh is there");
     fs::write(dir.join("launcher"), format!("{}\n", std::process::id())).expect("writable");
     let mut seen = Vec::new();
@@ -115,7 +115,7 @@ fn launch() {
             _ => Forward::Pass,
         }
     };
-    let exit = supervise(child, &mut on_signal, Duration::from_millis(300));
+    let exit = supervisor.supervise(child, &mut on_signal, Duration::from_millis(300));
     let survivors = end_tree(Process::current(), false, Duration::from_millis(300));
     let left = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     let facts = format!("{:?} {:?} {} {left:?}\n", exit.code, exit.signal, survivors.len());

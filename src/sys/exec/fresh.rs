@@ -8,6 +8,8 @@ use std::process::Command;
 
 use nix::sys::signal::SigSet;
 
+use super::super::{native, portable};
+
 /// Makes the process that `command` starts begin with default signal dispositions, an empty signal
 /// mask and no descriptors beyond 0 to 2. `also` runs first, in the new process. It must be
 /// async-signal-safe (system calls only, no allocation), because another thread may have held any
@@ -43,7 +45,7 @@ fn clear_mask() -> io::Result<()> {
 }
 
 fn default_dispositions() {
-    for sig in 1..=libc::SIGRTMAX() {
+    for sig in 1..=native::last_signal() {
         // SAFETY: signal(2) is async-signal-safe. It fails for KILL, STOP and the two signals that
         // the C library reserves, as it should.
         unsafe { libc::signal(sig, libc::SIG_DFL) };
@@ -53,12 +55,7 @@ fn default_dispositions() {
 /// Marks descriptors close-on-exec instead of closing them, because std reports a failed exec
 /// through one of them.
 fn close_rest_on_exec() {
-    // SAFETY: takes integers only.
-    let marked = unsafe {
-        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
-    };
-    if marked != 0 {
-        // The flag needs Linux 5.11, and some sandboxes deny close_range.
+    if portable::is_forced() || !native::close_on_exec_from(3) {
         mark_each_close_on_exec();
     }
 }

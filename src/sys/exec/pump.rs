@@ -17,7 +17,7 @@ const KEPT: usize = 16 << 20;
 /// Bytes read from one stream before the other stream and the clock are checked again. A pipe
 /// cannot hold more, so one turn after the child's end reads everything that it wrote.
 const TURN: u64 = 1 << 20;
-/// Polling interval for the child's end on systems without pidfds.
+/// Polling interval for the child's end on systems that give no notice of it.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Outcome of [`Pump::run`].
@@ -49,7 +49,7 @@ impl<'a> Pump<'a> {
     /// deadline.
     pub(super) fn run(&mut self, child: &mut Child, limit: &Deadline) -> io::Result<PumpResult> {
         self.never_block()?;
-        let exit = i32::try_from(child.id()).ok().and_then(|pid| proc::open_pidfd(pid).ok());
+        let exit = i32::try_from(child.id()).ok().and_then(proc::exit_notice);
         loop {
             let ended = self.turn(child, exit.as_ref(), limit.remaining())?;
             if let Some(status) = ended {
@@ -73,7 +73,7 @@ impl<'a> Pump<'a> {
     ) -> io::Result<Option<ExitStatus>> {
         let ended =
             self.wait(exit, if exit.is_some() { limit } else { limit.min(POLL_INTERVAL) })?;
-        // Without a pidfd, every turn polls the status. It is taken before the pipes are read, so
+        // Without a notice, every turn polls the status. It is taken before the pipes are read, so
         // that they hold everything that the child wrote before its end.
         let status = if ended || exit.is_none() { child.try_wait()? } else { None };
         self.feed()?;

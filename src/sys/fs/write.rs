@@ -7,8 +7,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use super::super::{failpoint, rand};
 use super::error::{FsError, Result};
@@ -210,9 +210,9 @@ pub(crate) fn sync_dir_of(path: &Path) {
 /// Swaps two paths of any kind in one step. A file system without RENAME_EXCHANGE needs three
 /// renames, during which `path` is missing for a moment.
 pub(crate) fn exchange(path: &Path, other: &Path) -> Result<()> {
-    let exchanged = match renameat2(AT_FDCWD, path, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE) {
+    let exchanged = match renameat_with(CWD, path, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
-        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => exchange_by_renames(path, other),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => exchange_by_renames(path, other),
         Err(errno) => Err(errno.into()),
     };
     exchanged.map_err(|source| FsError::io("exchange", path, source))
@@ -233,9 +233,9 @@ pub(super) fn exchange_by_renames(path: &Path, other: &Path) -> io::Result<()> {
 /// Renames `from` to `to` unless `to` exists. A file system without RENAME_NOREPLACE gets a hard
 /// link instead, and `from` is removed.
 fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)?;
             // `sys::watch` does not report a hard link, but it does report the close of a file

@@ -10,6 +10,7 @@ use fs4::{FileExt, TryLockError};
 
 use super::super::clock::Deadline;
 use super::super::fs::open_regular;
+use super::super::{native, portable};
 use super::backoff::Backoff;
 use super::error::LockError;
 use super::observer::{Holder, WaitReport};
@@ -120,40 +121,29 @@ fn open_file(path: &Path) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// Returns the holder of the flock as `process 4711 (phalanx)`, from /proc/locks. Called only once
-/// a wait has lasted long.
+/// Returns the holder of the flock as `process 4711 (phalanx)`; `None` where the system does not
+/// show it. Called only once a wait has lasted long.
 fn holder_of(file: &File) -> Option<String> {
-    let inode = file.metadata().ok()?.ino().to_string();
-    let pid =
-        lock_lists().find_map(|list| list.lines().find_map(|line| flock_holder(line, &inode)))?;
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    Some(format!("process {pid} ({})", name.trim()))
+    let inode = file.metadata().ok()?.ino();
+    let pid = flock_lists()
+        .find_map(|flocks| flocks.iter().find(|(_, held)| *held == inode).map(|(pid, _)| *pid))?;
+    let name = native::program_name(pid).unwrap_or_default();
+    Some(format!("process {pid} ({name})"))
 }
 
-/// Returns true if process `pid` holds a gate in the directory, other than the file `besides`, by
-/// the kernel's list of locks.
+/// Returns true if the system shows that process `pid` holds a gate in the directory, other than
+/// the file `besides`.
 pub(crate) fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
     let files =
         fs::read_dir(dir).into_iter().flatten().flatten().filter(|file| file.path() != besides);
-    let inodes: Vec<String> =
-        files.filter_map(|file| Some(file.metadata().ok()?.ino().to_string())).collect();
-    let held_by_pid = |line: &str, inode: &str| {
-        flock_holder(line, inode).is_some_and(|holder| i64::from(holder) == i64::from(pid))
-    };
-    lock_lists()
-        .any(|list| list.lines().any(|line| inodes.iter().any(|inode| held_by_pid(line, inode))))
+    let inodes: Vec<u64> = files.filter_map(|file| Some(file.metadata().ok()?.ino())).collect();
+    let is_held = |(holder, inode): &(i32, u64)| *holder == pid && inodes.contains(inode);
+    flock_lists().any(|flocks| flocks.iter().any(is_held))
 }
 
-/// Reads the kernel's list of locks up to three times. The kernel writes it page by page and can
+/// Lists the flocks (pid and inode) up to three times: Linux writes its list page by page and can
 /// skip a lock while others come and go.
-fn lock_lists() -> impl Iterator<Item = String> {
-    (0..3).filter_map(|_| fs::read_to_string("/proc/locks").ok())
-}
-
-/// Returns the pid in a line like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131090 0 EOF`, if the line
-/// is about this inode.
-fn flock_holder(line: &str, inode: &str) -> Option<u32> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [_, "FLOCK", _, _, pid, place, ..] = words.as_slice() else { return None };
-    (place.rsplit(':').next() == Some(inode)).then(|| pid.parse().ok()).flatten()
+fn flock_lists() -> impl Iterator<Item = Vec<(i32, u64)>> {
+    let reads = if portable::is_forced() { 0 } else { 3 };
+    (0..reads).map(|_| native::flocks())
 }

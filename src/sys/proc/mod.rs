@@ -1,5 +1,5 @@
 //! Processes identified by pid and start time, so that a reused pid is never mistaken for the
-//! recorded process. Linux only: this folder relies on /proc and pidfds.
+//! recorded process.
 
 mod process;
 mod running;
@@ -15,8 +15,8 @@ pub(crate) use running::{RunningProcess, of_this_user};
 pub(crate) use tree::descendants;
 pub(crate) use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree};
 
-pub(super) use process::open_pidfd;
-pub(super) use table::ignores;
+pub(super) use process::{exit_notice, ignores};
+pub(super) use table::Stat;
 
 #[cfg(test)]
 mod tests;

@@ -1,27 +1,30 @@
 //! One process, identified by pid and start time. Every signal to a process that is not an unreaped
 //! child of this one is sent here, after both were compared.
 
-#![expect(unsafe_code, reason = "pidfd system calls have no safe wrapper in our libraries")]
+#![expect(unsafe_code, reason = "registering a descriptor with tokio")]
 
-use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::kill;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::super::clock::{self, Deadline};
-use super::super::ready;
-use super::table::Stat;
+use super::super::{native, portable, ready};
+
+/// Interval of looking for the end of a process on a system that gives no notice of it.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A process, identified by its pid and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
-    /// Clock ticks between boot and the start (field 22 of /proc/PID/stat).
+    /// Start time. Linux: clock ticks since boot (field 22 of /proc/PID/stat). macOS: microseconds
+    /// since the epoch.
     pub(crate) start: u64,
 }
 
@@ -29,19 +32,19 @@ impl Process {
     /// Returns this process.
     pub(crate) fn current() -> Process {
         let pid = Pid::this().as_raw();
-        // Without /proc the start time is unknown. 0 matches no process, so every check fails.
-        Process { pid, start: Stat::of(pid).map_or(0, |stat| stat.start) }
+        // If the system hides it, the start time is unknown. 0 matches no process, so every check fails.
+        Process { pid, start: native::stat(pid).map_or(0, |stat| stat.start) }
     }
 
     /// Returns the live process with this pid; `None` for a zombie.
     pub(crate) fn of(pid: i32) -> Option<Process> {
-        let stat = Stat::of(pid).ok().filter(|stat| !stat.ended)?;
+        let stat = native::stat(pid).ok().filter(|stat| !stat.ended)?;
         Some(Process { pid, start: stat.start })
     }
 
     /// Returns a child of this process that has not been reaped, even if it is a zombie.
     pub(in crate::sys) fn of_child(pid: i32) -> Option<Process> {
-        Some(Process { pid, start: Stat::of(pid).ok()?.start })
+        Some(Process { pid, start: native::stat(pid).ok()?.start })
     }
 
     pub(super) fn is_alive(self) -> bool {
@@ -66,12 +69,12 @@ pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
     if pid <= 0 {
         return Liveness::Unknown;
     }
-    match Stat::of(pid) {
+    match native::stat(pid) {
         Ok(stat) if stat.ended || stat.start != start => Liveness::Dead,
         Ok(_) => Liveness::Alive,
         Err(error) if is_gone(&error) => match kill(Pid::from_raw(pid), None) {
             Err(Errno::ESRCH) => Liveness::Dead,
-            // The process exists but /proc hides it (hidepid, or no /proc in this container).
+            // The process exists but the system hides it (hidepid, no /proc, another user).
             Ok(()) | Err(_) => Liveness::Unknown,
         },
         Err(_) => Liveness::Unknown,
@@ -81,7 +84,7 @@ pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
 /// Returns true if the process recorded as `(pid, start)` is stopped by a signal and does not run
 /// until it gets `SIGCONT`.
 pub(crate) fn is_stopped(pid: i32, start: u64) -> bool {
-    Stat::of(pid).is_ok_and(|stat| stat.start == start && stat.stopped)
+    native::stat(pid).is_ok_and(|stat| stat.start == start && stat.stopped)
 }
 
 /// Stops exactly this process with `SIGSTOP`. Returns false if it has ended or permission is
@@ -102,70 +105,65 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// Returns the controlling terminal of a process, as `/dev/pts/7`.
 pub(crate) fn tty_of(pid: i32) -> Option<String> {
-    // The kernel's encoding: major in bits 8..20, minor in bits 0..8 and 20..32.
-    let number = Stat::of(pid).ok()?.tty;
-    let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
-    match (major, minor) {
-        (0, 0) => None,
-        (136..=143, _) => Some(format!("/dev/pts/{}", (major - 136) * 256 + minor)),
-        _ => {
-            let facts = fs::read_to_string(format!("/sys/dev/char/{major}:{minor}/uevent")).ok()?;
-            let name = facts.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
-            Some(format!("/dev/{name}"))
-        }
-    }
+    native::terminal_name(native::stat(pid).ok()?.tty)
 }
 
 /// Sends `sig` to exactly this process, never to one that reuses its pid. Returns false if it has
 /// ended or permission is denied.
 pub(crate) fn signal(process: Process, sig: i32) -> bool {
-    match open_pidfd(process.pid) {
-        // The handle is opened before the check. It never refers to another process later, so the
-        // check holds for the signal.
-        Ok(handle) => process.is_alive() && send(&handle, sig),
-        // A sandbox without pidfds: the pid could be reused between check and kill, within
-        // microseconds.
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
-            // SAFETY: kill takes two integers; the pid is positive, so no group is meant.
-            process.pid > 0 && process.is_alive() && unsafe { libc::kill(process.pid, sig) } == 0
-        }
-        Err(_) => false,
-    }
+    let by_handle = || native::signal_if(process.pid, sig, || process.is_alive());
+    let sent = if portable::is_forced() { None } else { by_handle() };
+    // Without handles the pid could be reused between check and kill, within microseconds. 0 and
+    // below would mean a group.
+    sent.unwrap_or_else(|| {
+        process.pid > 0
+            && process.is_alive()
+            && Signal::try_from(sig).is_ok_and(|sig| kill(Pid::from_raw(process.pid), sig).is_ok())
+    })
 }
 
-/// Returns a descriptor that becomes readable when the process ends; `None` if it has ended already
-/// or the system has no pidfds.
-pub(super) fn pidfd(process: Process) -> Option<OwnedFd> {
-    let handle = open_pidfd(process.pid).ok()?;
-    process.is_alive().then_some(handle)
+/// Returns true if the process ignores this signal; a signal that it catches does not count. Always
+/// false where the system does not show it.
+pub(in crate::sys) fn ignores(pid: i32, sig: i32) -> bool {
+    !portable::is_forced() && native::ignores(pid, sig)
 }
 
-/// Waits until the process has ended. For a live process on a system without pidfds it never
-/// returns, so callers need a periodic sweep as well.
+/// Returns a descriptor that becomes readable when the process with this pid ends; `None` if it has
+/// ended already or the system gives no notice.
+pub(in crate::sys) fn exit_notice(pid: i32) -> Option<OwnedFd> {
+    if portable::is_forced() { None } else { native::exit_notice(pid).ok() }
+}
+
+/// As [`exit_notice`], for exactly this process.
+pub(super) fn notice_of(process: Process) -> Option<OwnedFd> {
+    let notice = exit_notice(process.pid)?;
+    process.is_alive().then_some(notice)
+}
+
+/// Waits until the process has ended.
 pub(crate) async fn exited(process: Process) {
-    let Some(handle) = pidfd(process) else {
-        if process.is_alive() {
-            std::future::pending::<()>().await;
-        }
+    if let Some(notice) = notice_of(process)
+        // SAFETY: the descriptor is open, and the `AsyncFd` owns it for as long as it is registered.
+        && let Ok(registered) = unsafe { AsyncFd::register_with_interest(notice, Interest::READABLE) }
+        && registered.readable().await.is_ok()
+    {
         return;
-    };
-    // SAFETY: the descriptor is open, and the `AsyncFd` owns it for as long as it is registered.
-    match unsafe { AsyncFd::register(handle) } {
-        Ok(registered) => drop(registered.readable().await),
-        Err(_) => std::future::pending().await,
+    }
+    while process.is_alive() {
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Waits up to `limit` and returns true if the process has ended. A zombie counts as ended.
 pub(crate) fn wait_exit(process: Process, limit: Duration) -> bool {
     let deadline = Deadline::after(limit);
-    let handle = pidfd(process);
+    let notice = notice_of(process);
     while process.is_alive() {
         if deadline.expired() {
             return false;
         }
         let waited =
-            handle.as_ref().map(|handle| ready::readable(handle.as_fd(), deadline.remaining()));
+            notice.as_ref().map(|notice| ready::readable(notice.as_fd(), deadline.remaining()));
         if !matches!(waited, Some(Ok(_))) {
             clock::sleep(deadline.remaining().min(Duration::from_millis(5)));
         }
@@ -176,24 +174,9 @@ pub(crate) fn wait_exit(process: Process, limit: Duration) -> bool {
 /// Makes orphaned descendants children of this process instead of init's, so that this process has
 /// to reap them. Returns false if the system does not support it.
 pub(crate) fn become_subreaper() -> bool {
-    nix::sys::prctl::set_child_subreaper(true).is_ok()
+    !portable::is_forced() && native::become_subreaper()
 }
 
 pub(super) fn is_subreaper() -> bool {
-    nix::sys::prctl::get_child_subreaper().unwrap_or(false)
-}
-
-/// Opens a close-on-exec handle on the process that has this pid now.
-pub(in crate::sys) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes a pid and flags, no pointers.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the call has just returned this descriptor, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn send(handle: &OwnedFd, sig: i32) -> bool {
-    let no_info = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: the descriptor is open; a null siginfo is allowed and means "as if by kill".
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, handle.as_raw_fd(), sig, no_info, 0) == 0 }
+    native::is_subreaper()
 }

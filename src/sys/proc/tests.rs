@@ -1,11 +1,10 @@
 //! Tests with real processes: liveness, signals, and ending whole trees without harming bystanders.
 
-use super::process::pidfd;
-use super::table::{self, Stat};
+use super::process::notice_of;
 use super::*;
 use crate::sys::clock::Deadline;
-use crate::sys::ready;
 use crate::sys::testing::{Guarded, is_dead, number_in, until};
+use crate::sys::{native, ready};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
@@ -41,7 +40,7 @@ fn zombies_and_reaped_processes_are_dead() {
     let start = Process::of_child(pid).expect("not reaped").start;
     assert_eq!(Process::of(pid), None);
     assert_eq!(liveness(pid, start), Liveness::Dead);
-    assert!(pidfd(Process { pid, start }).is_none());
+    assert!(notice_of(Process { pid, start }).is_none());
     child.0.wait().expect("ours");
     assert_eq!(liveness(pid, start), Liveness::Dead);
 }
@@ -76,9 +75,9 @@ fn a_stopped_process_is_alive_and_reported_as_stopped() {
 }
 
 #[test]
-fn pidfd_becomes_readable_when_the_process_ends() {
+fn exit_notice_becomes_readable_when_the_process_ends() {
     let child = Guarded::sleeper();
-    let handle = pidfd(of(&child)).expect("alive");
+    let handle = notice_of(of(&child)).expect("alive");
     assert!(!ready::readable(handle.as_fd(), Duration::ZERO).expect("pollable"));
     assert!(signal(of(&child), libc::SIGTERM));
     until("the handle is readable", || ready::readable(handle.as_fd(), LONG).expect("pollable"));
@@ -206,7 +205,7 @@ fn end_tree_ends_orphans_in_a_session_of_the_tree() {
     let child =
         Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
     let orphan = number_in(&dir.path().join("orphan"));
-    until("it is an orphan", || Stat::of(orphan).is_ok_and(|stat| stat.ppid != child.pid()));
+    until("it is an orphan", || native::stat(orphan).is_ok_and(|stat| stat.ppid != child.pid()));
     assert_eq!(end_tree(of(&child), true, LONG), []);
     assert!(is_dead(orphan));
 }
@@ -221,7 +220,7 @@ fn end_tree_ends_a_tree_that_keeps_forking() {
     let session = child.pid();
     assert_eq!(end_tree(of(&child), true, Duration::from_millis(100)), []);
     let left: Vec<Stat> =
-        table::all().into_iter().filter(|s| s.session == session && !s.ended).collect();
+        native::stats().into_iter().filter(|s| s.session == session && !s.ended).collect();
     assert_eq!(left, []);
 }
 

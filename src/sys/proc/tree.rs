@@ -16,7 +16,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::super::clock::{self, Deadline};
-use super::process::{Process, is_subreaper, signal, wait_exit};
+use super::super::native;
+use super::process::{Process, ignores, is_subreaper, signal, wait_exit};
 use super::table::{self, Stat};
 
 /// Time between the TERM to a supervisor and the KILL to its tree.
@@ -34,7 +35,7 @@ const FREEZE_ROUNDS: usize = 10;
 /// Returns the live descendants of `pid`, parents before their children, without `pid` itself.
 #[cfg(test)]
 pub(crate) fn descendants(pid: i32) -> Vec<Process> {
-    let table = table::all();
+    let table = native::stats();
     let root = table.iter().find(|stat| stat.pid == pid);
     root.map(|root| below(&[process(root)], &table)).unwrap_or_default()
 }
@@ -55,7 +56,7 @@ pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Ve
     Tree::new(Some(root), include_root, &[]).end(grace)
 }
 
-/// Ends processes that end their own trees on TERM, as [`crate::sys::child::supervise()`] does.
+/// Ends processes that end their own trees on TERM, as [`crate::sys::child::Supervisor::supervise`] does.
 /// Sends TERM to all of them, waits, and ends the trees of those that still run. `programs` are
 /// processes below them, which a supervisor that was killed could not end.
 pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
@@ -87,7 +88,7 @@ pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
 /// but does not handle HUP would die of the HUP.
 fn request_exit(process: Process) {
     signal(process, libc::SIGTERM);
-    if table::ignores(process.pid, libc::SIGTERM) {
+    if ignores(process.pid, libc::SIGTERM) {
         signal(process, libc::SIGHUP);
     }
     signal(process, libc::SIGCONT);
@@ -151,7 +152,7 @@ impl<'a> Tree<'a> {
 
     /// Scans the process table and adds new members; returns true if there were any.
     fn grow(&mut self) -> bool {
-        let table = table::all();
+        let table = native::stats();
         let before = self.known.len();
         loop {
             let mut found = below(&self.known, &table);

@@ -17,7 +17,7 @@ use nix::sys::inotify::{
 };
 
 use super::super::ready;
-use super::transient::is_transient;
+use super::super::watch::is_transient;
 
 /// Pause after a report, to collect further changes. Changes mostly come in bursts, and the first
 /// of a burst is reported at once.
@@ -31,7 +31,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Watches directories until dropped.
 #[derive(Debug)]
-pub(super) struct Inotify {
+pub(in crate::sys) struct Inotify {
     instance: Arc<Instance>,
     dirs: Dirs,
     // Closing it ends the thread.
@@ -43,7 +43,7 @@ type Dirs = Arc<Mutex<Vec<(WatchDescriptor, PathBuf)>>>;
 impl Inotify {
     /// Starts a thread that calls `on_event` with the path of each changed entry, or with `None` if
     /// events were lost and anything may have changed.
-    pub(super) fn new(
+    pub(in crate::sys) fn new(
         on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Inotify> {
         let instance = Instance::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
@@ -57,7 +57,7 @@ impl Inotify {
         Ok(Inotify { instance, dirs, _alive: alive })
     }
 
-    pub(super) fn add(&self, dir: &Path) -> io::Result<()> {
+    pub(in crate::sys) fn add(&self, dir: &Path) -> io::Result<()> {
         // A written file is reported when its writer closes it and not before, because only then it
         // is complete.
         let changes = AddWatchFlags::IN_CLOSE_WRITE
