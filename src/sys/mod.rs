@@ -24,6 +24,8 @@ mod ready;
 pub(crate) mod signal;
 pub(crate) mod socket;
 pub(crate) mod socket_probe;
+mod stat;
+mod transient;
 pub(crate) mod tty;
 pub(crate) mod watch;
 

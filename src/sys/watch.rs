@@ -2,7 +2,6 @@
 //! themselves, and also sweep periodically.
 
 mod notified;
-mod transient;
 
 use std::fmt;
 use std::io;
@@ -15,8 +14,6 @@ use thiserror::Error;
 
 use super::{native, portable};
 use notified::Notified;
-
-pub(super) use transient::is_transient;
 
 /// Failure to watch directories. Callers fall back to their sweep.
 #[derive(Debug, Error)]

@@ -17,7 +17,7 @@ use nix::sys::inotify::{
 };
 
 use super::super::ready;
-use super::super::watch::is_transient;
+use super::super::transient::is_transient;
 
 /// Pause after a report, to collect further changes. Changes mostly come in bursts, and the first
 /// of a burst is reported at once.

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use super::super::proc::Stat;
+use super::super::stat::Stat;
 
 /// Returns the state of the process with this pid, zombies included.
 pub(in crate::sys) fn stat(pid: i32) -> io::Result<Stat> {

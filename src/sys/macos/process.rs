@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use nix::sys::event::{EvFlags, EventFilter, FilterFlag, KEvent, Kqueue};
 use nix::unistd::{Pid, getsid};
 
-use super::super::proc::Stat;
 use super::super::procargs::{self, ProcArgs};
+use super::super::stat::Stat;
 
 /// Device number of a process without a controlling terminal.
 const NO_DEVICE: u32 = u32::MAX;

@@ -3,7 +3,6 @@
 
 mod process;
 mod running;
-mod table;
 mod tree;
 
 pub(crate) use process::{
@@ -16,7 +15,6 @@ pub(crate) use tree::descendants;
 pub(crate) use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree};
 
 pub(super) use process::{exit_notice, ignores};
-pub(super) use table::Stat;
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use super::super::stat::Stat;
 use super::super::{env, native};
 use super::process::Process;
-use super::table::Stat;
 
 /// A live process and how it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]

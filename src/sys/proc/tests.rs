@@ -3,6 +3,7 @@
 use super::process::notice_of;
 use super::*;
 use crate::sys::clock::Deadline;
+use crate::sys::stat::Stat;
 use crate::sys::testing::{Guarded, is_dead, number_in, until};
 use crate::sys::{native, ready};
 use std::os::fd::AsFd;

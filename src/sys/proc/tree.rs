@@ -16,9 +16,9 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::super::clock::{self, Deadline};
-use super::super::native;
+use super::super::stat::Stat;
+use super::super::{env, native};
 use super::process::{Process, ignores, is_subreaper, signal, wait_exit};
-use super::table::{self, Stat};
 
 /// Time between the TERM to a supervisor and the KILL to its tree.
 pub(crate) const SUPERVISED_END: Duration = Duration::from_secs(5);
@@ -193,8 +193,7 @@ impl<'a> Tree<'a> {
             return Vec::new();
         }
         let is_new = |stat: &&Stat| !stat.ended && !self.known.contains(&process(stat));
-        let marked =
-            table.iter().filter(is_new).filter(|stat| table::has_word(stat.pid, self.marks));
+        let marked = table.iter().filter(is_new).filter(|stat| has_word(stat.pid, self.marks));
         marked.map(process).collect()
     }
 
@@ -308,4 +307,14 @@ fn below(roots: &[Process], table: &[Stat]) -> Vec<Process> {
         }
     }
     found.split_off(given)
+}
+
+/// Returns true if the process belongs to this user and was started with one of `words`
+/// (`NAME=value`) in its environment. Misses a process that has overwritten its environment.
+fn has_word(pid: i32, words: &[String]) -> bool {
+    native::owner(pid) == Some(env::effective_uid())
+        && native::environment(pid)
+            .unwrap_or_default()
+            .iter()
+            .any(|found| words.iter().any(|word| found == word.as_bytes()))
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use notify::{Config, Event, EventHandler, EventKind, PollWatcher, RecursiveMode, Watcher};
 
-use super::transient::is_transient;
+use super::super::transient::is_transient;
 
 /// Watches directories until dropped.
 pub(super) struct Notified {
@@ -57,6 +57,8 @@ impl Notified {
     }
 
     pub(super) fn add(&mut self, dir: &Path) -> io::Result<()> {
+        // notify accepts a missing directory.
+        fs::read_dir(dir)?;
         let added = self.watcher.watch(dir, RecursiveMode::NonRecursive);
         added.map_err(io::Error::other)?;
         let snapshot = Snapshot::of(dir);
