@@ -19,10 +19,11 @@ pub(super) struct WaitNotice {
 }
 
 impl WaitNotice {
-    /// Starts to watch a wait; `words` returns what is awaited and for how long at most, or `None`.
+    /// Starts to watch a wait. `text` returns the notice, as `waiting for …, at most 10 s`, or `None`
+    /// while there is nothing to report.
     pub(super) fn start(
         out: &Out,
-        mut words: impl FnMut() -> Option<String> + Send + 'static,
+        mut text: impl FnMut() -> Option<String> + Send + 'static,
     ) -> WaitNotice {
         let (stop, stopped) = channel::<()>();
         let out = out.clone();
@@ -30,7 +31,7 @@ impl WaitNotice {
             let (mut pause, mut printed) = (DELAY, None);
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 pause = REPEAT;
-                let now = words();
+                let now = text();
                 if now.is_some() && now != printed {
                     out.print_message(now.as_deref().unwrap_or_default());
                     printed = now;
@@ -42,8 +43,9 @@ impl WaitNotice {
         WaitNotice { stop: Some(stop), thread }
     }
 
-    pub(super) fn fixed(out: &Out, words: String) -> WaitNotice {
-        WaitNotice::start(out, move || Some(words.clone()))
+    /// As [`WaitNotice::start`], for a text that does not change.
+    pub(super) fn fixed(out: &Out, text: String) -> WaitNotice {
+        WaitNotice::start(out, move || Some(text.clone()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Tests with real hook processes.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -8,9 +7,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::model::hook::{HookCommand, HookEvent, Invocation};
-use crate::sys::clock::{self, Deadline};
 use crate::sys::exec::{self, ExecCommand};
 use crate::sys::fs;
+use crate::sys::proc::{self, Process};
 
 struct HookDir(TempDir);
 
@@ -99,10 +98,8 @@ fn timed_out_hook_is_killed_with_its_descendants() {
     );
     assert_eq!(ran.end, End::TimedOut);
     assert!(ran.elapsed_ms >= 1000, "{ran:?}");
-    let far = place.sh("cat far");
-    let gone = Deadline::after(Duration::from_secs(60));
-    while fs::exists(&Path::new("/proc").join(far.trim()).join("exe")) {
-        assert!(!gone.expired(), "process {far} is still there");
-        clock::sleep(Duration::from_millis(5));
+    let far: i32 = place.sh("cat far").trim().parse().expect("a pid");
+    if let Some(process) = Process::of(far) {
+        assert!(proc::wait_exit(process, Duration::from_secs(60)), "process {far} is still there");
     }
 }

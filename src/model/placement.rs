@@ -13,7 +13,8 @@ pub(crate) const IN_PROCESS: &str = "in-process";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub(crate) pid: i32,
-    /// Clock ticks since boot (Linux: field 22 of `/proc/PID/stat`).
+    /// Start time in the unit of the system: clock ticks since boot on Linux, microseconds since the
+    /// epoch on macOS.
     pub(crate) start: u64,
 }
 

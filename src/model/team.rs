@@ -35,7 +35,8 @@ pub(crate) struct LeadProcess {
     /// The host and pid namespace in which `pid` is valid.
     pub(crate) pid_space: String,
     pub(crate) claimed_at: Timestamp,
-    /// Start time of the process; on Linux field 22 of `/proc/PID/stat`, in decimal.
+    /// Start time of the process. Linux: clock ticks since boot, in decimal. macOS: the output of
+    /// `LC_ALL=C TZ=UTC ps -o lstart=`.
     pub(crate) proc_start: Option<String>,
 }
 

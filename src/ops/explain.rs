@@ -187,7 +187,7 @@ fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(St
     let asked = match placement {
         Placement::Tmux(pane) => format!("tmux server at {}", pane.socket),
         Placement::Iterm2(_) => "iTerm2".to_owned(),
-        Placement::Pty(_) => "/proc".to_owned(),
+        Placement::Pty(_) => "process table".to_owned(),
         Placement::Exec(place) => place.program.clone(),
     };
     let verdict = match backends::open_for(ctx, team, placement) {
@@ -293,7 +293,7 @@ fn process(id: ProcessId) -> String {
 }
 
 fn stat(id: ProcessId) -> String {
-    format!("/proc/{}/stat, start time {}", id.pid, id.start)
+    format!("process table: pid {}, start time {}", id.pid, id.start)
 }
 
 /// Finds the latest message to or from the member in the journal. The mailbox tells if it was

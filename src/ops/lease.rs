@@ -182,7 +182,10 @@ pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     // Read before the team file, which an exiting lead clears before its own record. The last lead,
     // not the current one: a killed lead loses the lease before its process is gone.
     let ours = team.last_lead()?;
-    let is_ours = |lead: &LeadProcess| ours.as_ref().is_some_and(|ours| is_of(lead, ours.process));
+    let is_ours = |lead: &LeadProcess| {
+        let process = |ours: ProcessId| Process { pid: ours.pid, start: ours.start };
+        ours.as_ref().is_some_and(|ours| is_of(lead, process(ours.process)))
+    };
     let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
     let Some(lead) = said.filter(|lead| !is_ours(lead)) else { return Ok(None) };
     let liveness = liveness(&lead);
@@ -204,24 +207,22 @@ pub(super) fn process(lead: &LeadProcess) -> Option<Process> {
     if lead.pid_space != env::pid_space() {
         return None;
     }
-    let start = lead.proc_start.as_deref().and_then(|start| start.parse().ok());
-    start.map(|start| Process { pid: lead.pid, start }).or_else(|| Process::of(lead.pid))
+    let recorded = lead.proc_start.as_deref();
+    recorded.and_then(|start| Process::recorded(lead.pid, start)).or_else(|| Process::of(lead.pid))
 }
 
 fn this_process() -> LeadProcess {
     let me = Process::current();
     let (pid_space, claimed_at) = (env::pid_space(), now());
-    LeadProcess { pid: me.pid, pid_space, claimed_at, proc_start: Some(me.start.to_string()) }
+    LeadProcess { pid: me.pid, pid_space, claimed_at, proc_start: Some(me.start_text()) }
 }
 
 fn is_this_process(lead: &LeadProcess) -> bool {
-    let me = Process::current();
-    is_of(lead, ProcessId { pid: me.pid, start: me.start })
+    is_of(lead, Process::current())
 }
 
-fn is_of(lead: &LeadProcess, process: ProcessId) -> bool {
-    let same =
-        lead.pid == process.pid && lead.proc_start.as_deref() == Some(&process.start.to_string());
+fn is_of(lead: &LeadProcess, process: Process) -> bool {
+    let same = lead.pid == process.pid && lead.proc_start == Some(process.start_text());
     same && lead.pid_space == env::pid_space()
 }
 

@@ -33,7 +33,8 @@ struct Recovered {
     assigned: Vec<TaskId>,
 }
 
-/// Completes or rolls back what dead processes have begun, and journals the repairs.
+/// Completes or rolls back the starts and ends that dead processes left unfinished, and journals
+/// the repairs.
 ///
 /// # Errors
 /// A store that cannot be read or written. Repairs made until then stay.
@@ -54,7 +55,7 @@ pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
     Ok(team.free_stale_locks()?)
 }
 
-/// Returns the runs that are over by their records, and whose spawners are gone.
+/// Returns the runs whose records say that they have ended and whose spawners no longer run.
 fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> {
     let left = |record: &MemberRecord| {
         record.spawner.is_none_or(|it| proc::liveness(it.pid, it.start) != Liveness::Alive)
@@ -149,8 +150,9 @@ fn release_tasks(
             unannounced.push((retirement, released));
         }
     }
-    done.ended = task::say_ends(team, &ended, &journal)?;
-    // Sends no second notice for a process that crashed between the lead's mailbox and the journal.
+    done.ended = task::journal_ends(team, &ended, &journal)?;
+    // The lead may have the notice already: the process that sent it may have crashed before it
+    // wrote the journal.
     let (mailbox, mut unnotified) = (team.mailbox(&MemberName::lead()), Vec::new());
     for one in &unannounced {
         if mailbox.find(one.0.incarnation.as_str())?.is_none() {

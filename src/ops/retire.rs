@@ -96,7 +96,7 @@ fn announce_ended_tasks(
         let since = record.exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
         let ended = task::ended_by(&board, &one.name, since);
         if let Some(first) = ended.iter().filter_map(|task| task.extra.ended_at).min() {
-            task::say_ends(team, &ended, &team.events_since(first)?)?;
+            task::journal_ends(team, &ended, &team.events_since(first)?)?;
         }
     }
     Ok(released)

@@ -356,7 +356,7 @@ pub(super) fn ended_by<'b>(board: &'b Board, who: &MemberName, since: Timestamp)
 
 /// Announces ended tasks whose end is not in the journal, because the process that ended them
 /// crashed. Returns them.
-pub(super) fn say_ends(
+pub(super) fn journal_ends(
     team: &TeamStore,
     ended: &[&Task],
     journal: &[Event],

@@ -14,11 +14,11 @@ mod linux;
 pub(crate) mod lock;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(any(target_os = "macos", test))]
+mod macos_formats;
 pub(crate) mod parallel;
 mod portable;
 pub(crate) mod proc;
-#[cfg(any(target_os = "macos", test))]
-mod procargs;
 pub(crate) mod rand;
 mod ready;
 pub(crate) mod signal;

@@ -8,8 +8,8 @@ use crate::ops::team::{Overview, TeamGlance};
 const ABOUT: &str =
     "phalanx leads teams of command-line agents in tmux panes or its own terminals.";
 
-/// Formats the page: a description of the program, the teams, and the next commands with their
-/// effects.
+/// Formats the page: a description of the program, the teams, and the next commands. `steps` has
+/// each command and what it does.
 pub(crate) fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) -> String {
     let mut blocks = vec![ABOUT.to_owned()];
     if !overview.teams.is_empty() {

@@ -77,11 +77,11 @@ mod tests {
             "",
         ];
         let words: Vec<String> = words.map(str::to_owned).to_vec();
-        let line = command(&os(&words)).expect("it can be said");
+        let line = command(&os(&words)).expect("it can be encoded");
         assert_eq!(split(&line), words);
         assert_eq!(split_of_old(&line), words, "in every version");
         let odd = vec!["a\"b\"".to_owned(), "$$x$$ $$$$$".to_owned(), "\"".to_owned()];
-        assert_eq!(split(&command(&os(&odd)).expect("it can be said")), odd);
+        assert_eq!(split(&command(&os(&odd)).expect("it can be encoded")), odd);
     }
 
     #[test]

@@ -34,7 +34,7 @@ type LogOf = Box<dyn Fn(&MemberName) -> PathBuf + Send + Sync>;
 
 /// The backend that needs no other program.
 pub(crate) struct Pty {
-    /// The launchers' environment; that of their programs is in their specs.
+    /// Environment of the launchers. The environment of a program is in its spec.
     env: Vec<(OsString, OsString)>,
     log_of: LogOf,
     /// True if launchers hold a terminal for their programs.
@@ -51,7 +51,7 @@ impl Pty {
         Pty { env, log_of: Box::new(log_of), terminal: true }
     }
 
-    /// Creates the backend without terminals: a placed program answers once, into its log.
+    /// Creates the backend for one-shot runs: a program has no terminal and writes into its log.
     pub(crate) fn without_terminal(
         env: Vec<(OsString, OsString)>,
         log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,

@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(
             word(Some(100), None, (Running, Running), true),
             "unknown",
-            "half an answer proves no absence"
+            "an incomplete answer does not prove that the pane is gone"
         );
     }
 }

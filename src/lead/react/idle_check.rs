@@ -12,6 +12,7 @@ const FIRST_MS: u64 = 15_000;
 /// Time between two checks, in ms.
 const AGAIN_MS: u64 = 20_000;
 
+/// Requests a check of each member for which one is due.
 pub(super) fn check_idle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
@@ -27,6 +28,7 @@ pub(super) fn check_idle(state: &mut State, now: Timestamp, effects: &mut Vec<Ef
     }
 }
 
+/// Returns the time of the member's next check; `None` if it needs none.
 fn due(view: &TrackedMember) -> Option<Timestamp> {
     let works =
         view.native && view.watched && view.ending.is_none() && view.state == MemberState::Working;
@@ -36,6 +38,7 @@ fn due(view: &TrackedMember) -> Option<Timestamp> {
     })
 }
 
+/// Returns the time of the earliest check.
 pub(super) fn next_idle_check(state: &State) -> Option<Timestamp> {
     state.members.values().filter(|_| state.leads()).filter_map(due).min()
 }

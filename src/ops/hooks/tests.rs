@@ -11,6 +11,7 @@ use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
 use crate::ops::{Caller, NewTask, Store, TaskEnding, task, team};
+use crate::sys::env;
 use crate::sys::exec::{self, ExecCommand};
 
 const OWN: &str = r#"
@@ -53,7 +54,7 @@ impl Stage {
             caller: Caller {
                 env: vec![("PATH".into(), "/usr/bin:/bin".into())],
                 cwd: dir.path().to_owned(),
-                exe: "/proc/self/exe".into(),
+                exe: env::current_exe().expect("our program"),
             },
         };
         let team =

@@ -33,6 +33,16 @@ fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
     })
 }
 
+/// Returns the start time as Claude Code records it here: the number of clock ticks.
+pub(in crate::sys) fn start_text(start: u64) -> String {
+    start.to_string()
+}
+
+/// Reads the text of [`start_text`]; `None` if it is no number.
+pub(in crate::sys) fn start_of(_pid: i32, text: &str) -> Option<u64> {
+    text.parse().ok()
+}
+
 /// Returns all visible processes, zombies included, in no particular order. The result is not a
 /// snapshot: processes start and end while it is read.
 pub(in crate::sys) fn stats() -> Vec<Stat> {

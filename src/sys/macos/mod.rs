@@ -16,7 +16,7 @@ use nix::sys::statfs::statfs;
 
 pub(super) use process::{
     argv, become_subreaper, cwd, environment, exe, exit_notice, ignores, is_subreaper, owner,
-    program_name, signal_if, stat, stats, terminal_name,
+    program_name, signal_if, start_of, start_text, stat, stats, terminal_name,
 };
 
 /// The highest signal number.

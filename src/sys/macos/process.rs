@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use nix::sys::event::{EvFlags, EventFilter, FilterFlag, KEvent, Kqueue};
 use nix::unistd::{Pid, getsid};
 
-use super::super::procargs::{self, ProcArgs};
+use super::super::macos_formats::{self, ProcArgs};
 use super::super::stat::Stat;
 
 /// Device number of a process without a controlling terminal.
@@ -38,6 +38,18 @@ pub(in crate::sys) fn stat(pid: i32) -> io::Result<Stat> {
         ended: info.pbi_status == libc::SZOMB,
         stopped: info.pbi_status == libc::SSTOP,
     })
+}
+
+/// Returns the start time as Claude Code records it here: as `ps` prints it, in whole seconds.
+pub(in crate::sys) fn start_text(start: u64) -> String {
+    macos_formats::start_text(start)
+}
+
+/// Returns the start time of the process with this pid if it has this text, otherwise 0, which is
+/// no process's start time.
+pub(in crate::sys) fn start_of(pid: i32, text: &str) -> Option<u64> {
+    let start = stat(pid).map_or(0, |stat| stat.start);
+    Some(if start_text(start) == text { start } else { 0 })
 }
 
 /// Returns all processes of this user, zombies included, in no particular order. The result is not
@@ -86,7 +98,7 @@ fn arguments(pid: i32) -> Option<ProcArgs> {
             0,
         )
     };
-    if got == 0 { procargs::parse(buffer.get(..len)?) } else { None }
+    if got == 0 { macos_formats::parse_arguments(buffer.get(..len)?) } else { None }
 }
 
 /// Returns the executable of a process.

@@ -42,6 +42,18 @@ impl Process {
         Some(Process { pid, start: stat.start })
     }
 
+    /// Returns the process that Claude Code's files identify by pid and start time. It may have
+    /// ended. `None` if the text is not a start time.
+    pub(crate) fn recorded(pid: i32, start: &str) -> Option<Process> {
+        Some(Process { pid, start: native::start_of(pid, start)? })
+    }
+
+    /// Returns the start time as Claude Code's files have it on this system. Linux: clock ticks
+    /// since boot. macOS: the output of `LC_ALL=C TZ=UTC ps -o lstart=`.
+    pub(crate) fn start_text(self) -> String {
+        native::start_text(self.start)
+    }
+
     /// Returns a child of this process that has not been reaped, even if it is a zombie.
     pub(in crate::sys) fn of_child(pid: i32) -> Option<Process> {
         Some(Process { pid, start: native::stat(pid).ok()?.start })

@@ -63,7 +63,7 @@ fn context(dir: &Path) -> Context {
         caller: Caller {
             env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             cwd: dir.to_owned(),
-            exe: "/proc/self/exe".into(),
+            exe: env::current_exe().expect("our program"),
         },
     }
 }
