@@ -1,23 +1,27 @@
 //! Unix sockets between processes of one user: bound with mode 0600, and both ends reject a peer of
 //! another user (SEC-07).
 
-#![expect(unsafe_code, reason = "waking an accept, which std does not offer")]
-
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::mem::{offset_of, size_of};
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use super::env;
+use nix::poll::{PollFd, PollFlags};
+
 use super::fs::{FileVersion, FsError, version};
-use super::native;
+use super::{env, native, ready};
 
 /// Longest path of a socket, in bytes (PT-05). The kernel's field must also hold a terminating NUL.
 pub(crate) const LONGEST_PATH: usize =
     size_of::<libc::sockaddr_un>() - offset_of!(libc::sockaddr_un, sun_path) - 1;
+
+/// Timeout of one wait for a connection; another wait follows.
+const POLL_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A socket that accepts connections of this user. Its file is removed on drop.
 #[derive(Debug)]
@@ -26,6 +30,10 @@ pub(crate) struct Listener {
     path: PathBuf,
     /// The socket's file as it was created, so that another file of the same name is not removed.
     made: Option<FileVersion>,
+    closed: PipeReader,
+    /// Dropping it wakes the threads that wait for a connection. A `shutdown` of the socket would
+    /// wake them on Linux only.
+    open: Mutex<Option<PipeWriter>>,
 }
 
 impl Listener {
@@ -36,8 +44,13 @@ impl Listener {
     /// [`FsError::Io`] if `path` exists or the socket cannot be created.
     pub(crate) fn bind(path: &Path) -> Result<Listener, FsError> {
         let fail = |source| FsError::io("create the socket", path, source);
+        let (closed, open) = pipe().map_err(fail)?;
         let socket = UnixListener::bind(path).map_err(fail)?;
-        let made = Listener { socket, path: path.to_owned(), made: version(path)? };
+        // Between a wait and an accept, the client may have gone.
+        socket.set_nonblocking(true).map_err(fail)?;
+        let open = Mutex::new(Some(open));
+        let made =
+            Listener { socket, path: path.to_owned(), made: version(path)?, closed, open };
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fail)?;
         Ok(made)
     }
@@ -53,10 +66,21 @@ impl Listener {
     /// Fails after [`Listener::close`], or if the process has run out of descriptors.
     pub(crate) fn accept(&self) -> io::Result<UnixStream> {
         loop {
+            let mut fds = [self.socket.as_fd(), self.closed.as_fd()]
+                .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            ready::any(&mut fds, POLL_INTERVAL)?;
+            if fds[1].any().unwrap_or(false) {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket was closed"));
+            }
             match self.socket.accept() {
-                Ok((stream, _)) if is_ours(&stream) => return Ok(stream),
+                Ok((stream, _)) if is_ours(&stream) => {
+                    // Inherited from the listener on macOS.
+                    stream.set_nonblocking(false)?;
+                    return Ok(stream);
+                }
                 Ok(_) => (),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => (),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => (),
                 Err(e) => return Err(e),
             }
         }
@@ -65,8 +89,7 @@ impl Listener {
     /// Stops accepting connections, wakes threads that wait in [`Listener::accept`], and removes
     /// the file.
     pub(crate) fn close(&self) {
-        // SAFETY: takes integers only; the descriptor is open.
-        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+        drop(self.open.lock().unwrap_or_else(PoisonError::into_inner).take());
         let is_same =
             |now: FileVersion, made: FileVersion| (now.dev, now.ino) == (made.dev, made.ino);
         let there = version(&self.path).ok().flatten();
