@@ -49,8 +49,7 @@ impl Listener {
         // Between a wait and an accept, the client may have gone.
         socket.set_nonblocking(true).map_err(fail)?;
         let open = Mutex::new(Some(open));
-        let made =
-            Listener { socket, path: path.to_owned(), made: version(path)?, closed, open };
+        let made = Listener { socket, path: path.to_owned(), made: version(path)?, closed, open };
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fail)?;
         Ok(made)
     }

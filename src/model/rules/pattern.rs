@@ -118,10 +118,12 @@ impl<'a> Act<'a> {
                 fit.unwrap_or(Fit::No).max(unseen)
             }
             What::File { path: Some(path), tidy } => {
-                let patterns = globs(spec, self.used, true);
-                let hit = patterns.iter().any(|pattern| path_fits(pattern, path));
-                let none = if *tidy && !patterns.is_empty() { Fit::No } else { Fit::Maybe };
-                if hit { Fit::Yes } else { none }
+                let pattern = path_pattern(spec, self.used, true);
+                match pattern.map(|pattern| path_fits(&pattern, path)) {
+                    Some(true) => Fit::Yes,
+                    Some(false) if *tidy => Fit::No,
+                    Some(false) | None => Fit::Maybe,
+                }
             }
             What::Host(Some(host)) => match domain_fits(spec, host) {
                 true => Fit::Yes,
@@ -156,7 +158,10 @@ impl<'a> Act<'a> {
                 parts.map(allows).collect()
             }
             What::File { path: Some(path), tidy: true } => one(find(&|spec| {
-                spec.is_none_or(|s| globs(s, self.used, false).iter().any(|g| path_fits(g, path)))
+                spec.is_none_or(|spec| {
+                    path_pattern(spec, self.used, false)
+                        .is_some_and(|pattern| path_fits(&pattern, path))
+                })
             })),
             What::Host(Some(host)) => one(find(&|spec| spec.is_none_or(|s| domain_fits(s, host)))),
             What::File { .. } | What::Host(None) | What::Other => one(find(&|spec| spec.is_none())),
@@ -244,24 +249,61 @@ fn word_fits(pattern: &str, word: &str) -> bool {
     true
 }
 
-/// Expands a file pattern to absolute ones: `~/x` is relative to the home directory, `/x` and `//x`
-/// are absolute, `./x` and `a/x` are relative to the working directory. A bare name matches in any
-/// directory below the working directory, or, if it `forbids`, anywhere.
-fn globs(spec: &str, used: &Use, forbids: bool) -> Vec<String> {
+/// A part of a path pattern, between two slashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Segment<'p> {
+    /// A directory of the base, whose `*` is an ordinary character.
+    Literal(&'p str),
+    /// A name in which `*` stands for any characters.
+    Name(&'p str),
+    /// `**`: any number of directories.
+    AnyDepth,
+}
+
+/// Makes a file pattern absolute: `~/x` is relative to the home directory, `/x` and `//x` are
+/// absolute, `./x` and `a/x` are relative to the working directory. A bare name matches in any
+/// directory below the working directory, or, if it `forbids`, anywhere. `None` if the home
+/// directory is not known.
+fn path_pattern<'p>(spec: &'p str, used: &'p Use, forbids: bool) -> Option<Vec<Segment<'p>>> {
     if let Some(rest) = spec.strip_prefix('~') {
-        return used
-            .home
-            .map(|home| absolute(home, rest.trim_start_matches('/')))
-            .into_iter()
-            .collect();
+        return used.home.map(|home| below(&directories(home), rest));
     }
     if spec.starts_with('/') {
-        return vec![absolute("/", spec.trim_start_matches('/'))];
+        return Some(below(&[], spec));
     }
+    let here = directories(used.cwd);
     if spec.contains('/') {
-        return vec![absolute(used.cwd, spec)];
+        return Some(below(&here, spec));
     }
-    vec![format!("{}/**/{spec}", if forbids { "" } else { used.cwd.trim_end_matches('/') })]
+    let base = if forbids { Vec::new() } else { here };
+    Some(below(&[base.as_slice(), &[Segment::AnyDepth]].concat(), spec))
+}
+
+/// Returns the directories of an absolute path.
+fn directories(path: &str) -> Vec<Segment<'_>> {
+    let mut found = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(found.pop()),
+            name => found.push(Segment::Literal(name)),
+        }
+    }
+    found
+}
+
+/// Appends the parts of a pattern to its base. Resolves `.` and `..` lexically.
+fn below<'p>(base: &[Segment<'p>], spec: &'p str) -> Vec<Segment<'p>> {
+    let mut segments = base.to_vec();
+    for part in spec.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            "**" => segments.push(Segment::AnyDepth),
+            name => segments.push(Segment::Name(name)),
+        }
+    }
+    segments
 }
 
 /// Resolves `.`, `..` and repeated slashes lexically.
@@ -278,33 +320,31 @@ fn absolute(base: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// Matches a path against a pattern in which `**` stands for any number of directories and `*` for
-/// characters of one name.
-fn path_fits(pattern: &str, path: &str) -> bool {
-    let patterns: Vec<&str> = pattern.split('/').collect();
-    let names: Vec<&str> = path.split('/').collect();
+/// Matches an absolute path without `.` and `..` against a pattern.
+fn path_fits(pattern: &[Segment<'_>], path: &str) -> bool {
     // Tracks which prefixes of the pattern match the path so far, which bounds the time by pattern
     // times path length.
-    let mut reach = vec![false; patterns.len() + 1];
+    let mut reach = vec![false; pattern.len() + 1];
     reach[0] = true;
-    skip_stars(&patterns, &mut reach);
-    for name in names {
-        let mut next = vec![false; patterns.len() + 1];
-        for (at, pattern) in patterns.iter().enumerate().filter(|(at, _)| reach[*at]) {
-            match *pattern {
-                "**" => next[at] = true,
-                pattern => next[at + 1] |= word_fits(pattern, name),
+    skip_any_depth(pattern, &mut reach);
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let mut next = vec![false; pattern.len() + 1];
+        for (at, segment) in pattern.iter().enumerate().filter(|(at, _)| reach[*at]) {
+            match segment {
+                Segment::AnyDepth => next[at] = true,
+                Segment::Literal(literal) => next[at + 1] |= *literal == name,
+                Segment::Name(pattern) => next[at + 1] |= word_fits(pattern, name),
             }
         }
-        skip_stars(&patterns, &mut next);
+        skip_any_depth(pattern, &mut next);
         reach = next;
     }
-    reach[patterns.len()]
+    reach[pattern.len()]
 }
 
-fn skip_stars(patterns: &[&str], reach: &mut [bool]) {
-    for at in 0..patterns.len() {
-        if reach[at] && patterns[at] == "**" {
+fn skip_any_depth(pattern: &[Segment<'_>], reach: &mut [bool]) {
+    for at in 0..pattern.len() {
+        if reach[at] && pattern[at] == Segment::AnyDepth {
             reach[at + 1] = true;
         }
     }

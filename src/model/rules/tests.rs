@@ -126,6 +126,26 @@ fn path_host_and_mcp_patterns_are_matched() {
     }
 }
 
+/// `*` in the name of a directory is an ordinary character: a rule must not cover its neighbours.
+#[test]
+fn working_and_home_directory_are_taken_literally() {
+    let rules = set("", "", "Edit(src/**), Edit(*.md), Read(~/notes/*)");
+    let table = [
+        ("Edit", "/w/*/src/a.rs", "allow"),
+        ("Edit", "/w/other/src/a.rs", "ask"),
+        ("Edit", "/w/*/a/b.md", "allow"),
+        ("Edit", "/w/other/b.md", "ask"),
+        ("Read", "/home/*/notes/a", "allow"),
+        ("Read", "/home/ann/notes/a", "ask"),
+    ];
+    for (tool, path, expected) in table {
+        let input = json!({ "file_path": path });
+        let used = Use { tool, input: &input, home: Some("/home/*"), cwd: "/w/*" };
+        let judgement = judge(&[("the team".to_owned(), &rules)], &used);
+        assert_eq!(word(&judgement), expected, "{tool} {path}");
+    }
+}
+
 #[test]
 fn team_role_and_member_rules_combine_and_are_named() {
     let mut rules = TeamRules { team: set("", "", "Bash(git:*)"), ..TeamRules::default() };
