@@ -16,7 +16,7 @@ use crate::profile::{Look, Screen};
 use crate::sys::child::{self, Program, PtyMaster, own_size};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Process};
-use crate::sys::signal::{HUP, QUIT, Signal, WINCH};
+use crate::sys::signal::{HUP, INT, QUIT, Signal, TERM, WINCH};
 use crate::sys::tty::{Display, RawTerminal, TerminalInput};
 
 /// Rows and columns if our terminal reports no size.
@@ -339,7 +339,9 @@ impl InputThread {
                 Ok(TerminalInput::Keys(keys)) => self.keys(keys),
                 Ok(TerminalInput::Signal(WINCH)) => self.resize(),
                 Ok(TerminalInput::Signal(number)) => {
-                    self.inputs.send(WrapperInput::Signal(signal_of(number)));
+                    if let Some(signal) = signal_of(number) {
+                        self.inputs.send(WrapperInput::Signal(signal));
+                    }
                 }
                 Ok(TerminalInput::Other) => return,
                 Ok(TerminalInput::Gone) | Err(_) => {
@@ -375,12 +377,15 @@ impl InputThread {
     }
 }
 
-/// Returns the signal with this number that asks the wrapper to end.
-fn signal_of(number: i32) -> Signal {
+/// Returns the signal with this number if it asks the wrapper to end. A stop has no effect, because
+/// a raw terminal gives no way to type `fg`.
+fn signal_of(number: i32) -> Option<Signal> {
     match number {
-        HUP => Signal::Hangup,
-        QUIT => Signal::Quit,
-        _ => Signal::Terminate,
+        HUP => Some(Signal::Hangup),
+        INT => Some(Signal::Interrupt),
+        QUIT => Some(Signal::Quit),
+        TERM => Some(Signal::Terminate),
+        _ => None,
     }
 }
 
@@ -441,12 +446,11 @@ fn ms(length: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::signal::TERM;
 
     #[test]
     fn each_signal_gives_the_exit_code_that_shells_report() {
-        let codes = [HUP, QUIT, TERM].map(|number| signal_of(number).exit_code());
-        assert_eq!(codes, [129, 131, 143]);
+        let codes = [HUP, INT, QUIT, TERM].map(|number| signal_of(number).map(Signal::exit_code));
+        assert_eq!(codes, [129, 130, 131, 143].map(Some));
     }
 
     #[test]
