@@ -162,23 +162,22 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
 pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let roster = team.team()?;
     let board = team.board()?;
+    // Without records that cannot be read: one of them must not hide the other members.
+    let records = team.member_records()?;
     let mut members = Vec::new();
     for member in roster.teammates() {
-        let record = team.member_record(&member.name)?;
+        let record = records.iter().find(|record| record.name == member.name);
         let task = board.work_of(&member.name).and_then(|id| board.tasks.get(&id));
         members.push(MemberStatus {
             name: member.name.clone(),
-            state: state_word(record.as_ref(), member.is_active),
-            reason: record.as_ref().and_then(reason),
+            state: state_word(record, member.is_active),
+            reason: record.and_then(reason),
             role: member.agent_type.clone(),
-            profile: record.as_ref().map(|r| r.request.profile.clone()),
-            backend: record
-                .as_ref()
-                .map(|r| r.backend.as_str().to_owned())
-                .or(member.backend_type.clone()),
+            profile: record.map(|r| r.request.profile.clone()),
+            backend: record.map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
             pane: Some(member.pane_id.clone())
                 .filter(|pane| !["", IN_PROCESS].contains(&pane.as_str())),
-            pid: record.as_ref().and_then(|r| r.start.as_ref()).map(|s| s.program.pid),
+            pid: record.and_then(|r| r.start.as_ref()).map(|s| s.program.pid),
             color: member.color.clone(),
             task: task.map(|task| task.id),
             activity: task.map(|task| task.title().to_owned()),
@@ -202,7 +201,6 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
         Some(_) => None,
         None => lease::find_lead(team)?.filter(|lead| lead.alive == Life::Dead),
     };
-    let records = team.member_records()?;
     let templates = team.settings()?.map(|settings| settings.templates).unwrap_or_default();
     let crew = crew(&roster, &records, &templates);
     let is_led = lead.is_some();

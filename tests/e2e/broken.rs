@@ -174,6 +174,28 @@ fn force_ends_team_without_readable_state() {
     }
 }
 
+/// A record of another form must not hide the other members.
+#[test]
+fn status_shows_all_members_beside_a_broken_record() {
+    let stage = team();
+    stage.phalanx(&["spawn", "ben", "--", "sleep", "600"]).expect(0);
+    let file = alpha(&stage, "phalanx/members/ada.json");
+    let record = fs::read(&file).expect("a record");
+    fs::write(&file, br#"{"format":1,"name":7}"#).expect("writable");
+    let status: Value =
+        serde_json::from_str(&stage.phalanx(&["status", "--json"]).expect(0).stdout).expect("JSON");
+    let names: Vec<&str> = status["members"]
+        .as_array()
+        .expect("members")
+        .iter()
+        .filter_map(|m| m["name"].as_str())
+        .collect();
+    assert_eq!(names, ["ada", "ben"], "{status}");
+    fs::write(&file, record).expect("writable");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 #[test]
 fn unrecorded_run_blocks_down_and_is_ended_by_force() {
     let stage = team();
