@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "system calls without a safe wrapper in our libraries")]
 
 mod process;
+mod watch;
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -18,6 +19,8 @@ pub(super) use process::{
     argv, become_subreaper, cwd, environment, exe, exit_notice, ignores, is_subreaper, owner,
     program_name, signal_if, start_of, start_text, stat, stats, terminal_name,
 };
+
+pub(super) use watch::DirWatcher;
 
 /// The highest signal number.
 pub(super) fn last_signal() -> i32 {

@@ -1,8 +1,5 @@
-//! Change events by notify: kqueue on macOS, comparison of directories elsewhere.
-//!
-//! kqueue reports that a directory has changed and at most one of the new entries, and it follows a
-//! file that was replaced to where the old one went. So each event leads to a comparison of the
-//! directories with what they were.
+//! Changes found by comparing directories: at intervals, or where the system reports only that a
+//! directory has changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,53 +11,62 @@ use std::time::Duration;
 
 use notify::{Config, Event, EventHandler, EventKind, PollWatcher, RecursiveMode, Watcher};
 
+#[cfg(target_os = "macos")]
+use super::super::native::DirWatcher;
 use super::super::transient::is_transient;
 
 /// Watches directories until dropped.
 pub(super) struct Notified {
-    watcher: Box<dyn Watcher + Send>,
+    trigger: Trigger,
     dirs: Dirs,
 }
 
 type Dirs = Arc<Mutex<Vec<Snapshot>>>;
 
+/// What leads to a comparison.
+enum Trigger {
+    /// notify also finds changes of contents, because modification times over a network are too
+    /// coarse and too late.
+    Interval(PollWatcher),
+    #[cfg(target_os = "macos")]
+    System(DirWatcher),
+}
+
 impl Notified {
-    /// Calls `on_event` with the path of each changed entry, or with `None` if events were lost and
-    /// anything may have changed. Events come from kqueue.
+    /// Calls `on_event` with the path of each changed entry, or with `None` if changes were lost
+    /// and anything may have changed. The system triggers the comparison.
     #[cfg(target_os = "macos")]
     pub(super) fn by_system(
         on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Notified> {
-        Notified::new(on_event, |handler| {
-            Ok(Box::new(notify::KqueueWatcher::new(handler, Config::default())?))
-        })
+        let dirs = Dirs::default();
+        let handler = Handler { on_event, dirs: Arc::clone(&dirs) };
+        let watcher = DirWatcher::new(move || handler.compare(Vec::new()))?;
+        Ok(Notified { trigger: Trigger::System(watcher), dirs })
     }
 
-    /// As [`Notified::by_system`], but compares the files' contents at this interval, because
-    /// modification times over a network are too coarse and too late.
+    /// As [`Notified::by_system`], at this interval.
     pub(super) fn by_polling(
         every: Duration,
         on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Notified> {
-        let config = Config::default().with_poll_interval(every).with_compare_contents(true);
-        Notified::new(on_event, |handler| Ok(Box::new(PollWatcher::new(handler, config)?)))
-    }
-
-    fn new<F: Fn(Option<&Path>) -> bool + Send + 'static>(
-        on_event: F,
-        start: impl FnOnce(Handler<F>) -> notify::Result<Box<dyn Watcher + Send>>,
-    ) -> io::Result<Notified> {
         let dirs = Dirs::default();
         let handler = Handler { on_event, dirs: Arc::clone(&dirs) };
-        let watcher = start(handler).map_err(io::Error::other)?;
-        Ok(Notified { watcher, dirs })
+        let config = Config::default().with_poll_interval(every).with_compare_contents(true);
+        let watcher = PollWatcher::new(handler, config).map_err(io::Error::other)?;
+        Ok(Notified { trigger: Trigger::Interval(watcher), dirs })
     }
 
     pub(super) fn add(&mut self, dir: &Path) -> io::Result<()> {
         // notify accepts a missing directory.
         fs::read_dir(dir)?;
-        let added = self.watcher.watch(dir, RecursiveMode::NonRecursive);
-        added.map_err(io::Error::other)?;
+        match &mut self.trigger {
+            Trigger::Interval(watcher) => {
+                watcher.watch(dir, RecursiveMode::NonRecursive).map_err(io::Error::other)?;
+            }
+            #[cfg(target_os = "macos")]
+            Trigger::System(watcher) => watcher.add(dir)?,
+        }
         let snapshot = Snapshot::of(dir);
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         dirs.retain(|known| known.dir != snapshot.dir);
@@ -69,36 +75,21 @@ impl Notified {
     }
 }
 
-/// Receives the events of notify.
+/// Compares the directories and reports what has changed.
 struct Handler<F> {
     on_event: F,
     dirs: Dirs,
 }
 
-impl<F: Fn(Option<&Path>) -> bool + Send + 'static> EventHandler for Handler<F> {
-    fn handle_event(&mut self, event: notify::Result<Event>) {
-        let is_change = |kind| {
-            matches!(kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_))
-        };
-        let named = match event {
-            Ok(event) if event.need_rescan() => {
-                (self.on_event)(None);
-                return;
-            }
-            Ok(event) if is_change(event.kind) => event.paths,
-            // Openings, which the comparison itself causes.
-            Ok(_) => return,
-            // The watcher failed, so anything may have changed.
-            Err(_) => {
-                (self.on_event)(None);
-                return;
-            }
-        };
+impl<F: Fn(Option<&Path>) -> bool> Handler<F> {
+    /// Reports what differs from the last comparison, and the paths that are `known` to have
+    /// changed.
+    fn compare(&self, known: Vec<PathBuf>) {
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed: Vec<PathBuf> = dirs.iter_mut().flat_map(Snapshot::update).collect();
-        for path in named {
-            let is_dir = dirs.iter().any(|known| known.dir == path) && path.exists();
-            if !is_dir && !changed.contains(&path) {
+        for path in known {
+            let is_watched = dirs.iter().any(|snapshot| snapshot.dir == path) && path.exists();
+            if !is_watched && !changed.contains(&path) {
                 changed.push(path);
             }
         }
@@ -107,6 +98,24 @@ impl<F: Fn(Option<&Path>) -> bool + Send + 'static> EventHandler for Handler<F> 
         changed.retain(|path| !path.file_name().is_some_and(is_transient));
         for path in changed {
             (self.on_event)(Some(&path));
+        }
+    }
+}
+
+impl<F: Fn(Option<&Path>) -> bool + Send + 'static> EventHandler for Handler<F> {
+    fn handle_event(&mut self, event: notify::Result<Event>) {
+        match event {
+            Ok(event) if !event.need_rescan() => {
+                let kind = event.kind;
+                if matches!(
+                    kind,
+                    EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
+                ) {
+                    self.compare(event.paths);
+                }
+            }
+            // The watcher failed, so anything may have changed.
+            Ok(_) | Err(_) => drop((self.on_event)(None)),
         }
     }
 }
