@@ -18,10 +18,10 @@ use super::super::transient::is_transient;
 /// Watches directories until dropped.
 pub(super) struct Notified {
     trigger: Trigger,
-    dirs: Dirs,
+    dirs: Snapshots,
 }
 
-type Dirs = Arc<Mutex<Vec<Snapshot>>>;
+type Snapshots = Arc<Mutex<Vec<Snapshot>>>;
 
 /// What leads to a comparison.
 enum Trigger {
@@ -39,7 +39,7 @@ impl Notified {
     pub(super) fn by_system(
         on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Notified> {
-        let dirs = Dirs::default();
+        let dirs = Snapshots::default();
         let handler = Handler { on_event, dirs: Arc::clone(&dirs) };
         let watcher = DirWatcher::new(move || handler.compare(Vec::new()))?;
         Ok(Notified { trigger: Trigger::System(watcher), dirs })
@@ -50,7 +50,7 @@ impl Notified {
         every: Duration,
         on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Notified> {
-        let dirs = Dirs::default();
+        let dirs = Snapshots::default();
         let handler = Handler { on_event, dirs: Arc::clone(&dirs) };
         let config = Config::default().with_poll_interval(every).with_compare_contents(true);
         let watcher = PollWatcher::new(handler, config).map_err(io::Error::other)?;
@@ -78,7 +78,7 @@ impl Notified {
 /// Compares the directories and reports what has changed.
 struct Handler<F> {
     on_event: F,
-    dirs: Dirs,
+    dirs: Snapshots,
 }
 
 impl<F: Fn(Option<&Path>) -> bool> Handler<F> {
@@ -200,7 +200,7 @@ mod tests {
             sink.lock().expect("one thread").push(path.map(Path::to_owned));
             true
         };
-        let mut handler = Handler { on_event, dirs: Dirs::default() };
+        let mut handler = Handler { on_event, dirs: Snapshots::default() };
         handler.handle_event(Ok(lost));
         handler.handle_event(Err(notify::Error::generic("broken")));
         assert_eq!(*seen.lock().expect("one thread"), [None, None]);
