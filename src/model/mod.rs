@@ -31,7 +31,7 @@ pub(crate) mod said;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod settings;
-pub(crate) mod shutdown_finding;
+pub(crate) mod shutdown_check;
 pub(crate) mod spec;
 pub(crate) mod task;
 pub(crate) mod team;

@@ -5,8 +5,7 @@ use serde::Serialize;
 use super::id::{MemberName, TaskId, TeamName};
 use super::lifecycle::MemberState;
 use super::placement::BackendKind;
-use super::request::{Parting, ShutdownOutcome};
-use super::shutdown_finding::ShutdownFinding;
+use super::request::{Parting, ShutdownFinding, ShutdownOutcome};
 use super::task::TaskState;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

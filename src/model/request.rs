@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{Incarnation, MemberName, RequestId};
 use super::protocol::{ShutdownApproved, ShutdownStatus};
-use super::shutdown_finding::ShutdownFinding;
 use super::text;
 use super::time::Timestamp;
 
@@ -57,6 +56,32 @@ impl From<ShutdownApproved> for Parting {
         let kept = pending_work.iter().take(MOST_PENDING).map(|work| text::short(work, LONGEST));
         Parting { status, pending_work: kept.collect(), artifacts_committed }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DeviationKind {
+    /// The member still runs: it rejected the shutdown or could not be terminated.
+    StillThere,
+    /// The member did not answer in time and was terminated.
+    TimedOut,
+    /// The member exited with unfinished work.
+    InProgress,
+    /// The member reported an error during its shutdown.
+    Error,
+    /// The member left uncommitted changes.
+    Uncommitted,
+    /// The member reported its work as committed, but this could not be verified.
+    Unchecked,
+}
+
+/// A finding of the check that follows the shutdown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ShutdownFinding {
+    pub(crate) name: MemberName,
+    pub(crate) kind: DeviationKind,
+    /// Readable message: lower case, no full stop.
+    pub(crate) text: String,
 }
 
 /// A shutdown requested of one run of a member.

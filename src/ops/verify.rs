@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::context::Context;
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
-use crate::model::request::{self, ShutdownRequest};
-use crate::model::shutdown_finding::{self, ShutdownFinding, WorkTree};
+use crate::model::request::{self, ShutdownFinding, ShutdownRequest};
+use crate::model::shutdown_check::{self, WorkTree};
 use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::exec::{self, ExecCommand};
@@ -47,7 +47,7 @@ pub(crate) fn verify(
         }
         let cwd = request.cwd.clone().unwrap_or_default();
         let status = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
-        let found = shutdown_finding::of(request, status);
+        let found = shutdown_check::findings(request, status);
         request.deviations = Some(found.clone());
         if record_findings(team, request)? {
             verified.push(request.id.to_string());

@@ -5,8 +5,7 @@ use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::id::TaskId;
 use crate::model::report::{MemberReport, Report, TaskReport};
-use crate::model::request::ShutdownOutcome;
-use crate::model::shutdown_finding::ShutdownFinding;
+use crate::model::request::{ShutdownFinding, ShutdownOutcome};
 use crate::model::task::TaskState;
 use crate::model::text;
 

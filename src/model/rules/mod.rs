@@ -2,110 +2,21 @@
 //! format. A use that is not clearly allowed is asked, and a denial is never overridden.
 
 mod pattern;
+mod rule;
 mod shell;
 mod suggest;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 use super::id::MemberName;
+pub(crate) use pattern::Use;
 use pattern::{Act, Fit};
-pub(crate) use suggest::{suggest, updates};
-
-/// A pattern for a tool and optionally its input: `Bash(git:*)`, `Edit`,
-/// `WebFetch(domain:example.org)`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct Rule {
-    tool: String,
-    spec: Option<String>,
-}
-
-impl Rule {
-    /// Parses one pattern.
-    ///
-    /// # Errors
-    /// Fails if the pattern names no tool, has no closing `)`, or its content is not supported for
-    /// the tool. The message is a predicate that follows the pattern.
-    pub(crate) fn parse(text: &str) -> Result<Rule, String> {
-        let text = text.trim();
-        let (tool, spec) = match text.split_once('(') {
-            Some((tool, rest)) => {
-                let spec = rest.strip_suffix(')').ok_or("has no `)` at its end")?;
-                (tool, Some(spec.trim()).filter(|spec| !spec.is_empty() && *spec != "*"))
-            }
-            None => (text, None),
-        };
-        let named = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        let stem =
-            tool.strip_suffix("__*").filter(|stem| stem.starts_with("mcp__")).unwrap_or(tool);
-        if stem.is_empty() || !stem.chars().all(named) {
-            return Err(
-                "names no tool; write `Bash(git:*)`, `Edit`, `mcp__server__tool`".to_owned()
-            );
-        }
-        let rule = Rule { tool: tool.to_owned(), spec: spec.map(str::to_owned) };
-        pattern::check(&rule).map(|()| rule)
-    }
-
-    /// Returns the rule's form in a permission update, as observed in Claude Code.
-    pub(crate) fn entry(&self) -> Value {
-        match &self.spec {
-            Some(spec) => json!({"toolName": self.tool, "ruleContent": spec}),
-            None => json!({"toolName": self.tool}),
-        }
-    }
-
-    pub(crate) fn tool(&self) -> &str {
-        &self.tool
-    }
-
-    /// Returns true if the rule covers all uses of the tool.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.spec.is_none()
-    }
-
-    /// Parses comma-separated patterns, as on Claude Code's command line.
-    ///
-    /// # Errors
-    /// Fails at the first invalid pattern. The message includes the pattern.
-    pub(crate) fn parse_list(text: &str) -> Result<Vec<Rule>, String> {
-        let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
-        for (at, c) in text.char_indices() {
-            match c {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                ',' if depth == 0 => {
-                    parts.push(&text[from..at]);
-                    from = at + 1;
-                }
-                _ => {}
-            }
-        }
-        parts.push(&text[from..]);
-        parts
-            .iter()
-            .map(|part| Rule::parse(part).map_err(|e| format!("`{}` {e}", part.trim())))
-            .collect()
-    }
-}
-
-impl From<Rule> for String {
-    fn from(rule: Rule) -> String {
-        rule.spec.map_or(rule.tool.clone(), |spec| format!("{}({spec})", rule.tool))
-    }
-}
-
-impl TryFrom<String> for Rule {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Rule, String> {
-        Rule::parse(&text).map_err(|e| format!("`{text}` {e}"))
-    }
-}
+pub(crate) use rule::Rule;
+pub(crate) use suggest::suggest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -229,17 +140,6 @@ impl TeamRules {
     }
 }
 
-/// A single use of a tool.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Use<'a> {
-    pub(crate) tool: &'a str,
-    pub(crate) input: &'a Value,
-    /// Home directory that `~` in patterns stands for.
-    pub(crate) home: Option<&'a str>,
-    /// Working directory of the member.
-    pub(crate) cwd: &'a str,
-}
-
 /// The result of evaluating the rules.
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -297,5 +197,5 @@ fn session_updates(sets: &[(String, &RuleSet)], rules: &[(&str, &Rule)]) -> Vec<
     }
     let mut rules: Vec<Rule> = rules.iter().map(|(_, rule)| (*rule).clone()).collect();
     rules.dedup();
-    updates(&rules)
+    rule::updates(&rules)
 }

@@ -5,15 +5,24 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
+use super::rule::{LONGEST, Rule};
 use super::shell::{self, Line, Part, Word};
-use super::{Rule, Use};
 
-/// Maximum length of a pattern or a path to compare, in bytes.
-const LONGEST: usize = 4096;
 /// Tools that change files, all covered by `Edit(…)`.
 const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 /// Tools that read files, all covered by `Read(…)`.
 const READERS: [&str; 5] = ["Read", "Grep", "Glob", "LS", "NotebookRead"];
+
+/// A single use of a tool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Use<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) input: &'a Value,
+    /// Home directory that `~` in patterns stands for.
+    pub(crate) home: Option<&'a str>,
+    /// Working directory of the member.
+    pub(crate) cwd: &'a str,
+}
 
 /// The result of matching a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,27 +47,6 @@ pub(super) enum What {
 pub(super) struct Act<'a> {
     used: &'a Use<'a>,
     what: What,
-}
-
-/// Rejects patterns that would otherwise silently never match.
-///
-/// # Errors
-/// Fails if the pattern is too long, contains control characters, or has a form that its tool does
-/// not support. The message is a predicate that follows the pattern.
-pub(super) fn check(rule: &Rule) -> Result<(), String> {
-    let Some(spec) = &rule.spec else { return Ok(()) };
-    if spec.len() > LONGEST || spec.contains(char::is_control) {
-        return Err("is too long, or has control characters".to_owned());
-    }
-    match rule.tool.as_str() {
-        "Bash" if spec.contains(['\'', '"', '\\', '$', '`', ';', '&', '|', '<', '>', '(', ')']) => {
-            Err("must be one simple command without quotes: `Bash(git push:*)`".to_owned())
-        }
-        "WebFetch" if spec.strip_prefix("domain:").is_none_or(str::is_empty) => {
-            Err("must be a domain: `WebFetch(domain:example.org)`".to_owned())
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Returns true for tools that `Edit(…)` covers.

@@ -1,8 +1,6 @@
 //! Suggests the narrowest rules that would allow a use again. A suggested rule covers only that
 //! exact command, file or host, or a single tool of an MCP server.
 
-use serde_json::Value;
-
 use super::pattern::{Act, What};
 use super::shell::{Line, Part, Word};
 use super::{Judgement, Rule, RuleSet, Use, judge};
@@ -24,14 +22,6 @@ pub(crate) fn suggest(used: &Use) -> Option<Vec<Rule>> {
     let alone = RuleSet { allow: rules.clone(), ..RuleSet::default() };
     let judged = judge(&[(String::new(), &alone)], used);
     matches!(judged, Judgement::Allow { .. }).then_some(rules)
-}
-
-/// Returns the permission update, in Claude Code's format, that adds `rules` to a session.
-pub(crate) fn updates(rules: &[Rule]) -> Vec<Value> {
-    let entries: Vec<Value> = rules.iter().map(Rule::entry).collect();
-    vec![
-        serde_json::json!({"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"}),
-    ]
 }
 
 /// Returns one literal rule for each command of the line.
@@ -67,7 +57,7 @@ fn family(tool: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn suggested(tool: &str, input: &Value) -> Option<Vec<String>> {
         let used = Use { tool, input, home: Some("/home/u"), cwd: "/w" };

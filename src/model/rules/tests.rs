@@ -1,6 +1,7 @@
 //! Tests of permission rules, in particular that no command evades a denial.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 

@@ -1,42 +1,14 @@
-//! Findings of the check that follows a member's shutdown, for example uncommitted work. The caller
+//! The check that follows a member's shutdown: it finds, for example, uncommitted work. The caller
 //! supplies the state of the git work tree.
 
-use serde::{Deserialize, Serialize};
-
-use super::id::MemberName;
 use super::protocol::ShutdownStatus;
-use super::request::{ShutdownOutcome, ShutdownRequest};
+use super::request::{DeviationKind, ShutdownFinding, ShutdownOutcome, ShutdownRequest};
 use super::text;
 
 /// Maximum number of changed files to name.
 const NAMED: usize = 5;
 /// Maximum length of text from members or git, in characters.
 const LONGEST: usize = 300;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DeviationKind {
-    /// The member still runs: it rejected the shutdown or could not be terminated.
-    StillThere,
-    /// The member did not answer in time and was terminated.
-    TimedOut,
-    /// The member exited with unfinished work.
-    InProgress,
-    /// The member reported an error during its shutdown.
-    Error,
-    /// The member left uncommitted changes.
-    Uncommitted,
-    /// The member reported its work as committed, but this could not be verified.
-    Unchecked,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ShutdownFinding {
-    pub(crate) name: MemberName,
-    pub(crate) kind: DeviationKind,
-    /// Readable message: lower case, no full stop.
-    pub(crate) text: String,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkTree {
@@ -49,7 +21,7 @@ pub(crate) enum WorkTree {
 
 /// Returns the findings for a shutdown that has ended. Calls `look` only if the member reported its
 /// artifacts as committed.
-pub(crate) fn of(
+pub(crate) fn findings(
     request: &ShutdownRequest,
     look: impl FnOnce() -> WorkTree,
 ) -> Vec<ShutdownFinding> {
@@ -129,7 +101,7 @@ fn artifacts(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Foun
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{Incarnation, RequestId};
+    use crate::model::id::{Incarnation, MemberName, RequestId};
     use crate::model::request::Parting;
     use crate::model::time::Timestamp;
 
@@ -219,7 +191,7 @@ mod tests {
             ),
         ];
         for (request, tree, expected) in table {
-            let found = of(&request, || tree.clone());
+            let found = findings(&request, || tree.clone());
             let kinds: Vec<K> = found.iter().map(|d| d.kind).collect();
             assert_eq!(
                 kinds,
@@ -236,7 +208,7 @@ mod tests {
     fn work_tree_is_only_inspected_if_reported_as_committed() {
         let never = || -> WorkTree { panic!("looked at without need") };
         for committed in [None, Some(false)] {
-            of(
+            findings(
                 &request(
                     ShutdownOutcome::Closed,
                     None,
@@ -250,7 +222,7 @@ mod tests {
     #[test]
     fn long_pending_work_is_truncated() {
         let much = "x".repeat(5000);
-        let found = of(
+        let found = findings(
             &request(
                 ShutdownOutcome::Closed,
                 None,

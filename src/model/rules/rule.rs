@@ -1,0 +1,128 @@
+//! A single rule: a pattern in Claude Code's format, as text and in permission updates.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Maximum length of a pattern or a path to compare, in bytes.
+pub(super) const LONGEST: usize = 4096;
+
+/// A pattern for a tool and optionally its input: `Bash(git:*)`, `Edit`,
+/// `WebFetch(domain:example.org)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Rule {
+    pub(super) tool: String,
+    pub(super) spec: Option<String>,
+}
+
+impl Rule {
+    /// Parses one pattern.
+    ///
+    /// # Errors
+    /// Fails if the pattern names no tool, has no closing `)`, or its content is not supported for
+    /// the tool. The message is a predicate that follows the pattern.
+    pub(crate) fn parse(text: &str) -> Result<Rule, String> {
+        let text = text.trim();
+        let (tool, spec) = match text.split_once('(') {
+            Some((tool, rest)) => {
+                let spec = rest.strip_suffix(')').ok_or("has no `)` at its end")?;
+                (tool, Some(spec.trim()).filter(|spec| !spec.is_empty() && *spec != "*"))
+            }
+            None => (text, None),
+        };
+        let named = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let stem =
+            tool.strip_suffix("__*").filter(|stem| stem.starts_with("mcp__")).unwrap_or(tool);
+        if stem.is_empty() || !stem.chars().all(named) {
+            return Err(
+                "names no tool; write `Bash(git:*)`, `Edit`, `mcp__server__tool`".to_owned()
+            );
+        }
+        let rule = Rule { tool: tool.to_owned(), spec: spec.map(str::to_owned) };
+        check(&rule).map(|()| rule)
+    }
+
+    /// Returns the rule's form in a permission update, as observed in Claude Code.
+    pub(crate) fn entry(&self) -> Value {
+        match &self.spec {
+            Some(spec) => json!({"toolName": self.tool, "ruleContent": spec}),
+            None => json!({"toolName": self.tool}),
+        }
+    }
+
+    pub(crate) fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Returns true if the rule covers all uses of the tool.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.spec.is_none()
+    }
+
+    /// Parses comma-separated patterns, as on Claude Code's command line.
+    ///
+    /// # Errors
+    /// Fails at the first invalid pattern. The message includes the pattern.
+    pub(crate) fn parse_list(text: &str) -> Result<Vec<Rule>, String> {
+        let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
+        for (at, c) in text.char_indices() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    parts.push(&text[from..at]);
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        parts.push(&text[from..]);
+        parts
+            .iter()
+            .map(|part| Rule::parse(part).map_err(|e| format!("`{}` {e}", part.trim())))
+            .collect()
+    }
+}
+
+impl From<Rule> for String {
+    fn from(rule: Rule) -> String {
+        rule.spec.map_or(rule.tool.clone(), |spec| format!("{}({spec})", rule.tool))
+    }
+}
+
+impl TryFrom<String> for Rule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Rule, String> {
+        Rule::parse(&text).map_err(|e| format!("`{text}` {e}"))
+    }
+}
+
+/// Rejects patterns that would otherwise silently never match.
+///
+/// # Errors
+/// Fails if the pattern is too long, contains control characters, or has a form that its tool does
+/// not support. The message is a predicate that follows the pattern.
+fn check(rule: &Rule) -> Result<(), String> {
+    let Some(spec) = &rule.spec else { return Ok(()) };
+    if spec.len() > LONGEST || spec.contains(char::is_control) {
+        return Err("is too long, or has control characters".to_owned());
+    }
+    match rule.tool.as_str() {
+        "Bash" if spec.contains(['\'', '"', '\\', '$', '`', ';', '&', '|', '<', '>', '(', ')']) => {
+            Err("must be one simple command without quotes: `Bash(git push:*)`".to_owned())
+        }
+        "WebFetch" if spec.strip_prefix("domain:").is_none_or(str::is_empty) => {
+            Err("must be a domain: `WebFetch(domain:example.org)`".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the permission update, in Claude Code's format, that adds `rules` to a session.
+pub(super) fn updates(rules: &[Rule]) -> Vec<Value> {
+    let entries: Vec<Value> = rules.iter().map(Rule::entry).collect();
+    vec![
+        json!({"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"}),
+    ]
+}
