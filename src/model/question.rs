@@ -214,6 +214,21 @@ impl Question {
         Ask::of(Message::parse(&self.message))
     }
 
+    /// Returns the tool use that rules judge; `None` for a plan. Access to a host counts as a fetch
+    /// from it.
+    pub(crate) fn tool_use(&self) -> Option<(String, Value)> {
+        match self.ask()? {
+            Ask::Permission(tool) => Some((tool.tool_name, tool.input)),
+            Ask::Sandbox(asked) => {
+                // Rules match plain host names only.
+                let plain = !asked.host.contains(['/', '?', '#']);
+                let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
+                Some(("WebFetch".to_owned(), serde_json::json!({ "url": url })))
+            }
+            Ask::Plan(_) => None,
+        }
+    }
+
     /// Returns the way in which an answer reaches a program that asks on its screen; `None` if the
     /// program reads answers itself.
     pub(crate) fn answered_by(&self) -> Option<AnsweredBy> {

@@ -3,6 +3,8 @@
 //! verbs do.
 
 mod always;
+mod asker;
+pub(super) mod close;
 mod limit;
 
 use serde_json::{Map, Value};
@@ -17,16 +19,15 @@ use crate::model::lifecycle::Cause;
 use crate::model::mode::Mode;
 use crate::model::protocol::{AnsweredBy, Message, SenderRole, may_send};
 use crate::model::question::{Ask, Decision, DecisionOutcome, Question, QuestionKind};
-use crate::model::record::MemberRecord;
-use crate::model::rules::{self, Judgement, List, Rule, RuleSet, TeamRules, Use};
-use crate::model::team::{Member, Team};
+use crate::model::rules::{self, Judgement, List, Rule, TeamRules, Use};
+use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
+use asker::{asker, rules_of};
+use close::{BY_NOBODY, BY_RULE, decide_question, decision, gone, news, send};
 
 const FORMAT: u32 = 1;
-const BY_RULE: &str = "rule";
-const BY_NOBODY: &str = "nobody";
 /// Distinguishes a timeout from a person's rejection (PM-04).
 const TIMED_OUT: &str =
     "the request timed out without an answer; this is not a rejection, and you may ask again";
@@ -317,46 +318,6 @@ fn warn(team: &TeamStore, from: &MemberName, text: String) -> Result<(), OpsErro
     Ok(())
 }
 
-struct Asker {
-    member: Member,
-    record: Option<MemberRecord>,
-    /// Requests sent before this time are those of an earlier run.
-    since: Timestamp,
-}
-
-/// Returns `None` for a member that is not on the team, or whose run is over.
-fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError> {
-    let Some(member) = team.team()?.member(name).cloned() else { return Ok(None) };
-    let record = team.member_record(&member.name)?;
-    if record.as_ref().is_some_and(|record| record.state.is_over()) {
-        return Ok(None);
-    }
-    let since = record.as_ref().map_or(member.joined_at, |record| record.asked_at);
-    Ok(Some(Asker { member, record, since }))
-}
-
-fn rules_of<'r>(rules: &'r TeamRules, asker: &Asker) -> Vec<(String, &'r RuleSet)> {
-    let role = asker
-        .record
-        .as_ref()
-        .and_then(|r| r.request.role.clone())
-        .or(asker.member.agent_type.clone());
-    rules.of(&asker.member.name, role.as_deref())
-}
-
-fn tool_use(question: &Question) -> Option<(String, Value)> {
-    match question.ask()? {
-        Ask::Permission(tool) => Some((tool.tool_name, tool.input)),
-        Ask::Sandbox(asked) => {
-            // Rules match plain host names only.
-            let plain = !asked.host.contains(['/', '?', '#']);
-            let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
-            Some(("WebFetch".to_owned(), serde_json::json!({ "url": url })))
-        }
-        Ask::Plan(_) => None,
-    }
-}
-
 /// Decides an open question without a person; `None` if only a person can.
 fn verdict(
     ctx: &Context,
@@ -381,7 +342,7 @@ fn verdict(
         return Ok(None);
     }
     let sets = rules_of(rules, &asker);
-    let Some((tool, input)) = tool_use(question) else { return Ok(None) };
+    let Some((tool, input)) = question.tool_use() else { return Ok(None) };
     let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
     let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd: &asker.member.cwd };
     Ok(match rules::judge(&sets, &used) {
@@ -400,90 +361,4 @@ fn verdict(
         }
         Judgement::Ask => None,
     })
-}
-
-pub(super) fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
-    let (by, reply) = (by.to_owned(), Some(rand::uuid()));
-    Decision {
-        outcome,
-        by,
-        rule: None,
-        at: now(),
-        reason: None,
-        mode: None,
-        updates: Vec::new(),
-        input: None,
-        reply,
-        sent: false,
-        typed: None,
-    }
-}
-
-fn gone() -> Decision {
-    Decision { reply: None, ..decision(DecisionOutcome::AskerGone, BY_NOBODY) }
-}
-
-/// Decides a question and sends the answer, unless it is decided already. Returns it as it is now.
-pub(super) fn decide_question(
-    team: &TeamStore,
-    id: &RequestId,
-    decision: &Decision,
-) -> Result<Question, OpsError> {
-    let mut made = false;
-    let question = team.change_question(id, |question| {
-        made = question.is_open();
-        if made {
-            question.decision = Some(decision.clone());
-        }
-        Ok(question.clone())
-    })?;
-    if made {
-        team.record(news(&question))?;
-        send(team, id)?;
-    }
-    Ok(question)
-}
-
-/// Appends the answer to the member's mailbox, once, and ends the member's waiting state.
-fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
-    let question = team.question(id)?;
-    let reply = question.decision.as_ref().and_then(|decision| decision.reply.clone());
-    let (Some(message), Some(msg_id)) = (question.reply(), reply) else { return Ok(()) };
-    let lead = MemberName::lead();
-    let color = team.team()?.member(&lead).and_then(|m| m.color.clone());
-    let envelope = Envelope::new(lead.as_str(), &message.to_text(), msg_id, now())
-        .with(None, color.as_deref());
-    if team.send_reply(id, &envelope)? {
-        let note = Note::of(EventKind::MessageSent).because(&question.event).member(&question.from);
-        let note = note.with("from", lead.as_str()).with("msg_id", envelope.msg_id.as_str());
-        team.record(note.with("kind", message.kind()))?;
-    }
-    go_on(team, question)
-}
-
-/// Ends the waiting state of the asking member, unless another request of it is open.
-pub(super) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError> {
-    let others = team.questions()?.into_iter().any(|q| q.is_open() && q.from == question.from);
-    if let Some(incarnation) = question.incarnation.filter(|_| !others) {
-        presence::move_on(team, &question.from, &incarnation, Cause::Answered, None)?;
-    }
-    Ok(())
-}
-
-pub(super) fn news(question: &Question) -> Note {
-    let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
-    let mut note =
-        note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
-    if let Some(decision) = &question.decision {
-        note = note.with("outcome", decision.outcome.as_str()).with("by", decision.by.as_str());
-        let more = [
-            ("rule", decision.rule.clone()),
-            ("reason", decision.reason.clone()),
-            ("mode", decision.mode.map(|mode| mode.as_str().to_owned())),
-        ];
-        for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
-            note = note.with(key, value);
-        }
-    }
-    note
 }

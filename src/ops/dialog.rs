@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::context::Context;
-use super::decide;
+use super::decide::{self, close};
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
@@ -23,10 +23,10 @@ pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Resul
     let gone = Decision {
         reply: None,
         reason: Some("its dialog closed: answered in the pane, or withdrawn".to_owned()),
-        ..decide::decision(DecisionOutcome::AskerGone, BY_PANE)
+        ..close::decision(DecisionOutcome::AskerGone, BY_PANE)
     };
-    match decide::decide_question(team, id, &gone) {
-        Ok(question) => decide::go_on(team, question),
+    match close::decide_question(team, id, &gone) {
+        Ok(question) => close::go_on(team, question),
         Err(e) => ignore_missing(e),
     }
 }

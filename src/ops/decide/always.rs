@@ -1,6 +1,6 @@
 //! `answer --always`: derives permission rules that allow the same use of a tool from now on.
 
-use super::{Asker, asker, rules_of, tool_use};
+use super::asker::{Asker, asker, rules_of};
 use crate::model::question::Question;
 use crate::model::rules::{self, Judgement, Rule, RuleSet, Use};
 use crate::ops::context::Context;
@@ -38,7 +38,7 @@ pub(super) fn rules_for(
             "answer it with `--approve`; the program's own \"always\" can be chosen in its pane",
         );
     }
-    let Some((tool, input)) = tool_use(question) else {
+    let Some((tool, input)) = question.tool_use() else {
         return refused("a plan is approved once", "answer it with `--approve`");
     };
     let Some(asker) = asker(team, &question.from)? else { return Ok(Lasting::default()) };

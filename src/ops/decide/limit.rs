@@ -1,9 +1,10 @@
 //! Limits the open requests of one member, so that a member in a loop cannot fill the disk or flood
 //! the user with questions.
 
-use super::{BY_RULE, OpsError, decision};
+use super::close::{BY_RULE, decision};
 use crate::model::id::MemberName;
 use crate::model::question::{Decision, DecisionOutcome};
+use crate::ops::error::OpsError;
 use crate::store::TeamStore;
 
 /// More open requests than any program makes before it waits for an answer.

@@ -1,0 +1,38 @@
+//! The member that sent a request, and the rules that apply to it.
+
+use crate::model::id::MemberName;
+use crate::model::record::MemberRecord;
+use crate::model::rules::{RuleSet, TeamRules};
+use crate::model::team::Member;
+use crate::model::time::Timestamp;
+use crate::ops::error::OpsError;
+use crate::store::TeamStore;
+
+/// The member that sent a request.
+pub(super) struct Asker {
+    pub(super) member: Member,
+    pub(super) record: Option<MemberRecord>,
+    /// Requests sent before this time are those of an earlier run.
+    pub(super) since: Timestamp,
+}
+
+/// Returns `None` for a member that is not on the team, or whose run is over.
+pub(super) fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError> {
+    let Some(member) = team.team()?.member(name).cloned() else { return Ok(None) };
+    let record = team.member_record(&member.name)?;
+    if record.as_ref().is_some_and(|record| record.state.is_over()) {
+        return Ok(None);
+    }
+    let since = record.as_ref().map_or(member.joined_at, |record| record.asked_at);
+    Ok(Some(Asker { member, record, since }))
+}
+
+/// Returns the sets of rules that apply to the member, each with the name of its owner.
+pub(super) fn rules_of<'r>(rules: &'r TeamRules, asker: &Asker) -> Vec<(String, &'r RuleSet)> {
+    let role = asker
+        .record
+        .as_ref()
+        .and_then(|r| r.request.role.clone())
+        .or(asker.member.agent_type.clone());
+    rules.of(&asker.member.name, role.as_deref())
+}
