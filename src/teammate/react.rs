@@ -7,9 +7,7 @@ use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
 use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState, follow_clock};
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
-use crate::model::protocol::{
-    self, IdleNotification, Message, PlanApprovalRequest, PlanApprovalResponse, TaskCompleted,
-};
+use crate::model::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
 use crate::model::task::{CommandOutcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
@@ -152,32 +150,6 @@ fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut V
     ))));
     state.idle_reported = false;
     state.work = Work::Proposed(job, request_id);
-}
-
-/// Handles the answer to a plan: an approved task is read again before it starts, a rejected one
-/// fails.
-fn handle_plan_answer(
-    state: &mut WorkerState,
-    answer: &PlanApprovalResponse,
-    effects: &mut Vec<WorkerEffect>,
-) {
-    let Work::Proposed(job, id) = &state.work else { return };
-    if *id != answer.request_id {
-        return;
-    }
-    if answer.approved {
-        state.work = Work::Approved(job.clone());
-        return;
-    }
-    let why = answer
-        .feedback
-        .as_deref()
-        .map(|why| format!(": {}", text::short(why, 500)))
-        .unwrap_or_default();
-    let tail = format!("the lead rejected the plan{why}");
-    effects.push(WorkerEffect::Print(format!("── task #{}: {tail}", job.id)));
-    let outcome = CommandOutcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
-    state.work = Work::Ending(job.clone(), outcome);
 }
 
 fn handle_recheck(

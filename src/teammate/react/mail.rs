@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::super::effect::{MemberEffect, WorkerEffect};
 use super::super::event::Requests;
-use super::super::state::{Me, Pending, WorkerState};
+use super::super::state::{Me, Pending, Work, WorkerState};
 use crate::model::envelope::Envelope;
 use crate::model::id::{LEAD, RequestId};
-use crate::model::protocol::{Message, ShutdownRequestBody};
+use crate::model::protocol::{Message, PlanApprovalResponse, ShutdownRequestBody};
 use crate::model::request;
+use crate::model::task::CommandOutcome;
 use crate::model::text;
 use crate::model::time::Timestamp;
 
@@ -59,7 +60,7 @@ fn handle(
         }
         // Only the lead may approve (SEC-04).
         Message::PlanApprovalResponse(answer) if envelope.from == LEAD => {
-            super::handle_plan_answer(state, answer, effects);
+            handle_plan_answer(state, answer, effects);
         }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -155,4 +156,30 @@ pub(in crate::teammate) fn valid(
         return Err("it has been answered".to_owned());
     }
     Ok(request)
+}
+
+/// Handles the answer to a plan: an approved task is read again before it starts, a rejected one
+/// fails.
+fn handle_plan_answer(
+    state: &mut WorkerState,
+    answer: &PlanApprovalResponse,
+    effects: &mut Vec<WorkerEffect>,
+) {
+    let Work::Proposed(job, id) = &state.work else { return };
+    if *id != answer.request_id {
+        return;
+    }
+    if answer.approved {
+        state.work = Work::Approved(job.clone());
+        return;
+    }
+    let why = answer
+        .feedback
+        .as_deref()
+        .map(|why| format!(": {}", text::short(why, 500)))
+        .unwrap_or_default();
+    let tail = format!("the lead rejected the plan{why}");
+    effects.push(WorkerEffect::Print(format!("── task #{}: {tail}", job.id)));
+    let outcome = CommandOutcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
+    state.work = Work::Ending(job.clone(), outcome);
 }
