@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::super::BackendError;
-use super::script::Script;
+use super::script::{SURVEY, Script};
 use crate::model::text;
 use crate::sys::exec::{self, ExecError};
 
@@ -63,6 +63,12 @@ pub(super) fn not_running(script: &Script) -> BackendError {
     refused(script, None, "it is not running".to_owned(), Some(START))
 }
 
+/// The error for a version of iTerm2 that closes the wrong sessions.
+pub(super) fn too_old(version: &str) -> BackendError {
+    let message = format!("version {} is too old", text::short(version, 40));
+    refused(&SURVEY, None, message, Some("update iTerm2 to version 3.2 or later"))
+}
+
 /// The error for an answer that no script of ours gives.
 pub(super) fn unreadable(script: &Script, answer: &str) -> BackendError {
     refused(script, None, format!("it answered {:?}", text::short(answer, 80)), advice(-1708))
@@ -102,7 +108,10 @@ fn advice(code: i32) -> Option<&'static str> {
         -600 | -609 => Some(START),
         -1712 => Some(SILENT),
         -128 => Some("a dialog was cancelled: run the command again and allow it"),
-        -1708 | -10000 => Some("update iTerm2: this version does not understand phalanx's scripts"),
+        // -2753 and -2763: a command gave no result; -10006: a property cannot be set.
+        -1708 | -2753 | -2763 | -10000 | -10006 => {
+            Some("update iTerm2: this version does not understand phalanx's scripts")
+        }
         -2740 | -2741 | -10814 | -43 => {
             Some("install iTerm2 (https://iterm2.com), or use `--backend auto`")
         }
@@ -130,7 +139,10 @@ mod tests {
             (-1712, "dialog"),
             (-128, "cancelled"),
             (-1708, "update iTerm2"),
+            (-2753, "update iTerm2"),
+            (-2763, "update iTerm2"),
             (-10000, "update iTerm2"),
+            (-10006, "update iTerm2"),
             (-2741, "install iTerm2"),
             (-2740, "install iTerm2"),
             (-10814, "install iTerm2"),

@@ -1,10 +1,14 @@
 //! The scripts for iTerm2: constant texts that take all data as arguments of `on run argv`
 //! (SEC-09). Copies in `fixtures/osascript` make changes visible in a diff.
 //!
-//! Three properties of AppleScript shape them. `tell application` would start iTerm2, so each
-//! script first checks whether it runs. Within `tell`, iTerm2's own terms take precedence (`tab` is
-//! a class there), so every name of ours begins with `x`. A variable that is not set is `missing
-//! value`, and `as text` turns that into two words.
+//! Four properties of AppleScript shape them. `tell application` would start iTerm2, so each script
+//! first checks whether it runs. Within `tell`, iTerm2's own terms take precedence (`tab` is a class
+//! there), so every name of ours begins with `x`. The variable of a loop over `windows` stands for
+//! "item i of windows" at each use, so a script that changes their order does so last. A session
+//! variable that is not set is `missing value` or has no result at all, which leaves the script's
+//! variable undefined (-2753, -2763); `as text` would turn `missing value` into two words.
+//!
+//! docs/backends.md lists the source of each term of iTerm2.
 
 /// A script, and the action that it performs, to follow "cannot".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +64,14 @@ macro_rules! own_session {
             each_session!(concat!(
                 lines![
                     "\t\t\t\t\tif (unique id of xSes) is xWanted then"
-                    "\t\t\t\t\t\ttell xSes to set xFound to (variable named \"user.phalanx_token\")"
-                    "\t\t\t\t\t\tif xFound is not xToken then return \"not-ours\""
+                    "\t\t\t\t\t\tset xFound to \"\""
+                    "\t\t\t\t\t\ttry"
+                    "\t\t\t\t\t\t\ttell xSes to set xFound to (variable named \"user.phalanx_token\")"
+                    "\t\t\t\t\t\t\tif xFound is not xToken then return \"not-ours\""
+                    "\t\t\t\t\t\ton error xWhy number xCode"
+                    "\t\t\t\t\t\t\tif xCode is not -2753 and xCode is not -2763 then error xWhy number xCode"
+                    "\t\t\t\t\t\t\treturn \"not-ours\""
+                    "\t\t\t\t\t\tend try"
                     "\t\t\t\t\t\ttell xSes to set xFound to (get tty)"
                     "\t\t\t\t\t\tif xFound is missing value then set xFound to \"\""
                     "\t\t\t\t\t\tif xFound is not xTty then return \"not-ours\""
@@ -74,30 +84,39 @@ macro_rules! own_session {
     };
 }
 
-/// Lists all sessions. No arguments. The answer is `running`, then one line for each session: id,
-/// terminal, rows, window id, token and team, separated by tabs.
+/// Lists all sessions. No arguments. The answer is `running` and iTerm2's version, then one line for
+/// each session: id, terminal, rows, window id, token and team, separated by tabs.
 pub(super) const SURVEY: Script = Script {
     doing: "list its sessions",
     text: concat!(
         lines!["on run argv"],
         head!(),
-        lines!["\tset xSep to character id 9" "\tset xOut to \"running\""],
+        lines![
+            "\tset xSep to character id 9"
+            "\ttell application id \"com.googlecode.iterm2\" to set xOut to \"running\" & xSep & (version)"
+        ],
         each_session!(lines![
             "\t\t\t\t\tset xTty to \"\""
-            "\t\t\t\t\tset xToken to \"\""
-            "\t\t\t\t\tset xTeam to \"\""
             "\t\t\t\t\ttry"
             "\t\t\t\t\t\ttell xSes to set xTty to (get tty)"
+            "\t\t\t\t\t\tif xTty is missing value then set xTty to \"\""
+            "\t\t\t\t\ton error"
+            "\t\t\t\t\t\tset xTty to \"\""
             "\t\t\t\t\tend try"
+            "\t\t\t\t\tset xToken to \"\""
             "\t\t\t\t\ttry"
             "\t\t\t\t\t\ttell xSes to set xToken to (variable named \"user.phalanx_token\")"
+            "\t\t\t\t\t\tif xToken is missing value then set xToken to \"\""
+            "\t\t\t\t\ton error"
+            "\t\t\t\t\t\tset xToken to \"\""
             "\t\t\t\t\tend try"
+            "\t\t\t\t\tset xTeam to \"\""
             "\t\t\t\t\ttry"
             "\t\t\t\t\t\ttell xSes to set xTeam to (variable named \"user.phalanx_team\")"
+            "\t\t\t\t\t\tif xTeam is missing value then set xTeam to \"\""
+            "\t\t\t\t\ton error"
+            "\t\t\t\t\t\tset xTeam to \"\""
             "\t\t\t\t\tend try"
-            "\t\t\t\t\tif xTty is missing value then set xTty to \"\""
-            "\t\t\t\t\tif xToken is missing value then set xToken to \"\""
-            "\t\t\t\t\tif xTeam is missing value then set xTeam to \"\""
             "\t\t\t\t\tset xRow to (unique id of xSes) & xSep & xTty & xSep & (rows of xSes) & xSep & (id of xWin)"
             "\t\t\t\t\tset xOut to xOut & (character id 10) & xRow & xSep & xToken & xSep & xTeam"
         ]),
@@ -108,7 +127,7 @@ pub(super) const SURVEY: Script = Script {
 /// Opens a session. Arguments: the anchor's id, `right`, `below` or `tab`, the command, token,
 /// team, name. The answer is `placed`, id and terminal, separated by tabs; the terminal may be
 /// empty at first. A session whose token cannot be set is closed again. A new tab does not keep the
-/// keyboard focus.
+/// keyboard focus. An answer that names the anchor itself must not mark that as ours.
 pub(super) const PLACE: Script = Script {
     doing: "open a session for it",
     text: concat!(
@@ -127,21 +146,26 @@ pub(super) const PLACE: Script = Script {
             "\t\t\t\t\t\t\tset xNew to current session of xMade"
             "\t\t\t\t\t\t\ttell xSeen to select"
             "\t\t\t\t\t\tend if"
+            "\t\t\t\t\t\tif (unique id of xNew) is xAnchor then error \"iTerm2 returned the session that was split\" number -10000"
             "\t\t\t\t\t\ttry"
             "\t\t\t\t\t\t\ttell xNew"
             "\t\t\t\t\t\t\t\tset variable named \"user.phalanx_token\" to xToken"
             "\t\t\t\t\t\t\t\tset variable named \"user.phalanx_team\" to xTeam"
             "\t\t\t\t\t\t\tend tell"
-            "\t\t\t\t\t\ton error xText number xCode"
+            "\t\t\t\t\t\ton error xWhy number xCode"
             "\t\t\t\t\t\t\ttell xNew to close"
-            "\t\t\t\t\t\t\terror xText number xCode"
+            "\t\t\t\t\t\t\terror xWhy number xCode"
+            "\t\t\t\t\t\tend try"
+            "\t\t\t\t\t\ttry"
+            "\t\t\t\t\t\t\ttell xNew to set name to xName"
             "\t\t\t\t\t\tend try"
             "\t\t\t\t\t\tset xTty to \"\""
             "\t\t\t\t\t\ttry"
-            "\t\t\t\t\t\t\ttell xNew to set name to xName"
             "\t\t\t\t\t\t\ttell xNew to set xTty to (get tty)"
+            "\t\t\t\t\t\t\tif xTty is missing value then set xTty to \"\""
+            "\t\t\t\t\t\ton error"
+            "\t\t\t\t\t\t\tset xTty to \"\""
             "\t\t\t\t\t\tend try"
-            "\t\t\t\t\t\tif xTty is missing value then set xTty to \"\""
             "\t\t\t\t\t\treturn \"placed\" & xSep & (unique id of xNew) & xSep & xTty"
             "\t\t\t\t\tend if"
         ]),
@@ -166,14 +190,16 @@ pub(super) const CONTENTS: Script = Script {
     ),
 };
 
+/// Selects a session of ours. The window comes last: selecting it changes the order of the windows.
+/// The session comes after its tab, which would select another one (iTerm2's #6029).
 pub(super) const FOCUS: Script = Script {
     doing: "bring its session to the front",
     text: own_session!(
         "",
         lines![
-            "\t\t\t\t\t\ttell xWin to select"
             "\t\t\t\t\t\ttell xTab to select"
             "\t\t\t\t\t\ttell xSes to select"
+            "\t\t\t\t\t\ttell xWin to select"
             "\t\t\t\t\t\tactivate"
             "\t\t\t\t\t\treturn \"done\""
         ]

@@ -10,6 +10,10 @@ use crate::model::placement::{ItermSession, Layout, Verdict};
 /// Fewest rows that a split may leave; below that, the next session gets a tab of its own.
 const FEWEST_ROWS: u32 = 8;
 
+/// The oldest version that is used. Up to 3.1, `close` of a session that is alone in its tab closes
+/// the selected tab instead (iTerm2's #6029), which may be the lead's.
+const OLDEST: (u32, u32) = (3, 2);
+
 /// One session. Other programs' variables may hold any text; a malformed value affects only its own
 /// row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +31,27 @@ pub(super) struct ItermRow {
     pub(super) team: String,
 }
 
-/// Parses the answer of [`SURVEY`]; `None` if iTerm2 does not run.
+/// Parses the answer of [`SURVEY`]; `None` if iTerm2 does not run. A version that closes the wrong
+/// sessions is an error, so that nothing is placed in it and nothing closed.
 pub(super) fn read(answer: &str) -> Result<Option<Vec<ItermRow>>, BackendError> {
     let mut lines = answer.lines();
-    match lines.next() {
-        Some(NOT_RUNNING) => Ok(None),
-        Some("running") => Ok(Some(lines.filter_map(row).collect())),
+    let first = lines.next();
+    if first == Some(NOT_RUNNING) {
+        return Ok(None);
+    }
+    match first.and_then(|line| line.split_once('\t')) {
+        Some(("running", version)) if is_too_old(version) => Err(osa::too_old(version)),
+        Some(("running", _)) => Ok(Some(lines.filter_map(row).collect())),
         Some(_) | None => Err(osa::unreadable(&SURVEY, answer)),
+    }
+}
+
+/// Returns true for versions before [`OLDEST`]. A version that cannot be parsed is not old.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < OLDEST,
+        _ => false,
     }
 }
 
@@ -152,15 +170,28 @@ mod tests {
 
     #[test]
     fn survey_tolerates_malformed_fields() {
-        let answer = "running\nA-000000\t/dev/ttys001\t50\t7\t\t\nB-000000\tmissing value\t?\t7\tto\tken\nnext\tline\n\nC-000000\t/dev/ttys003\t24\t8\ttok\tteam/1";
+        let answer = "running\t3.5.10\nA-000000\t/dev/ttys001\t50\t7\t\t\nB-000000\tmissing value\t?\t7\tto\tken\nnext\tline\n\nC-000000\t/dev/ttys003\t24\t8\ttok\tteam/1";
         let rows = read(answer).expect("readable").expect("running");
         let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         assert_eq!(ids, ["A-000000", "B-000000", "C-000000"]);
         assert_eq!((rows[1].tty.as_str(), rows[1].rows, rows[1].token.as_str()), ("", 0, "to"));
         assert_eq!((rows[2].token.as_str(), rows[2].team.as_str()), ("tok", "team/1"));
         assert_eq!(read("not-running").expect("readable"), None);
-        for odd in ["", "???", "runningA\tb"] {
+        for odd in ["", "???", "running", "runningA\tb"] {
             assert!(read(odd).expect_err(odd).to_string().contains("answered"), "{odd}");
+        }
+    }
+
+    /// SD-05: the versions that close the selected tab instead of a session are not used.
+    #[test]
+    fn sd_05_versions_that_close_the_wrong_tab_are_refused() {
+        for old in ["2.9.20160403", "3.0.15", "3.1", "3.1.beta.9", "3.1.7"] {
+            let problem = read(&format!("running\t{old}\n")).expect_err(old);
+            assert!(problem.to_string().contains(old), "{problem}");
+            assert!(problem.hint().is_some_and(|hint| hint.contains("update iTerm2")));
+        }
+        for good in ["3.2", "3.5.10", "3.10.1", "4.0", "3.6.20260101-nightly", "next", ""] {
+            assert_eq!(read(&format!("running\t{good}\n")).expect(good), Some(vec![]));
         }
     }
 

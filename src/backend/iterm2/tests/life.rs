@@ -32,6 +32,8 @@ fn session_is_opened_shown_named_and_closed() {
     assert_eq!(mac.op("selected", &[]), json!(place.pane_id()));
     iterm2.label(&[(Mark { placement: &place, token: "token-ada" }, a_label("ada", "tester"))]);
     assert_eq!(mac.session(&place)["name"], json!("ada · tester · idle"));
+    // iTerm2's dictionary has no colour of a title; those of the text stay as the user set them.
+    assert_eq!(mac.session(&place)["properties"], json!({}));
     assert!(iterm2.how_to_watch(&place).contains("iTerm2"));
     assert!(matches!(iterm2.close(&place, "token-ada"), CloseOutcome::Closed));
     assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Gone);
@@ -160,6 +162,8 @@ fn pt_03_probe_identifies_a_session_by_its_terminal() {
     assert!(ask("/dev/ttys999").expect_err("no session").contains("/dev/ttys999"));
     mac.fail("survey", "-1743", 1);
     assert!(ask(&mac.leader.tty).expect_err("not allowed").contains("Automation"));
+    mac.op("version", &["3.1.7"]);
+    assert!(ask(&mac.leader.tty).expect_err("too old").contains("update iTerm2"));
     mac.op("stop", &[]);
     assert!(ask(&mac.leader.tty).expect_err("not there").contains("not running"));
     assert!(

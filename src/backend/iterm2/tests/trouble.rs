@@ -100,6 +100,61 @@ fn ly_09_every_error_yields_advice() {
     );
 }
 
+/// LY-09: the error of a refused permission tells where to grant it.
+#[test]
+fn ly_09_refused_permission_says_where_to_grant_it() {
+    let mac = Mac::new();
+    let iterm2 = mac.backend(Layout::Split);
+    let place = place_one(&iterm2, "ada").expect("placed");
+    mac.fail("*", "-1743", 1000);
+    let mark = Mark { placement: &place, token: "token-ada" };
+    let refused = [
+        place_one(&iterm2, "ben").expect_err("not allowed"),
+        iterm2.focus(mark.placement, mark.token).expect_err("not allowed"),
+        iterm2.screen(mark.placement, mark.token, 5).expect_err("not allowed"),
+    ];
+    for problem in refused {
+        assert!(problem.to_string().contains("Not authorized"), "{problem}");
+        let hint = hint(&problem);
+        assert!(hint.contains("System Settings > Privacy & Security > Automation"), "{hint}");
+    }
+    assert!(matches!(iterm2.verify(&place, mark.token), Verdict::Unknown { .. }));
+    mac.fail("*", "none", 0);
+    assert_eq!(iterm2.verify(&place, mark.token), Verdict::Owned);
+}
+
+/// LY-09: a session variable that is not set may have no result at all instead of `missing value`.
+#[test]
+fn ly_09_unset_variable_without_a_result_is_no_token() {
+    for unset in ["missing value", "no result"] {
+        let mac = Mac::new();
+        mac.op("unset", &[unset]);
+        let iterm2 = mac.backend(Layout::Split);
+        let place = place_one(&iterm2, "ada").expect("the leader's session has no token");
+        assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned, "{unset}");
+        mac.op("forget", &[place.pane_id()]);
+        let problem = iterm2.focus(&place, "token-ada").expect_err("not ours");
+        assert!(matches!(problem, BackendError::NotOurs { .. }), "{unset}: {problem:?}");
+        assert!(matches!(iterm2.verify(&place, "token-ada"), Verdict::Foreign { .. }));
+    }
+}
+
+/// LY-09: a split that answers with the session that was split, or with none, as for a session of
+/// the tmux integration, marks and closes nothing.
+#[test]
+fn ly_09_split_without_a_new_session_is_an_error() {
+    let mac = Mac::new();
+    let iterm2 = mac.backend(Layout::Split);
+    for mode in ["same-session", "no-result"] {
+        mac.fail("place", mode, 1);
+        let problem = place_one(&iterm2, "ada").expect_err(mode);
+        assert!(hint(&problem).contains("update iTerm2"), "{mode}: {problem:?}");
+        let leader = mac.session(&Placement::Iterm2(mac.leader.clone()));
+        assert_eq!(leader["variables"], json!({}), "{mode}");
+    }
+    assert_eq!(mac.calls("close"), Vec::<Vec<String>>::new());
+}
+
 /// LY-09: a timeout, before and after a session was opened.
 #[test]
 fn ly_09_timeout_leaves_no_session_behind() {
