@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::select::{FdSet, select};
-use nix::sys::time::TimeVal;
+use nix::sys::time::{TimeVal, TimeValLike};
 
 /// Polls once, for at most `limit` rounded up to a millisecond. Returns false if nothing is ready
 /// or a signal interrupted the wait; callers loop until their own deadline.
@@ -52,9 +52,7 @@ pub(super) fn writable_terminal(fd: BorrowedFd<'_>, limit: Duration) -> io::Resu
 }
 
 fn time_value(limit: Duration) -> TimeVal {
-    let seconds = limit.as_secs().try_into().unwrap_or(1);
-    let micros = limit.subsec_micros().try_into().expect("less than a million");
-    TimeVal::new(seconds, micros)
+    TimeVal::microseconds(i64::try_from(limit.as_micros()).unwrap_or(i64::MAX))
 }
 
 fn timeout(limit: Duration) -> PollTimeout {

@@ -152,13 +152,17 @@ fn size(rows: u16, cols: u16) -> PtySize {
     PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
 }
 
+nix::ioctl_write_int_bad!(
+    /// Makes a terminal the controlling terminal of the calling session's leader.
+    take_terminal,
+    libc::TIOCSCTTY
+);
+
 /// Makes the child the leader of a new session with the terminal at its standard input.
 fn lead_session_on_stdin() -> io::Result<()> {
     unistd::setsid()?;
     // SAFETY: async-signal-safe, and takes integers only.
-    if unsafe { libc::ioctl(0, libc::TIOCSCTTY.into(), 0) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    unsafe { take_terminal(libc::STDIN_FILENO, 0) }?;
     Ok(())
 }
 
