@@ -24,6 +24,7 @@ use crate::model::text;
 use osa::Osa;
 use script::{CONTENTS, FOCUS, NAME, WRITE};
 use session::{iterm_session, list_sessions};
+use survey::ItermRow;
 
 pub(crate) use session::{Iterm2, ItermHome};
 
@@ -37,15 +38,34 @@ const LONGEST_NAME: usize = 60;
 /// # Errors
 /// Returns the reason why it is not, with an instruction for the user.
 pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
-    let osa = Osa { within: PROBED_WITHIN, ..Osa::new(program) };
-    let rows = list_sessions(&osa).map_err(|error| match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    })?;
-    let rows = rows.ok_or("iTerm2 is not running")?;
+    let rows = sessions(program).map_err(|e| described(&e))?.ok_or("iTerm2 is not running")?;
     match survey::caller_session(&rows, Some(tty), None) {
         Some(_) => Ok(()),
         None => Err(format!("this terminal ({tty}) is no session of iTerm2")),
+    }
+}
+
+/// Returns the number of sessions of iTerm2; `None` if it is not running or not installed. Does not
+/// start iTerm2.
+///
+/// # Errors
+/// Returns the reason why it does not answer, with an instruction for the user.
+pub(crate) fn count_sessions(program: PathBuf) -> Result<Option<usize>, String> {
+    match sessions(program) {
+        Ok(rows) => Ok(rows.map(|rows| rows.len())),
+        Err(BackendError::Iterm2 { code: Some(-2740 | -2741 | -10814 | -43), .. }) => Ok(None),
+        Err(error) => Err(described(&error)),
+    }
+}
+
+fn sessions(program: PathBuf) -> Result<Option<Vec<ItermRow>>, BackendError> {
+    list_sessions(&Osa { within: PROBED_WITHIN, ..Osa::new(program) })
+}
+
+fn described(error: &BackendError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
     }
 }
 

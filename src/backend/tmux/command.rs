@@ -161,6 +161,12 @@ pub(super) struct ServerReply {
     pub(super) problem: Option<BackendError>,
 }
 
+impl ServerReply {
+    fn failed(units: usize, problem: BackendError) -> ServerReply {
+        ServerReply { units, lines: Vec::new(), problem: Some(problem) }
+    }
+}
+
 /// One tmux server, by its socket; without one, the user's default server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Server<'a> {
@@ -193,24 +199,22 @@ impl Server<'_> {
         self.call(std::slice::from_ref(unit), stdin).0
     }
 
+    /// Sends one unit. If the server does not run, tmux starts it without the user's
+    /// configuration.
+    pub(super) fn ask_unconfigured(&self, unit: &Unit) -> ServerReply {
+        let mut command = self.command(std::slice::from_ref(unit));
+        command.args.splice(0..0, ["-f", "/dev/null"].map(OsString::from));
+        run(&command, 1).0
+    }
+
     fn call(&self, units: &[Unit], stdin: Vec<u8>) -> (ServerReply, bool) {
         let command = exec::ExecCommand { stdin, ..self.command(units) };
-        let failed =
-            |problem| ServerReply { units: units.len(), lines: Vec::new(), problem: Some(problem) };
         if units.iter().map(Unit::bytes).sum::<usize>() > CALL_BYTES {
             let stderr = format!("the command is longer than {CALL_BYTES} bytes");
-            return (failed(BackendError::Refused { command: shown(&command.args), stderr }), true);
+            let refused = BackendError::Refused { command: shown(&command.args), stderr };
+            return (ServerReply::failed(units.len(), refused), true);
         }
-        let output = match exec::run(&command, ANSWER_WITHIN) {
-            Ok(output) => output,
-            Err(error) => return (failed(error.into()), false),
-        };
-        let lines = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
-        let problem = (output.code != Some(0)).then(|| BackendError::Refused {
-            command: shown(&command.args),
-            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        });
-        (ServerReply { units: units.len(), lines, problem }, true)
+        run(&command, units.len())
     }
 
     fn command(&self, units: &[Unit]) -> exec::ExecCommand {
@@ -235,6 +239,21 @@ impl Server<'_> {
             ..exec::ExecCommand::default()
         }
     }
+}
+
+/// Runs a tmux process with so many units. Returns false with its reply if it could not be run or
+/// timed out.
+fn run(command: &exec::ExecCommand, units: usize) -> (ServerReply, bool) {
+    let output = match exec::run(command, ANSWER_WITHIN) {
+        Ok(output) => output,
+        Err(error) => return (ServerReply::failed(units, error.into()), false),
+    };
+    let lines = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    let problem = (output.code != Some(0)).then(|| BackendError::Refused {
+        command: shown(&command.args),
+        stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+    });
+    (ServerReply { units, lines, problem }, true)
 }
 
 /// Our environment without the variables that identify a member: a server started by this call

@@ -14,6 +14,7 @@ mod input;
 mod label;
 mod notice;
 mod place;
+mod private;
 mod probe;
 mod row;
 mod survey;
@@ -34,6 +35,7 @@ use identity::PaneClaim;
 
 pub(crate) use census::{Census, Resident, census, has_pane};
 pub(crate) use notice::{RequestNotice, show_notice};
+pub(crate) use private::PrivateServer;
 pub(crate) use probe::probe;
 
 #[derive(Debug, Clone)]

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 
 use tmux_interface::{
     BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, IfShell, JoinPane, KillPane,
-    ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession, NewWindow, PaneSize,
-    PasteBuffer, RenameWindow, ResizePane, SelectLayout, SelectPane, SelectWindow, SendKeys,
-    SetOption, ShowOptions, SplitWindow, SwitchClient, TmuxCommand,
+    KillServer, ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession,
+    NewWindow, PaneSize, PasteBuffer, RenameWindow, ResizePane, SelectLayout, SelectPane,
+    SelectWindow, SendKeys, SetOption, ShowOptions, SplitWindow, StartServer, SwitchClient,
+    TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -373,6 +374,17 @@ pub(super) fn show_message(client: &str, words: &str) -> Unit {
 /// Prints a row about the server.
 pub(super) fn server() -> Unit {
     print(row::SERVER)
+}
+
+/// Starts the server without a session, and keeps it until it is killed.
+pub(super) fn start_server() -> Unit {
+    let stay = SetOption::new().server().option("exit-empty").value("off");
+    unit(&StartServer::new().build()).then(unit(&stay.build()))
+}
+
+/// Ends the server and everything in it.
+pub(super) fn kill_server() -> Unit {
+    unit(&KillServer::new().build())
 }
 
 /// Prints a text after tmux has expanded the formats in it.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde_json::json;
 
-use super::super::probe;
+use super::super::{count_sessions, probe};
 use super::harness::{Mac, launch, place_one, until};
 use crate::backend::{Backend, CloseOutcome, Label, Mark, PlacementRequest};
 use crate::model::id::MemberName;
@@ -160,12 +160,19 @@ fn pt_03_probe_identifies_a_session_by_its_terminal() {
     let ask = |tty: &str| probe(mac.path("osascript"), tty);
     assert_eq!(ask(&mac.leader.tty), Ok(()));
     assert!(ask("/dev/ttys999").expect_err("no session").contains("/dev/ttys999"));
+    assert_eq!(count_sessions(mac.path("osascript")), Ok(Some(1)));
     mac.fail("survey", "-1743", 1);
     assert!(ask(&mac.leader.tty).expect_err("not allowed").contains("Automation"));
+    mac.fail("survey", "-1743", 1);
+    let refused = count_sessions(mac.path("osascript")).expect_err("not allowed");
+    assert!(refused.contains("-1743") && refused.contains("Automation"), "{refused}");
+    mac.fail("survey", "-2741", 1);
+    assert_eq!(count_sessions(mac.path("osascript")), Ok(None), "not installed");
     mac.op("version", &["3.1.7"]);
     assert!(ask(&mac.leader.tty).expect_err("too old").contains("update iTerm2"));
     mac.op("stop", &[]);
     assert!(ask(&mac.leader.tty).expect_err("not there").contains("not running"));
+    assert_eq!(count_sessions(mac.path("osascript")), Ok(None));
     assert!(
         probe(mac.path("no-such-program"), "/dev/x")
             .expect_err("nothing there")
