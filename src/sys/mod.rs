@@ -21,6 +21,7 @@ mod portable;
 pub(crate) mod proc;
 pub(crate) mod rand;
 mod ready;
+pub(crate) mod selftest;
 pub(crate) mod signal;
 pub(crate) mod socket;
 pub(crate) mod socket_probe;
