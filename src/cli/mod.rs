@@ -68,7 +68,7 @@ use verbs::{Cli, Verb};
 
 use crate::launcher;
 use crate::ops;
-use crate::sys::{env, lock};
+use crate::sys::{env, lock, selftest};
 
 /// Runs the program and returns its exit code.
 pub(crate) fn run() -> ExitCode {
@@ -114,6 +114,9 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         // The launcher needs nothing but its spec.
         return Exit(u8::try_from(launcher::exec(spec, &ops::one_shot::END)).unwrap_or(1));
     }
+    if let Some(Verb::SelfTestHelper { role, dir }) = &cli.verb {
+        return Exit(selftest::run_helper(*role, dir));
+    }
     let global = &cli.global;
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
     if !cli.verb.as_ref().is_some_and(has_other_terminal) {
@@ -125,6 +128,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         None => home::home(setup().ok().as_ref(), &out),
         Some(Verb::Hook(args)) => return worker::hook(global, args),
         Some(Verb::Init(args)) => init::init(&out, &args),
+        Some(Verb::Doctor(args)) if args.self_test => doctor::self_test(&out),
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
@@ -188,6 +192,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Brief(args) => brief::brief(setup, &args),
         // Handled before the setup, which can fail.
         Verb::Exec { .. }
+        | Verb::SelfTestHelper { .. }
         | Verb::Init(_)
         | Verb::Hook(_)
         | Verb::Completions { .. }

@@ -243,6 +243,8 @@ fn read_only_and_wait_verbs_are_parsed() {
     assert!(!watched("status") && watched("status --watch") && watched("status -w"));
     assert!(matches!(verb("ps"), Verb::Ps));
     assert!(matches!(verb("doctor --fix"), Verb::Doctor(doctor) if doctor.fix));
+    assert!(matches!(verb("doctor --self-test"), Verb::Doctor(doctor) if doctor.self_test));
+    assert!(refused("doctor --self-test --fix"));
     for line in ["explain ada", "focus ada", "hide ada", "show ada"] {
         match verb(line) {
             Verb::Explain(named) | Verb::Focus(named) | Verb::Hide(named) | Verb::Show(named) => {

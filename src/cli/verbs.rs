@@ -32,6 +32,7 @@ use super::wait::WaitArgs;
 use super::worker::HookArgs;
 use super::worktree::WorktreeVerb;
 use crate::model::id::TaskId;
+use crate::sys::selftest::HelperRole;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -154,6 +155,12 @@ pub(super) enum Verb {
     #[command(hide = true)]
     Exec {
         spec: PathBuf,
+    },
+    /// A helper process of `doctor --self-test`.
+    #[command(hide = true)]
+    SelfTestHelper {
+        role: HelperRole,
+        dir: PathBuf,
     },
     /// The built-in teammate.
     #[command(hide = true)]

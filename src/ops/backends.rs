@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::context::Context;
+use super::context::{Caller, Context};
 use super::error::OpsError;
 use crate::backend::choose::{Chosen, Facts, Signs, choose, may_be_iterm2};
 use crate::backend::external::External;
@@ -33,12 +33,12 @@ pub(super) fn caller_pane(ctx: &Context) -> Option<CallerPane> {
 }
 
 pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
-    program(ctx, "tmux")
+    program(&ctx.caller, "tmux")
 }
 
 /// Finds a program in the caller's `PATH`.
-fn program(ctx: &Context, name: &str) -> Result<PathBuf, String> {
-    let found = find_program(OsStr::new(name), ctx.caller.var("PATH"), Path::new("/"));
+pub(super) fn program(caller: &Caller, name: &str) -> Result<PathBuf, String> {
+    let found = find_program(OsStr::new(name), caller.var("PATH"), Path::new("/"));
     found.ok_or_else(|| format!("`{name}` is not on PATH"))
 }
 
@@ -113,7 +113,7 @@ pub(super) fn check_iterm2(ctx: &Context) -> Result<(), String> {
         lc_terminal: text("LC_TERMINAL"),
     })?;
     let tty = tty_name().ok_or("this process has no terminal")?;
-    iterm2::probe(program(ctx, "osascript")?, &tty)
+    iterm2::probe(program(&ctx.caller, "osascript")?, &tty)
 }
 
 /// A backend and the server or program that it works with.
@@ -222,7 +222,7 @@ fn open_at(
 ) -> Result<Box<dyn Backend>, OpsError> {
     match home {
         Home::Iterm2 => {
-            let program = program(ctx, "osascript").map_err(|problem| {
+            let program = program(&ctx.caller, "osascript").map_err(|problem| {
                 OpsError::BackendUnavailable { backend: BackendChoice::Iterm2, problem }
             })?;
             let hint =

@@ -2,7 +2,7 @@
 
 use super::paint::{Paint, Tint};
 use crate::model::text;
-use crate::ops::doctor::{Checked, Finding, Severity};
+use crate::ops::doctor::{CheckReport, CheckVerdict, Checked, Finding, Severity};
 
 /// The label and colour of each severity.
 const SEVERITIES: [(Severity, &str, Tint); 3] = [
@@ -22,6 +22,33 @@ pub(crate) fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
     let mut parts: Vec<String> = findings.iter().map(|finding| paragraph(finding, paint)).collect();
     parts.push(summary(checked, &findings));
     parts.join("\n")
+}
+
+/// Formats one line for each check, then a summary.
+pub(crate) fn self_test(reports: &[CheckReport], os: &str, paint: Paint) -> String {
+    let width = reports.iter().map(|report| report.check.len()).max().unwrap_or(0);
+    let mut lines: Vec<String> = reports.iter().map(|report| check(report, width, paint)).collect();
+    let count = |result| reports.iter().filter(|report| report.result == result).count();
+    let counts = [
+        (count(CheckVerdict::Fail), "failed"),
+        (count(CheckVerdict::Pass), "passed"),
+        (count(CheckVerdict::Skip), "skipped"),
+    ];
+    let counts: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    lines.push(format!("{} checks on {os}: {}", reports.len(), counts.join(", ")));
+    lines.join("\n")
+}
+
+fn check(report: &CheckReport, width: usize, paint: Paint) -> String {
+    let tint = match report.result {
+        CheckVerdict::Pass => Tint::Good,
+        CheckVerdict::Fail => Tint::Bad,
+        CheckVerdict::Skip => Tint::Dim,
+    };
+    let word: &'static str = report.result.into();
+    let (result, detail) = (paint.put(tint, word), text::line(&report.detail));
+    format!("{result}  {:width$}  {:>5} ms  {detail}", report.check, report.ms)
 }
 
 fn paragraph(finding: &Finding, paint: Paint) -> String {
@@ -74,5 +101,30 @@ fn summary(checked: &Checked, findings: &[&Finding]) -> String {
         format!("{checked_places}: no problems found")
     } else {
         format!("{checked_places}: {}", counts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_check_has_a_line_and_the_results_are_counted() {
+        let report = |check, result, detail: &str| CheckReport {
+            check,
+            result,
+            detail: detail.to_owned(),
+            ms: 12,
+        };
+        let reports = [
+            report("boot-id", CheckVerdict::Pass, "4711"),
+            report("pty", CheckVerdict::Fail, "no\u{1b}[2J"),
+            report("tmux", CheckVerdict::Skip, "missing"),
+        ];
+        let expected = "pass  boot-id     12 ms  4711\n\
+                        fail  pty         12 ms  no\u{241b}[2J\n\
+                        skip  tmux        12 ms  missing\n\
+                        3 checks on macos: 1 failed, 1 passed, 1 skipped";
+        assert_eq!(self_test(&reports, "macos", Paint { on: false }), expected);
     }
 }

@@ -25,7 +25,7 @@ mod tasks;
 mod view;
 mod worktrees;
 
-pub(crate) use doctor::doctor;
+pub(crate) use doctor::{doctor, self_test};
 pub(crate) use events::{EventFormat, event_lines};
 pub(crate) use explain::explain;
 pub(crate) use home::home;

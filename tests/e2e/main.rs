@@ -46,6 +46,7 @@ mod results;
 mod resume;
 mod roles;
 mod rules;
+mod self_test;
 mod settings;
 mod shutdown;
 mod soak;

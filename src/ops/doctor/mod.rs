@@ -3,6 +3,7 @@
 
 mod finding;
 mod orphans;
+mod self_test;
 mod surroundings;
 mod teams;
 
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 pub(crate) use finding::{Finding, Severity};
 pub(crate) use orphans::{end_lost_runs, lost_runs};
+pub(crate) use self_test::{CheckReport, CheckVerdict, self_test};
 
 use super::context::Context;
 use super::error::OpsError;
