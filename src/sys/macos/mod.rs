@@ -1,4 +1,4 @@
-//! What macOS does in a way of its own, with the functions of [`crate::sys::linux`]. Compiled and
+//! What macOS does in a way of its own, with the functions of `sys::linux`. Compiled and
 //! linked, but never run by the tests of this project: `docs/macos.md` lists each function with the
 //! check that a Mac owner runs.
 

@@ -45,7 +45,7 @@ impl Notified {
         Ok(Notified { trigger: Trigger::System(watcher), dirs })
     }
 
-    /// As [`Notified::by_system`], at this interval.
+    /// Calls `on_event` as `by_system` does; the comparison takes place at this interval.
     pub(super) fn by_polling(
         every: Duration,
         on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
