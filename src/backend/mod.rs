@@ -83,7 +83,8 @@ pub(crate) trait Backend: Send + Sync {
         lines: usize,
     ) -> Result<String, BackendError>;
 
-    /// Returns where to watch the placement, as text for the user: a command line or a short description.
+    /// Returns where to watch the placement, as text for the user: a command line or a short
+    /// description.
     fn how_to_watch(&self, placement: &Placement) -> String;
 
     /// Brings the placement to the front of a terminal that already shows it.

@@ -19,8 +19,8 @@ pub(super) struct WaitNotice {
 }
 
 impl WaitNotice {
-    /// Starts to watch a wait. `text` returns the notice, as `waiting for …, at most 10 s`, or `None`
-    /// while there is nothing to report.
+    /// Starts to watch a wait. `text` returns the notice, as `waiting for …, at most 10 s`, or
+    /// `None` while there is nothing to report.
     pub(super) fn start(
         out: &Out,
         mut text: impl FnMut() -> Option<String> + Send + 'static,

@@ -13,8 +13,8 @@ pub(crate) const IN_PROCESS: &str = "in-process";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub(crate) pid: i32,
-    /// Start time in the unit of the system: clock ticks since boot on Linux, microseconds since the
-    /// epoch on macOS.
+    /// Start time in the unit of the system: clock ticks since boot on Linux, microseconds since
+    /// the epoch on macOS.
     pub(crate) start: u64,
 }
 

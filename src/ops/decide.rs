@@ -25,7 +25,7 @@ use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 use asker::{asker, rules_of};
-use close::{BY_NOBODY, BY_RULE, decide_question, decision, gone, news, send};
+use close::{BY_NOBODY, BY_RULE, decide_question, decision, decision_note, gone, send};
 
 const FORMAT: u32 = 1;
 /// Distinguishes a timeout from a person's rejection (PM-04).
@@ -132,7 +132,7 @@ fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsE
         }
         Ok(())
     })?;
-    team.record(news(&team.question(&question.id)?))?;
+    team.record(decision_note(&team.question(&question.id)?))?;
     let by = BY_NOBODY.to_owned();
     Ok(OpsError::Decided {
         id: question.id.clone(),
@@ -295,7 +295,7 @@ fn file(
         presence::move_on(team, &question.from, incarnation, cause, Some(question.id.as_str()))?;
     }
     if !question.is_open() {
-        team.record(news(&question))?;
+        team.record(decision_note(&question))?;
         send(team, &question.id)?;
     }
     Ok(())

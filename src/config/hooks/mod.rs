@@ -163,8 +163,8 @@ pub(crate) fn is_trusted(files: &HookFiles) -> bool {
     files.project.as_ref().is_some_and(|project| is_below(&own.trusted, project))
 }
 
-/// Reads a text file that belongs to the user or to root and that no other user can write
-/// (SEC-07). Follows symbolic links, because users keep such files elsewhere. Returns `None` if the file does
+/// Reads a text file that belongs to the user or to root and that no other user can write (SEC-07).
+/// Follows symbolic links, because users keep such files elsewhere. Returns `None` if the file does
 /// not exist.
 ///
 /// # Errors

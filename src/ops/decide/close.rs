@@ -16,6 +16,7 @@ pub(super) const BY_RULE: &str = "rule";
 /// [`Decision::by`] of a request that nobody answered.
 pub(super) const BY_NOBODY: &str = "nobody";
 
+/// Returns a decision made now, with a fresh id for the reply.
 pub(in crate::ops) fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
     let (by, reply) = (by.to_owned(), Some(rand::uuid()));
     Decision {
@@ -33,6 +34,7 @@ pub(in crate::ops) fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
     }
 }
 
+/// Returns the decision on a question whose member has left; it is not answered.
 pub(super) fn gone() -> Decision {
     Decision { reply: None, ..decision(DecisionOutcome::AskerGone, BY_NOBODY) }
 }
@@ -52,7 +54,7 @@ pub(in crate::ops) fn decide_question(
         Ok(question.clone())
     })?;
     if made {
-        team.record(news(&question))?;
+        team.record(decision_note(&question))?;
         send(team, id)?;
     }
     Ok(question)
@@ -84,7 +86,8 @@ pub(in crate::ops) fn go_on(team: &TeamStore, question: Question) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn news(question: &Question) -> Note {
+/// Returns the journal entry for the decision on a question.
+pub(super) fn decision_note(question: &Question) -> Note {
     let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
     let mut note =
         note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());

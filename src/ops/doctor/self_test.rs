@@ -34,7 +34,7 @@ pub(crate) enum CheckVerdict {
 pub(crate) struct CheckReport {
     pub(crate) check: &'static str,
     pub(crate) result: CheckVerdict,
-    /// What was found, or the reason of a failure or a skip.
+    /// The finding of a check that passed, otherwise the reason.
     pub(crate) detail: String,
     /// Duration of the check in milliseconds.
     pub(crate) ms: u64,

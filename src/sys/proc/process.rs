@@ -32,7 +32,8 @@ impl Process {
     /// Returns this process.
     pub(crate) fn current() -> Process {
         let pid = Pid::this().as_raw();
-        // If the system hides it, the start time is unknown. 0 matches no process, so every check fails.
+        // If the system hides it, the start time is unknown. 0 matches no process, so every check
+        // fails.
         Process { pid, start: native::stat(pid).map_or(0, |stat| stat.start) }
     }
 
@@ -155,7 +156,7 @@ pub(super) fn notice_of(process: Process) -> Option<OwnedFd> {
 /// Waits until the process has ended.
 pub(crate) async fn exited(process: Process) {
     if let Some(notice) = notice_of(process)
-        // SAFETY: the descriptor is open, and the `AsyncFd` owns it for as long as it is registered.
+        // SAFETY: the descriptor is open, and the `AsyncFd` owns it while it is registered.
         && let Ok(registered) = unsafe { AsyncFd::register_with_interest(notice, Interest::READABLE) }
         && registered.readable().await.is_ok()
     {

@@ -56,8 +56,8 @@ pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Ve
     Tree::new(Some(root), include_root, &[]).end(grace)
 }
 
-/// Ends processes that end their own trees on TERM, as [`crate::sys::child::Supervisor::supervise`] does.
-/// Sends TERM to all of them, waits, and ends the trees of those that still run. `programs` are
+/// Ends processes that end their own trees on TERM, as [`crate::sys::child::Supervisor::supervise`]
+/// does. Sends TERM to all of them, waits, and ends the trees of those that still run. `programs` are
 /// processes below them, which a supervisor that was killed could not end.
 pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
     for supervisor in supervisors {
