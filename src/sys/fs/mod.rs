@@ -2,6 +2,7 @@
 //! last component is a symbolic link.
 
 mod about;
+mod beneath;
 mod dir;
 mod error;
 mod file;
@@ -10,6 +11,7 @@ mod log;
 mod write;
 
 pub(crate) use about::{About, FileKind, about, refuse_link};
+pub(crate) use beneath::{Beneath, EntryBeneath};
 pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remove_dir_all};
 pub(crate) use error::FsError;
 pub(super) use file::open_regular;

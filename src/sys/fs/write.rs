@@ -248,14 +248,14 @@ fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
 
 /// A temporary file that is removed on drop unless it was published, even if a caller's check
 /// panics.
-struct Temp {
+pub(super) struct Temp {
     path: PathBuf,
     file: File,
     published: bool,
 }
 
 impl Temp {
-    fn create(target: &Path) -> Result<Temp> {
+    pub(super) fn create(target: &Path) -> Result<Temp> {
         let Some(name) = target.file_name() else {
             return Err(FsError::refused("write", target, "it has no file name"));
         };
@@ -267,7 +267,7 @@ impl Temp {
         Ok(Temp { path, file, published: false })
     }
 
-    fn fill(&mut self, bytes: &[u8], sync: Sync) -> io::Result<()> {
+    pub(super) fn fill(&mut self, bytes: &[u8], sync: Sync) -> io::Result<()> {
         self.file.write_all(bytes)?;
         failpoint::hit("temp.written");
         if sync != Sync::Nothing {
@@ -281,6 +281,15 @@ impl Temp {
     fn publish(mut self, target: &Path) -> Result<()> {
         fs::rename(&self.path, target).map_err(|source| FsError::io("replace", target, source))?;
         self.published = true;
+        Ok(())
+    }
+
+    /// Publishes it with `rename`, which moves the path that it gets.
+    pub(super) fn publish_with(mut self, rename: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        failpoint::hit("rename.before");
+        rename(&self.path)?;
+        self.published = true;
+        failpoint::hit("rename.after");
         Ok(())
     }
 
