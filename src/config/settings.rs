@@ -9,17 +9,19 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::manifest::Manifest;
+use crate::model::access::LinkAccess;
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::{Rule, RuleSet};
 use crate::model::settings::Settings;
+use crate::model::workspace::WorkspaceRules;
 use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
-pub(crate) const KEYS: [(&str, &str); 16] = [
+pub(crate) const KEYS: [(&str, &str); 24] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
@@ -36,6 +38,14 @@ pub(crate) const KEYS: [(&str, &str); 16] = [
     ("followup_interval_minutes", "minutes between reminders"),
     ("followup_max_reminders", "reminders before it is escalated"),
     ("escalation_mode", "then: notify_lead or fail_task"),
+    ("access.allow_users", "users that may request work; none means all"),
+    ("access.deny_users", "users that may not"),
+    ("access.allow_channels", "channels that may request work; none means all"),
+    ("access.deny_channels", "channels that may not"),
+    ("workspace.scope", "files of each conversation (isolated) or of the team (shared)"),
+    ("workspace.max_file_mb", "largest file in the workspace"),
+    ("workspace.max_files", "files of a conversation"),
+    ("workspace.quota_mb", "size of the whole workspace"),
 ];
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
@@ -64,12 +74,11 @@ pub(crate) fn document(settings: &Settings) -> Table {
     if !hooks.is_empty() {
         document.insert("hook".to_owned(), hooks.into());
     }
-    let of_name = |template: &Template| {
-        let first = template.names().first().map(ToString::to_string).unwrap_or_default();
-        settings.rules.members.get(&first).cloned().unwrap_or_default()
-    };
     let members = settings.templates.iter().map(|template| {
-        (template.spec.name.clone(), Value::Table(member(template, &of_name(template))))
+        let first = template.names().first().map(ToString::to_string).unwrap_or_default();
+        let rules = settings.rules.members.get(&first).cloned().unwrap_or_default();
+        let link = settings.access.members.get(&first).cloned().unwrap_or_default();
+        (template.spec.name.clone(), Value::Table(member(template, &rules, &link)))
     });
     put(&mut document, "member", members.collect());
     sorted(document)
@@ -237,6 +246,15 @@ fn team(settings: &Settings) -> Table {
         ("hang_after".to_owned(), count(settings.hang_after_s)),
     ]);
     team.extend(lists([("notify", settings.notify.clone())]));
+    let access = &settings.access;
+    let access = lists([
+        ("allow_users", access.allow_users.clone()),
+        ("deny_users", access.deny_users.clone()),
+        ("allow_channels", access.allow_channels.clone()),
+        ("deny_channels", access.deny_channels.clone()),
+    ]);
+    put(&mut team, "access", access);
+    put(&mut team, "workspace", workspace(&settings.workspace));
     if let Some(followup) = settings.followup {
         let key = |key: &str| key.to_owned();
         team.insert(key("followup_interval_minutes"), minutes(followup.interval_ms));
@@ -244,6 +262,20 @@ fn team(settings: &Settings) -> Table {
         team.insert(key("escalation_mode"), word(followup.escalation));
     }
     team
+}
+
+fn workspace(rules: &WorkspaceRules) -> Table {
+    let mut table = Table::from_iter([
+        ("scope".to_owned(), word(rules.scope)),
+        ("max_file_mb".to_owned(), count(rules.max_file_mb)),
+        ("max_files".to_owned(), count(rules.max_files)),
+    ]);
+    table.extend(rules.quota_mb.map(|quota| ("quota_mb".to_owned(), count(quota))));
+    table
+}
+
+fn link_access(link: &LinkAccess) -> Table {
+    lists([("allow_users", link.allow_users.clone()), ("deny_users", link.deny_users.clone())])
 }
 
 /// Returns the word of an enum's value.
@@ -280,6 +312,7 @@ fn role(role: &Role) -> Table {
     put_text(&mut table, "mode", role.mode.map(Mode::as_str));
     put_text(&mut table, "color", role.color.as_deref());
     put_flag(&mut table, "task_only", role.task_only);
+    put(&mut table, "access", link_access(&role.access));
     table
 }
 
@@ -304,9 +337,10 @@ fn hook(hook: &HookCommand) -> Option<Value> {
 }
 
 /// Returns the table of a member that the lead starts by itself, without its name.
-pub(crate) fn member(template: &Template, rules: &RuleSet) -> Table {
+pub(crate) fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table {
     let mut table = launch_spec(&template.spec);
     put(&mut table, "rules", rule_set(rules));
+    put(&mut table, "access", link_access(link));
     let scale = |min: usize, max: usize| {
         Table::from_iter([("min".to_owned(), count(min)), ("max".to_owned(), count(max))])
     };

@@ -57,6 +57,9 @@ pub(crate) struct LaunchSpec {
     /// Set for a single run of this task; a standing member has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
+    /// Conversation that the member works for; `None` means `default`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chat: Option<String>,
 }
 
 /// Bounds on the number of members created from a template.
@@ -118,7 +121,8 @@ impl Template {
     /// Returns the spec of one run of `task` under `name`. A worker runs the task's command; any
     /// other program receives the task as its prompt.
     pub(crate) fn spec_for(&self, name: &MemberName, task: &Task) -> LaunchSpec {
-        let spec = LaunchSpec { task: Some(task.id), ..self.spec_named(name) };
+        let chat = task.extra.scope.chat.clone();
+        let spec = LaunchSpec { task: Some(task.id), chat, ..self.spec_named(name) };
         if self.takes_commands() {
             let mut env = spec.env.clone();
             env.extend(task.extra.env.clone());

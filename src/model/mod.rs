@@ -1,6 +1,7 @@
 //! Domain types and the rules over them. Everything here is pure: it accesses no files, clocks,
 //! processes or terminals.
 
+pub(crate) mod access;
 pub(crate) mod board;
 pub(crate) mod brief;
 pub(crate) mod causes;
@@ -30,6 +31,7 @@ pub(crate) mod rules;
 pub(crate) mod said;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod scope;
 pub(crate) mod settings;
 pub(crate) mod shutdown_check;
 pub(crate) mod spec;
@@ -40,4 +42,5 @@ pub(crate) mod time;
 pub(crate) mod topic;
 pub(crate) mod waiting;
 pub(crate) mod wire;
+pub(crate) mod workspace;
 pub(crate) mod worktree;

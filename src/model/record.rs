@@ -37,6 +37,9 @@ pub(crate) struct LaunchRequest {
     /// The only task of the run, if it was started for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
+    /// The conversation that it works for, if that is not the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chat: Option<String>,
     /// Includes the tools of its role and its team.
     #[serde(default, skip_serializing_if = "Tools::is_empty")]
     pub(crate) tools: Tools,
@@ -288,6 +291,7 @@ mod tests {
                 plan: false,
                 prompt: None,
                 task: None,
+                chat: None,
                 tools: Tools::default(),
                 argv: vec!["x".to_owned()],
                 cwd: "/".to_owned(),

@@ -39,6 +39,7 @@ pub(crate) fn record(
             plan: false,
             prompt: None,
             task: None,
+            chat: None,
             tools: Default::default(),
             argv: Vec::new(),
             cwd: "/".to_owned(),

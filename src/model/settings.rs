@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::access::AccessPolicy;
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
 use super::hook::HookCommand;
@@ -15,6 +16,7 @@ use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
 use super::role::Roles;
 use super::rules::TeamRules;
+use super::workspace::WorkspaceRules;
 use super::worktree::{Checkout, Rules};
 
 /// The condition on which a lead ends its team by itself.
@@ -191,6 +193,11 @@ pub(crate) struct Settings {
     /// Templates of the members that the lead starts itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
+    /// The users and channels that may request work.
+    #[serde(default, skip_serializing_if = "AccessPolicy::is_empty")]
+    pub(crate) access: AccessPolicy,
+    #[serde(default)]
+    pub(crate) workspace: WorkspaceRules,
     /// Settings for members' worktrees.
     #[serde(default)]
     pub(crate) worktree: Rules,
@@ -230,6 +237,8 @@ impl Settings {
             followup: None,
             hooks: Vec::new(),
             templates: Vec::new(),
+            access: AccessPolicy::default(),
+            workspace: WorkspaceRules::default(),
             worktree: Rules::default(),
             checkouts: BTreeMap::new(),
         }

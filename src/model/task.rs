@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::digest;
 use super::id::{MemberName, TaskId};
+use super::scope::Scope;
 use super::time::Timestamp;
 use super::wire::{self, Object};
 
@@ -107,6 +108,9 @@ pub(crate) struct Extra {
     /// Include the command's output in the team's final report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) show_output: bool,
+    /// The origin of the request for it.
+    #[serde(skip_serializing_if = "Scope::is_empty")]
+    pub(crate) scope: Scope,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) created_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -338,7 +342,8 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
-const EXTRA_KEYS: [&str; 21] = [
+const EXTRA_KEYS: [&str; 22] = [
+    "scope",
     "role",
     "event",
     "cause",

@@ -181,6 +181,7 @@ pub(super) fn relaunch_spec(
         env: request.env.clone(),
         command: if profile.needs_command() { request.argv.clone() } else { Vec::new() },
         task: None,
+        chat: request.chat.clone(),
     })
 }
 

@@ -172,6 +172,9 @@ fn convert_document(
     };
     let of_others = current.rules.members.iter().filter(|(name, _)| !has_template(name));
     rules.members.extend(of_others.map(|(name, set)| (name.clone(), set.clone())));
+    let mut access = new.access.clone();
+    let of_others = current.access.members.iter().filter(|(name, _)| !has_template(name));
+    access.members.extend(of_others.map(|(name, link)| (name.clone(), link.clone())));
     Ok(Settings {
         keep: current.keep,
         chosen: current.chosen.filter(|_| new.backend == current.backend),
@@ -179,6 +182,7 @@ fn convert_document(
         checkouts: current.checkouts.clone(),
         templates,
         rules,
+        access,
         ..new
     })
 }
@@ -235,8 +239,9 @@ fn must_be_settable(change: &Table) -> Result<(), OpsError> {
 
 /// Removes a key. A known key of `[team]` may be missing, since it has its default already.
 fn remove(document: &mut Table, path: &[String]) -> Result<(), OpsError> {
-    let is_known =
-        matches!(path, [team, key] if team == "team" && KEYS.iter().any(|(known, _)| known == key));
+    let key = path.split_first().filter(|(section, _)| *section == "team");
+    let key = key.map(|(_, key)| key.join("."));
+    let is_known = key.is_some_and(|key| KEYS.iter().any(|(known, _)| *known == key));
     if settings::remove(document, path) || is_known {
         return Ok(());
     }

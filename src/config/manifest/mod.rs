@@ -6,6 +6,7 @@
 //! checkouts: `phalanx up fixtures/teams/checks.toml` with `cwd = "."` works on the current
 //! directory.
 
+mod access;
 mod check;
 mod doable;
 mod followup;

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::config::value::{Choice, NonBlank, Patterns, known_word, text_types};
+use super::access::LinkTable;
+use crate::config::value::{Choice, KeyedTable, NonBlank, Patterns, known_word, text_types};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::Rule;
@@ -31,6 +32,7 @@ pub(super) struct RoleTable {
     task_only: bool,
     allowed_tools: Option<Vec<Patterns>>,
     disallowed_tools: Vec<Patterns>,
+    access: KeyedTable<LinkTable>,
 }
 
 impl From<RoleTable> for Role {
@@ -42,6 +44,7 @@ impl From<RoleTable> for Role {
             mode: table.mode.map(|mode| mode.0),
             color: table.color.map(|color| color.0),
             task_only: table.task_only,
+            access: table.access.0.into(),
             tools: tools(table.allowed_tools, table.disallowed_tools),
         }
     }

@@ -9,6 +9,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
+use super::access::{AccessTable, LinkTable, WorkspaceTable};
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::roles::{RoleName, RoleTable, all_rules, tools};
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
@@ -19,6 +20,7 @@ use crate::config::value::{
     unknown_word,
 };
 use crate::config::{Document, Faults};
+use crate::model::access::LinkAccess;
 use crate::model::environ::EnvRules;
 use crate::model::followup::Escalation;
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
@@ -87,6 +89,8 @@ pub(super) struct TeamTable {
     followup_interval_minutes: Option<Interval>,
     followup_max_reminders: Option<Spanned<ReminderCount>>,
     escalation_mode: Option<Spanned<Choice<Escalation>>>,
+    access: KeyedTable<AccessTable>,
+    workspace: KeyedTable<WorkspaceTable>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -156,6 +160,8 @@ struct MemberTable {
     task_only: Option<Spanned<bool>>,
     #[serde(default)]
     rules: KeyedTable<RuleLists>,
+    #[serde(default)]
+    access: KeyedTable<LinkTable>,
     allowed_tools: Option<Vec<Patterns>>,
     #[serde(default)]
     disallowed_tools: Vec<Patterns>,
@@ -284,11 +290,12 @@ impl ManifestTable {
         let mut team = self.team.map(Spanned::into_inner).unwrap_or_default().0;
         let defaults = self.defaults.0;
         let mut rules = self.rules.0.into_rules();
+        let mut links = BTreeMap::new();
         let members: Vec<LocatedMember> = self
             .member
             .0
             .into_iter()
-            .map(|member| locate_member(member, &defaults, &mut rules, faults))
+            .map(|member| locate_member(member, &defaults, &mut rules, &mut links, faults))
             .collect();
         LocatedManifest {
             name: team.name.take().map(|name| name.0).unwrap_or_default(),
@@ -314,12 +321,17 @@ impl ManifestTable {
                     setup: self.worktree.0.setup.map(|setup| setup.0).unwrap_or_default(),
                 },
                 hooks: hook_commands(self.hook, faults),
-                ..team.into_settings(form, faults)
+                ..with_links(team.into_settings(form, faults), links)
             },
             members,
             tasks: self.task.0.into_iter().map(|task| task.into_inner().locate()).collect(),
         }
     }
+}
+
+fn with_links(mut settings: Settings, links: BTreeMap<String, LinkAccess>) -> Settings {
+    settings.access.members = links;
+    settings
 }
 
 impl TeamTable {
@@ -354,6 +366,8 @@ impl TeamTable {
                 max_per_link: self.max_per_link.map_or(max_per_link, |limit| limit.0),
                 max_per_member: self.max_per_member.map_or(max_per_member, |limit| limit.0),
             },
+            access: self.access.0.into(),
+            workspace: self.workspace.0.into(),
             ..default
         }
     }
@@ -379,11 +393,12 @@ fn rule_set(deny: Vec<Patterns>, ask: Vec<Patterns>, allow: Vec<Patterns>) -> Ru
     RuleSet { deny: all_rules(deny), ask: all_rules(ask), allow: all_rules(allow) }
 }
 
-/// Applies the defaults to a member, and adds its rules to those of the team.
+/// Applies the defaults to a member, and adds its rules and access lists to those of the team.
 fn locate_member(
     table: Spanned<MemberTable>,
     defaults: &DefaultsTable,
     rules: &mut TeamRules,
+    links: &mut BTreeMap<String, LinkAccess>,
     faults: &mut Faults,
 ) -> LocatedMember {
     let header = table.span();
@@ -432,6 +447,10 @@ fn locate_member(
     let own = table.rules.0.into_set();
     if own != RuleSet::default() {
         rules.members.extend(spec.instance_names().into_iter().map(|name| (name, own.clone())));
+    }
+    let link = LinkAccess::from(table.access.0);
+    if !link.is_empty() {
+        links.extend(spec.instance_names().into_iter().map(|name| (name, link.clone())));
     }
     LocatedMember { header, name, spec }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::access::LinkAccess;
 use super::mode::Mode;
 use super::rules::Rule;
 
@@ -58,6 +59,9 @@ pub(crate) struct Role {
     /// Members with this role are not standing members: each task gets its own run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) task_only: bool,
+    /// The users that may request work of members with this role.
+    #[serde(skip_serializing_if = "LinkAccess::is_empty")]
+    pub(crate) access: LinkAccess,
     pub(crate) tools: Tools,
 }
 

@@ -185,6 +185,7 @@ fn new_start(
             plan: spec.plan,
             prompt: spec.prompt.clone(),
             task: spec.task,
+            chat: spec.chat.clone(),
             tools: spec.tools.clone(),
             argv: Vec::new(),
             cwd: worktree.clone().unwrap_or_else(|| launch.cwd.clone()),
@@ -276,6 +277,7 @@ pub(super) fn write_files(
                 worktree::furnish(team, repository, (&member.name, request), rules, path)?;
             start.new_checkout = is_new.then_some(checkout);
         }
+        team.make_workspace(&batch.settings.workspace, &launch.chat())?;
     }
     let asked = |start: &MemberStart| {
         let note = Note::of(EventKind::MemberAsked).member(&start.member.name);

@@ -1,0 +1,129 @@
+//! `[team.access]`, `[team.workspace]`, and the access lists of roles and members.
+
+use serde::Deserialize;
+
+use crate::config::value::{AtLeast, Choice, NonBlank};
+use crate::model::access::{AccessPolicy, LinkAccess};
+use crate::model::workspace::{WorkspaceMode, WorkspaceRules};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct AccessTable {
+    allow_users: Vec<NonBlank>,
+    deny_users: Vec<NonBlank>,
+    allow_channels: Vec<NonBlank>,
+    deny_channels: Vec<NonBlank>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct LinkTable {
+    allow_users: Vec<NonBlank>,
+    deny_users: Vec<NonBlank>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WorkspaceTable {
+    scope: Option<Choice<WorkspaceMode>>,
+    max_file_mb: Option<AtLeast<1>>,
+    max_files: Option<AtLeast<1>>,
+    quota_mb: Option<AtLeast<1>>,
+}
+
+impl From<AccessTable> for AccessPolicy {
+    fn from(table: AccessTable) -> AccessPolicy {
+        AccessPolicy {
+            allow_users: words(table.allow_users),
+            deny_users: words(table.deny_users),
+            allow_channels: words(table.allow_channels),
+            deny_channels: words(table.deny_channels),
+            ..AccessPolicy::default()
+        }
+    }
+}
+
+impl From<LinkTable> for LinkAccess {
+    fn from(table: LinkTable) -> LinkAccess {
+        LinkAccess { allow_users: words(table.allow_users), deny_users: words(table.deny_users) }
+    }
+}
+
+impl From<WorkspaceTable> for WorkspaceRules {
+    fn from(table: WorkspaceTable) -> WorkspaceRules {
+        let default = WorkspaceRules::default();
+        WorkspaceRules {
+            scope: table.scope.map_or(default.scope, |scope| scope.0),
+            max_file_mb: table.max_file_mb.map_or(default.max_file_mb, |limit| limit.0),
+            max_files: table.max_files.map_or(default.max_files, |limit| limit.0),
+            quota_mb: table.quota_mb.map(|limit| limit.0),
+        }
+    }
+}
+
+fn words(list: Vec<NonBlank>) -> Vec<String> {
+    list.into_iter().map(|word| word.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::manifest::Manifest;
+    use crate::model::workspace::{WorkspaceMode, WorkspaceRules};
+
+    #[test]
+    fn access_and_workspace_are_read() {
+        let text = include_str!("../../../fixtures/manifests/every_key.toml");
+        let settings = Manifest::parse(text).expect("manifest").settings;
+        let access = &settings.access;
+        assert_eq!(
+            (access.allow_users.join(" "), access.deny_users.join(" ")),
+            ("u1 u2".into(), "u3".into())
+        );
+        assert_eq!(
+            (access.allow_channels.join(" "), access.deny_channels.join(" ")),
+            ("web".into(), "irc".into())
+        );
+        assert_eq!(access.members["alice"].allow_users, ["u1"]);
+        assert_eq!(access.members.len(), 1);
+        assert_eq!(settings.roles.named["scout"].access.deny_users, ["u2"]);
+        let expected = WorkspaceRules {
+            scope: WorkspaceMode::Shared,
+            max_file_mb: 2,
+            max_files: 20,
+            quota_mb: Some(50),
+        };
+        assert_eq!(settings.workspace, expected);
+    }
+
+    #[test]
+    fn faults_are_reported_at_their_position() {
+        let fault = |more: &str| {
+            let text = format!("[team]\nname = \"x\"\n{more}");
+            Manifest::parse(&text).expect_err("a fault").to_string()
+        };
+        let table = [
+            ("[team.access]\nallow_user = []\n", "4:1: unknown key `allow_user` in [team.access]"),
+            ("[team.access]\nallow_users = \"u\"\n", "4:15: `allow_users` in [team.access]"),
+            (
+                "[team.access]\ndeny_users = [\" \"]\n",
+                "4:15: `deny_users` in [team.access] is empty",
+            ),
+            (
+                "[team.workspace]\nscope = \"own\"\n",
+                "4:9: unknown scope `own`; known: `isolated`, `shared`",
+            ),
+            (
+                "[team.workspace]\nmax_files = 0\n",
+                "4:13: `max_files` in [team.workspace] must be at least 1",
+            ),
+            (
+                "[[member]]\nname = \"a\"\n[member.access]\nallow_channels = []\n",
+                "6:1: unknown key `allow_channels` in [member.access]",
+            ),
+        ];
+        for (more, expected) in table {
+            let got = fault(more);
+            assert!(got.starts_with(expected), "{got}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The access policy of a team: which users and channels may request work, of the team and of one
+//! member.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::MemberName;
+use super::scope::Scope;
+use super::text;
+
+/// Channels of requests that the team itself makes. They are always admitted.
+const OWN_CHANNELS: [&str; 2] = ["system", "teammate"];
+
+/// `[team.access]`, with the lists of members. An empty list of what is allowed allows everything,
+/// and a denial overrides it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct AccessPolicy {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allow_users: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deny_users: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allow_channels: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deny_channels: Vec<String>,
+    /// The lists of members, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) members: BTreeMap<String, LinkAccess>,
+}
+
+/// The users that may request work of one member, or of the members with one role.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct LinkAccess {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allow_users: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deny_users: Vec<String>,
+}
+
+impl LinkAccess {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == LinkAccess::default()
+    }
+}
+
+/// The list that refuses a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AccessDenied {
+    #[error("{what} `{}` is denied by `{setting}`", text::line(value))]
+    Listed { what: &'static str, value: String, setting: String },
+    #[error("{what} `{}` is not in `{setting}`", text::line(value))]
+    NotListed { what: &'static str, value: String, setting: String },
+    #[error("the request names no {what}, and `{setting}` allows only some")]
+    Unnamed { what: &'static str, setting: String },
+}
+
+impl AccessDenied {
+    /// Returns the next step for the user.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            AccessDenied::Listed { setting, .. } | AccessDenied::NotListed { setting, .. } => {
+                format!("the lead can change the list: `phalanx team set {setting} '[…]'`")
+            }
+            AccessDenied::Unnamed { what, .. } => {
+                format!("name the origin of the request: `--scope {what}=NAME,…`")
+            }
+        }
+    }
+}
+
+impl AccessPolicy {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == AccessPolicy::default()
+    }
+
+    /// Checks whether the team takes requests of this origin.
+    ///
+    /// # Errors
+    /// The first list that refuses it: users before channels, denials before permissions.
+    pub(crate) fn admit(&self, scope: &Scope) -> Result<(), AccessDenied> {
+        if is_own(scope) {
+            return Ok(());
+        }
+        check("user", &scope.user, "access", &self.allow_users, &self.deny_users)?;
+        check("channel", &scope.channel, "access", &self.allow_channels, &self.deny_channels)
+    }
+
+    /// Checks whether this member takes requests of this origin. `entry` is the name of its entry
+    /// in the settings, which may stand for several members. `role` is its role, with the lists of
+    /// that role.
+    ///
+    /// # Errors
+    /// As [`AccessPolicy::admit`]; the lists of the member come first.
+    pub(crate) fn admit_to(
+        &self,
+        scope: &Scope,
+        member: &MemberName,
+        entry: &str,
+        role: Option<(&str, &LinkAccess)>,
+    ) -> Result<(), AccessDenied> {
+        if is_own(scope) {
+            return Ok(());
+        }
+        for (_, link) in self.members.iter().filter(|(name, _)| member.clashes_with(name)) {
+            let setting = format!("member.{entry}.access");
+            check("user", &scope.user, &setting, &link.allow_users, &link.deny_users)?;
+        }
+        let Some((name, link)) = role else { return Ok(()) };
+        let setting = format!("role.{}.access", text::line(name));
+        check("user", &scope.user, &setting, &link.allow_users, &link.deny_users)
+    }
+}
+
+/// Returns the filter for the tasks that a caller of this origin sees: those of its user, and for
+/// the team itself all.
+pub(crate) fn visible_to(caller: &Scope) -> Scope {
+    let user = caller.user.clone().filter(|_| !is_own(caller));
+    Scope { user, ..Scope::default() }
+}
+
+/// Returns true for requests that no user or channel outside the team has caused.
+fn is_own(scope: &Scope) -> bool {
+    scope.is_empty()
+        || scope.channel.as_deref().is_some_and(|channel| OWN_CHANNELS.contains(&channel))
+}
+
+fn check(
+    what: &'static str,
+    value: &Option<String>,
+    section: &str,
+    allow: &[String],
+    deny: &[String],
+) -> Result<(), AccessDenied> {
+    let setting = |list: &str| format!("{section}.{list}_{what}s");
+    match value {
+        Some(value) if deny.contains(value) => {
+            Err(AccessDenied::Listed { what, value: value.clone(), setting: setting("deny") })
+        }
+        _ if allow.is_empty() => Ok(()),
+        Some(value) if allow.contains(value) => Ok(()),
+        Some(value) => {
+            Err(AccessDenied::NotListed { what, value: value.clone(), setting: setting("allow") })
+        }
+        None => Err(AccessDenied::Unnamed { what, setting: setting("allow") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(words: &str) -> Vec<String> {
+        words.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn policy(lists: [&str; 4]) -> AccessPolicy {
+        let [allow_users, deny_users, allow_channels, deny_channels] = lists.map(list);
+        let members = BTreeMap::new();
+        AccessPolicy { allow_users, deny_users, allow_channels, deny_channels, members }
+    }
+
+    /// Returns the setting that refuses a request, or `yes`.
+    fn answer(got: Result<(), AccessDenied>) -> String {
+        match got {
+            Ok(()) => "yes".to_owned(),
+            Err(
+                AccessDenied::Listed { setting, .. }
+                | AccessDenied::NotListed { setting, .. }
+                | AccessDenied::Unnamed { setting, .. },
+            ) => setting,
+        }
+    }
+
+    #[test]
+    fn denials_win_empty_lists_are_open_and_own_channels_pass() {
+        let open = ["", "", "", ""];
+        let strict = ["u1 u2", "u2", "web", "irc"];
+        let table: [([&str; 4], &str, &str); 18] = [
+            (open, "user=u1,channel=web", "yes"),
+            (open, "chat=x", "yes"),
+            (strict, "user=u1,channel=web", "yes"),
+            (strict, "user=u2,channel=web", "access.deny_users"),
+            (strict, "user=u3,channel=web", "access.allow_users"),
+            (strict, "user=u1,channel=irc", "access.deny_channels"),
+            (strict, "user=u1,channel=sms", "access.allow_channels"),
+            (strict, "user=u1", "access.allow_channels"),
+            (strict, "channel=web", "access.allow_users"),
+            (strict, "chat=x", "access.allow_users"),
+            (strict, "user=u2,channel=system", "yes"),
+            (strict, "user=u2,channel=teammate", "yes"),
+            (strict, "user=u2,channel=System", "access.deny_users"),
+            (["", "u1", "", ""], "user=u2,channel=web", "yes"),
+            (["", "u1", "", ""], "channel=web", "yes"),
+            (["", "", "", "irc"], "user=u1", "yes"),
+            (["U1", "", "", ""], "user=u1", "access.allow_users"),
+            (["", "", "system", ""], "user=u,channel=web", "access.allow_channels"),
+        ];
+        for (lists, scope, expected) in table {
+            let scope = Scope::parse(scope).expect("a scope");
+            assert_eq!(answer(policy(lists).admit(&scope)), expected, "{lists:?} {scope}");
+        }
+        assert_eq!(answer(policy(strict).admit(&Scope::default())), "yes", "of the team itself");
+    }
+
+    #[test]
+    fn users_see_their_own_tasks_and_the_team_sees_all() {
+        let table = [
+            ("user=u1,channel=web,chat=x", "user=u1"),
+            ("channel=web", ""),
+            ("user=u1,channel=teammate", ""),
+            ("user=u1,channel=system", ""),
+        ];
+        for (caller, expected) in table {
+            let caller = Scope::parse(caller).expect("a scope");
+            assert_eq!(visible_to(&caller).to_string(), expected, "{caller}");
+        }
+    }
+
+    #[test]
+    fn member_and_role_limit_users_of_one_link() {
+        let link = |allow, deny| LinkAccess { allow_users: list(allow), deny_users: list(deny) };
+        let mut policy = AccessPolicy::default();
+        policy.members.insert("ann".to_owned(), link("u1 u2", "u2"));
+        let scout = link("", "u1");
+        let table = [
+            ("ann", None, "user=u1", "yes"),
+            ("ANN", None, "user=u2", "member.entry.access.deny_users"),
+            ("ann", None, "user=u3", "member.entry.access.allow_users"),
+            ("ann", None, "channel=web", "member.entry.access.allow_users"),
+            ("ann", None, "user=u3,channel=teammate", "yes"),
+            ("bob", None, "user=u3", "yes"),
+            ("ann", Some(("scout", &scout)), "user=u1", "role.scout.access.deny_users"),
+            ("bob", Some(("scout", &scout)), "user=u3", "yes"),
+        ];
+        for (member, role, scope, expected) in table {
+            let member = MemberName::existing(member).expect("a name");
+            let scope = Scope::parse(scope).expect("a scope");
+            assert_eq!(
+                answer(policy.admit_to(&scope, &member, "entry", role)),
+                expected,
+                "{member} {scope}"
+            );
+        }
+    }
+
+    #[test]
+    fn refusal_names_value_setting_and_next_step() {
+        let scope = Scope::parse("user=u\u{202e},channel=web").expect("a scope");
+        let denied = policy(["", "u\u{202e}", "", ""]).admit(&scope).expect_err("denied");
+        assert_eq!(denied.to_string(), "user `u\u{fffd}` is denied by `access.deny_users`");
+        assert!(denied.hint().contains("phalanx team set access.deny_users"));
+        let scope = Scope::parse("channel=web").expect("a scope");
+        let unnamed = policy(["u", "", "", ""]).admit(&scope).expect_err("unnamed");
+        assert!(unnamed.to_string().starts_with("the request names no user"));
+        assert!(unnamed.hint().contains("--scope user=NAME"));
+    }
+}
