@@ -36,6 +36,7 @@ mod read;
 mod relay;
 mod requests;
 mod resume;
+mod scope;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -51,6 +52,7 @@ mod usage;
 mod verbs;
 mod wait;
 mod worker;
+mod workspace;
 mod worktree;
 
 use std::ffi::OsString;
@@ -179,6 +181,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Restart(args) => resume::restart(setup, &args),
         Verb::Retry { id } => task::task(setup, TaskVerb::Retry { id }),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
+        Verb::Workspace(verb) => workspace::workspace(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Plan(verb) => ask::plan(setup, verb),
         Verb::Ask(verb) => ask::ask(setup, verb),

@@ -69,6 +69,14 @@ impl Out {
         Ok(())
     }
 
+    /// Writes bytes to stdout as they are.
+    pub(super) fn print_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()?;
+        Ok(())
+    }
+
     /// Writes one JSON document to stdout, on one line.
     pub(super) fn print_document(&self, item: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(item).map_err(|e| {

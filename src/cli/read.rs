@@ -42,6 +42,23 @@ pub(super) fn stdin() -> Result<String, Failure> {
         .map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
 }
 
+/// Reads up to `most` bytes from a file, or from stdin if there is none. Follows a symbolic link.
+pub(super) fn bytes_from(file: Option<&Path>, most: u64) -> Result<Vec<u8>, Failure> {
+    let Some(file) = file else {
+        if env::stdin_is_tty() {
+            return Err(Failure::usage("there is no content", "give a file, or pipe it in"));
+        }
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    };
+    let read = fs::canonical(file).and_then(|path| fs::read_range(&path, 0, most));
+    read.map_err(|e| {
+        let problem = format!("file {}: {}", file.display(), plain_words(&e.reason()));
+        Failure::new(Kind::Usage, problem, None)
+    })
+}
+
 /// Reads a text file; follows a symbolic link.
 ///
 /// # Errors

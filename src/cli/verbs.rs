@@ -30,6 +30,7 @@ use super::team::{RmArgs, TeamVerb};
 use super::up::UpArgs;
 use super::wait::WaitArgs;
 use super::worker::HookArgs;
+use super::workspace::WorkspaceVerb;
 use super::worktree::WorktreeVerb;
 use crate::model::id::TaskId;
 use crate::sys::selftest::HelperRole;
@@ -102,6 +103,9 @@ pub(super) enum Verb {
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),
+    /// List, read, write and delete the files that members produce.
+    #[command(subcommand)]
+    Workspace(WorkspaceVerb),
     Answer(AnswerArgs),
     /// Submit a plan to the lead.
     #[command(subcommand)]

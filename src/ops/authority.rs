@@ -21,6 +21,7 @@ pub(crate) enum Action {
     Spawn,
     /// A member's own process: worker, wrapper, hook.
     Serve,
+    UseWorkspace,
     ReadOutput,
     ReadMail,
     Answer,
@@ -28,6 +29,7 @@ pub(crate) enum Action {
     MovePane,
     Type,
     RemoveWorktree,
+    DeleteFile,
     Shutdown,
     Decide,
     Restart,
@@ -59,13 +61,14 @@ impl Action {
     fn commands(self) -> &'static str {
         match self {
             Action::Look => {
-                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `team show`, \
+                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task scopes`, `team show`, \
                  `worktree list`, `worktree diff`"
             }
             Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
             Action::Task => "`task create`, `claim`, `update`, `complete`, `retry`, `delete`",
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",
+            Action::UseWorkspace => "`workspace list`, `read`, `write`, `path`",
             Action::ReadOutput => "`logs`, `peek`",
             Action::ReadMail => "`inbox`, with every option",
             Action::Answer => "`answer` to a request to end",
@@ -73,6 +76,7 @@ impl Action {
             Action::MovePane => "`focus`, `hide`, `show`",
             Action::Type => "`type`, `keys`",
             Action::RemoveWorktree => "`worktree remove`",
+            Action::DeleteFile => "`workspace delete` of a file that the member wrote",
             Action::Shutdown => "`shutdown`, `kill`",
             Action::Decide => "`answer` to a plan or a permission",
             Action::Restart => "`restart`",
@@ -97,6 +101,7 @@ impl Action {
             (Action::Spawn, _) => "start members",
             (Action::Answer, _) => "answer requests",
             (Action::Serve, _) => "run as a member",
+            (Action::UseWorkspace, _) => "use the workspace",
             (Action::ReadOutput, true) => "read the output of",
             (Action::ReadOutput, false) => "read the output of all members",
             (Action::ReadMail, _) => "read the mail of",
@@ -105,6 +110,8 @@ impl Action {
             (Action::MovePane, _) => "move the pane of",
             (Action::Type, _) => "type into the terminal of",
             (Action::RemoveWorktree, _) => "remove the worktree of",
+            (Action::DeleteFile, true) => "delete files of",
+            (Action::DeleteFile, false) => "delete files of unknown origin",
             (Action::Shutdown, true) => "end",
             (Action::Shutdown, false) => "end all members",
             (Action::Decide, _) => "answer what members ask the lead",
@@ -126,9 +133,12 @@ impl Action {
 
     fn grant(self) -> Grant {
         match self {
-            Action::Look | Action::Talk | Action::Task | Action::Spawn | Action::Serve => {
-                Grant::Everyone
-            }
+            Action::Look
+            | Action::Talk
+            | Action::Task
+            | Action::Spawn
+            | Action::Serve
+            | Action::UseWorkspace => Grant::Everyone,
             Action::ReadOutput => Grant::ByPrivacy,
             Action::ReadMail
             | Action::Answer
@@ -136,6 +146,7 @@ impl Action {
             | Action::MovePane
             | Action::Type
             | Action::RemoveWorktree
+            | Action::DeleteFile
             | Action::Shutdown => Grant::Owner,
             Action::Decide
             | Action::Restart

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use crate::backend::BackendError;
 use crate::config::ConfigError;
+use crate::model::access::AccessDenied;
 use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName, nearest_name};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::task::TaskState;
+use crate::model::workspace::FileFault;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
 use crate::worktree::WorktreeError;
@@ -147,6 +149,9 @@ pub(crate) enum OpsError {
     /// A teammate may not do this (SEC-04); `whom` is the member it would affect.
     #[error("`{speaker}` may not {deed}{}; only the lead may", of_whom(whom.as_ref()))]
     NotPermitted { speaker: MemberName, deed: &'static str, whom: Option<MemberName> },
+    /// The access policy of the team refuses the origin of a request.
+    #[error("{undone}: {why}")]
+    AccessDenied { undone: String, why: AccessDenied },
     #[error("the team has no rule `{rule}` in `{list}`")]
     NoSuchRule { rule: String, list: &'static str },
     /// The request is already decided; each is answered only once.
@@ -303,6 +308,7 @@ impl OpsError {
             | OpsError::NotYours { .. }
             | OpsError::Answered { .. }
             | OpsError::NotPermitted { .. }
+            | OpsError::AccessDenied { .. }
             | OpsError::Decided { .. }
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
@@ -416,6 +422,7 @@ impl OpsError {
             }
             OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
             OpsError::NotPermitted { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
+            OpsError::AccessDenied { why, .. } => Some(why.hint()),
             OpsError::Decided { .. } => Some("list all requests with `phalanx requests --all`".to_owned()),
             OpsError::AnswerRefused { hint, .. } => Some((*hint).to_owned()),
             OpsError::NoSuchRequest { nearest: Some(id), .. } => Some(format!("did you mean `{id}`?")),
@@ -513,7 +520,8 @@ fn store_kind(e: &StoreError) -> Kind {
         StoreError::NoSuchTeam { .. }
         | StoreError::NoSuchMember { .. }
         | StoreError::NoSuchRequest { .. } => Kind::NotFound,
-        StoreError::Refused(Refusal::TaskNotFound(_)) => Kind::NotFound,
+        StoreError::Refused(Refusal::TaskNotFound(_))
+        | StoreError::Workspace(FileFault::Missing { .. }) => Kind::NotFound,
         StoreError::TeamTaken { .. }
         | StoreError::MemberTaken { .. }
         | StoreError::TeamFull { .. }
@@ -526,6 +534,7 @@ fn store_kind(e: &StoreError) -> Kind {
         | StoreError::Over { .. }
         | StoreError::Circle { .. }
         | StoreError::AtCapacity(_)
+        | StoreError::Workspace(_)
         | StoreError::NewerFormat { .. } => Kind::Refused,
         StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
         StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
@@ -567,6 +576,7 @@ fn store_hint(e: &StoreError) -> Option<String> {
         StoreError::NewerFormat { .. } => {
             Some("use the newer phalanx that created this team".to_owned())
         }
+        StoreError::Workspace(fault) => Some(fault.hint()),
         StoreError::NotFailed { id, .. } => Some(format!("see it with `phalanx task get {id}`")),
         StoreError::Refused(Refusal::AlreadyResolved { id, state: TaskState::Failed })
         | StoreError::Over { id, state: TaskState::Failed } => {

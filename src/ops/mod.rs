@@ -3,12 +3,13 @@
 //!
 //! - Commands have one file each: `answer`, `spawn`, `task` and so on; `effects` has what only the
 //!   loops carry out.
-//! - Policy decides what a caller may do: `authority`, `claude_settings`, `depth`, `foreign_lead`,
+//! - Policy decides what a caller may do: `access`, `authority`, `claude_settings`, `depth`, `foreign_lead`,
 //!   `lease`, `names`, `speaker`.
 //! - The others are steps that several commands and effects share: the end of a run (`terminate`,
 //!   `retire`, `verify`, `recover`), a member's state (`presence`, `turn`, `dialog`), notifications
 //!   (`owners`), places (`backends`, `label`, `launchers`).
 
+mod access;
 pub(crate) mod agent_lead;
 pub(crate) mod answer;
 pub(crate) mod ask;
@@ -66,6 +67,7 @@ pub(crate) mod terminate;
 pub(crate) mod turn;
 pub(crate) mod verify;
 pub(crate) mod wait;
+pub(crate) mod workspace;
 pub(crate) mod worktree;
 
 pub(crate) use context::{Caller, Context, now};

@@ -6,6 +6,7 @@ use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
 use crate::model::limits::Full;
 use crate::model::task::TaskState;
+use crate::model::workspace::FileFault;
 use crate::sys::fs::FsError;
 use crate::sys::lock::LockError;
 
@@ -64,6 +65,8 @@ pub(crate) enum StoreError {
     /// Another program took over the lock directory.
     #[error("the lock of {path} was lost before the change was written", path = path.display())]
     LockLost { path: PathBuf },
+    #[error(transparent)]
+    Workspace(#[from] FileFault),
     #[error(transparent)]
     Name(#[from] IdError),
     #[error(transparent)]

@@ -168,6 +168,16 @@ impl TeamLayout {
         self.ours().join("letters").join(name.file_stem())
     }
 
+    /// The files that members produce.
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.ours().join("workspace")
+    }
+
+    /// The log of the writes of verbs to the workspace.
+    pub(super) fn workspace_log(&self) -> PathBuf {
+        self.ours().join("board").join("files.jsonl")
+    }
+
     pub(super) fn gates(&self) -> PathBuf {
         self.ours().join("gates")
     }

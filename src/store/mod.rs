@@ -24,6 +24,7 @@ mod tasks;
 mod teams;
 #[cfg(test)]
 mod tests;
+mod workspace;
 
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
@@ -33,3 +34,4 @@ pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
 pub(crate) use specs::take_spec;
 pub(crate) use tasks::{NewTask, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskOwner};
 pub(crate) use teams::{Store, TeamStore};
+pub(crate) use workspace::WorkspaceListing;

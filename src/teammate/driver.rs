@@ -221,7 +221,12 @@ impl WorkerDriver<'_> {
     /// blocking pool, which would keep the process from exiting while a terminal blocks.
     fn start_command(&mut self, task: Task) -> Option<WorkerEvent> {
         let caller = &self.io.ctx.caller;
-        let spec = command::for_task(&task, &caller.cwd, &caller.env, self.process.alone);
+        let mut env = caller.env.clone();
+        if let Err(e) = ops::workspace::enter_chat(self.io.team, &task, &mut env) {
+            let outcome = command::failed_start(e.to_string());
+            return Some(WorkerEvent::CommandEnded { task: task.id, outcome });
+        }
+        let spec = command::for_task(&task, &caller.cwd, &env, self.process.alone);
         let task = task.id;
         let running = match command::start(&spec, &self.process.screen) {
             Ok(running) => running,

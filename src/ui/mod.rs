@@ -23,6 +23,7 @@ mod status;
 mod table;
 mod tasks;
 mod view;
+mod workspace;
 mod worktrees;
 
 pub(crate) use doctor::{doctor, self_test};
@@ -42,4 +43,5 @@ pub(crate) use settings::{changed_settings, settings_table};
 pub(crate) use status::{StatusFormat, shutdowns, status, team_lines, team_list};
 pub(crate) use tasks::{task_page, task_table};
 pub(crate) use view::{DesktopNotification, Style, View};
+pub(crate) use workspace::{task_ids, workspace_table};
 pub(crate) use worktrees::{WorktreeRow, worktree_table};

@@ -64,6 +64,7 @@ mod waits;
 mod walks;
 mod watch;
 mod way_in;
+mod workspace;
 mod worktree;
 mod wrap;
 mod wrap_report;

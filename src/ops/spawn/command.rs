@@ -190,6 +190,8 @@ pub(super) fn environment(
         // These variables would make its git work on the caller's checkout (EN-07).
         own.deny.extend(MISLEADING.map(str::to_owned));
     }
+    let chat = launch.chat();
+    let workspace = team.workspace_dir(&batch.settings.workspace, &chat);
     let identity = [
         ("PHALANX_TEAM", team.name().to_string()),
         ("PHALANX_AGENT_ID", member.agent_id.clone()),
@@ -200,6 +202,8 @@ pub(super) fn environment(
         ("PHALANX_INCARNATION", record.incarnation.to_string()),
         ("PHALANX_TOKEN", record.token.clone()),
         ("PHALANX_DEPTH", depth::below(ctx).to_string()),
+        ("PHALANX_CHAT", chat.as_str().to_owned()),
+        ("PHALANX_WORKSPACE", workspace.to_string_lossy().into_owned()),
     ];
     let identity = identity.map(|(name, value)| (name.to_owned(), value));
     let inherited = environ::compose(&ctx.caller.env, &own, &[], &[]);

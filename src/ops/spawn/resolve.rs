@@ -16,6 +16,7 @@ use crate::model::launch::LaunchSpec;
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Roles, Tools};
 use crate::model::rules::Rule;
+use crate::model::scope::ChatName;
 use crate::model::text;
 use crate::profile::{self, Brief, Placeholder, Profile, Runs};
 use crate::worktree::Repository;
@@ -128,6 +129,12 @@ impl ResolvedLaunch {
             let (name, mode) = (&self.profile.name, mode.as_str());
             format!("the one-shot form of `{name}` is not told its mode, `{mode}`")
         }))
+    }
+
+    /// Returns the conversation whose workspace the member gets.
+    pub(super) fn chat(&self) -> ChatName {
+        let given = self.spec.chat.as_deref().and_then(|chat| ChatName::parse(chat).ok());
+        given.unwrap_or_default()
     }
 
     /// Returns the colour that the role defines.

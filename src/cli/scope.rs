@@ -1,0 +1,54 @@
+//! The origin of a request and the conversation it belongs to, from options and environment.
+
+use std::ffi::OsStr;
+
+use clap::Args;
+
+use super::fail::Failure;
+use super::setup::Setup;
+use crate::model::scope::{ChatName, Scope};
+
+/// The origin of a request.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct ScopeArgs {
+    /// Origin, as user=U,channel=C,chat=X [default: $PHALANX_SCOPE].
+    #[arg(long, value_name = "SCOPE", value_parser = Scope::parse)]
+    pub(super) scope: Option<Scope>,
+}
+
+impl ScopeArgs {
+    /// Returns the given scope, else that of the environment, else an empty one.
+    pub(super) fn resolve(&self, setup: &Setup) -> Result<Scope, Failure> {
+        let given =
+            self.scope.clone().map(Ok).or_else(|| variable(setup, "PHALANX_SCOPE", Scope::parse));
+        given.unwrap_or_else(|| Ok(Scope::default()))
+    }
+}
+
+/// The conversation whose files are meant.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct ChatArg {
+    /// Conversation [default: $PHALANX_CHAT, else `default`].
+    #[arg(long, value_name = "CHAT", value_parser = ChatName::parse, allow_hyphen_values = true)]
+    pub(super) chat: Option<ChatName>,
+}
+
+impl ChatArg {
+    pub(super) fn resolve(&self, setup: &Setup) -> Result<ChatName, Failure> {
+        let given =
+            self.chat.clone().map(Ok).or_else(|| variable(setup, "PHALANX_CHAT", ChatName::parse));
+        given.unwrap_or_else(|| Ok(ChatName::default()))
+    }
+}
+
+/// Parses a variable of the environment; `None` if it is not set.
+fn variable<T>(
+    setup: &Setup,
+    name: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Option<Result<T, Failure>> {
+    let value = setup.ctx.caller.var(name).map(OsStr::to_string_lossy)?;
+    Some(parse(&value).map_err(|problem| {
+        Failure::usage(format!("${name}: {problem}"), "correct the variable, or unset it")
+    }))
+}

@@ -1,0 +1,116 @@
+//! The `workspace` subcommands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::fail::{Exit, VerbResult};
+use super::read::bytes_from;
+use super::scope::ChatArg;
+use super::setup::Setup;
+use crate::model::text;
+use crate::model::workspace::WorkspacePath;
+use crate::ops;
+use crate::ops::authority::Action;
+use crate::sys::env;
+use crate::ui;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum WorkspaceVerb {
+    /// List the files, who wrote them, and for which tasks.
+    List(ChatArg),
+    /// Print a file.
+    Read(WorkspaceFileArgs),
+    Write(WriteFileArgs),
+    /// Delete a file that the caller wrote; the lead may delete any.
+    Delete(WorkspaceFileArgs),
+    /// Print the directory, or the path of a file in it.
+    Path {
+        /// File, relative to the workspace.
+        #[arg(value_name = "PATH", value_parser = WorkspacePath::parse)]
+        path: Option<WorkspacePath>,
+        #[command(flatten)]
+        chat: ChatArg,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WorkspaceFileArgs {
+    /// File, relative to the workspace.
+    #[arg(value_name = "PATH", value_parser = WorkspacePath::parse)]
+    pub(super) path: WorkspacePath,
+    #[command(flatten)]
+    pub(super) chat: ChatArg,
+}
+
+/// Write a file; it is linked to the task that the caller has in progress.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx workspace write report.md report.md\n  \
+    git diff | phalanx workspace write patches/fix.diff")]
+pub(super) struct WriteFileArgs {
+    #[command(flatten)]
+    pub(super) file: WorkspaceFileArgs,
+    /// File with the content; read from stdin if it is - or missing.
+    #[arg(value_name = "FILE")]
+    pub(super) source: Option<PathBuf>,
+}
+
+pub(super) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
+    let team = setup.team(Action::UseWorkspace)?;
+    match verb {
+        WorkspaceVerb::List(chat) => {
+            let view = ops::workspace::list(&team, &chat.resolve(setup)?)?;
+            if setup.out.json {
+                setup.out.print_document(&view)?;
+                return Ok(Exit::DONE);
+            }
+            if view.files.is_empty() {
+                setup.out.print_message(&format!("no files in {}", view.dir.display()));
+            } else {
+                setup.out.print_text(&ui::workspace_table(&view.files, setup.out.paint))?;
+            }
+            for problem in &view.problems {
+                setup.out.print_message(&format!("warning: {}", text::line(problem)));
+            }
+        }
+        WorkspaceVerb::Read(file) => {
+            let bytes = ops::workspace::read(&team, &file.chat.resolve(setup)?, &file.path)?;
+            if setup.out.json {
+                let text = std::str::from_utf8(&bytes).ok();
+                let document = json!({ "name": file.path, "bytes": bytes.len(), "text": text });
+                setup.out.print_document(&document)?;
+            } else if env::stdout_is_tty() {
+                setup.out.print_text(&text::block(&String::from_utf8_lossy(&bytes)))?;
+            } else {
+                setup.out.print_bytes(&bytes)?;
+            }
+        }
+        WorkspaceVerb::Write(WriteFileArgs { file, source }) => {
+            let chat = file.chat.resolve(setup)?;
+            // One byte more than allowed is refused as too large.
+            let most = ops::workspace::max_file(&team)?.saturating_add(1);
+            let source = source.as_ref().filter(|source| source.as_os_str() != "-");
+            let source = source.map(|source| setup.ctx.caller.cwd.join(source));
+            let bytes = bytes_from(source.as_deref(), most)?;
+            let written = ops::workspace::write(&setup.ctx, &team, &chat, &file.path, &bytes)?;
+            setup.out.confirm(&written, || {
+                let tasks = ui::task_ids(&written.tasks);
+                let linked =
+                    if tasks.is_empty() { tasks } else { format!(", linked to task {tasks}") };
+                format!("wrote {} ({} bytes){linked}", written.name, written.bytes)
+            })?;
+        }
+        WorkspaceVerb::Delete(file) => {
+            ops::workspace::delete(&setup.ctx, &team, &file.chat.resolve(setup)?, &file.path)?;
+            let document = json!({ "name": file.path, "deleted": true });
+            setup.out.confirm(&document, || format!("deleted {}", file.path))?;
+        }
+        WorkspaceVerb::Path { path, chat } => {
+            let dir = ops::workspace::dir(&team, &chat.resolve(setup)?)?;
+            let full = path.as_ref().map_or(dir.clone(), |path| dir.join(path.as_str()));
+            setup.out.print(&json!({ "path": full }), || full.display().to_string())?;
+        }
+    }
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,87 @@
+//! The access policy: checks the origin of a request before it creates work.
+
+use super::context::Context;
+use super::error::OpsError;
+use crate::model::access::{AccessDenied, LinkAccess};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::scope::Scope;
+use crate::model::settings::Settings;
+use crate::store::TeamStore;
+
+/// Checks that the team takes requests of this origin. `undone` says what is refused.
+///
+/// # Errors
+/// [`OpsError::AccessDenied`], which is journaled.
+pub(super) fn must_admit(
+    ctx: &Context,
+    team: &TeamStore,
+    scope: &Scope,
+    undone: &str,
+) -> Result<(), OpsError> {
+    // The usual case costs no read.
+    if scope.is_empty() {
+        return Ok(());
+    }
+    let Some(settings) = team.settings()? else { return Ok(()) };
+    settings.access.admit(scope).or_else(|why| refuse(ctx, team, undone.to_owned(), why))
+}
+
+/// Checks that this member takes requests of this origin. A member that is still to start has the
+/// role `role`.
+///
+/// # Errors
+/// As [`must_admit`].
+pub(super) fn must_admit_to(
+    ctx: &Context,
+    team: &TeamStore,
+    scope: &Scope,
+    (member, role): (&MemberName, Option<&str>),
+    undone: &str,
+) -> Result<(), OpsError> {
+    if scope.is_empty() {
+        return Ok(());
+    }
+    let Some(settings) = team.settings()? else { return Ok(()) };
+    let role = match role {
+        Some(role) => Some(role.to_owned()),
+        None => role_of(team, &settings, member)?,
+    };
+    let role = role.as_deref().and_then(|role| {
+        let lists = settings.roles.named.get(role)?;
+        Some((role, &lists.access)).filter(|(_, lists)| **lists != LinkAccess::default())
+    });
+    let undone = format!("{undone} `{member}`");
+    let template = settings.templates.iter().find(|template| template.makes(member));
+    let entry = template.map_or(member.as_str(), |template| &template.spec.name);
+    let admitted = settings.access.admit_to(scope, member, entry, role);
+    admitted.or_else(|why| refuse(ctx, team, undone, why))
+}
+
+/// Returns the role of a member, also of one that the lead has yet to start.
+fn role_of(
+    team: &TeamStore,
+    settings: &Settings,
+    member: &MemberName,
+) -> Result<Option<String>, OpsError> {
+    if let Some(record) = team.member_record(member)? {
+        return Ok(record.request.role);
+    }
+    if let Some(member) = team.team()?.member(member) {
+        return Ok(member.agent_type.clone());
+    }
+    let template = settings.templates.iter().find(|template| template.makes(member));
+    Ok(template.and_then(|template| template.spec.role.clone()))
+}
+
+fn refuse(
+    ctx: &Context,
+    team: &TeamStore,
+    undone: String,
+    why: AccessDenied,
+) -> Result<(), OpsError> {
+    let refusal = OpsError::AccessDenied { undone, why };
+    let note = Note::of(EventKind::Warning).member(&ctx.speaker);
+    team.record(note.with("text", refusal.to_string()))?;
+    Err(refusal)
+}
