@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::fail::{Exit, Failure, VerbResult};
 use super::read::stdin;
+use super::scope::ScopeArgs;
 use super::setup::Setup;
 use crate::ops;
 use crate::ops::authority::Action;
@@ -25,6 +26,8 @@ pub(super) struct SendArgs {
     /// Interrupt its program so that it reads this at once; wrapped programs only.
     #[arg(long)]
     pub(super) urgent: bool,
+    #[command(flatten)]
+    pub(super) scope: ScopeArgs,
 }
 
 /// Send a message to all other members.
@@ -40,8 +43,8 @@ pub(super) struct BroadcastArgs {
 pub(super) fn send(setup: &Setup, args: &SendArgs) -> VerbResult {
     let (team, to) = setup.member(&args.to, Action::Talk)?;
     let text = text(args.text.as_deref())?;
-    let sent =
-        ops::send::send(&setup.ctx, &team, &to, &text, args.summary.as_deref(), args.urgent)?;
+    let (summary, scope) = (args.summary.as_deref(), args.scope.resolve(setup)?);
+    let sent = ops::send::send(&setup.ctx, &team, &to, &text, summary, args.urgent, &scope)?;
     setup.out.confirm(&sent, || sent.message.clone())?;
     Ok(Exit::DONE)
 }

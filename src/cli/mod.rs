@@ -166,7 +166,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Ls => team::team(setup, TeamVerb::List),
         Verb::Rm(args) => team::delete(setup, Some(&args.team), args.force),
         Verb::Profile(verb) => profile::profile(setup, verb),
-        Verb::Spawn(args) => spawn::spawn(setup, args),
+        Verb::Spawn(args) => spawn::spawn(setup, *args),
         Verb::Send(args) => mail::send(setup, &args),
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
         Verb::Type(args) => input::type_text(setup, &args),

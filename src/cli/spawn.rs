@@ -11,6 +11,7 @@ use strum::VariantNames;
 use super::args::{backend, mode, seconds, variable};
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::read::text_from;
+use super::scope::{ChatArg, ScopeArgs};
 use super::setup::Setup;
 use super::start::{how_to_watch, start};
 use super::{interrupt, stop};
@@ -21,6 +22,7 @@ use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout};
 use crate::model::role::Tools;
 use crate::model::rules::Rule;
+use crate::model::scope::ChatName;
 use crate::model::settings::BackendChoice;
 use crate::model::text;
 use crate::model::worktree::{WorktreeRequest, check_branch};
@@ -97,6 +99,8 @@ pub(super) struct SpawnArgs {
     /// Print what would be started, and start nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) scope: ScopeArgs,
     /// Command line to run.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
@@ -130,9 +134,12 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
         deadline: args.deadline,
         unique: args.unique,
         layout: args.layout,
+        scope: args.scope.resolve(setup)?,
     };
     let dry_run = args.dry_run;
-    let specs = launch_specs(args)?;
+    let own = Some(ChatArg::default().resolve(setup)?).filter(|own| *own != ChatName::default());
+    let chat = options.scope.chat.clone().or(own.map(|own| own.as_str().to_owned()));
+    let specs = launch_specs(args, chat)?;
     if dry_run {
         return print_dry_runs(setup, &team, &specs, &options);
     }
@@ -270,7 +277,7 @@ fn dry_run_lines(plan: &DryRun) -> String {
 }
 
 /// Returns one spec for each name; all other fields are equal.
-fn launch_specs(args: SpawnArgs) -> Result<Vec<LaunchSpec>, Failure> {
+fn launch_specs(args: SpawnArgs, chat: Option<String>) -> Result<Vec<LaunchSpec>, Failure> {
     let prompt = match args.prompt_file {
         Some(file) => Some(text_from("prompt", &file)?),
         None => args.prompt,
@@ -291,6 +298,7 @@ fn launch_specs(args: SpawnArgs) -> Result<Vec<LaunchSpec>, Failure> {
         tools,
         env: args.env,
         command: args.command,
+        chat,
         ..LaunchSpec::default()
     };
     Ok(args.names.into_iter().map(|name| LaunchSpec { name, ..common.clone() }).collect())

@@ -10,8 +10,11 @@ use strum::VariantNames;
 use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
+use super::scope::ScopeArgs;
 use super::setup::Setup;
+use crate::model::access::visible_to;
 use crate::model::id::{MemberName, TaskId};
+use crate::model::scope::Scope;
 use crate::model::task::{Extra, Task};
 use crate::model::wire::{self, Object};
 use crate::ops::authority::Action;
@@ -30,7 +33,11 @@ pub(super) enum TaskVerb {
         /// Include completed and cancelled tasks, and internal ones.
         #[arg(long)]
         all: bool,
+        #[command(flatten)]
+        scope: ScopeArgs,
     },
+    /// List the origins of tasks, with the number of tasks of each.
+    Scopes,
     /// Show one task.
     Get {
         /// Id of the task.
@@ -84,6 +91,8 @@ pub(super) struct CreateTaskArgs {
     /// Tasks that must be completed first.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
     pub(super) blocked_by: Vec<TaskId>,
+    #[command(flatten)]
+    pub(super) scope: ScopeArgs,
     #[command(flatten)]
     pub(super) fields: TaskFields,
 }
@@ -178,16 +187,28 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         _ => &[],
     };
     let action = match &verb {
-        TaskVerb::List { .. } | TaskVerb::Get { .. } => Action::Look,
+        TaskVerb::List { .. } | TaskVerb::Get { .. } | TaskVerb::Scopes => Action::Look,
         _ => Action::Task,
     };
     let (team, mut owner) = setup.members(named, action)?;
     match verb {
         TaskVerb::Create(args) => create(setup, &team, *args, owner.pop()),
-        TaskVerb::List { all } => list(setup, &team, all),
+        TaskVerb::List { all, scope } => {
+            let filter = match &scope.scope {
+                Some(given) => given.clone(),
+                None => visible_to(&scope.resolve(setup)?),
+            };
+            list(setup, &team, all, &filter)
+        }
+        TaskVerb::Scopes => scopes(setup, &team),
         TaskVerb::Get { id } => {
             let task = ops::task::get(&team, id)?;
-            setup.out.print(&task.to_object(), || ui::task_page(&task, setup.out.paint))?;
+            let files = ops::workspace::files_of(&team, id)?;
+            setup.out.print(&task.to_object(), || {
+                let page = ui::task_page(&task, setup.out.paint);
+                let table = ui::workspace_table(&files, setup.out.paint);
+                if files.is_empty() { page } else { format!("{page}\n\n{table}") }
+            })?;
             Ok(Exit::DONE)
         }
         TaskVerb::Claim { id } => {
@@ -331,6 +352,7 @@ fn create(
             role: fields.role,
             files: fields.files.unwrap_or_default(),
             priority: fields.priority,
+            scope: args.scope.resolve(setup)?,
             ..Extra::default()
         },
         metadata: with_type(fields.metadata, fields.kind),
@@ -343,9 +365,20 @@ fn create(
     }
 }
 
-fn list(setup: &Setup, team: &TeamStore, all: bool) -> VerbResult {
+fn scopes(setup: &Setup, team: &TeamStore) -> VerbResult {
+    let scopes = ops::task::scopes(team)?;
+    if scopes.is_empty() && !setup.out.json {
+        setup.out.print_message("no task has a scope; give one with `phalanx task create --scope`");
+        return Ok(Exit::DONE);
+    }
+    setup.out.print(&scopes, || ui::scope_table(&scopes, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+fn list(setup: &Setup, team: &TeamStore, all: bool, scope: &Scope) -> VerbResult {
     let board = ops::task::board(team)?;
     let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
+    let open = |task: &&Task| open(task) && scope.covers(&task.extra.scope);
     let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();
     shown.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
     for id in &board.unreadable {

@@ -75,7 +75,7 @@ pub(super) enum Verb {
     /// List all teams, as `team list` does.
     Ls,
     Rm(RmArgs),
-    Spawn(SpawnArgs),
+    Spawn(Box<SpawnArgs>),
     /// List, show and test the profiles of programs.
     #[command(subcommand)]
     Profile(ProfileVerb),

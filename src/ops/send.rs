@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::access;
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::profiles;
@@ -10,6 +11,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::protocol::Message;
+use crate::model::scope::Scope;
 use crate::model::team::{Member, Team};
 use crate::profile::Runs;
 use crate::store::{StoreError, TeamStore};
@@ -49,7 +51,8 @@ pub(crate) struct Broadcast {
 /// # Errors
 /// [`StoreError::NoSuchMember`] for a name that is not on the roster; no file is created for it
 /// (MSG-05). [`OpsError::ReadsNoMail`] for a member without a mailbox reader;
-/// [`OpsError::NotInterruptible`] for an urgent message to a program that cannot be interrupted.
+/// [`OpsError::NotInterruptible`] for an urgent message to a program that cannot be interrupted;
+/// [`OpsError::AccessDenied`] for an origin that the access policy refuses.
 pub(crate) fn send(
     ctx: &Context,
     team: &TeamStore,
@@ -57,11 +60,14 @@ pub(crate) fn send(
     text: &str,
     summary: Option<&str>,
     urgent: bool,
+    scope: &Scope,
 ) -> Result<Sent, OpsError> {
     let roster = team.team()?;
     let target = find(team, &roster, to)?.clone();
     let sender = find(team, &roster, &ctx.speaker)?.clone();
     must_read_mail(team, &target)?;
+    access::must_admit(ctx, team, scope, "cannot send the message")?;
+    access::must_admit_to(ctx, team, scope, (&target.name, None), "cannot send to")?;
     if urgent {
         must_be_interruptible(ctx, team, &target.name)?;
     }

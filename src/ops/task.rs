@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
+use super::access;
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::hooks::{self, TeamHooks};
@@ -13,6 +16,7 @@ use crate::model::external_change::ExternalChange;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::protocol::{Message, TaskCompleted};
+use crate::model::scope::Scope;
 use crate::model::settings::Settings;
 use crate::model::task::{CommandOutcome, Task, TaskState};
 use crate::model::time::Timestamp;
@@ -31,6 +35,10 @@ pub(crate) fn create(
         .iter()
         .filter_map(|t| t.owner.as_ref())
         .try_for_each(|owner| must_be_member(team, owner))?;
+    for NewTask { owner, extra, .. } in batch {
+        access::must_admit(ctx, team, &extra.scope, "cannot create the task")?;
+        owner.iter().try_for_each(|owner| must_be_open_to(ctx, team, &extra.scope, owner))?;
+    }
     let mut batch = batch.to_vec();
     for new in &mut batch {
         let Some(owner) = &new.owner else { continue };
@@ -82,10 +90,21 @@ fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
 }
 
+/// Checks that the access policy lets a task of this origin be assigned to `owner`.
+fn must_be_open_to(
+    ctx: &Context,
+    team: &TeamStore,
+    scope: &Scope,
+    owner: &MemberName,
+) -> Result<(), OpsError> {
+    access::must_admit_to(ctx, team, scope, (owner, None), "cannot assign the task to")
+}
+
 /// Edits a task. A new owner is notified, and so is the present one if the task can start now.
 ///
 /// # Errors
 /// [`OpsError::HookRefused`] if the edit completes the task and a hook rejects that;
+/// [`OpsError::AccessDenied`] if the new owner takes no tasks of this origin;
 /// [`StoreError::NoSuchMember`] for an unknown owner.
 pub(crate) fn update(
     ctx: &Context,
@@ -98,7 +117,11 @@ pub(crate) fn update(
         Some(TaskOwner::Member(name)) => Some(name),
         Some(TaskOwner::Nobody) | None => None,
     };
-    owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
+    if let Some(owner) = owner {
+        must_be_member(team, owner)?;
+        let scope = team.task(id)?.map(|task| task.extra.scope).unwrap_or_default();
+        must_be_open_to(ctx, team, &scope, owner)?;
+    }
     let completes = changes.status == Some(TargetStatus::Completed);
     let complaints =
         match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
@@ -234,6 +257,27 @@ fn change_note(change: ExternalChange) -> Note {
             if fields.is_empty() { note } else { note.with("fields", fields) }
         }
     }
+}
+
+/// An origin of tasks, and the number of its tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct ScopeCount {
+    pub(crate) scope: Scope,
+    pub(crate) tasks: usize,
+    /// Tasks that are not over.
+    pub(crate) open: usize,
+}
+
+/// Returns the distinct origins of the tasks on the board, without that of the team itself.
+pub(crate) fn scopes(team: &TeamStore) -> Result<Vec<ScopeCount>, OpsError> {
+    let mut counts: BTreeMap<Scope, (usize, usize)> = BTreeMap::new();
+    for task in team.board()?.work().filter(|task| !task.extra.scope.is_empty()) {
+        let (tasks, open) = counts.entry(task.extra.scope.clone()).or_default();
+        *tasks += 1;
+        *open += usize::from(!task.state.is_over());
+    }
+    let count = |(scope, (tasks, open))| ScopeCount { scope, tasks, open };
+    Ok(counts.into_iter().map(count).collect())
 }
 
 pub(crate) fn board(team: &TeamStore) -> Result<Board, OpsError> {

@@ -41,7 +41,7 @@ pub(crate) use request_page::request_page;
 pub(crate) use requests::{requests, rules};
 pub(crate) use settings::{changed_settings, settings_table};
 pub(crate) use status::{StatusFormat, shutdowns, status, team_lines, team_list};
-pub(crate) use tasks::{task_page, task_table};
+pub(crate) use tasks::{scope_table, task_page, task_table};
 pub(crate) use view::{DesktopNotification, Style, View};
 pub(crate) use workspace::{task_ids, workspace_table};
 pub(crate) use worktrees::{WorktreeRow, worktree_table};

@@ -8,6 +8,7 @@ use crate::model::board::Board;
 use crate::model::id::TaskId;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
+use crate::ops::task::ScopeCount;
 
 pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> String {
     let mut table = Table::new(&["ID", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
@@ -29,6 +30,21 @@ pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> Strin
     table.render(paint)
 }
 
+/// Formats scopes with the number of all and of open tasks.
+pub(crate) fn scope_table(scopes: &[ScopeCount], paint: Paint) -> String {
+    let mut table = Table::new(&["USER", "CHANNEL", "CHAT", "TASKS", "OPEN"]);
+    for ScopeCount { scope, tasks, open } in scopes {
+        table.row(vec![
+            maybe(scope.user.as_deref()),
+            maybe(scope.channel.as_deref()),
+            maybe(scope.chat.as_deref()),
+            cell(tasks.to_string()),
+            cell(open.to_string()),
+        ]);
+    }
+    table.render(paint)
+}
+
 pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
     let extra = &task.extra;
     let outcome = extra.outcome.as_ref();
@@ -44,6 +60,7 @@ pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
         ("role", extra.role.clone()),
         ("files", Some(extra.files.join(", "))),
         ("priority", extra.priority.map(|p| p.to_string())),
+        ("scope", Some(extra.scope.to_string())),
         ("created", extra.created_at.map(|at| at.iso())),
         ("ended by", extra.ended_by.clone()),
         ("exit code", outcome.and_then(|o| o.exit_code).map(|c| c.to_string())),

@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 26] = [
+    let verbs: [&[&str]; 28] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -38,6 +38,8 @@ fn every_verb_exits_3_without_a_team() {
         &["events"],
         &["peek", "ann"],
         &["rm", "no-such-team"],
+        &["workspace", "list"],
+        &["task", "scopes"],
     ];
     for verb in verbs {
         let run = stage.phalanx(&[&["--json"], verb].concat()).expect(3);
@@ -92,7 +94,7 @@ fn json_output_is_valid_for_every_verb() {
     given(&["team", "create", "demo"]);
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
-    let verbs: [&[&str]; 27] = [
+    let verbs: [&[&str]; 30] = [
         &[],
         &["ls"],
         &["ps"],
@@ -120,6 +122,9 @@ fn json_output_is_valid_for_every_verb() {
         &["version"],
         &["completions", "zsh"],
         &["man", "team", "create"],
+        &["workspace", "list"],
+        &["workspace", "path"],
+        &["task", "scopes"],
     ];
     for verb in verbs {
         assert_ne!(given(verb), Value::Null, "{verb:?}");

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
+mod access;
 mod adopt;
 mod agent_lead;
 mod announce;

@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use super::super::context::Context;
 use super::super::error::OpsError;
-use super::super::{claude_settings, decide};
+use super::super::{access, claude_settings, decide};
 use super::resolve::ResolvedLaunch;
 use crate::backend::choose::{Chosen, Tier};
 use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout};
+use crate::model::scope::Scope;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::team::Team;
 use crate::store::{StoreError, TeamStore};
@@ -39,6 +40,8 @@ pub(crate) struct SpawnOptions {
     pub(crate) unique: bool,
     /// None: as in the team's settings.
     pub(crate) layout: Option<Layout>,
+    /// The origin of the request, for the access policy.
+    pub(crate) scope: Scope,
 }
 
 impl SpawnOptions {
@@ -46,7 +49,8 @@ impl SpawnOptions {
     /// members to be ready within `deadline`.
     pub(crate) fn ready_within(deadline: Duration) -> SpawnOptions {
         let until = StartedWhen::Ready;
-        SpawnOptions { backend: None, until, deadline, unique: false, layout: None }
+        let scope = Scope::default();
+        SpawnOptions { backend: None, until, deadline, unique: false, layout: None, scope }
     }
 }
 
@@ -177,6 +181,18 @@ impl<'a> BatchContext<'a> {
             Some(mode) => Err(OpsError::NotAllowed { problem: decide::above(own, mode) }),
             None => Ok(()),
         }
+    }
+
+    /// Rejects a request whose origin the access policy of the team, or of one of the members,
+    /// refuses.
+    pub(super) fn check_access(&self, launches: &[ResolvedLaunch]) -> Result<(), OpsError> {
+        let scope = &self.options.scope;
+        access::must_admit(self.ctx, self.team, scope, "cannot start members")?;
+        launches.iter().try_for_each(|launch| {
+            // An earlier run of this name may have had a role, which does not count.
+            let role = Some(launch.spec.role.as_deref().unwrap_or_default());
+            access::must_admit_to(self.ctx, self.team, scope, (&launch.name, role), "cannot start")
+        })
     }
 
     /// Returns the name for a new member: `wanted`, or with `--unique` the first free one.

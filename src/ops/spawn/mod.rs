@@ -52,6 +52,7 @@ pub(crate) fn dry_run(
     let batch = BatchContext::read(ctx, team, options)?;
     let launch = resolve::resolve(ctx, &batch.settings.roles, spec)?;
     batch.check_modes(slice::from_ref(&launch))?;
+    batch.check_access(slice::from_ref(&launch))?;
     let (start, spec) = prepare::preview(&batch, &launch)?;
     let env = spec.env.into_iter().map(|(name, _)| name.into_os());
     let (member, profile) = (start.member, &launch.profile);
@@ -89,6 +90,7 @@ pub(crate) fn spawn(
     let resolved = specs.iter().map(|spec| resolve::resolve(ctx, &batch.settings.roles, spec));
     let launches = resolved.collect::<Result<Vec<_>, _>>()?;
     batch.check_modes(&launches)?;
+    batch.check_access(&launches)?;
     let chosen = backends::choose_backend(ctx, &batch.settings, options.backend.clone())?;
     fallback::start_batch(&batch, launches, chosen)
 }

@@ -15,6 +15,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{IdleNotification, Message};
 use crate::model::record::MemberRecord;
 use crate::model::sample;
+use crate::model::scope::Scope;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
 use crate::model::team::Member;
@@ -219,7 +220,8 @@ fn tasks_run_in_order_and_the_worker_exits_on_request() {
     assert_eq!((stage.wait_task(1), stage.wait_task(2)), (TaskState::Completed, TaskState::Failed));
     until("the notice", || stage.lead_mail() == ["task_completed", "idle_notification"]);
     let ctx = Context { speaker: MemberName::lead(), ..stage.ctx.clone() };
-    ops::send::send(&ctx, &stage.team, &stage.me.name, "well done", None, false).expect("sent");
+    ops::send::send(&ctx, &stage.team, &stage.me.name, "well done", None, false, &Scope::default())
+        .expect("sent");
     until("the message to be read", || stage.unread() == 0);
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);
