@@ -70,8 +70,9 @@ use crate::launcher;
 use crate::ops;
 use crate::sys::{env, lock, selftest};
 
-/// Runs the program and returns its exit code.
-pub(crate) fn run() -> ExitCode {
+/// Runs the program with the arguments of this process and returns its exit code.
+#[must_use]
+pub fn run() -> ExitCode {
     let args = env::args();
     if complete::complete_for_shell(&args) {
         return ExitCode::SUCCESS;

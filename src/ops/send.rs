@@ -65,7 +65,8 @@ pub(crate) fn send(
     if urgent {
         must_be_interruptible(ctx, team, &target.name)?;
     }
-    let msg_id = deliver(team, &sender, &target.name, text, summary, urgent)?;
+    let envelope = Envelope { urgent, ..envelope_from(&sender, text, summary) };
+    let msg_id = append(team, &target.name, envelope, None)?;
     Ok(Sent {
         success: true,
         message: format!("stored in the mailbox of {}", target.name),
@@ -93,7 +94,7 @@ pub(crate) fn broadcast(
     let mut recipients = Vec::new();
     for target in roster.members.iter().filter(|m| m.name != sender.name) {
         if must_read_mail(team, target).is_ok() {
-            deliver(team, &sender, &target.name, text, summary, false)?;
+            append(team, &target.name, envelope_from(&sender, text, summary), None)?;
             recipients.push(target.name.to_string());
         }
     }
@@ -179,17 +180,9 @@ pub(crate) fn say_all(
     Ok(())
 }
 
-fn deliver(
-    team: &TeamStore,
-    sender: &Member,
-    to: &MemberName,
-    text: &str,
-    summary: Option<&str>,
-    urgent: bool,
-) -> Result<String, OpsError> {
-    let envelope = Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
-        .with(summary, sender.color.as_deref());
-    append(team, to, Envelope { urgent, ..envelope }, None)
+fn envelope_from(sender: &Member, text: &str, summary: Option<&str>) -> Envelope {
+    Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
+        .with(summary, sender.color.as_deref())
 }
 
 fn append(

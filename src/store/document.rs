@@ -274,29 +274,20 @@ pub(super) fn change<T>(
     mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let held = HeldGate::take(place)?;
-    let answer = change_held(place, &held, PeerExclusion::WhilePublishing, &mut edit);
-    failpoint::hit("unlock.before");
-    answer
-}
-
-/// Like [`change`], for a caller that holds the lock and does more under it.
-pub(super) fn change_held<T>(
-    place: &FilePlace,
-    held: &HeldGate,
-    exclusion: PeerExclusion,
-    edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
-) -> Result<T, StoreError> {
     let mut last = None;
-    change_value(place, held, exclusion, &mut |found| {
+    let changed = change_held(place, &held, PeerExclusion::WhilePublishing, &mut |found| {
         let (wanted, answer) = edit(found)?;
         last = Some(answer);
         Ok(wanted)
-    })?;
+    });
+    failpoint::hit("unlock.before");
+    changed?;
     Ok(last.expect("a change that succeeds has run `edit`"))
 }
 
-/// The body of [`change_held`]; not generic, so that it is compiled only once.
-fn change_value(
+/// Like [`change`], for a caller that holds the lock and does more under it. Not generic, so that
+/// it is compiled only once.
+pub(super) fn change_held(
     place: &FilePlace,
     held: &HeldGate,
     exclusion: PeerExclusion,

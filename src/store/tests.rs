@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::teams::MAX_TEAMS;
-use super::{NewTask, Store, StoreError, TaskEnding, TeamStore, take_spec};
+use super::{Marking, NewTask, Store, StoreError, TaskEnding, TeamStore, take_spec};
 use crate::model::board::Refusal;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::event::EventKind;
@@ -183,7 +183,7 @@ fn msg_06_writers_markers_and_removers_lose_nothing() {
         scope.spawn(|| {
             for n in 0..each {
                 let ids = vec![format!("0-{n}")];
-                team.mailbox(&who("bob")).mark_read(&ids).expect("mark");
+                team.mailbox(&who("bob")).acknowledge(&ids, Marking::Always).expect("mark");
             }
         });
     });
@@ -209,7 +209,7 @@ fn marking_keeps_unknown_fields_of_entries() {
     fs::write_atomic(&path, theirs.as_bytes()).expect("write");
     let mailbox = team.mailbox(&MemberName::lead());
     let id = mailbox.unread().expect("unread")[0].msg_id.clone();
-    mailbox.mark_read(&[id]).expect("mark");
+    mailbox.acknowledge(&[id], Marking::Always).expect("mark");
     assert!(mailbox.unread().expect("unread").is_empty());
     let stored: Value = serde_json::from_str(&raw(&path)).expect("json");
     assert_eq!(stored.to_string(), theirs.replace("false", "true"));

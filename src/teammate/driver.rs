@@ -19,6 +19,7 @@ use crate::model::task::{CommandOutcome, Task};
 use crate::model::topic::Topic;
 use crate::ops::task::Completed;
 use crate::ops::{self, Context, OpsError, TaskEnding, TeamStore};
+use crate::sys::clock::Deadline;
 use crate::sys::proc;
 
 /// The worker's surroundings, which tests replace.
@@ -67,7 +68,7 @@ async fn work(
     let inputs = process.queue.inputs();
     // Subscribe before the first read, so that no change is missed between them.
     let watch = ops::events::watch_as(team, &me.name, move |topic| inputs.send_change(topic));
-    let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
+    let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
     let record = ops::status::record(team, &me.name)?;
     let myself = Me {
         name: me.name.clone(),
@@ -80,32 +81,39 @@ async fn work(
     let role = record.and_then(|record| record.request.role);
     process.screen.line(&format!("{}: waiting for tasks", state.who()));
     if let Err(e) = &watch {
-        let seconds = sweep.as_secs();
+        let seconds = interval.as_secs();
         process.screen.line(&format!("{}: {e}; polling every {seconds} s", state.who()));
     }
     let io = MemberIo { ctx, team, me };
     let mut driver = WorkerDriver { io, role, state, process, running: None };
+    // A deadline, because a team that changes without a pause leaves no idle moment.
+    let mut sweep = Deadline::after(interval);
     driver.step(WorkerEvent::Tick);
     loop {
         if let Some(code) = driver.state.end() {
             return Ok(code);
         }
-        driver.run_turn(sweep).await;
+        driver.run_turn(sweep.remaining()).await;
+        if sweep.expired() {
+            sweep = Deadline::after(interval);
+            driver.read(&Topic::Everything);
+        }
     }
 }
 
 impl WorkerDriver<'_> {
+    /// Handles the inputs that arrive before the next tick or `sweep`.
     async fn run_turn(&mut self, sweep: Duration) {
         let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(ops::now())));
-        match self.process.queue.receive_within(tick.unwrap_or(sweep).min(sweep)).await {
-            Some(batch) => {
-                let queue = &mut self.process.queue;
+        let queue = &mut self.process.queue;
+        match tokio::time::timeout(tick.unwrap_or(sweep).min(sweep), queue.receive()).await {
+            Ok(batch) => {
                 let (topics, others) = sources::signals_first(batch, queue).await;
                 others.into_iter().for_each(|input| self.handle(input));
                 topics.iter().for_each(|topic| self.read(topic));
             }
-            None if tick.is_some_and(|left| left <= sweep) => self.step(WorkerEvent::Tick),
-            None => self.read(&Topic::Everything),
+            Err(_) if tick.is_some_and(|left| left <= sweep) => self.step(WorkerEvent::Tick),
+            Err(_) => {}
         }
     }
 

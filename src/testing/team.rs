@@ -13,7 +13,7 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::task::Task;
 use crate::model::team;
-use crate::store::{NewTask, Store, StoreError, TaskEnding, TeamStore, now};
+use crate::store::{Marking, NewTask, Store, StoreError, TaskEnding, TeamStore, now};
 use crate::sys::watch::Changes;
 
 fn describe(e: StoreError) -> String {
@@ -108,7 +108,7 @@ impl TestTeam {
 
     /// Marks messages as read in the mailbox file, as for a member that does not run.
     pub fn mark(&self, of: &str, ids: &[String]) -> Result<(), String> {
-        self.0.mailbox(&member(of)?).mark_read(ids).map(drop).map_err(describe)
+        self.0.mailbox(&member(of)?).acknowledge(ids, Marking::Always).map(drop).map_err(describe)
     }
 
     /// Removes messages from a mailbox and its archive.
@@ -118,7 +118,7 @@ impl TestTeam {
 
     /// Acknowledges messages as delivered, as their reader does.
     pub fn acknowledge(&self, of: &str, ids: &[String]) -> Result<(), String> {
-        self.0.mailbox(&member(of)?).acknowledge(ids).map(drop).map_err(describe)
+        self.0.mailbox(&member(of)?).acknowledge(ids, Marking::IfReadByPhalanx).map(drop).map_err(describe)
     }
 
     /// Writes the record of a new run of a worker. Its mailbox then counts as read by phalanx.
