@@ -77,7 +77,7 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
         (_, "team") => Some(NameSource::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
         (["profile", _], "name") | (_, "profile") => Some(NameSource::Profiles),
-        (["task", ..] | ["retry"], "id" | "blocked_by" | "unblock" | "blocks") => {
+        (["task", ..] | ["retry"], "id" | "by" | "blocked_by" | "unblock" | "blocks") => {
             Some(NameSource::Tasks)
         }
         (["answer"] | ["requests", ..], "id") => Some(NameSource::Requests),

@@ -178,7 +178,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
         Verb::Kill(args) => shutdown::shutdown(setup, &args.into()),
         Verb::Restart(args) => resume::restart(setup, &args),
-        Verb::Retry { id } => task::task(setup, TaskVerb::Retry { id }),
+        Verb::Retry { id } => task::task(setup, TaskVerb::retry(id)),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Plan(verb) => ask::plan(setup, verb),

@@ -1,61 +1,44 @@
 //! The `task` subcommands.
 
+mod actions;
+mod output;
+
 use std::cmp::Reverse;
 use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use serde_json::json;
 use strum::VariantNames;
+
+pub(super) use actions::TaskActionVerb;
+use output::{print_change, print_task, run_with_hooks};
 
 use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
-use super::interrupt;
 use super::setup::Setup;
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Extra, Task};
+use crate::model::task::{Extra, Task, TaskState};
 use crate::model::wire::{self, Object};
 use crate::ops::authority::Action;
-use crate::ops::hooks::TeamHooks;
-use crate::ops::task::Completed;
-use crate::ops::{
-    self, Context, Kind, NewTask, OpsError, TargetStatus, TaskChanges, TaskOwner, TeamStore,
-};
+use crate::ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
     Create(Box<CreateTaskArgs>),
-    /// List open tasks, in the order in which members claim them.
-    List {
-        /// Include completed and cancelled tasks, and internal ones.
-        #[arg(long)]
-        all: bool,
-    },
-    /// Show one task.
+    List(ListTasksArgs),
+    /// Show one task with its comments and files.
     Get {
         /// Id of the task.
         #[arg(value_parser = task_id)]
         id: TaskId,
+        /// Show the whole result, also if it has more than 8000 characters.
+        #[arg(long)]
+        full: bool,
     },
-    /// Claim a task for the caller.
-    Claim {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
-        id: TaskId,
-    },
-    /// Complete a task of the caller; the lead may complete any.
-    Complete {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
-        id: TaskId,
-    },
-    /// Make a failed task pending again.
-    #[command(after_help = "Example:\n  phalanx task retry 3\n\n\
-        A member that the task was assigned to keeps it, if it is still on the team; else any member may claim it.")]
-    Retry {
-        #[arg(value_parser = task_id)]
-        id: TaskId,
-    },
+    #[command(flatten)]
+    Action(TaskActionVerb),
     Update(Box<UpdateTaskArgs>),
     /// Delete a task that has ended.
     Delete {
@@ -66,6 +49,63 @@ pub(super) enum TaskVerb {
         #[arg(long)]
         force: bool,
     },
+}
+
+impl TaskVerb {
+    /// The verb that `phalanx retry` stands for.
+    pub(super) fn retry(id: TaskId) -> TaskVerb {
+        TaskVerb::Action(TaskActionVerb::Retry { id })
+    }
+}
+
+/// List open tasks, in the order in which members claim them.
+#[derive(Debug, Args)]
+#[group(id = "kind", multiple = false, args = ["all", "active", "in_review", "completed"])]
+#[command(
+    after_help = "Examples:\n  phalanx task list --mine\n  phalanx task list --all --label bug"
+)]
+pub(super) struct ListTasksArgs {
+    /// Include completed and cancelled tasks, and internal ones.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Only tasks that can or do go on: not failed ones.
+    #[arg(long)]
+    active: bool,
+    /// Only tasks that wait for approval.
+    #[arg(long)]
+    in_review: bool,
+    /// Only completed tasks.
+    #[arg(long)]
+    completed: bool,
+    /// Only tasks of this member.
+    #[arg(long, value_name = "NAME", conflicts_with = "mine")]
+    owner: Option<String>,
+    /// Only tasks of the caller.
+    #[arg(long)]
+    mine: bool,
+    /// Only tasks with this label; repeatable, then with any of them.
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+}
+
+impl ListTasksArgs {
+    fn shows(&self, task: &Task, owner: Option<&MemberName>) -> bool {
+        let is_of_kind = match task.state {
+            _ if self.all => true,
+            TaskState::Completed => self.completed,
+            TaskState::Cancelled => false,
+            TaskState::InReview => !self.completed,
+            TaskState::Failed => !self.active && !self.in_review && !self.completed,
+            TaskState::Pending | TaskState::Blocked | TaskState::InProgress | TaskState::Stale => {
+                !self.in_review && !self.completed
+            }
+        };
+        let has_label = |label: &String| self.labels.contains(label);
+        is_of_kind
+            && (self.all || !task.is_internal())
+            && owner.is_none_or(|owner| task.is_owned_by(owner))
+            && (self.labels.is_empty() || task.extra.labels.iter().any(has_label))
+    }
 }
 
 /// Create a task.
@@ -94,7 +134,7 @@ pub(super) struct CreateTaskArgs {
     phalanx task update 3 --blocked-by 1 --unblock 2\n  \
     phalanx task update 3 --status in_progress\n  \
     phalanx task update 3 --priority 5 -- cargo test --all\n\n\
-    An empty text removes --active-form, --role and --cwd. --file, --env and a command replace what was there.")]
+    An empty text removes --active-form, --role, --type and --cwd. --file, --label, --env and a command replace what was there.")]
 pub(super) struct UpdateTaskArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
@@ -145,6 +185,9 @@ pub(super) struct TaskFields {
     /// Kind of task.
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) kind: Option<String>,
+    /// Label; repeatable.
+    #[arg(long = "label", value_name = "LABEL", num_args = 1..)]
+    pub(super) labels: Option<Vec<String>>,
     /// Metadata, as a JSON object; in an update, null removes a key.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     pub(super) metadata: Option<Object>,
@@ -175,81 +218,27 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
     let named = match &verb {
         TaskVerb::Create(args) => args.owner.as_slice(),
         TaskVerb::Update(args) => args.owner.as_slice(),
+        TaskVerb::List(args) => args.owner.as_slice(),
+        TaskVerb::Action(verb) => verb.named(),
         _ => &[],
     };
     let action = match &verb {
-        TaskVerb::List { .. } | TaskVerb::Get { .. } => Action::Look,
+        TaskVerb::List(_) | TaskVerb::Get { .. } => Action::Look,
+        TaskVerb::Action(verb) if verb.decides() => Action::DecideTask,
         _ => Action::Task,
     };
     let (team, mut owner) = setup.members(named, action)?;
     match verb {
         TaskVerb::Create(args) => create(setup, &team, *args, owner.pop()),
-        TaskVerb::List { all } => list(setup, &team, all),
-        TaskVerb::Get { id } => {
-            let task = ops::task::get(&team, id)?;
-            setup.out.print(&task.to_object(), || ui::task_page(&task, setup.out.paint))?;
-            Ok(Exit::DONE)
-        }
-        TaskVerb::Claim { id } => {
-            let task = ops::task::claim(&setup.ctx, &team, id)?;
-            print_task(
-                setup,
-                &task,
-                &format!("task {id} is in progress, owned by {}", setup.ctx.speaker),
-            )
-        }
-        TaskVerb::Complete { id } => {
-            let done = run_with_hooks(setup, &team, move |ctx, team, hooks| {
-                ops::task::complete(ctx, team, hooks, id, &ctx.speaker, None)
-            })?;
-            print_change(setup, &done, &format!("task {id} is completed"))
-        }
-        TaskVerb::Retry { id } => {
-            let task = ops::task::retry(&setup.ctx, &team, id)?;
-            let assignee =
-                task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-            print_task(setup, &task, &format!("task {id} is pending again{assignee}"))
-        }
+        TaskVerb::List(args) => list(setup, &team, &args, owner.pop()),
+        TaskVerb::Get { id, full } => get(setup, &team, id, full),
+        TaskVerb::Action(verb) => actions::perform(setup, &team, verb, owner.pop()),
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
             let task = ops::task::delete(&setup.ctx, &team, id, force)?;
             print_task(setup, &task, &format!("task {id} is deleted"))
         }
     }
-}
-
-/// Runs a verb that calls hooks. They can take long, so a signal kills them and leaves the task
-/// unchanged.
-fn run_with_hooks(
-    setup: &Setup,
-    team: &TeamStore,
-    verb: impl FnOnce(&Context, &TeamStore, &TeamHooks) -> Result<Completed, OpsError> + Send + 'static,
-) -> Result<Completed, Failure> {
-    let hooks = ops::hooks::load_hooks(&setup.ctx, team);
-    if !hooks.guard_tasks() {
-        return Ok(verb(&setup.ctx, team, &hooks)?);
-    }
-    let (ctx, team, running_hooks) = (setup.ctx.clone(), team.clone(), hooks.clone());
-    let stopped = Failure::interrupted("interrupted while hooks were asked", None);
-    let done =
-        interrupt::run_interruptible(stopped, move || Ok(verb(&ctx, &team, &running_hooks)?));
-    if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Kind::Interrupted)) {
-        hooks.end_all();
-    }
-    done
-}
-
-/// Prints the change of a task, the tasks that it unblocked and the messages of hooks.
-fn print_change(setup: &Setup, done: &Completed, words: &str) -> VerbResult {
-    done.complaints.iter().for_each(|complaint| setup.out.print_message(complaint));
-    let free = done.freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
-    let free = if free.is_empty() { free } else { format!("; free now: {free}") };
-    print_task(setup, &done.task, &format!("{words}{free}"))
-}
-
-fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult {
-    setup.out.confirm(&task.to_object(), || words.to_owned())?;
-    Ok(Exit::DONE)
 }
 
 fn update(
@@ -275,7 +264,9 @@ fn update(
             .map(|files| files.into_iter().filter(|file| !file.trim().is_empty()).collect()),
         run: Some(fields.command).filter(|run| !run.is_empty()),
         env: fields.env.map(|env| env.into_iter().collect()),
-        metadata: with_type(fields.metadata, fields.kind),
+        metadata: fields.metadata.unwrap_or_default(),
+        kind: fields.kind,
+        labels: fields.labels,
         owner: owner.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
         blocked_by: args.blocked_by,
         unblock: args.unblock,
@@ -297,15 +288,6 @@ fn update(
     let word =
         args.status.map_or("changed".to_owned(), |_| done.task.state.as_str().replace('_', " "));
     print_change(setup, &done, &format!("task {id} is {word}"))
-}
-
-/// Returns the metadata with the task's type under the key `type`.
-fn with_type(given: Option<Object>, kind: Option<String>) -> Object {
-    let mut metadata = given.unwrap_or_default();
-    if let Some(kind) = kind {
-        wire::put(&mut metadata, "type", kind);
-    }
-    metadata
 }
 
 fn create(
@@ -331,9 +313,11 @@ fn create(
             role: fields.role,
             files: fields.files.unwrap_or_default(),
             priority: fields.priority,
+            kind: fields.kind,
+            labels: fields.labels.unwrap_or_default(),
             ..Extra::default()
         },
-        metadata: with_type(fields.metadata, fields.kind),
+        metadata: fields.metadata.unwrap_or_default(),
         ..NewTask::default()
     };
     let made = ops::task::create(&setup.ctx, team, &[new])?;
@@ -343,18 +327,61 @@ fn create(
     }
 }
 
-fn list(setup: &Setup, team: &TeamStore, all: bool) -> VerbResult {
+/// Characters of a result that `get` shows without `--full`.
+const RESULT: usize = 8000;
+
+fn get(setup: &Setup, team: &TeamStore, id: TaskId, full: bool) -> VerbResult {
+    let mut history = ops::task::history(team, id)?;
+    let result = history.task.extra.result.take();
+    let is_cut = !full && result.as_ref().is_some_and(|text| text.chars().nth(RESULT).is_some());
+    let kept = |text: String| if is_cut { text.chars().take(RESULT).collect() } else { text };
+    history.task.extra.result = result.map(kept);
+    let mut page = history.task.to_object();
+    wire::put(&mut page, "state", history.state.as_str());
+    let lists = (&history.comments, &history.attachments, &history.events);
+    page.insert("comments".to_owned(), json!(lists.0));
+    page.insert("attachments".to_owned(), json!(lists.1));
+    page.insert("events".to_owned(), json!(lists.2));
+    if is_cut {
+        wire::put(&mut page, "resultIsCut", true);
+    }
+    setup.out.print(&page, || ui::task_page(&history, setup.out.paint))?;
+    if is_cut && !setup.out.json {
+        setup.out.print_message(&format!(
+            "the result is cut; all of it: `phalanx task get {id} --full`"
+        ));
+    }
+    Ok(Exit::DONE)
+}
+
+fn list(
+    setup: &Setup,
+    team: &TeamStore,
+    args: &ListTasksArgs,
+    owner: Option<MemberName>,
+) -> VerbResult {
     let board = ops::task::board(team)?;
-    let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
-    let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();
+    let owner = if args.mine { Some(setup.ctx.speaker.clone()) } else { owner };
+    let mut shown: Vec<&Task> =
+        board.tasks.values().filter(|task| args.shows(task, owner.as_ref())).collect();
     shown.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
     for id in &board.unreadable {
         setup.out.print_message(&format!("task {id} cannot be read"));
     }
     if setup.out.json {
-        setup.out.print_document(&shown.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
+        let object = |task: &&Task| {
+            let mut object = task.to_object();
+            wire::put(&mut object, "state", board.state(task).as_str());
+            object
+        };
+        setup.out.print_document(&shown.iter().map(object).collect::<Vec<_>>())?;
     } else if shown.is_empty() {
-        setup.out.print_message(if all { "no tasks" } else { "no open tasks" });
+        let is_plain = !args.active && !args.in_review && !args.completed && owner.is_none();
+        setup.out.print_message(match (args.all, is_plain && args.labels.is_empty()) {
+            (true, _) => "no tasks",
+            (false, true) => "no open tasks",
+            (false, false) => "no such tasks",
+        });
     } else {
         let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
         setup.out.print_text(&ui::task_table(&board, &ids, setup.out.paint))?;

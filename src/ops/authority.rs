@@ -30,6 +30,7 @@ pub(crate) enum Action {
     RemoveWorktree,
     Shutdown,
     Decide,
+    DecideTask,
     Restart,
     Resume,
     SetMode,
@@ -63,7 +64,10 @@ impl Action {
                  `worktree list`, `worktree diff`"
             }
             Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
-            Action::Task => "`task create`, `claim`, `update`, `complete`, `retry`, `delete`",
+            Action::Task => {
+                "`task create`, `claim`, `update`, `complete`, `review`, `cancel`, `fail`, `retry`, `release`, `assign`, \
+                 `block`, `unblock`, `comment`, `progress`, `attach`, `delete`"
+            }
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",
             Action::ReadOutput => "`logs`, `peek`",
@@ -75,6 +79,7 @@ impl Action {
             Action::RemoveWorktree => "`worktree remove`",
             Action::Shutdown => "`shutdown`, `kill`",
             Action::Decide => "`answer` to a plan or a permission",
+            Action::DecideTask => "`task approve`, `reject`",
             Action::Restart => "`restart`",
             Action::Resume => "`resume`",
             Action::SetMode => "`mode`",
@@ -108,6 +113,7 @@ impl Action {
             (Action::Shutdown, true) => "end",
             (Action::Shutdown, false) => "end all members",
             (Action::Decide, _) => "answer what members ask the lead",
+            (Action::DecideTask, _) => "approve or reject the work of others",
             (Action::Restart, true) => "restart",
             (Action::Restart, false) => "restart members",
             (Action::Resume, true) => "start again",
@@ -138,6 +144,7 @@ impl Action {
             | Action::RemoveWorktree
             | Action::Shutdown => Grant::Owner,
             Action::Decide
+            | Action::DecideTask
             | Action::Restart
             | Action::Resume
             | Action::SetMode

@@ -520,9 +520,10 @@ fn store_kind(e: &StoreError) -> Kind {
         | StoreError::BoxFull { .. }
         | StoreError::Refused(_)
         | StoreError::Transition { .. }
+        | StoreError::LeadOnly { .. }
+        | StoreError::NotRunning { .. }
         | StoreError::NotYours { .. }
         | StoreError::NotOver { .. }
-        | StoreError::NotFailed { .. }
         | StoreError::Over { .. }
         | StoreError::Circle { .. }
         | StoreError::AtCapacity(_)
@@ -567,7 +568,13 @@ fn store_hint(e: &StoreError) -> Option<String> {
         StoreError::NewerFormat { .. } => {
             Some("use the newer phalanx that created this team".to_owned())
         }
-        StoreError::NotFailed { id, .. } => Some(format!("see it with `phalanx task get {id}`")),
+        StoreError::Transition { id, .. } => Some(format!("see it with `phalanx task get {id}`")),
+        StoreError::NotRunning { id, state: TaskState::Pending } => {
+            Some(format!("claim it first: `phalanx task claim {id}`"))
+        }
+        StoreError::LeadOnly { .. } => {
+            Some("ask the lead: `phalanx send team-lead TEXT`".to_owned())
+        }
         StoreError::Refused(Refusal::AlreadyResolved { id, state: TaskState::Failed })
         | StoreError::Over { id, state: TaskState::Failed } => {
             Some(format!("make it pending again with `phalanx task retry {id}`"))

@@ -72,6 +72,6 @@ pub(crate) use context::{Caller, Context, now};
 pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
 pub(crate) use crate::store::{
-    JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges, TaskEnding, TaskOwner,
-    TeamStore,
+    ClaimKind, JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges, TaskOwner,
+    TaskStep, TeamStore,
 };

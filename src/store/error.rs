@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
 use crate::model::limits::Full;
-use crate::model::task::TaskState;
+use crate::model::task::{TaskAction, TaskState};
 use crate::sys::fs::FsError;
 use crate::sys::lock::LockError;
 
@@ -30,15 +30,17 @@ pub(crate) enum StoreError {
     /// A rule of the task board forbids it.
     #[error("{0} ({code})", code = .0.code())]
     Refused(#[from] Refusal),
-    #[error("task {id} cannot go from {from} to {to}")]
-    Transition { id: TaskId, from: &'static str, to: &'static str },
+    #[error("task {id} is {}; `{}` needs one that is {}", .state.as_str(), .action.as_str(), from_states(*.action))]
+    Transition { id: TaskId, state: TaskState, action: TaskAction },
+    #[error("task {id} is {}, not in progress", .state.as_str())]
+    NotRunning { id: TaskId, state: TaskState },
+    #[error("task {id}: only the lead may {} it", .action.as_str())]
+    LeadOnly { id: TaskId, action: TaskAction },
     /// The caller is not the owner or the lead.
     #[error("task {id} belongs to {}", .owner.as_deref().unwrap_or("nobody"))]
     NotYours { id: TaskId, owner: Option<String> },
     #[error("task {id} is {}", .state.as_str())]
     NotOver { id: TaskId, state: TaskState },
-    #[error("task {id} is {}, not failed", .state.as_str())]
-    NotFailed { id: TaskId, state: TaskState },
     #[error("task {id} is already {}; its owner and dependencies can no longer change", .state.as_str())]
     Over { id: TaskId, state: TaskState },
     /// `path` is the cycle, each task before the next.
@@ -126,4 +128,8 @@ mod tests {
             FsError::Refused { op: "read", path: "/t/1.json".into(), reason: String::new() };
         assert!(StoreError::File(linked).is_about_content());
     }
+}
+
+fn from_states(action: TaskAction) -> String {
+    action.from().iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ")
 }

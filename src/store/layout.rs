@@ -82,6 +82,11 @@ impl TeamLayout {
     }
 
     /// The ids of the tasks that phalanx deleted, one per line.
+    /// The events of tasks.
+    pub(super) fn task_log(&self) -> PathBuf {
+        self.ours().join("board").join("events.jsonl")
+    }
+
     pub(super) fn deleted_tasks(&self) -> PathBuf {
         self.ours().join("deleted-tasks")
     }

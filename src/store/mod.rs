@@ -29,8 +29,10 @@ pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
 pub(crate) use journal::{JournalReader, now};
 pub(crate) use lease::{LeadRecord, Lease};
-pub(crate) use mailbox::Marking;
 pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
+pub(crate) use mailbox::Marking;
 pub(crate) use specs::take_spec;
-pub(crate) use tasks::{NewTask, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskOwner};
+pub(crate) use tasks::{
+    ClaimKind, NewTask, TargetStatus, TaskChanged, TaskChanges, TaskOwner, TaskStep,
+};
 pub(crate) use teams::{Store, TeamStore};

@@ -3,11 +3,12 @@
 
 mod edit;
 mod files;
+mod log;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod work;
 
 pub(crate) use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
-pub(crate) use rules::TaskEnding;
-pub(crate) use work::NewTask;
+pub(crate) use rules::TaskStep;
+pub(crate) use work::{ClaimKind, NewTask};

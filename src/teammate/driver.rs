@@ -15,10 +15,10 @@ use crate::event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
 use crate::launcher::command::{self, Canceller, WorkerScreen};
 use crate::model::id::TaskId;
 use crate::model::placement::BackendKind;
-use crate::model::task::{CommandOutcome, Task};
+use crate::model::task::{CommandOutcome, Task, TaskAction};
 use crate::model::topic::Topic;
 use crate::ops::task::Completed;
-use crate::ops::{self, Context, OpsError, TaskEnding, TeamStore};
+use crate::ops::{self, ClaimKind, Context, OpsError, TaskStep, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::proc;
 
@@ -172,18 +172,24 @@ impl WorkerDriver<'_> {
             // The store would recreate the directories of a deleted team.
             _ if !self.io.team.exists() => Some(member_io::gone().into()),
             WorkerEffect::Claim => {
-                let claimed = ops::task::claim_next(team, &self.io.me.name, self.role.as_deref());
+                let claimed = ops::task::claim_next(
+                    team,
+                    &self.io.me.name,
+                    self.role.as_deref(),
+                    ClaimKind::Command,
+                );
                 Some(self.report(claimed.map(|task| task.map(Box::new)), WorkerEvent::Claimed))
             }
             WorkerEffect::Recheck(task) => {
                 let task = ops::task::claimed(team, task, &self.io.me.name);
                 Some(self.report(task.map(|task| task.map(Box::new)), WorkerEvent::Rechecked))
             }
-            WorkerEffect::EndTask { task, ending: TaskEnding::Completed, outcome } => {
+            WorkerEffect::EndTask { task, ending: TaskAction::Complete, outcome } => {
                 self.complete(task, outcome)
             }
             WorkerEffect::EndTask { task, ending, outcome } => {
-                let ended = ops::task::end(team, task, &self.io.me.name, ending, Some(&outcome));
+                let step = TaskStep::with_outcome(ending, &outcome);
+                let ended = ops::task::end(team, task, &self.io.me.name, &step);
                 Some(self.report(ended.map(drop), WorkerEvent::TaskEnded))
             }
         }
@@ -207,7 +213,8 @@ impl WorkerDriver<'_> {
         let hooks = ops::hooks::load_hooks(&ctx, &team);
         let asks = hooks.guard_tasks();
         let complete = move || {
-            completed(&team, ops::task::complete(&ctx, &team, &hooks, task, &who, Some(&outcome)))
+            let step = TaskStep::with_outcome(TaskAction::Complete, &outcome);
+            completed(&team, ops::task::act(&ctx, &team, &hooks, task, &who, &step))
         };
         if !asks {
             return Some(complete());

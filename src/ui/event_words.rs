@@ -71,6 +71,26 @@ pub(super) fn words(event: &Event) -> Option<String> {
                 wire::number(&event.detail, "exit_code").map(|code| format!(", exit code {code}"));
             Some(with_task(event, "failed") + &code.unwrap_or_default())
         }
+        Kind::TaskAssigned => Some(with_task(event, "was given")),
+        Kind::TaskCancelled => Some(with_reason(event, &with_task(event, "cancelled"))),
+        Kind::TaskSubmitted => Some(with_task(event, "submitted for approval")),
+        Kind::TaskApproved => Some(with_task(event, "approved")),
+        Kind::TaskRejected => Some(with_reason(event, &with_task(event, "rejected"))),
+        Kind::TaskStale => Some(with_task(event, "warning: has been silent about")),
+        Kind::TaskRecovered => Some(with_task(event, "works again on")),
+        Kind::TaskCommented => {
+            let said = detail(event, "text").unwrap_or_default();
+            Some(format!("{}: {said}", with_task(event, "commented on")))
+        }
+        Kind::TaskProgress => {
+            let percent = wire::number(&event.detail, "percent").unwrap_or_default();
+            let step = detail(event, "step").map(|step| format!(", {step}")).unwrap_or_default();
+            Some(format!("{}: {percent} %{step}", with_task(event, "reports on")))
+        }
+        Kind::TaskAttached => {
+            let path = detail(event, "path").unwrap_or_default();
+            Some(format!("{}: {path}", with_task(event, "attached a file to")))
+        }
         Kind::TaskReleased => Some(with_task(event, "gave back")),
         Kind::TaskRetried => Some(with_task(event, "retries")),
         Kind::TaskDeleted => Some(with_task(event, "deleted")),

@@ -156,8 +156,18 @@ fn quiet_words(event: &Event) -> String {
         | Kind::MessageUndelivered
         | Kind::TurnInterrupted
         | Kind::TaskClaimed
+        | Kind::TaskAssigned
         | Kind::TaskCompleted
         | Kind::TaskFailed
+        | Kind::TaskCancelled
+        | Kind::TaskSubmitted
+        | Kind::TaskApproved
+        | Kind::TaskRejected
+        | Kind::TaskStale
+        | Kind::TaskRecovered
+        | Kind::TaskCommented
+        | Kind::TaskProgress
+        | Kind::TaskAttached
         | Kind::TaskReleased
         | Kind::TaskRetried
         | Kind::TaskDeleted

@@ -9,6 +9,7 @@ mod announce;
 mod answers;
 mod authority;
 mod bad_input;
+mod board;
 mod brief;
 mod broken;
 mod cascade;

@@ -6,10 +6,10 @@ use tempfile::TempDir;
 use crate::model::board::Refusal;
 use crate::model::external_change::{self, ExternalChange};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::TaskState;
+use crate::model::task::{TaskAction, TaskState};
 use crate::store::tests::{NOW, command, fresh, who};
 use crate::store::{
-    NewTask, StoreError, TargetStatus, TaskChanges, TaskEnding, TaskOwner, TeamStore,
+    ClaimKind, NewTask, StoreError, TargetStatus, TaskChanges, TaskOwner, TaskStep, TeamStore,
 };
 use crate::sys::fs;
 
@@ -63,11 +63,12 @@ fn tk_07_deletion_removes_edges_and_keeps_the_id_used() {
 #[test]
 fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
     let (_dir, team) = chain(1);
-    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
     let renamed = TaskChanges { subject: Some("new".to_owned()), ..TaskChanges::default() };
     for (name, may) in [("ann", false), ("bo", false), ("bob", true), ("team-lead", true)] {
         let name = MemberName::existing(name).expect("name");
-        let ended = team.end_task(TaskId(1), &who("ann"), TaskEnding::Completed, None, NOW);
+        let ended =
+            team.step_task(TaskId(1), &who("ann"), &TaskStep::of(TaskAction::Complete), NOW);
         assert!(matches!(ended, Err(StoreError::NotYours { .. })));
         assert_eq!(team.update_task(TaskId(1), &name, &renamed, NOW).is_ok(), may, "{name}");
         let deleted = team.delete_task(TaskId(1), &name, false);
@@ -78,7 +79,7 @@ fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
         );
         assert!(deleted.is_err());
     }
-    team.end_task(TaskId(1), &who("bob"), TaskEnding::Completed, None, NOW).expect("end");
+    team.step_task(TaskId(1), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW).expect("end");
     let moved = TaskChanges { owner: Some(TaskOwner::Nobody), ..TaskChanges::default() };
     assert!(matches!(
         team.update_task(TaskId(1), &lead(), &moved, NOW),
@@ -137,12 +138,14 @@ fn tk_03_a_task_with_open_blockers_is_not_completed() {
         _ => false,
     };
     assert!(is_blocked(team.update_task(TaskId(2), &lead(), &done, NOW).err()));
-    assert!(is_blocked(team.endable(TaskId(2), &who("bob"), TaskEnding::Completed, None).err()));
     assert!(is_blocked(
-        team.end_task(TaskId(2), &who("bob"), TaskEnding::Completed, None, NOW).err()
+        team.task_before(TaskId(2), &who("bob"), &TaskStep::of(TaskAction::Complete)).err()
     ));
-    team.end_task(TaskId(1), &lead(), TaskEnding::Completed, None, NOW).expect("end");
-    team.end_task(TaskId(2), &who("bob"), TaskEnding::Completed, None, NOW).expect("end");
+    assert!(is_blocked(
+        team.step_task(TaskId(2), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW).err()
+    ));
+    team.step_task(TaskId(1), &lead(), &TaskStep::of(TaskAction::Complete), NOW).expect("end");
+    team.step_task(TaskId(2), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW).expect("end");
 }
 
 #[test]
@@ -172,7 +175,7 @@ fn tk_03_edges_are_two_sided_and_cycles_are_refused() {
 #[test]
 fn tk_08_reassigned_task_starts_over() {
     let (_dir, team) = chain(1);
-    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
     let to_ann =
         TaskChanges { owner: Some(TaskOwner::Member(who("ann"))), ..TaskChanges::default() };
     let given = team.update_task(TaskId(1), &lead(), &to_ann, NOW).expect("update").task;
@@ -180,11 +183,14 @@ fn tk_08_reassigned_task_starts_over() {
         (given.state, given.owner.as_deref(), given.extra.released),
         (TaskState::Pending, Some("ann"), 1)
     );
-    let late = team.end_task(TaskId(1), &who("bob"), TaskEnding::Completed, None, NOW);
+    let late = team.step_task(TaskId(1), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW);
     assert!(matches!(late, Err(StoreError::NotYours { .. })));
-    assert_eq!(team.claim_next(&who("bob"), None, NOW).expect("readable"), None);
     assert_eq!(
-        team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id),
+        team.claim_next(&who("bob"), None, ClaimKind::Command, NOW).expect("readable"),
+        None
+    );
+    assert_eq!(
+        team.claim_next(&who("ann"), None, ClaimKind::Command, NOW).expect("claim").map(|t| t.id),
         Some(TaskId(1))
     );
 }
@@ -218,7 +224,7 @@ fn tk_07_changes_by_other_programs_are_detected() {
     assert_eq!(kinds, ["1 completed", r#"2 ["description"]"#, "3 vanished"]);
     assert_eq!(external_change::between(&now, &team.board().expect("board")), []);
     // A later change by phalanx seals the task again.
-    team.claim(TaskId(2), &who("bob"), NOW).expect("claim");
+    team.claim(TaskId(2), &who("bob"), false, NOW).expect("claim");
     assert_eq!(team.task(TaskId(2)).expect("read").and_then(|t| t.seal_holds()), Some(true));
     let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
     assert_eq!(made[0].id, TaskId(4), "the vanished id is not given again");

@@ -1,0 +1,42 @@
+//! Reading tasks, and what decides about them.
+
+use crate::model::board::{Board, Refusal};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::settings::Settings;
+use crate::model::task::Task;
+use crate::ops::error::OpsError;
+use crate::store::{StoreError, TeamStore};
+
+pub(crate) fn board(team: &TeamStore) -> Result<Board, OpsError> {
+    Ok(team.board()?)
+}
+
+pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
+    Ok(team.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?)
+}
+
+/// Returns the role of a member, as the roster has it.
+pub(crate) fn role_of(team: &TeamStore, who: &MemberName) -> Result<Option<String>, OpsError> {
+    Ok(team.team()?.member(who).and_then(|member| member.agent_type.clone()))
+}
+
+/// Returns the task if `who` owns it and it is in progress.
+pub(crate) fn claimed(
+    team: &TeamStore,
+    id: TaskId,
+    who: &MemberName,
+) -> Result<Option<Task>, OpsError> {
+    let task = team.task(id)?;
+    Ok(task.filter(|task| task.state.is_running() && task.is_owned_by(who)))
+}
+
+/// Checks that a member of this name is on the team, or is started when there is work for it.
+pub(super) fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+    let roster = team.team()?;
+    let comes = |settings: Settings| settings.templates.iter().any(|template| template.makes(name));
+    if roster.member(name).is_some() || team.settings()?.is_some_and(comes) {
+        return Ok(());
+    }
+    let known = roster.members.into_iter().map(|m| m.name).collect();
+    Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+}

@@ -1,0 +1,53 @@
+//! The events of tasks, with their comments and attachments: a copy of what the journal says about
+//! tasks, which is never rotated.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use memchr::memmem::Finder;
+
+use crate::model::event::{Event, EventKind};
+use crate::model::id::TaskId;
+use crate::model::wire;
+use crate::store::error::StoreError;
+use crate::store::teams::TeamStore;
+use crate::sys::fs::LineFile;
+
+impl TeamStore {
+    /// Returns the events of one task, oldest first.
+    pub(crate) fn task_events(&self, id: TaskId) -> Result<Vec<Event>, StoreError> {
+        // Only lines with the id are parsed: the file holds the events of all tasks.
+        let id_text = serde_json::to_string(&id).expect("an id can be written");
+        let mut events = self.log_lines(&format!("\"task\":{id_text}"))?;
+        events.retain(|event| event.task == Some(id));
+        Ok(events)
+    }
+
+    /// Returns the comments of all tasks.
+    pub(crate) fn comments(&self) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
+        let mut comments: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+        for event in self.log_lines(EventKind::TaskCommented.as_str())? {
+            let (Some(id), Some(text)) = (event.task, wire::text(&event.detail, "text")) else {
+                continue;
+            };
+            if event.event == EventKind::TaskCommented {
+                comments.entry(id).or_default().push(text);
+            }
+        }
+        Ok(comments)
+    }
+
+    /// Returns the events whose lines contain `needle`.
+    fn log_lines(&self, needle: &str) -> Result<Vec<Event>, StoreError> {
+        let Some(file) = LineFile::open(&self.layout.task_log())? else { return Ok(Vec::new()) };
+        let (finder, mut events) = (Finder::new(needle), Vec::new());
+        file.read_lines(0, |line| {
+            if finder.find(line).is_some() {
+                // Lines of a newer phalanx and remains of interrupted writes are skipped.
+                events.extend(serde_json::from_slice::<Event>(line));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(events)
+    }
+}
