@@ -360,6 +360,7 @@ fn list(
     args: &ListTasksArgs,
     owner: Option<MemberName>,
 ) -> VerbResult {
+    ops::task::note_look(team, &setup.ctx.speaker)?;
     let board = ops::task::board(team)?;
     let owner = if args.mine { Some(setup.ctx.speaker.clone()) } else { owner };
     let mut shown: Vec<&Task> =

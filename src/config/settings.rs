@@ -9,6 +9,7 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::manifest::Manifest;
+use crate::model::board_policy::BoardPolicy;
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::mode::Mode;
@@ -19,7 +20,7 @@ use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
-pub(crate) const KEYS: [(&str, &str); 16] = [
+pub(crate) const KEYS: [(&str, &str); 20] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
@@ -36,6 +37,10 @@ pub(crate) const KEYS: [(&str, &str); 16] = [
     ("followup_interval_minutes", "minutes between reminders"),
     ("followup_max_reminders", "reminders before it is escalated"),
     ("escalation_mode", "then: notify_lead or fail_task"),
+    ("board.version", "verbs of the task board: 1 or 2"),
+    ("board.assignee", "a new task needs an owner: true or false"),
+    ("board.list_before_create", "look at the board before creating a task"),
+    ("board.delegation_task", "spawn with a prompt needs --task"),
 ];
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
@@ -237,6 +242,7 @@ fn team(settings: &Settings) -> Table {
         ("hang_after".to_owned(), count(settings.hang_after_s)),
     ]);
     team.extend(lists([("notify", settings.notify.clone())]));
+    put(&mut team, "board", board(&settings.board));
     if let Some(followup) = settings.followup {
         let key = |key: &str| key.to_owned();
         team.insert(key("followup_interval_minutes"), minutes(followup.interval_ms));
@@ -244,6 +250,14 @@ fn team(settings: &Settings) -> Table {
         team.insert(key("escalation_mode"), word(followup.escalation));
     }
     team
+}
+
+fn board(policy: &BoardPolicy) -> Table {
+    let mut table = Table::from_iter([("version".to_owned(), count(u8::from(policy.version)))]);
+    put_flag(&mut table, "assignee", policy.assignee);
+    put_flag(&mut table, "list_before_create", policy.list_before_create);
+    put_flag(&mut table, "delegation_task", policy.delegation_task);
+    table
 }
 
 /// Returns the word of an enum's value.

@@ -2,6 +2,7 @@
 //! processes or terminals.
 
 pub(crate) mod board;
+pub(crate) mod board_policy;
 pub(crate) mod brief;
 pub(crate) mod causes;
 pub(crate) mod digest;

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::board_policy::BoardPolicy;
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
 use super::hook::HookCommand;
@@ -185,6 +186,9 @@ pub(crate) struct Settings {
     /// Reminder settings; `None` disables reminders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) followup: Option<ReminderPolicy>,
+    /// Demands on those who use the task board.
+    #[serde(default, skip_serializing_if = "BoardPolicy::is_default")]
+    pub(crate) board: BoardPolicy,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookCommand>,
@@ -228,6 +232,7 @@ impl Settings {
             answer_within_s: answer_within_s(),
             notify: Vec::new(),
             followup: None,
+            board: BoardPolicy::default(),
             hooks: Vec::new(),
             templates: Vec::new(),
             worktree: Rules::default(),

@@ -84,7 +84,7 @@ impl Action {
             Action::Resume => "`resume`",
             Action::SetMode => "`mode`",
             Action::SetRules => "`rules`, to change them",
-            Action::SetTeam => "`team set`",
+            Action::SetTeam => "`team set`, `team upgrade`",
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",

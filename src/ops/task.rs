@@ -3,14 +3,16 @@
 mod announce;
 mod edit;
 mod external;
+mod guards;
 mod notes;
 mod page;
 mod read;
 mod steps;
 
 pub(super) use announce::{ended_by, journal_ends};
-pub(crate) use edit::{create, delete, lay_out, retry, update};
+pub(crate) use edit::{create, delegate, delete, lay_out, retry, update};
 pub(crate) use external::{journal_change, notify_unblocked};
+pub(crate) use guards::{may_delegate, note_look};
 pub(crate) use notes::{attach, comment, report_progress};
 pub(crate) use page::{TaskHistory, history};
 pub(crate) use read::{board, claimed, get, role_of};

@@ -107,6 +107,10 @@ impl StoreError {
     }
 }
 
+fn from_states(action: TaskAction) -> String {
+    action.from().iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -128,8 +132,4 @@ mod tests {
             FsError::Refused { op: "read", path: "/t/1.json".into(), reason: String::new() };
         assert!(StoreError::File(linked).is_about_content());
     }
-}
-
-fn from_states(action: TaskAction) -> String {
-    action.from().iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -82,6 +82,11 @@ impl TeamLayout {
     }
 
     /// The ids of the tasks that phalanx deleted, one per line.
+    /// The time at which a member last looked at the board.
+    pub(super) fn looked_at(&self, who: &MemberName) -> PathBuf {
+        self.ours().join("board").join(format!("{}.looked", who.file_stem()))
+    }
+
     /// The events of tasks.
     pub(super) fn task_log(&self) -> PathBuf {
         self.ours().join("board").join("events.jsonl")

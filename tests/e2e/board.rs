@@ -249,3 +249,88 @@ fn assignment_release_and_dependencies_have_their_own_verbs() {
     lead(&stage, &["unblock", "2", "--by", "1"]).expect(0);
     assert_eq!(state(&stage, "2").0, "pending");
 }
+
+/// A board of version 1 has few verbs; the others name the upgrade.
+#[test]
+fn version_1_refuses_later_verbs_until_the_upgrade() {
+    let stage = team();
+    stage.phalanx(&["team", "set", "board.version", "3"]).expect(2);
+    stage.phalanx(&["team", "set", "board.version", "1"]).expect(0);
+    for subject in ["a", "b", "c"] {
+        lead(&stage, &["create", subject]).expect(0);
+    }
+    let file = stage.file("f.txt", "x");
+    as_ann(&stage, &["claim", "1"]).expect(0);
+    let refused: [&[&str]; 8] = [
+        &["review", "1"],
+        &["approve", "1"],
+        &["reject", "1", "--reason", "r"],
+        &["comment", "1", "c"],
+        &["progress", "1", "5"],
+        &["attach", "1", &file],
+        &["update", "1", "--subject", "s"],
+        &["retry", "1"],
+    ];
+    for verb in refused {
+        let run = lead(&stage, verb).expect(4);
+        let problem = format!("`task {}` needs version 2 of the board", verb[0]);
+        assert!(
+            run.stderr.contains(&problem) && run.stderr.contains("phalanx team upgrade"),
+            "{run:?}"
+        );
+    }
+    lead(&stage, &["assign", "2", "ann"]).expect(0);
+    as_ann(&stage, &["complete", "2"]).expect(0);
+    lead(&stage, &["cancel", "3"]).expect(0);
+    stage.phalanx(&["team", "upgrade"]).expect(0);
+    as_ann(&stage, &["review", "1"]).expect(0);
+    assert_eq!(state(&stage, "1").0, "in_review");
+}
+
+#[test]
+fn board_that_demands_owners_and_a_look_refuses_hasty_tasks() {
+    let stage = team();
+    stage.phalanx(&["team", "set", "board.assignee", "true"]).expect(0);
+    let ownerless = lead(&stage, &["create", "a"]).expect(4);
+    assert!(ownerless.stderr.contains("members: ann, ben"), "{ownerless:?}");
+    lead(&stage, &["create", "a", "--owner", "ann"]).expect(0);
+
+    stage.phalanx(&["team", "set", "board.list_before_create", "true"]).expect(0);
+    let create =
+        |name: &str| stage.phalanx(&["--as", name, "task", "create", "x", "--owner", name]);
+    let hasty = create("ann").expect(4);
+    assert!(hasty.stderr.contains("phalanx task list"), "{hasty:?}");
+    as_ann(&stage, &["list"]).expect(0);
+    create("ann").expect(0);
+    create("ann").expect(0);
+    stage.phalanx(&["--as", "ben", "task", "list"]).expect(0);
+    create("ben").expect(0);
+    let late = create("ann").expect(4);
+    assert!(late.stderr.contains("task 4 is new since you looked"), "{late:?}");
+}
+
+/// Delegated work has a task: a pending one of this team, which the new member gets and claims.
+#[test]
+fn spawn_with_a_prompt_needs_a_task_if_the_team_demands_it() {
+    let stage = team();
+    stage.phalanx(&["team", "set", "board.delegation_task", "true", "backend", "pty"]).expect(0);
+    let spawn = |options: &[&str]| stage.phalanx(&[&["spawn", "dan"], options].concat());
+    let none = spawn(&["--prompt", "go"]).expect(4);
+    assert!(none.stderr.contains("phalanx task create"), "{none:?}");
+    for subject in ["first", "second"] {
+        lead(&stage, &["create", subject]).expect(0);
+    }
+    lead(&stage, &["cancel", "1"]).expect(0);
+    let missing = spawn(&["--prompt", "go"]).expect(4);
+    assert!(missing.stderr.contains("pending: #2 second"), "{missing:?}");
+    let unknown = spawn(&["--prompt", "go", "--task", "9"]).expect(4);
+    assert!(unknown.stderr.contains("has no task 9"), "{unknown:?}");
+    let over = spawn(&["--prompt", "go", "--task", "1"]).expect(4);
+    assert!(over.stderr.contains("task 1 is cancelled, not pending"), "{over:?}");
+    stage.phalanx(&["spawn", "dan", "eve", "--task", "2"]).expect(2);
+    spawn(&["--task", "2"]).expect(0);
+    let task = task(&stage, "2");
+    assert_eq!((&task["owner"], &task["state"]), (&json!("dan"), &json!("in_progress")));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}

@@ -19,6 +19,7 @@ use crate::config::value::{
     unknown_word,
 };
 use crate::config::{Document, Faults};
+use crate::model::board_policy::{BoardPolicy, BoardVersion};
 use crate::model::environ::EnvRules;
 use crate::model::followup::Escalation;
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
@@ -87,6 +88,16 @@ pub(super) struct TeamTable {
     followup_interval_minutes: Option<Interval>,
     followup_max_reminders: Option<Spanned<ReminderCount>>,
     escalation_mode: Option<Spanned<Choice<Escalation>>>,
+    board: KeyedTable<BoardTable>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BoardTable {
+    version: BoardVersion,
+    assignee: bool,
+    list_before_create: bool,
+    delegation_task: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -348,6 +359,12 @@ impl TeamTable {
                 faults,
             ),
             notify: self.notify.map(|notify| notify.0).unwrap_or_default(),
+            board: BoardPolicy {
+                version: self.board.0.version,
+                assignee: self.board.0.assignee,
+                list_before_create: self.board.0.list_before_create,
+                delegation_task: self.board.0.delegation_task,
+            },
             max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),
             privacy: chosen(self.privacy),
             limits: Limits {

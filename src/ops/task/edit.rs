@@ -1,8 +1,9 @@
 //! Creating, editing, retrying and deleting tasks.
 
 use super::announce::{note_claim, say_end};
+use super::guards::{may_create, must_have_verb};
 use super::read::{get, must_be_member};
-use super::steps::Completed;
+use super::steps::{Completed, claim};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
@@ -26,6 +27,7 @@ pub(crate) fn create(
         .iter()
         .filter_map(|t| t.owner.as_ref())
         .try_for_each(|owner| must_be_member(team, owner))?;
+    may_create(team, &ctx.speaker, batch)?;
     let mut batch = batch.to_vec();
     for new in &mut batch {
         let Some(owner) = &new.owner else { continue };
@@ -95,6 +97,10 @@ pub(crate) fn update(
         Some(TaskOwner::Nobody) | None => None,
     };
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
+    // Assigning, claiming and completing are verbs of version 1, under their own names.
+    if changes.fields().iter().any(|field| *field != "owner") {
+        must_have_verb(team, "update")?;
+    }
     let completes = changes.status == Some(TargetStatus::Completed);
     let complaints =
         match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
@@ -121,6 +127,19 @@ pub(crate) fn update(
         owners::freed(team, &ctx.speaker, &[id])?;
     }
     Ok(Completed { task, freed, complaints })
+}
+
+/// Gives a pending task to a member that was started for it, and claims it for the member.
+pub(crate) fn delegate(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    to: &MemberName,
+) -> Result<Task, OpsError> {
+    let owner = Some(TaskOwner::Member(to.clone()));
+    let changes = TaskChanges { owner, ..TaskChanges::default() };
+    update(ctx, team, &hooks::load_hooks(ctx, team), id, &changes)?;
+    claim(team, id, to, false)
 }
 
 /// Journals an edit: a change of the status as the verb for it does, other fields as
@@ -169,6 +188,7 @@ fn note_update(
 /// Makes a failed task pending again. A member that it was assigned to keeps it and is notified, if
 /// still there; otherwise any member may claim it.
 pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
+    must_have_verb(team, "retry")?;
     let task = get(team, id)?;
     let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some());
     let owner = assigned.and_then(|name| MemberName::existing(name).ok());

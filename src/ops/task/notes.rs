@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::announce::SUBJECT;
+use super::guards::must_have_verb;
 use super::read::get;
 use super::steps::end;
 use crate::model::event::{EventKind, Note};
@@ -30,6 +31,7 @@ pub(crate) fn comment(
     id: TaskId,
     words: &str,
 ) -> Result<Task, OpsError> {
+    must_have_verb(team, "comment")?;
     if words.trim().is_empty() || words.len() > MAX_COMMENT {
         let problem = format!("a comment has 1 to {MAX_COMMENT} bytes, not {}", words.len());
         let hint =
@@ -65,6 +67,7 @@ pub(crate) fn report_progress(
     id: TaskId,
     progress: &Progress,
 ) -> Result<Task, OpsError> {
+    must_have_verb(team, "progress")?;
     recover(ctx, team, get(team, id)?)?;
     let task = team.set_progress(id, &ctx.speaker, progress)?;
     let note = Note::of(EventKind::TaskProgress).task(id).member(&ctx.speaker);
@@ -84,6 +87,7 @@ pub(crate) fn attach(
     id: TaskId,
     path: &Path,
 ) -> Result<Task, OpsError> {
+    must_have_verb(team, "attach")?;
     if fs::about(path)?.is_none_or(|about| about.kind != FileKind::File) {
         let problem = format!("{} is not a regular file", path.display());
         return Err(OpsError::Usage { problem, hint: None });

@@ -1,11 +1,12 @@
 //! Actions on tasks: claiming, ending, review, release.
 
 use super::announce::{note_claim, say_step};
+use super::guards::must_have_verb;
 use super::read::must_be_member;
 use crate::model::board::Board;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Task, TaskState};
+use crate::model::task::{Task, TaskAction, TaskState};
 use crate::ops::context::{Context, now};
 use crate::ops::error::OpsError;
 use crate::ops::hooks::{self, TeamHooks};
@@ -76,6 +77,9 @@ pub(crate) fn act(
     who: &MemberName,
     step: &TaskStep,
 ) -> Result<Completed, OpsError> {
+    if matches!(step.action, TaskAction::Review | TaskAction::Approve | TaskAction::Reject) {
+        must_have_verb(team, step.action.as_str())?;
+    }
     let task = team.task_before(id, who, step)?;
     let complaints = match step.action.to() {
         TaskState::Completed => hooks::before_completion(ctx, team, hooks, &task, who)?,

@@ -7,13 +7,28 @@ use std::ops::ControlFlow;
 use memchr::memmem::Finder;
 
 use crate::model::event::{Event, EventKind};
-use crate::model::id::TaskId;
+use crate::model::id::{MemberName, TaskId};
+use crate::model::time::Timestamp;
 use crate::model::wire;
+use crate::store::dirs;
 use crate::store::error::StoreError;
 use crate::store::teams::TeamStore;
-use crate::sys::fs::LineFile;
+use crate::sys::fs::{self, LineFile};
 
 impl TeamStore {
+    /// Returns when a member last looked at the board, if that was noted.
+    pub(crate) fn looked_at(&self, who: &MemberName) -> Result<Option<Timestamp>, StoreError> {
+        let bytes = fs::read(&self.layout.looked_at(who), 64)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).trim().parse().ok().map(Timestamp))
+    }
+
+    /// Notes that a member looked at the board.
+    pub(crate) fn set_looked_at(&self, who: &MemberName, at: Timestamp) -> Result<(), StoreError> {
+        let path = self.layout.looked_at(who);
+        dirs::make_dirs_of(&path)?;
+        Ok(fs::write_atomic(&path, at.0.to_string().as_bytes())?)
+    }
+
     /// Returns the events of one task, oldest first.
     pub(crate) fn task_events(&self, id: TaskId) -> Result<Vec<Event>, StoreError> {
         // Only lines with the id are parsed: the file holds the events of all tasks.
