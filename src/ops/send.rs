@@ -112,9 +112,21 @@ pub(crate) fn say(
     message: &Message,
     cause: Option<String>,
 ) -> Result<String, OpsError> {
+    say_as(team, from, to, message, cause, rand::uuid())
+}
+
+/// Like [`say`], with an id that the sender can look for after a crash.
+pub(crate) fn say_as(
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    message: &Message,
+    cause: Option<String>,
+    msg_id: String,
+) -> Result<String, OpsError> {
     let roster = team.team()?;
     let color = roster.member(from).and_then(|m| m.color.clone());
-    let envelope = Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now())
+    let envelope = Envelope::new(from.as_str(), &message.to_text(), msg_id, now())
         .with(None, color.as_deref());
     append(team, to, envelope, cause)
 }

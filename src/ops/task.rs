@@ -9,7 +9,7 @@ mod page;
 mod read;
 mod steps;
 
-pub(super) use announce::{ended_by, journal_ends};
+pub(super) use announce::{ended_by, journal_ends, say_unsaid};
 pub(crate) use edit::{create, delegate, delete, lay_out, retry, update};
 pub(crate) use external::{journal_change, notify_unblocked};
 pub(crate) use guards::{may_delegate, note_look};

@@ -10,6 +10,7 @@ mod answers;
 mod authority;
 mod bad_input;
 mod board;
+mod board_crash;
 mod brief;
 mod broken;
 mod cascade;

@@ -1,6 +1,7 @@
 //! Journals what happened to a task, and notifies the members that it concerns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::model::board::Board;
 use crate::model::event::{Event, EventKind, Note};
@@ -14,7 +15,10 @@ use crate::ops::error::OpsError;
 use crate::ops::owners;
 use crate::ops::send::{reads_mail, say_all};
 use crate::store::TeamStore;
+use crate::sys::failpoint;
 
+/// Time after a change within which the process that made it announces it, unless it was killed.
+const SETTLED: Duration = Duration::from_secs(5);
 /// Characters of a task's subject that a message quotes.
 pub(super) const SUBJECT: usize = 120;
 
@@ -45,23 +49,26 @@ pub(super) fn say_step(
     if matches!(action, TaskAction::Review | TaskAction::Reject) {
         notify_about_review(team, task, who)?;
     }
-    let is_over = task.state.is_over();
-    if let Some(kind) = kind {
+    let note = kind.map(|kind| {
         let note = Note::of_task(kind, task).with("by", who.as_str());
-        let note = task.extra.reason.iter().fold(note, |n, reason| n.with("reason", &**reason));
+        task.extra.reason.iter().fold(note, |note, reason| note.with("reason", &**reason))
+    });
+    if task.state.is_over() {
         // The event id on the task belongs to its end.
-        team.record(if is_over { Note { id: None, ..note } } else { note })?;
+        return say_end(team, task, who, freed, note.map(|note| Note { id: None, ..note }));
     }
-    if is_over { say_end(team, task, who, freed) } else { Ok(()) }
+    team.record_all(note.into_iter().collect())?;
+    Ok(())
 }
 
-/// Journals that a task is over, and notifies the lead and the owners of the tasks that it
-/// unblocked.
+/// Notifies the lead and the owners of the tasks that it unblocked that a task is over, and
+/// journals that, after the decision that led to it.
 pub(super) fn say_end(
     team: &TeamStore,
     task: &Task,
     who: &MemberName,
     freed: &[TaskId],
+    decision: Option<Note>,
 ) -> Result<(), OpsError> {
     let kind = match task.state {
         TaskState::Failed => EventKind::TaskFailed,
@@ -79,10 +86,64 @@ pub(super) fn say_end(
     }
     note = task.extra.reason.iter().fold(note, |note, reason| note.with("reason", &**reason));
     note = note.with("freed", freed.iter().map(TaskId::to_string).collect::<Vec<_>>());
-    // Before the journal: recovery repeats both where the journal lacks the end.
+    // Before the journal: recovery repeats all of it where the journal lacks the end.
     notify_lead(team, task, who)?;
-    team.record(note)?;
-    owners::freed(team, who, freed)
+    failpoint::hit("task.told");
+    owners::freed(team, who, freed, task.extra.event.as_deref())?;
+    failpoint::hit("task.freed");
+    team.record_all(decision.into_iter().chain([note]).collect())?;
+    Ok(())
+}
+
+/// Journals and announces what happened to tasks where the process that did it was killed before it
+/// could. Returns those tasks.
+pub(in crate::ops) fn say_unsaid(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
+    let board = team.board()?;
+    let mut said: BTreeSet<String> = team.task_log_ids()?;
+    let unsaid = |said: &BTreeSet<String>| {
+        let is_unsaid =
+            |task: &&Task| task.extra.event.as_ref().is_some_and(|id| !said.contains(id));
+        board.work().filter(is_unsaid).collect::<Vec<&Task>>()
+    };
+    if unsaid(&said).is_empty() {
+        return Ok(Vec::new());
+    }
+    // The log of tasks is younger than the team if an older phalanx has created it.
+    said.extend(team.events()?.into_iter().map(|event| event.id));
+    let mut found = Vec::new();
+    for task in unsaid(&said) {
+        // The process that changed the task may be about to say so.
+        if team.task_age(task.id)?.is_none_or(|age| age < SETTLED) {
+            continue;
+        }
+        say_again(team, task)?;
+        found.push(task.id);
+    }
+    Ok(found)
+}
+
+fn say_again(team: &TeamStore, task: &Task) -> Result<(), OpsError> {
+    let name = |name: Option<&str>| name.and_then(|name| MemberName::existing(name).ok());
+    let decided = name(task.extra.decided_by.as_deref());
+    let owner = name(task.owner_name());
+    let (action, who) = match task.state {
+        TaskState::Completed if decided.is_some() => (TaskAction::Approve, decided),
+        TaskState::Cancelled if decided.is_some() => (TaskAction::Reject, decided),
+        TaskState::Completed => (TaskAction::Complete, name(task.extra.ended_by.as_deref())),
+        TaskState::Cancelled => (TaskAction::Cancel, name(task.extra.ended_by.as_deref())),
+        TaskState::Failed => (TaskAction::Fail, name(task.extra.ended_by.as_deref())),
+        TaskState::InReview => (TaskAction::Review, owner),
+        TaskState::InProgress => (TaskAction::Claim, owner),
+        TaskState::Stale => (TaskAction::Stall, Some(MemberName::lead())),
+        TaskState::Pending | TaskState::Blocked => {
+            let is_new = task.extra.cause.is_none();
+            let kind = if is_new { EventKind::TaskCreated } else { EventKind::TaskUpdated };
+            team.record(Note::of_task(kind, task))?;
+            return Ok(());
+        }
+    };
+    let freed = if task.state.is_over() { team.freed_by(task)? } else { Vec::new() };
+    say_step(team, task, &who.unwrap_or_else(MemberName::lead), action, &freed)
 }
 
 /// Notifies the lead of work that waits for approval, and the owner and the lead of work that was
@@ -167,7 +228,7 @@ pub(in crate::ops) fn journal_ends(
         else {
             continue;
         };
-        say_end(team, task, &who, &team.freed_by(task)?)?;
+        say_end(team, task, &who, &team.freed_by(task)?, None)?;
         told.push(task.id);
     }
     Ok(told)

@@ -124,7 +124,7 @@ pub(crate) fn update(
     if task.extra.untold {
         owners::notify_owner(team, &task, &ctx.speaker)?;
     } else if unblocked {
-        owners::freed(team, &ctx.speaker, &[id])?;
+        owners::freed(team, &ctx.speaker, &[id], None)?;
     }
     Ok(Completed { task, freed, complaints })
 }
@@ -169,7 +169,7 @@ fn note_update(
         team.record_all(assigned(task, &ctx.speaker).into_iter().collect())?;
     }
     match of_status {
-        Some(TargetStatus::Completed) => say_end(team, task, &ctx.speaker, freed),
+        Some(TargetStatus::Completed) => say_end(team, task, &ctx.speaker, freed, None),
         Some(TargetStatus::InProgress) => {
             let owner = task.owner_name().map(MemberName::existing).transpose()?;
             note_claim(team, task, owner.as_ref().unwrap_or(&ctx.speaker))
@@ -223,6 +223,6 @@ pub(crate) fn delete(
     let (task, freed) = team.delete_task(id, &ctx.speaker, force)?;
     let note = Note::of(EventKind::TaskDeleted).task(id).with("subject", task.subject.as_str());
     team.record(note.with("by", ctx.speaker.as_str()))?;
-    owners::freed(team, &ctx.speaker, &freed)?;
+    owners::freed(team, &ctx.speaker, &freed, None)?;
     Ok(task)
 }

@@ -15,7 +15,7 @@ pub(crate) fn journal_change(team: &TeamStore, change: ExternalChange) -> Result
 
 /// Notifies the owners of tasks that another program has unblocked (TK-04).
 pub(crate) fn notify_unblocked(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
-    owners::freed(team, &MemberName::lead(), tasks)
+    owners::freed(team, &MemberName::lead(), tasks, None)
 }
 
 fn change_note(change: ExternalChange) -> Note {

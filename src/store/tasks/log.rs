@@ -1,10 +1,12 @@
 //! The events of tasks, with their comments and attachments: a copy of what the journal says about
 //! tasks, which is never rotated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use memchr::memmem::Finder;
+use serde::Deserialize;
 
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TaskId};
@@ -36,6 +38,28 @@ impl TeamStore {
         let mut events = self.log_lines(&format!("\"task\":{id_text}"))?;
         events.retain(|event| event.task == Some(id));
         Ok(events)
+    }
+
+    /// Returns the time since the file of a task was written; `None` if there is no such file.
+    pub(crate) fn task_age(&self, id: TaskId) -> Result<Option<Duration>, StoreError> {
+        Ok(fs::about(&self.layout.task(id))?.map(|about| about.age))
+    }
+
+    /// Returns the ids of all events about tasks.
+    pub(crate) fn task_log_ids(&self) -> Result<BTreeSet<String>, StoreError> {
+        #[derive(Deserialize)]
+        struct Head {
+            id: String,
+        }
+        let Some(file) = LineFile::open(&self.layout.task_log())? else {
+            return Ok(BTreeSet::new());
+        };
+        let mut ids = BTreeSet::new();
+        file.read_lines(0, |line| {
+            ids.extend(serde_json::from_slice::<Head>(line).map(|head| head.id));
+            ControlFlow::Continue(())
+        })?;
+        Ok(ids)
     }
 
     /// Returns the comments of all tasks.
