@@ -3,6 +3,7 @@
 
 mod edit;
 mod files;
+mod index;
 mod rules;
 #[cfg(test)]
 mod tests;

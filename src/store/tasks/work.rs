@@ -92,7 +92,7 @@ impl TeamStore {
 
     /// Claims the next task that suits `who` in its role; `None` if there is none.
     ///
-    /// Reads the whole board without the lock, since that is slow and most wake-ups find nothing.
+    /// Reads the open tasks without the lock, since that is slow and most wake-ups find nothing.
     /// Under the lock it reads only what may have changed: the task and its blockers. `who` is
     /// still free, because the gate excludes other claims for `who`. A task with file patterns may
     /// conflict with any other, so for one of these the whole board is read again.
@@ -105,7 +105,7 @@ impl TeamStore {
         let gate = self.layout.gate(&format!("claims-{}", who.file_stem()));
         dirs::make_dirs_of(&gate)?;
         let _alone = Gate::open(&gate, LOCK_DEADLINE)?;
-        let seen = self.board()?;
+        let seen = self.open_board()?;
         let mut wanted = seen.all_for_worker(who, role).peekable();
         if wanted.peek().is_none() {
             return Ok(None);
