@@ -12,6 +12,7 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::setup::Setup;
 use crate::model::id::{MemberName, TaskId};
+use crate::model::search::{MAX_QUERY, Query};
 use crate::model::task::{Extra, Task};
 use crate::model::wire::{self, Object};
 use crate::ops::authority::Action;
@@ -20,7 +21,12 @@ use crate::ops::task::Completed;
 use crate::ops::{
     self, Context, Kind, NewTask, OpsError, TargetStatus, TaskChanges, TaskOwner, TeamStore,
 };
-use crate::ui;
+use crate::ui::{self, GraphFormat};
+
+/// Number of tasks on a page of `task list`.
+const PAGE: usize = 30;
+/// Maximum length of a snippet in characters.
+const SNIPPET: usize = 500;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
@@ -30,6 +36,32 @@ pub(super) enum TaskVerb {
         /// Include completed and cancelled tasks, and internal ones.
         #[arg(long)]
         all: bool,
+        /// Page to print, of 30 tasks each [default: 1; with --json: all tasks].
+        #[arg(long, value_name = "N", value_parser = page_number)]
+        page: Option<usize>,
+    },
+    /// Draw the dependencies of the open tasks.
+    #[command(after_help = "Examples:\n  phalanx task graph\n  \
+        phalanx task graph --format dot | dot -Tsvg >tasks.svg\n  \
+        phalanx task graph --all --format mermaid")]
+    Graph {
+        /// Form of the drawing.
+        #[arg(long, value_name = "FORM", value_parser = graph_format(), default_value = "text")]
+        format: GraphFormat,
+        /// Include completed and cancelled tasks.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Search for tasks that contain all words, best hits first.
+    #[command(after_help = "Example:\n  phalanx task search login token --limit 5\n\n\
+        A word matches inside longer words. Without capitals it ignores case.")]
+    Search {
+        /// Words in the subject or the description.
+        #[arg(required = true, value_name = "QUERY")]
+        words: Vec<String>,
+        /// Maximum number of tasks to print.
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        limit: usize,
     },
     /// Show one task.
     Get {
@@ -163,6 +195,15 @@ fn status() -> impl TypedValueParser<Value = TargetStatus> {
     PossibleValuesParser::new(TargetStatus::VARIANTS).try_map(|word| word.parse::<TargetStatus>())
 }
 
+fn graph_format() -> impl TypedValueParser<Value = GraphFormat> {
+    PossibleValuesParser::new(GraphFormat::VARIANTS).try_map(|word| word.parse::<GraphFormat>())
+}
+
+fn page_number(given: &str) -> Result<usize, String> {
+    let number = given.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "not a number from 1".to_owned())
+}
+
 fn metadata(given: &str) -> Result<Object, String> {
     let object = object(given)?;
     if object.contains_key("phalanx") {
@@ -178,13 +219,18 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         _ => &[],
     };
     let action = match &verb {
-        TaskVerb::List { .. } | TaskVerb::Get { .. } => Action::Look,
+        TaskVerb::List { .. }
+        | TaskVerb::Get { .. }
+        | TaskVerb::Graph { .. }
+        | TaskVerb::Search { .. } => Action::Look,
         _ => Action::Task,
     };
     let (team, mut owner) = setup.members(named, action)?;
     match verb {
         TaskVerb::Create(args) => create(setup, &team, *args, owner.pop()),
-        TaskVerb::List { all } => list(setup, &team, all),
+        TaskVerb::List { all, page } => list(setup, &team, all, page),
+        TaskVerb::Graph { format, all } => graph(setup, &team, format, all),
+        TaskVerb::Search { words, limit } => search(setup, &team, &words.join(" "), limit),
         TaskVerb::Get { id } => {
             let task = ops::task::get(&team, id)?;
             setup.out.print(&task.to_object(), || ui::task_page(&task, setup.out.paint))?;
@@ -343,21 +389,76 @@ fn create(
     }
 }
 
-fn list(setup: &Setup, team: &TeamStore, all: bool) -> VerbResult {
-    let board = ops::task::board(team)?;
+fn list(setup: &Setup, team: &TeamStore, all: bool, page: Option<usize>) -> VerbResult {
+    let board = ops::task::board_of(team, all)?;
     let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
     let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();
     shown.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
+    let Page { items, number, count } = page_of(&shown, page, setup.out.json)?;
     for id in &board.unreadable {
         setup.out.print_message(&format!("task {id} cannot be read"));
     }
     if setup.out.json {
-        setup.out.print_document(&shown.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
-    } else if shown.is_empty() {
+        setup.out.print_document(&items.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
+    } else if items.is_empty() {
         setup.out.print_message(if all { "no tasks" } else { "no open tasks" });
     } else {
-        let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
+        let ids: Vec<_> = items.iter().map(|task| task.id).collect();
         setup.out.print_text(&ui::task_table(&board, &ids, setup.out.paint))?;
+    }
+    if number < count {
+        let (all, next) = (if all { " --all" } else { "" }, number + 1);
+        setup.out.print_message(&format!(
+            "page {number} of {count}; more: phalanx task list{all} --page {next}"
+        ));
+    }
+    Ok(Exit::DONE)
+}
+
+/// One page of a list.
+struct Page<'a, T> {
+    items: &'a [T],
+    /// Number of the page, from 1.
+    number: usize,
+    count: usize,
+}
+
+/// Returns the page with this number, by default the first one, or the whole list with `--json`.
+fn page_of<T>(items: &[T], number: Option<usize>, json: bool) -> Result<Page<'_, T>, Failure> {
+    let size = if json && number.is_none() { usize::MAX } else { PAGE };
+    let (number, count) = (number.unwrap_or(1), items.len().div_ceil(size).max(1));
+    if number > count {
+        let pages = if count == 1 { "is 1 page".to_owned() } else { format!("are {count} pages") };
+        let hint = format!("there {pages}; omit --page, or give a lower number");
+        return Err(Failure::usage(format!("there is no page {number}"), &hint));
+    }
+    let items = items.chunks(size).nth(number - 1).unwrap_or_default();
+    Ok(Page { items, number, count })
+}
+
+fn graph(setup: &Setup, team: &TeamStore, format: GraphFormat, all: bool) -> VerbResult {
+    let graph = ui::TaskGraph::new(&ops::task::board_of(team, all)?, all);
+    if graph.tasks.is_empty() && !setup.out.json && format == GraphFormat::Text {
+        setup.out.print_message(if all { "no tasks" } else { "no open tasks" });
+    }
+    setup.out.print(&graph, || graph.draw(format, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+fn search(setup: &Setup, team: &TeamStore, words: &str, limit: usize) -> VerbResult {
+    let query = Query::new(words).ok_or_else(|| {
+        let hint = format!("give one or more words, at most {MAX_QUERY} characters in all");
+        Failure::usage("the query is empty or too long", &hint)
+    })?;
+    // In text, one line of the terminal, after the indentation.
+    let snippet =
+        if setup.out.json { SNIPPET } else { setup.out.width().saturating_sub(4).min(SNIPPET) };
+    let found = ops::task_search::search(team, &query, limit, snippet)?;
+    setup.out.print(&found, || ui::found_tasks(&found.tasks, setup.out.paint))?;
+    if found.tasks.is_empty() && found.more == 0 {
+        setup.out.print_message("no task contains all of these words");
+    } else if found.more > 0 {
+        setup.out.print_message(&format!("{} more; raise --limit to print them", found.more));
     }
     Ok(Exit::DONE)
 }

@@ -189,7 +189,10 @@ fn task_verbs_are_parsed() {
         ("a/** b".to_owned(), "cargo test --all".to_owned())
     );
     assert_eq!(fields.metadata.and_then(|m| m.get("k").cloned()), Some(1.into()));
-    assert!(matches!(verb("task list --all"), Verb::Task(TaskVerb::List { all: true })));
+    assert!(matches!(
+        verb("task list --all"),
+        Verb::Task(TaskVerb::List { all: true, page: None })
+    ));
     assert!(matches!(verb("task get 3"), Verb::Task(TaskVerb::Get { id: TaskId(3) })));
     assert!(matches!(verb("task claim '#3'"), Verb::Task(TaskVerb::Claim { id: TaskId(3) })));
     assert!(matches!(verb("task complete 3"), Verb::Task(TaskVerb::Complete { id: TaskId(3) })));
