@@ -2,32 +2,55 @@
 
 mod actions;
 mod output;
+mod views;
 
-use std::cmp::Reverse;
 use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use serde_json::json;
 use strum::VariantNames;
 
 pub(super) use actions::TaskActionVerb;
 use output::{print_change, print_task, run_with_hooks};
+use views::{ListTasksArgs, get, graph, graph_format, list, search};
 
 use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Extra, Task, TaskState};
-use crate::model::wire::{self, Object};
+use crate::model::task::Extra;
+use crate::model::wire::Object;
 use crate::ops::authority::Action;
 use crate::ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
-use crate::ui;
+use crate::ui::GraphFormat;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
     Create(Box<CreateTaskArgs>),
     List(ListTasksArgs),
+    /// Draw the dependencies of the open tasks.
+    #[command(after_help = "Examples:\n  phalanx task graph\n  \
+        phalanx task graph --format dot | dot -Tsvg >tasks.svg\n  \
+        phalanx task graph --all --format mermaid")]
+    Graph {
+        /// Form of the drawing.
+        #[arg(long, value_name = "FORM", value_parser = graph_format(), default_value = "text")]
+        format: GraphFormat,
+        /// Include completed and cancelled tasks.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Search for tasks that contain all words, best hits first.
+    #[command(after_help = "Example:\n  phalanx task search login token --limit 5\n\n\
+        A word matches inside longer words. Without capitals it ignores case.")]
+    Search {
+        /// Words in the subject, the description or the comments.
+        #[arg(required = true, value_name = "QUERY")]
+        words: Vec<String>,
+        /// Maximum number of tasks to print.
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        limit: usize,
+    },
     /// Show one task with its comments and files.
     Get {
         /// Id of the task.
@@ -55,56 +78,6 @@ impl TaskVerb {
     /// The verb that `phalanx retry` stands for.
     pub(super) fn retry(id: TaskId) -> TaskVerb {
         TaskVerb::Action(TaskActionVerb::Retry { id })
-    }
-}
-
-/// List open tasks, in the order in which members claim them.
-#[derive(Debug, Args)]
-#[group(id = "kind", multiple = false, args = ["all", "active", "in_review", "completed"])]
-#[command(
-    after_help = "Examples:\n  phalanx task list --mine\n  phalanx task list --all --label bug"
-)]
-pub(super) struct ListTasksArgs {
-    /// Include completed and cancelled tasks, and internal ones.
-    #[arg(long)]
-    pub(super) all: bool,
-    /// Only tasks that can or do go on: not failed ones.
-    #[arg(long)]
-    active: bool,
-    /// Only tasks that wait for approval.
-    #[arg(long)]
-    in_review: bool,
-    /// Only completed tasks.
-    #[arg(long)]
-    completed: bool,
-    /// Only tasks of this member.
-    #[arg(long, value_name = "NAME", conflicts_with = "mine")]
-    owner: Option<String>,
-    /// Only tasks of the caller.
-    #[arg(long)]
-    mine: bool,
-    /// Only tasks with this label; repeatable, then with any of them.
-    #[arg(long = "label", value_name = "LABEL")]
-    labels: Vec<String>,
-}
-
-impl ListTasksArgs {
-    fn shows(&self, task: &Task, owner: Option<&MemberName>) -> bool {
-        let is_of_kind = match task.state {
-            _ if self.all => true,
-            TaskState::Completed => self.completed,
-            TaskState::Cancelled => false,
-            TaskState::InReview => !self.completed,
-            TaskState::Failed => !self.active && !self.in_review && !self.completed,
-            TaskState::Pending | TaskState::Blocked | TaskState::InProgress | TaskState::Stale => {
-                !self.in_review && !self.completed
-            }
-        };
-        let has_label = |label: &String| self.labels.contains(label);
-        is_of_kind
-            && (self.all || !task.is_internal())
-            && owner.is_none_or(|owner| task.is_owned_by(owner))
-            && (self.labels.is_empty() || task.extra.labels.iter().any(has_label))
     }
 }
 
@@ -223,7 +196,10 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         _ => &[],
     };
     let action = match &verb {
-        TaskVerb::List(_) | TaskVerb::Get { .. } => Action::Look,
+        TaskVerb::List(_)
+        | TaskVerb::Get { .. }
+        | TaskVerb::Graph { .. }
+        | TaskVerb::Search { .. } => Action::Look,
         TaskVerb::Action(verb) if verb.decides() => Action::DecideTask,
         _ => Action::Task,
     };
@@ -231,6 +207,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
     match verb {
         TaskVerb::Create(args) => create(setup, &team, *args, owner.pop()),
         TaskVerb::List(args) => list(setup, &team, &args, owner.pop()),
+        TaskVerb::Graph { format, all } => graph(setup, &team, format, all),
+        TaskVerb::Search { words, limit } => search(setup, &team, &words.join(" "), limit),
         TaskVerb::Get { id, full } => get(setup, &team, id, full),
         TaskVerb::Action(verb) => actions::perform(setup, &team, verb, owner.pop()),
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
@@ -325,67 +303,4 @@ fn create(
         Some(task) => print_task(setup, task, &format!("created task {}", task.id)),
         None => Ok(Exit::DONE),
     }
-}
-
-/// Characters of a result that `get` shows without `--full`.
-const RESULT: usize = 8000;
-
-fn get(setup: &Setup, team: &TeamStore, id: TaskId, full: bool) -> VerbResult {
-    let mut history = ops::task::history(team, id)?;
-    let result = history.task.extra.result.take();
-    let is_cut = !full && result.as_ref().is_some_and(|text| text.chars().nth(RESULT).is_some());
-    let kept = |text: String| if is_cut { text.chars().take(RESULT).collect() } else { text };
-    history.task.extra.result = result.map(kept);
-    let mut page = history.task.to_object();
-    wire::put(&mut page, "state", history.state.as_str());
-    let lists = (&history.comments, &history.attachments, &history.events);
-    page.insert("comments".to_owned(), json!(lists.0));
-    page.insert("attachments".to_owned(), json!(lists.1));
-    page.insert("events".to_owned(), json!(lists.2));
-    if is_cut {
-        wire::put(&mut page, "resultIsCut", true);
-    }
-    setup.out.print(&page, || ui::task_page(&history, setup.out.paint))?;
-    if is_cut && !setup.out.json {
-        setup.out.print_message(&format!(
-            "the result is cut; all of it: `phalanx task get {id} --full`"
-        ));
-    }
-    Ok(Exit::DONE)
-}
-
-fn list(
-    setup: &Setup,
-    team: &TeamStore,
-    args: &ListTasksArgs,
-    owner: Option<MemberName>,
-) -> VerbResult {
-    ops::task::note_look(team, &setup.ctx.speaker)?;
-    let board = ops::task::board(team)?;
-    let owner = if args.mine { Some(setup.ctx.speaker.clone()) } else { owner };
-    let mut shown: Vec<&Task> =
-        board.tasks.values().filter(|task| args.shows(task, owner.as_ref())).collect();
-    shown.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
-    for id in &board.unreadable {
-        setup.out.print_message(&format!("task {id} cannot be read"));
-    }
-    if setup.out.json {
-        let object = |task: &&Task| {
-            let mut object = task.to_object();
-            wire::put(&mut object, "state", board.state(task).as_str());
-            object
-        };
-        setup.out.print_document(&shown.iter().map(object).collect::<Vec<_>>())?;
-    } else if shown.is_empty() {
-        let is_plain = !args.active && !args.in_review && !args.completed && owner.is_none();
-        setup.out.print_message(match (args.all, is_plain && args.labels.is_empty()) {
-            (true, _) => "no tasks",
-            (false, true) => "no open tasks",
-            (false, false) => "no such tasks",
-        });
-    } else {
-        let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
-        setup.out.print_text(&ui::task_table(&board, &ids, setup.out.paint))?;
-    }
-    Ok(Exit::DONE)
 }

@@ -31,6 +31,7 @@ pub(crate) mod rules;
 pub(crate) mod said;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod shutdown_check;
 pub(crate) mod spec;

@@ -60,8 +60,8 @@ impl Action {
     fn commands(self) -> &'static str {
         match self {
             Action::Look => {
-                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `team show`, \
-                 `worktree list`, `worktree diff`"
+                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task graph`, \
+                 `task search`, `team show`, `worktree list`, `worktree diff`"
             }
             Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
             Action::Task => {

@@ -61,6 +61,7 @@ pub(crate) mod spawn;
 mod speaker;
 pub(crate) mod status;
 pub(crate) mod task;
+pub(crate) mod task_search;
 pub(crate) mod team;
 pub(crate) mod terminate;
 pub(crate) mod turn;

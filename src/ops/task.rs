@@ -15,5 +15,5 @@ pub(crate) use external::{journal_change, notify_unblocked};
 pub(crate) use guards::{may_delegate, note_look};
 pub(crate) use notes::{attach, comment, report_progress};
 pub(crate) use page::{TaskHistory, history};
-pub(crate) use read::{board, claimed, get, role_of};
+pub(crate) use read::{board, board_of, claimed, get, role_of};
 pub(crate) use steps::{Completed, act, claim, claim_next, end, release, release_absent};

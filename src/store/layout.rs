@@ -101,6 +101,16 @@ impl TeamLayout {
         self.team_dir().join("phalanx")
     }
 
+    /// The directory of files about the task board.
+    pub(super) fn board(&self) -> PathBuf {
+        self.ours().join("board")
+    }
+
+    /// The parsed task files of a large board, a cache.
+    pub(super) fn board_index(&self) -> PathBuf {
+        self.board().join("index")
+    }
+
     /// The team file's content as phalanx last saw it whole.
     pub(super) fn last_team_file(&self) -> PathBuf {
         self.ours().join("config.last.json")

@@ -3,6 +3,7 @@
 
 mod edit;
 mod files;
+mod index;
 mod log;
 mod rules;
 #[cfg(test)]

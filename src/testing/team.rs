@@ -221,6 +221,13 @@ impl TestTeam {
         Ok(self.0.board().map_err(describe)?.tasks.len())
     }
 
+    /// Returns the whole board and the open tasks as text, to compare two reads.
+    pub fn describe_board(&self) -> Result<String, String> {
+        let (all, open) =
+            (self.0.board().map_err(describe)?, self.0.open_board().map_err(describe)?);
+        Ok(format!("{all:?}\n{open:?}"))
+    }
+
     /// Returns the tasks by id, and whether any of them is running or can be started.
     pub fn board(&self) -> Result<(Vec<TaskRow>, bool), String> {
         let board = self.0.board().map_err(describe)?;

@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 26] = [
+    let verbs: [&[&str]; 28] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -26,6 +26,8 @@ fn every_verb_exits_3_without_a_team() {
         &["inbox"],
         &["task", "list"],
         &["task", "create", "x"],
+        &["task", "graph"],
+        &["task", "search", "x"],
         &["requests"],
         &["mode", "ann", "plan"],
         &["rules"],
@@ -63,6 +65,8 @@ fn quiet_omits_confirmations_and_keeps_data() {
     silent(&["wait", "--until", "task=1"]);
     silent(&["task", "delete", "1"]);
     silent(&["task", "list"]);
+    silent(&["task", "graph"]);
+    silent(&["task", "search", "x"]);
     silent(&["rules", "deny", "Bash(git push:*)"]);
     silent(&["mode", "--all", "plan"]);
     silent(&["restart", "ann"]);
@@ -92,7 +96,7 @@ fn json_output_is_valid_for_every_verb() {
     given(&["team", "create", "demo"]);
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
-    let verbs: [&[&str]; 27] = [
+    let verbs: [&[&str]; 29] = [
         &[],
         &["ls"],
         &["ps"],
@@ -108,6 +112,8 @@ fn json_output_is_valid_for_every_verb() {
         &["inbox", "ann", "--peek"],
         &["task", "create", "x"],
         &["task", "list"],
+        &["task", "graph"],
+        &["task", "search", "x"],
         &["task", "get", "1"],
         &["task", "update", "1", "--subject", "y"],
         &["task", "delete", "1", "--force"],

@@ -57,6 +57,7 @@ mod speaker;
 mod staff;
 mod stopped;
 mod task_mode;
+mod task_views;
 mod tasks;
 mod tmux;
 mod up;

@@ -11,6 +11,11 @@ pub(crate) fn board(team: &TeamStore) -> Result<Board, OpsError> {
     Ok(team.board()?)
 }
 
+/// Returns the board, with completed and cancelled tasks only if `all` is set.
+pub(crate) fn board_of(team: &TeamStore, all: bool) -> Result<Board, OpsError> {
+    Ok(if all { team.board()? } else { team.open_board()? })
+}
+
 pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     Ok(team.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?)
 }

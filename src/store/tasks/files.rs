@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::index::BoardScope;
 use crate::model::board::{Board, Refusal};
 use crate::model::id::TaskId;
 use crate::model::task::Task;
@@ -12,49 +13,54 @@ use crate::store::dirs;
 use crate::store::document::{self, Durability, FilePlace, Writers};
 use crate::store::error::StoreError;
 use crate::store::teams::TeamStore;
+use crate::sys::clock::now_ms;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, LOCK_DEADLINE};
-use crate::sys::parallel;
 
 /// Largest task file that is read, in bytes.
 const MAX_TASK: u64 = 64 * 1024 * 1024;
 /// Largest list of deleted ids that is read, in bytes; each id takes a few.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
-/// Number of tasks from which reading them on several threads is faster.
-const WORTH_A_THREAD: usize = 512;
 
 impl TeamStore {
     /// Reads the board without a lock, so it may already be outdated when it is returned.
     pub(crate) fn board(&self) -> Result<Board, StoreError> {
-        let mut board = Board::default();
-        for (id, found) in self.read_tasks(&self.task_ids()?) {
-            match found {
-                Ok(Some(task)) => drop(board.tasks.insert(id, task)),
-                Ok(None) => {}
-                Err(e) if e.is_about_content() => drop(board.unreadable.insert(id)),
-                Err(e) => return Err(e),
-            }
-        }
+        self.read_board(BoardScope::All)
+    }
+
+    /// Like [`TeamStore::board`], without completed and cancelled tasks. That is faster, and enough
+    /// to decide on claims: a missing blocker no longer blocks, as a completed one.
+    pub(crate) fn open_board(&self) -> Result<Board, StoreError> {
+        self.read_board(BoardScope::Open)
+    }
+
+    fn read_board(&self, scope: BoardScope) -> Result<Board, StoreError> {
+        // Taken first, so that files count as changed recently for longer rather than shorter.
+        let now_ms = now_ms();
+        let mut board = self.read_tasks(&self.task_ids()?, scope, now_ms)?;
         // Read the deletions after the task files: a deletion is recorded before its file is
         // removed, so each file that was missing above is accounted for.
         board.deleted = self.deleted_tasks()?;
         Ok(board)
     }
 
-    /// Reads tasks by id; many of them on several threads.
-    fn read_tasks(&self, ids: &[TaskId]) -> Vec<(TaskId, Result<Option<Task>, StoreError>)> {
-        let threads = if ids.len() < WORTH_A_THREAD { 1 } else { parallel::cores() };
-        parallel::parallel_map(ids, threads, |id| (*id, self.task(*id)))
-    }
-
     /// Returns one task; `None` if it is not on the board.
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        Ok(self.task_and_bytes(id)?.map(|(task, _)| task))
+    }
+
+    /// Returns one task, with the content of its file if that has the plain form.
+    pub(super) fn task_and_bytes(
+        &self,
+        id: TaskId,
+    ) -> Result<Option<(Task, Option<Vec<u8>>)>, StoreError> {
         let Some(bytes) = fs::read(&self.layout.task(id), MAX_TASK)? else { return Ok(None) };
         if let Some(task) = Task::quick(id, &bytes) {
-            return Ok(Some(task));
+            return Ok(Some((task, Some(bytes))));
         }
         // The file is unusual or being written: read it again with retries.
-        Ok(document::read(&self.task_place(id))?.map(|file| Task::read(id, &object(file))))
+        let file = document::read(&self.task_place(id))?;
+        Ok(file.map(|file| (Task::read(id, &object(file)), None)))
     }
 
     /// Reads the task and its direct blockers.
@@ -129,8 +135,8 @@ impl TeamStore {
         Ok(())
     }
 
-    fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
-        let files = fs::list(&self.layout.tasks())?;
+    pub(super) fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
+        let files = fs::names(&self.layout.tasks())?;
         let mut ids: Vec<TaskId> = files
             .iter()
             .filter_map(|f| f.strip_suffix(".json"))

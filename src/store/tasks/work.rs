@@ -116,7 +116,7 @@ impl TeamStore {
 
     /// Claims the next task of this kind that suits `who` in its role; `None` if there is none.
     ///
-    /// Reads the whole board without the lock, since that is slow and most wake-ups find nothing.
+    /// Reads the open tasks without the lock, since that is slow and most wake-ups find nothing.
     /// Under the lock it reads only what may have changed: the task and its blockers. `who` is
     /// still free, because the gate excludes other claims for `who`. A task with file patterns may
     /// conflict with any other, so for one of these the whole board is read again.
@@ -130,7 +130,7 @@ impl TeamStore {
         let gate = self.layout.gate(&format!("claims-{}", who.file_stem()));
         dirs::make_dirs_of(&gate)?;
         let _alone = Gate::open(&gate, LOCK_DEADLINE)?;
-        let seen = self.board()?;
+        let seen = self.open_board()?;
         if let (ClaimKind::Prompt { busy_check: true }, Some(with)) = (kind, seen.work_of(who)) {
             return Err(Refusal::AgentBusy { who: who.to_string(), with }.into());
         }
