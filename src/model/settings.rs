@@ -14,6 +14,7 @@ use super::launch::Template;
 use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
 use super::role::Roles;
+use super::routing::RoutingPolicy;
 use super::rules::TeamRules;
 use super::worktree::{Checkout, Rules};
 
@@ -185,6 +186,9 @@ pub(crate) struct Settings {
     /// Reminder settings; `None` disables reminders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) followup: Option<ReminderPolicy>,
+    /// Rules about who may message whom.
+    #[serde(default, skip_serializing_if = "RoutingPolicy::is_empty")]
+    pub(crate) routing: RoutingPolicy,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookCommand>,
@@ -228,6 +232,7 @@ impl Settings {
             answer_within_s: answer_within_s(),
             notify: Vec::new(),
             followup: None,
+            routing: RoutingPolicy::default(),
             hooks: Vec::new(),
             templates: Vec::new(),
             worktree: Rules::default(),

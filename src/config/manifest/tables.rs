@@ -11,6 +11,7 @@ use toml::Spanned;
 
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::roles::{RoleName, RoleTable, all_rules, tools};
+use super::routing::RoutingTable;
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::value::{
@@ -87,6 +88,7 @@ pub(super) struct TeamTable {
     followup_interval_minutes: Option<Interval>,
     followup_max_reminders: Option<Spanned<ReminderCount>>,
     escalation_mode: Option<Spanned<Choice<Escalation>>>,
+    routing: KeyedTable<RoutingTable>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -348,6 +350,7 @@ impl TeamTable {
                 faults,
             ),
             notify: self.notify.map(|notify| notify.0).unwrap_or_default(),
+            routing: self.routing.0.into(),
             max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),
             privacy: chosen(self.privacy),
             limits: Limits {
