@@ -35,6 +35,7 @@ pub(crate) enum Action {
     SetMode,
     SetRules,
     SetTeam,
+    HandOver,
     Lead,
     Adopt,
     Down,
@@ -60,9 +61,9 @@ impl Action {
         match self {
             Action::Look => {
                 "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `team show`, \
-                 `worktree list`, `worktree diff`"
+                 `worktree list`, `worktree diff`, `handoff list`, `handoff get`"
             }
-            Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
+            Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
             Action::Task => "`task create`, `claim`, `update`, `complete`, `retry`, `delete`",
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",
@@ -80,6 +81,7 @@ impl Action {
             Action::SetMode => "`mode`",
             Action::SetRules => "`rules`, to change them",
             Action::SetTeam => "`team set`",
+            Action::HandOver => "`handoff put`",
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
@@ -116,6 +118,7 @@ impl Action {
             (Action::SetMode, false) => "change the mode of all members",
             (Action::SetRules, _) => "change the rules of the team",
             (Action::SetTeam, _) => "change the settings of the team",
+            (Action::HandOver, _) => "hand over to another team",
             (Action::Lead, _) => "lead the team",
             (Action::Adopt, _) => "adopt the team",
             (Action::Down, _) => "end the team",
@@ -143,6 +146,7 @@ impl Action {
             | Action::SetMode
             | Action::SetRules
             | Action::SetTeam
+            | Action::HandOver
             | Action::Lead
             | Action::Adopt
             | Action::Down

@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 26] = [
+    let verbs: [&[&str]; 28] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -23,6 +23,8 @@ fn every_verb_exits_3_without_a_team() {
         &["spawn", "ann"],
         &["send", "ann", "hello"],
         &["broadcast", "hello"],
+        &["handoff", "send", "ann", "--type", "note", "--body", "{}"],
+        &["handoff", "list"],
         &["inbox"],
         &["task", "list"],
         &["task", "create", "x"],
@@ -59,6 +61,8 @@ fn quiet_omits_confirmations_and_keeps_data() {
     silent(&["wait", "--until", "idle"]);
     silent(&["send", "ann", "hello"]);
     silent(&["broadcast", "hello"]);
+    silent(&["handoff", "send", "ann", "--type", "note", "--body", "{}"]);
+    silent(&["handoff", "list"]);
     silent(&["task", "create", "Say hello", "--", "true"]);
     silent(&["wait", "--until", "task=1"]);
     silent(&["task", "delete", "1"]);
@@ -92,7 +96,7 @@ fn json_output_is_valid_for_every_verb() {
     given(&["team", "create", "demo"]);
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
-    let verbs: [&[&str]; 27] = [
+    let verbs: [&[&str]; 30] = [
         &[],
         &["ls"],
         &["ps"],
@@ -104,6 +108,9 @@ fn json_output_is_valid_for_every_verb() {
         &["peek", "ann"],
         &["send", "ann", "hello"],
         &["broadcast", "hello"],
+        &["handoff", "send", "ann", "--type", "note", "--body", "{}"],
+        &["handoff", "types"],
+        &["handoff", "list"],
         &["inbox"],
         &["inbox", "ann", "--peek"],
         &["task", "create", "x"],
