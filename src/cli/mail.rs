@@ -51,10 +51,19 @@ pub(super) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> VerbResult {
     let text = text(args.text.as_deref())?;
     let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;
     setup.out.confirm(&sent, || match sent.recipients.as_slice() {
-        [] => "no other member reads mail".to_owned(),
-        some => format!("{}: {}", sent.message, some.join(", ")),
+        [] if sent.skipped.is_empty() => "no other member reads mail".to_owned(),
+        [] => format!("stored in no mailbox{}", skipped_words(&sent.skipped)),
+        some => format!("{}: {}{}", sent.message, some.join(", "), skipped_words(&sent.skipped)),
     })?;
     Ok(Exit::DONE)
+}
+
+/// Names the members that the sender may not message.
+fn skipped_words(skipped: &[String]) -> String {
+    if skipped.is_empty() {
+        return String::new();
+    }
+    format!("; skipped, because the routing rules of the team exclude them: {}", skipped.join(", "))
 }
 
 /// Returns the given text, or all of stdin without its final line break.

@@ -18,6 +18,7 @@ mod events;
 mod explain;
 mod fail;
 mod focus;
+mod handoff;
 mod home;
 mod inbox;
 mod init;
@@ -168,6 +169,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Spawn(args) => spawn::spawn(setup, args),
         Verb::Send(args) => mail::send(setup, &args),
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
+        Verb::Handoff(verb) => handoff::handoff(setup, verb),
         Verb::Type(args) => input::type_text(setup, &args),
         Verb::Keys(args) => input::keys(setup, &args),
         Verb::Inbox(args) => inbox::inbox(setup, &args),

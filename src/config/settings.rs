@@ -14,13 +14,14 @@ use crate::model::hook::{HookCommand, Invocation};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
+use crate::model::routing::{Route, RoutingPolicy};
 use crate::model::rules::{Rule, RuleSet};
 use crate::model::settings::Settings;
 use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
-pub(crate) const KEYS: [(&str, &str); 20] = [
+pub(crate) const KEYS: [(&str, &str); 23] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
@@ -41,6 +42,9 @@ pub(crate) const KEYS: [(&str, &str); 20] = [
     ("board.assignee", "a new task needs an owner: true or false"),
     ("board.list_before_create", "look at the board before creating a task"),
     ("board.delegation_task", "spawn with a prompt needs --task"),
+    ("routing.allow", "who may message whom: [\"dev -> lead\"]"),
+    ("routing.deny", "who may not, even if allowed"),
+    ("routing.escalate", "who gets blockers: { dev = \"lead\" }"),
 ];
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
@@ -249,6 +253,7 @@ fn team(settings: &Settings) -> Table {
         team.insert(key("followup_max_reminders"), count(followup.max_reminders));
         team.insert(key("escalation_mode"), word(followup.escalation));
     }
+    put(&mut team, "routing", routing(&settings.routing));
     team
 }
 
@@ -257,6 +262,15 @@ fn board(policy: &BoardPolicy) -> Table {
     put_flag(&mut table, "assignee", policy.assignee);
     put_flag(&mut table, "list_before_create", policy.list_before_create);
     put_flag(&mut table, "delegation_task", policy.delegation_task);
+    table
+}
+
+fn routing(policy: &RoutingPolicy) -> Table {
+    let texts = |rules: &[Route]| rules.iter().map(Route::to_string).collect();
+    let mut table = lists([("allow", texts(&policy.allow)), ("deny", texts(&policy.deny))]);
+    let escalate =
+        policy.escalate.iter().map(|(of, to)| (of.to_string(), Value::String(to.to_string())));
+    put(&mut table, "escalate", escalate.collect());
     table
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum EventKind {
     MemberShown,
     MessageSent,
     MessageHandled,
+    HandoffSent,
+    HandoffReceived,
     TaskCreated,
     TaskClaimed,
     TaskAssigned,

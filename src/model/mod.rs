@@ -11,6 +11,7 @@ pub(crate) mod environ;
 pub(crate) mod event;
 pub(crate) mod external_change;
 pub(crate) mod followup;
+pub(crate) mod handoff;
 pub(crate) mod hook;
 pub(crate) mod id;
 pub(crate) mod input;
@@ -27,6 +28,7 @@ pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod results;
 pub(crate) mod role;
+pub(crate) mod routing;
 pub(crate) mod rules;
 pub(crate) mod said;
 #[cfg(test)]

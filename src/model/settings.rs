@@ -15,6 +15,7 @@ use super::launch::Template;
 use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
 use super::role::Roles;
+use super::routing::RoutingPolicy;
 use super::rules::TeamRules;
 use super::worktree::{Checkout, Rules};
 
@@ -189,6 +190,9 @@ pub(crate) struct Settings {
     /// Demands on those who use the task board.
     #[serde(default, skip_serializing_if = "BoardPolicy::is_default")]
     pub(crate) board: BoardPolicy,
+    /// Rules about who may message whom.
+    #[serde(default, skip_serializing_if = "RoutingPolicy::is_empty")]
+    pub(crate) routing: RoutingPolicy,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookCommand>,
@@ -233,6 +237,7 @@ impl Settings {
             notify: Vec::new(),
             followup: None,
             board: BoardPolicy::default(),
+            routing: RoutingPolicy::default(),
             hooks: Vec::new(),
             templates: Vec::new(),
             worktree: Rules::default(),

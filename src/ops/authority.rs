@@ -36,6 +36,7 @@ pub(crate) enum Action {
     SetMode,
     SetRules,
     SetTeam,
+    HandOver,
     Lead,
     Adopt,
     Down,
@@ -61,9 +62,9 @@ impl Action {
         match self {
             Action::Look => {
                 "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task graph`, \
-                 `task search`, `team show`, `worktree list`, `worktree diff`"
+                 `task search`, `team show`, `worktree list`, `worktree diff`, `handoff list`, `handoff get`"
             }
-            Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
+            Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
             Action::Task => {
                 "`task create`, `claim`, `update`, `complete`, `review`, `cancel`, `fail`, `retry`, `release`, `assign`, \
                  `block`, `unblock`, `comment`, `progress`, `attach`, `delete`"
@@ -85,6 +86,7 @@ impl Action {
             Action::SetMode => "`mode`",
             Action::SetRules => "`rules`, to change them",
             Action::SetTeam => "`team set`, `team upgrade`",
+            Action::HandOver => "`handoff put`",
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
@@ -122,6 +124,7 @@ impl Action {
             (Action::SetMode, false) => "change the mode of all members",
             (Action::SetRules, _) => "change the rules of the team",
             (Action::SetTeam, _) => "change the settings of the team",
+            (Action::HandOver, _) => "hand over to another team",
             (Action::Lead, _) => "lead the team",
             (Action::Adopt, _) => "adopt the team",
             (Action::Down, _) => "end the team",
@@ -150,6 +153,7 @@ impl Action {
             | Action::SetMode
             | Action::SetRules
             | Action::SetTeam
+            | Action::HandOver
             | Action::Lead
             | Action::Adopt
             | Action::Down

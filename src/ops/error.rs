@@ -160,6 +160,11 @@ pub(crate) enum OpsError {
     AnswerRefused { id: RequestId, problem: String, hint: &'static str },
     #[error("there is no request `{id}`")]
     NoSuchRequest { id: RequestId, nearest: Option<String> },
+    /// The routing rules of the team forbid a message.
+    #[error("{problem}")]
+    NotRouted { problem: String, hint: String },
+    #[error("there is no handoff `{}`", id.escape_debug())]
+    NoSuchHandoff { id: String },
     /// A permission mode that is valid, but disabled or above the lead's own.
     #[error("{problem}")]
     NotAllowed { problem: String },
@@ -272,6 +277,7 @@ impl OpsError {
             | OpsError::Usage { .. } => Kind::Usage,
             OpsError::NoWorktree { .. }
             | OpsError::NoSuchRule { .. }
+            | OpsError::NoSuchHandoff { .. }
             | OpsError::NoSuchRequest { .. } => Kind::NotFound,
             OpsError::Worktree(e) => worktree_kind(e),
             OpsError::StartFailed { .. }
@@ -305,6 +311,7 @@ impl OpsError {
             | OpsError::NoDelegatedTask { .. }
             | OpsError::Answered { .. }
             | OpsError::NotPermitted { .. }
+            | OpsError::NotRouted { .. }
             | OpsError::Decided { .. }
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
@@ -430,6 +437,8 @@ impl OpsError {
                 Some("create one with `git worktree add` and pass it with `--cwd`".to_owned())
             }
             OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
+            OpsError::NotRouted { hint, .. } => Some(hint.clone()),
+            OpsError::NoSuchHandoff { .. } => Some("list them with `phalanx handoff list`".to_owned()),
             OpsError::NotPermitted { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::Decided { .. } => Some("list all requests with `phalanx requests --all`".to_owned()),
             OpsError::AnswerRefused { hint, .. } => Some((*hint).to_owned()),

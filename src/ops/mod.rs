@@ -4,7 +4,7 @@
 //! - Commands have one file each: `answer`, `spawn`, `task` and so on; `effects` has what only the
 //!   loops carry out.
 //! - Policy decides what a caller may do: `authority`, `claude_settings`, `depth`, `foreign_lead`,
-//!   `lease`, `names`, `speaker`.
+//!   `lease`, `names`, `routing`, `speaker`.
 //! - The others are steps that several commands and effects share: the end of a run (`terminate`,
 //!   `retire`, `verify`, `recover`), a member's state (`presence`, `turn`, `dialog`), notifications
 //!   (`owners`), places (`backends`, `label`, `launchers`).
@@ -31,6 +31,7 @@ pub(crate) mod focus;
 pub(crate) mod force;
 mod foreign_lead;
 mod forget;
+pub(crate) mod handoff;
 pub(crate) mod hooks;
 pub(crate) mod inbox;
 pub(crate) mod input;
@@ -53,6 +54,7 @@ pub(crate) mod requests;
 pub(crate) mod resume;
 pub(crate) mod retire;
 pub(crate) mod roles;
+mod routing;
 pub(crate) mod rules;
 pub(crate) mod send;
 pub(crate) mod settings;

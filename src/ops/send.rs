@@ -5,15 +5,20 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::profiles;
+use super::{profiles, routing};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
+use crate::model::handoff::Handoff;
 use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::protocol::Message;
 use crate::model::team::{Member, Team};
+use crate::model::text;
 use crate::profile::Runs;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
+
+/// Maximum length of the summary of a handoff in the journal, in characters.
+const SUMMARY: usize = 100;
 
 /// Sender, recipient and content of a message.
 #[derive(Debug, Clone, Serialize)]
@@ -42,6 +47,8 @@ pub(crate) struct Broadcast {
     pub(crate) success: bool,
     pub(crate) message: String,
     pub(crate) recipients: Vec<String>,
+    /// The members that the sender may not message.
+    pub(crate) skipped: Vec<String>,
 }
 
 /// Sends a text from the speaker to one member.
@@ -49,7 +56,8 @@ pub(crate) struct Broadcast {
 /// # Errors
 /// [`StoreError::NoSuchMember`] for a name that is not on the roster; no file is created for it
 /// (MSG-05). [`OpsError::ReadsNoMail`] for a member without a mailbox reader;
-/// [`OpsError::NotInterruptible`] for an urgent message to a program that cannot be interrupted.
+/// [`OpsError::NotInterruptible`] for an urgent message to a program that cannot be interrupted;
+/// [`OpsError::NotRouted`] for a recipient that the team's routing rules exclude.
 pub(crate) fn send(
     ctx: &Context,
     team: &TeamStore,
@@ -59,13 +67,56 @@ pub(crate) fn send(
     urgent: bool,
 ) -> Result<Sent, OpsError> {
     let roster = team.team()?;
-    let target = find(team, &roster, to)?.clone();
-    let sender = find(team, &roster, &ctx.speaker)?.clone();
-    must_read_mail(team, &target)?;
+    let target = find(team, &roster, to)?;
+    let sender = find(team, &roster, &ctx.speaker)?;
+    // Members may pass an answer to a request as the text of a message.
+    if !Message::parse(text).is_protocol() {
+        routing::must_permit(&routing::policy(team)?, &roster, sender, target)?;
+    }
+    must_read_mail(team, target)?;
     if urgent {
         must_be_interruptible(ctx, team, &target.name)?;
     }
-    let envelope = Envelope { urgent, ..envelope_from(&sender, text, summary) };
+    store(team, sender, target, text, summary, urgent)
+}
+
+/// Sends a text from the speaker to the first member that the team's `escalate` names and that
+/// reads mail, or else to the lead.
+///
+/// # Errors
+/// [`OpsError::Usage`] if that would be the speaker; [`StoreError::NoSuchMember`] for a speaker
+/// that is not on the roster.
+pub(crate) fn escalate(
+    ctx: &Context,
+    team: &TeamStore,
+    text: &str,
+    summary: Option<&str>,
+) -> Result<Sent, OpsError> {
+    let roster = team.team()?;
+    let sender = find(team, &roster, &ctx.speaker)?;
+    for superior in routing::policy(team)?.superiors(sender, &roster.members) {
+        if reads_mail(team, &superior.name)? {
+            return store(team, sender, superior, text, summary, false);
+        }
+    }
+    if sender.name.is_lead() {
+        return Err(OpsError::Usage {
+            problem: "the lead has no superior to escalate to".to_owned(),
+            hint: Some("name a recipient".to_owned()),
+        });
+    }
+    store(team, sender, find(team, &roster, &MemberName::lead())?, text, summary, false)
+}
+
+fn store(
+    team: &TeamStore,
+    sender: &Member,
+    target: &Member,
+    text: &str,
+    summary: Option<&str>,
+    urgent: bool,
+) -> Result<Sent, OpsError> {
+    let envelope = Envelope { urgent, ..envelope_from(sender, text, summary) };
     let msg_id = append(team, &target.name, envelope, None)?;
     Ok(Sent {
         success: true,
@@ -73,16 +124,16 @@ pub(crate) fn send(
         msg_id,
         routing: Routing {
             sender: sender.name.to_string(),
-            sender_color: sender.color,
+            sender_color: sender.color.clone(),
             target: target.name.to_string(),
-            target_color: target.color,
+            target_color: target.color.clone(),
             summary: summary.map(str::to_owned),
             content: text.to_owned(),
         },
     })
 }
 
-/// Sends a text to every other member that reads mail.
+/// Sends a text to every other member that reads mail and that the speaker may message.
 pub(crate) fn broadcast(
     ctx: &Context,
     team: &TeamStore,
@@ -90,17 +141,24 @@ pub(crate) fn broadcast(
     summary: Option<&str>,
 ) -> Result<Broadcast, OpsError> {
     let roster = team.team()?;
-    let sender = find(team, &roster, &ctx.speaker)?.clone();
-    let mut recipients = Vec::new();
+    let sender = find(team, &roster, &ctx.speaker)?;
+    let policy = routing::policy(team)?;
+    let is_protocol = Message::parse(text).is_protocol();
+    let (mut recipients, mut skipped) = (Vec::new(), Vec::new());
     for target in roster.members.iter().filter(|m| m.name != sender.name) {
-        if must_read_mail(team, target).is_ok() {
-            append(team, &target.name, envelope_from(&sender, text, summary), None)?;
+        if must_read_mail(team, target).is_err() {
+            continue;
+        }
+        if is_protocol || policy.check(sender, target).is_ok() {
+            append(team, &target.name, envelope_from(sender, text, summary), None)?;
             recipients.push(target.name.to_string());
+        } else {
+            skipped.push(target.name.to_string());
         }
     }
     let boxes = if recipients.len() == 1 { "mailbox" } else { "mailboxes" };
     let message = format!("stored in {} {boxes}", recipients.len());
-    Ok(Broadcast { success: true, message, recipients })
+    Ok(Broadcast { success: true, message, recipients, skipped })
 }
 
 /// Sends a protocol message from `from`, with the id of the journal event that caused it, if known.
@@ -212,6 +270,10 @@ fn append(
         .with("msg_id", envelope.msg_id.as_str())
         .with("kind", message.kind());
     let note = message.request_id().iter().fold(note, |note, id| note.with("request_id", *id));
+    let note = match Handoff::of_message(&message) {
+        Some(Ok(handoff)) => note.with("summary", text::short(&handoff.sentence(), SUMMARY)),
+        Some(Err(_)) | None => note,
+    };
     team.record(note)?;
     Ok(envelope.msg_id)
 }

@@ -52,6 +52,8 @@ pub(crate) enum StoreError {
     MessageTooLong { bytes: usize, limit: usize },
     #[error("the mailbox of {owner} is full; the limit is {limit} bytes")]
     BoxFull { owner: MemberName, limit: u64 },
+    #[error("{path} is full (limit: {limit} bytes); its team can move the file away", path = path.display())]
+    HandoffsFull { path: PathBuf, limit: u64 },
     /// `copy` is in the quarantine.
     #[error("cannot parse {path}: {problem}; the file was left unchanged, with a copy at {copy}", path = path.display(), copy = copy.display())]
     Corrupt { path: PathBuf, problem: String, copy: PathBuf },

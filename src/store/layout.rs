@@ -188,6 +188,17 @@ impl TeamLayout {
         self.ours().join("letters").join(name.file_stem())
     }
 
+    /// The handoffs from other teams.
+    pub(super) fn handoffs(&self) -> PathBuf {
+        self.ours().join("handoffs")
+    }
+
+    /// The ids of the handoffs about which the lead got its message. Names of files of handoffs
+    /// contain a second dot.
+    pub(super) fn notified_handoffs(&self) -> PathBuf {
+        self.handoffs().join("notified.jsonl")
+    }
+
     pub(super) fn gates(&self) -> PathBuf {
         self.ours().join("gates")
     }

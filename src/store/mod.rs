@@ -9,6 +9,7 @@ mod broken;
 mod dirs;
 mod document;
 mod error;
+mod handoffs;
 mod journal;
 mod layout;
 mod lease;
@@ -27,6 +28,7 @@ mod tests;
 
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
+pub(crate) use handoffs::ReceivedHandoffs;
 pub(crate) use journal::{JournalReader, now};
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};

@@ -124,6 +124,12 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
             Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
         }
+        Kind::MessageSent if event.detail.contains_key("summary") => {
+            let part = |key| detail(event, key).unwrap_or_default();
+            Some(format!("got a handoff: {} {}", part("from"), part("summary")))
+        }
+        Kind::HandoffSent => Some(handoff_words(event, "handed over to team", "to_team")),
+        Kind::HandoffReceived => Some(handoff_words(event, "got a handoff from team", "from_team")),
         Kind::TurnInterrupted => Some("broke off its turn for an urgent message".to_owned()),
         Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
         Kind::MessageStaged | Kind::MessageSubmitted | Kind::TurnEnded => None,
@@ -144,6 +150,14 @@ pub(super) fn words(event: &Event) -> Option<String> {
         // The final report contains it.
         Kind::ShutdownVerified => None,
     }
+}
+
+/// Describes a handoff between teams: `handed over to team web (api_contract): proposes …`.
+fn handoff_words(event: &Event, words: &str, team: &str) -> String {
+    let part = |key| detail(event, key).unwrap_or_default();
+    let summary = Some(part("summary")).filter(|summary| !summary.is_empty());
+    let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
+    format!("{words} {} ({}){summary}", part(team), part("type"))
 }
 
 /// Describes the exit of a member's program: `exited with code 7 after 50 ms`.

@@ -335,6 +335,7 @@ fn state_change(event: &Event) -> Option<StateChange> {
         Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageStaged | Kind::MessageSubmitted => None,
         Kind::MessageHandled | Kind::MessageUndelivered => None,
+        Kind::HandoffSent | Kind::HandoffReceived => None,
         Kind::HookRan | Kind::TurnInterrupted | Kind::TurnEnded => None,
         Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,

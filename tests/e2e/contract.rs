@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 28] = [
+    let verbs: [&[&str]; 30] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -23,6 +23,8 @@ fn every_verb_exits_3_without_a_team() {
         &["spawn", "ann"],
         &["send", "ann", "hello"],
         &["broadcast", "hello"],
+        &["handoff", "send", "ann", "--type", "note", "--body", "{}"],
+        &["handoff", "list"],
         &["inbox"],
         &["task", "list"],
         &["task", "create", "x"],
@@ -61,6 +63,8 @@ fn quiet_omits_confirmations_and_keeps_data() {
     silent(&["wait", "--until", "idle"]);
     silent(&["send", "ann", "hello"]);
     silent(&["broadcast", "hello"]);
+    silent(&["handoff", "send", "ann", "--type", "note", "--body", "{}"]);
+    silent(&["handoff", "list"]);
     silent(&["task", "create", "Say hello", "--", "true"]);
     silent(&["wait", "--until", "task=1"]);
     silent(&["task", "delete", "1"]);
@@ -96,7 +100,7 @@ fn json_output_is_valid_for_every_verb() {
     given(&["team", "create", "demo"]);
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
-    let verbs: [&[&str]; 29] = [
+    let verbs: [&[&str]; 32] = [
         &[],
         &["ls"],
         &["ps"],
@@ -108,6 +112,9 @@ fn json_output_is_valid_for_every_verb() {
         &["peek", "ann"],
         &["send", "ann", "hello"],
         &["broadcast", "hello"],
+        &["handoff", "send", "ann", "--type", "note", "--body", "{}"],
+        &["handoff", "types"],
+        &["handoff", "list"],
         &["inbox"],
         &["inbox", "ann", "--peek"],
         &["task", "create", "x"],

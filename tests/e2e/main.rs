@@ -26,6 +26,7 @@ mod explain;
 mod fake;
 #[path = "../gear/mod.rs"]
 mod gear;
+mod handoffs;
 mod handshake;
 mod harness;
 mod health;

@@ -10,6 +10,7 @@ mod check;
 mod doable;
 mod followup;
 mod roles;
+mod routing;
 mod spec;
 mod tables;
 

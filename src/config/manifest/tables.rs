@@ -11,6 +11,7 @@ use toml::Spanned;
 
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::roles::{RoleName, RoleTable, all_rules, tools};
+use super::routing::RoutingTable;
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::value::{
@@ -88,6 +89,7 @@ pub(super) struct TeamTable {
     followup_interval_minutes: Option<Interval>,
     followup_max_reminders: Option<Spanned<ReminderCount>>,
     escalation_mode: Option<Spanned<Choice<Escalation>>>,
+    routing: KeyedTable<RoutingTable>,
     board: KeyedTable<BoardTable>,
 }
 
@@ -365,6 +367,7 @@ impl TeamTable {
                 list_before_create: self.board.0.list_before_create,
                 delegation_task: self.board.0.delegation_task,
             },
+            routing: self.routing.0.into(),
             max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),
             privacy: chosen(self.privacy),
             limits: Limits {

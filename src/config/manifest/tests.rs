@@ -108,6 +108,8 @@ fn every_key_is_read() {
     let followup =
         ReminderPolicy { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
     assert_eq!(manifest.settings.followup, Some(followup));
+    let routing = &manifest.settings.routing;
+    assert_eq!((routing.allow.len(), routing.deny.len(), routing.escalate.len()), (3, 1, 2));
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(&manifest.settings.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
     assert_eq!(words(&manifest.settings.rules.team.ask), ["WebFetch"]);

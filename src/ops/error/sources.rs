@@ -72,6 +72,7 @@ pub(super) fn store_kind(e: &StoreError) -> Kind {
         | StoreError::MemberTaken { .. }
         | StoreError::TeamFull { .. }
         | StoreError::BoxFull { .. }
+        | StoreError::HandoffsFull { .. }
         | StoreError::Refused(_)
         | StoreError::Transition { .. }
         | StoreError::LeadOnly { .. }
