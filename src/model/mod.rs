@@ -4,6 +4,7 @@
 pub(crate) mod board;
 pub(crate) mod brief;
 pub(crate) mod causes;
+pub(crate) mod cycle;
 pub(crate) mod digest;
 pub(crate) mod envelope;
 pub(crate) mod environ;
@@ -34,6 +35,7 @@ pub(crate) mod settings;
 pub(crate) mod shutdown_check;
 pub(crate) mod spec;
 pub(crate) mod task;
+pub(crate) mod task_definition;
 pub(crate) mod team;
 pub(crate) mod text;
 pub(crate) mod time;
