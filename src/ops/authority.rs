@@ -59,11 +59,13 @@ impl Action {
     fn commands(self) -> &'static str {
         match self {
             Action::Look => {
-                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `team show`, \
-                 `worktree list`, `worktree diff`"
+                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task export`, \
+                 `team show`, `worktree list`, `worktree diff`"
             }
             Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
-            Action::Task => "`task create`, `claim`, `update`, `complete`, `retry`, `delete`",
+            Action::Task => {
+                "`task create`, `claim`, `update`, `complete`, `retry`, `delete`, `import`"
+            }
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",
             Action::ReadOutput => "`logs`, `peek`",

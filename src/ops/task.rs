@@ -32,16 +32,33 @@ pub(crate) fn create(
         .filter_map(|t| t.owner.as_ref())
         .try_for_each(|owner| must_be_member(team, owner))?;
     let mut batch = batch.to_vec();
-    for new in &mut batch {
-        let Some(owner) = &new.owner else { continue };
-        new.extra.untold = owners::must_be_notified(team, &ctx.speaker, owner)?;
-        new.limits = limits(team, &ctx.speaker, owner)?;
-    }
+    batch.iter_mut().try_for_each(|new| prepare_assignment(ctx, team, new))?;
     let tasks = lay_out(ctx, team, &batch)?;
     failpoint::hit("assign.noted");
-    let mut untold = tasks.iter().filter(|task| task.extra.untold);
-    untold.try_for_each(|task| owners::notify_owner(team, task, &ctx.speaker))?;
+    notify_new_owners(ctx, team, &tasks)?;
     Ok(tasks)
+}
+
+/// Sets the limits of a new task's owner, and whether it must be notified.
+pub(super) fn prepare_assignment(
+    ctx: &Context,
+    team: &TeamStore,
+    new: &mut NewTask,
+) -> Result<(), OpsError> {
+    let Some(owner) = &new.owner else { return Ok(()) };
+    new.extra.untold = owners::must_be_notified(team, &ctx.speaker, owner)?;
+    new.limits = limits(team, &ctx.speaker, owner)?;
+    Ok(())
+}
+
+/// Notifies the owners of new tasks.
+pub(super) fn notify_new_owners(
+    ctx: &Context,
+    team: &TeamStore,
+    tasks: &[Task],
+) -> Result<(), OpsError> {
+    let mut untold = tasks.iter().filter(|task| task.extra.untold);
+    untold.try_for_each(|task| owners::notify_owner(team, task, &ctx.speaker))
 }
 
 /// As [`create`], for a team whose members are still to start: owners are neither checked nor
@@ -52,9 +69,9 @@ pub(crate) fn lay_out(
     batch: &[NewTask],
 ) -> Result<Vec<Task>, OpsError> {
     let tasks = team.create_tasks(batch, ctx.speaker.as_str(), now())?;
-    for task in &tasks {
-        team.record(Note::of_task(EventKind::TaskCreated, task))?;
-    }
+    team.record_all(
+        tasks.iter().map(|task| Note::of_task(EventKind::TaskCreated, task)).collect(),
+    )?;
     Ok(tasks)
 }
 
@@ -72,7 +89,7 @@ fn limits(
 }
 
 /// Checks that a member of this name is on the team, or is started when there is work for it.
-fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+pub(super) fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let roster = team.team()?;
     let comes = |settings: Settings| settings.templates.iter().any(|template| template.makes(name));
     if roster.member(name).is_some() || team.settings()?.is_some_and(comes) {

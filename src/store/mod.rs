@@ -31,5 +31,8 @@ pub(crate) use journal::{JournalReader, now};
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
 pub(crate) use specs::take_spec;
-pub(crate) use tasks::{NewTask, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskOwner};
+pub(crate) use tasks::{
+    NewTask, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskImport, TaskOwner,
+    TaskRevision,
+};
 pub(crate) use teams::{Store, TeamStore};

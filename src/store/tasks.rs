@@ -3,11 +3,13 @@
 
 mod edit;
 mod files;
+mod import;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod work;
 
 pub(crate) use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
+pub(crate) use import::{TaskImport, TaskRevision};
 pub(crate) use rules::TaskEnding;
 pub(crate) use work::NewTask;
