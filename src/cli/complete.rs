@@ -116,7 +116,7 @@ fn complete_arg(verb: &[&str], arg: Arg) -> Arg {
     match (names(verb, arg.get_id().as_str()), arg.get_id().as_str()) {
         (Some(names), _) => arg.add(ArgValueCandidates::new(move || candidates(names))),
         (None, "config_dir" | "cwd") => arg.value_hint(ValueHint::DirPath),
-        (None, "manifest" | "settings" | "prompt_file" | "screen" | "tmux_socket") => {
+        (None, "manifest" | "settings" | "prompt_file" | "screen" | "tmux_socket" | "files") => {
             arg.value_hint(ValueHint::FilePath)
         }
         (None, _) => arg,

@@ -43,6 +43,7 @@ mod start;
 mod status;
 mod stop;
 mod task;
+mod task_import;
 mod team;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::setup::Setup;
+use super::task_import::{self, ExportTasksArgs, ImportTasksArgs};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Extra, Task};
 use crate::model::wire::{self, Object};
@@ -66,6 +67,8 @@ pub(super) enum TaskVerb {
         #[arg(long)]
         force: bool,
     },
+    Import(ImportTasksArgs),
+    Export(ExportTasksArgs),
 }
 
 /// Create a task.
@@ -178,7 +181,7 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         _ => &[],
     };
     let action = match &verb {
-        TaskVerb::List { .. } | TaskVerb::Get { .. } => Action::Look,
+        TaskVerb::List { .. } | TaskVerb::Get { .. } | TaskVerb::Export(_) => Action::Look,
         _ => Action::Task,
     };
     let (team, mut owner) = setup.members(named, action)?;
@@ -215,6 +218,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
             let task = ops::task::delete(&setup.ctx, &team, id, force)?;
             print_task(setup, &task, &format!("task {id} is deleted"))
         }
+        TaskVerb::Import(args) => task_import::import(setup, &team, &args),
+        TaskVerb::Export(args) => task_import::export(setup, &team, &args),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 26] = [
+    let verbs: [&[&str]; 28] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -26,6 +26,8 @@ fn every_verb_exits_3_without_a_team() {
         &["inbox"],
         &["task", "list"],
         &["task", "create", "x"],
+        &["task", "import", "x.md"],
+        &["task", "export"],
         &["requests"],
         &["mode", "ann", "plan"],
         &["rules"],
@@ -63,6 +65,7 @@ fn quiet_omits_confirmations_and_keeps_data() {
     silent(&["wait", "--until", "task=1"]);
     silent(&["task", "delete", "1"]);
     silent(&["task", "list"]);
+    silent(&["task", "import", &stage.file("todo.md", "- [ ] Do it\n")]);
     silent(&["rules", "deny", "Bash(git push:*)"]);
     silent(&["mode", "--all", "plan"]);
     silent(&["restart", "ann"]);
@@ -92,7 +95,8 @@ fn json_output_is_valid_for_every_verb() {
     given(&["team", "create", "demo"]);
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
-    let verbs: [&[&str]; 27] = [
+    let todo = stage.file("todo.md", "- [ ] Do it\n");
+    let verbs: [&[&str]; 29] = [
         &[],
         &["ls"],
         &["ps"],
@@ -109,6 +113,8 @@ fn json_output_is_valid_for_every_verb() {
         &["task", "create", "x"],
         &["task", "list"],
         &["task", "get", "1"],
+        &["task", "export"],
+        &["task", "import", &todo],
         &["task", "update", "1", "--subject", "y"],
         &["task", "delete", "1", "--force"],
         &["requests"],

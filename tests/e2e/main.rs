@@ -54,6 +54,7 @@ mod spawn;
 mod speaker;
 mod staff;
 mod stopped;
+mod task_import;
 mod task_mode;
 mod tasks;
 mod tmux;
