@@ -123,9 +123,10 @@ fn complete_arg(verb: &[&str], arg: Arg) -> Arg {
     match (names(verb, arg.get_id().as_str()), arg.get_id().as_str()) {
         (Some(names), _) => arg.add(ArgValueCandidates::new(move || candidates(names))),
         (None, "config_dir" | "cwd") => arg.value_hint(ValueHint::DirPath),
-        (None, "file" | "manifest" | "settings" | "prompt_file" | "screen" | "tmux_socket") => {
-            arg.value_hint(ValueHint::FilePath)
-        }
+        (
+            None,
+            "file" | "files" | "manifest" | "settings" | "prompt_file" | "screen" | "tmux_socket",
+        ) => arg.value_hint(ValueHint::FilePath),
         (None, _) => arg,
     }
 }

@@ -44,6 +44,7 @@ mod start;
 mod status;
 mod stop;
 mod task;
+mod task_import;
 mod team;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use views::{ListTasksArgs, get, graph, graph_format, list, search};
 use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
+use super::task_import::{self, ExportTasksArgs, ImportTasksArgs};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::Extra;
 use crate::model::wire::Object;
@@ -72,6 +73,8 @@ pub(super) enum TaskVerb {
         #[arg(long)]
         force: bool,
     },
+    Import(ImportTasksArgs),
+    Export(ExportTasksArgs),
 }
 
 impl TaskVerb {
@@ -199,7 +202,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         TaskVerb::List(_)
         | TaskVerb::Get { .. }
         | TaskVerb::Graph { .. }
-        | TaskVerb::Search { .. } => Action::Look,
+        | TaskVerb::Search { .. }
+        | TaskVerb::Export(_) => Action::Look,
         TaskVerb::Action(verb) if verb.decides() => Action::DecideTask,
         _ => Action::Task,
     };
@@ -216,6 +220,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
             let task = ops::task::delete(&setup.ctx, &team, id, force)?;
             print_task(setup, &task, &format!("task {id} is deleted"))
         }
+        TaskVerb::Import(args) => task_import::import(setup, &team, &args),
+        TaskVerb::Export(args) => task_import::export(setup, &team, &args),
     }
 }
 

@@ -132,6 +132,10 @@ pub(crate) struct Extra {
     /// The task's key in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
+    /// The blockers as an imported file names them: a key, or `PLAN/*` for all tasks of a plan.
+    /// Only these edges are removed when the file is imported again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) after: Vec<String>,
     /// Command for a worker: program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) run: Vec<String>,
@@ -413,7 +417,8 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
-const EXTRA_KEYS: [&str; 29] = [
+const EXTRA_KEYS: [&str; 30] = [
+    "after",
     "decided_by",
     "type",
     "labels",

@@ -62,12 +62,12 @@ impl Action {
         match self {
             Action::Look => {
                 "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task graph`, \
-                 `task search`, `team show`, `worktree list`, `worktree diff`, `handoff list`, `handoff get`"
+                 `task search`, `task export`, `team show`, `worktree list`, `worktree diff`, `handoff list`, `handoff get`"
             }
             Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
             Action::Task => {
                 "`task create`, `claim`, `update`, `complete`, `review`, `cancel`, `fail`, `retry`, `release`, `assign`, \
-                 `block`, `unblock`, `comment`, `progress`, `attach`, `delete`"
+                 `block`, `unblock`, `comment`, `progress`, `attach`, `delete`, `import`"
             }
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",

@@ -63,6 +63,8 @@ pub(crate) mod spawn;
 mod speaker;
 pub(crate) mod status;
 pub(crate) mod task;
+pub(crate) mod task_export;
+pub(crate) mod task_import;
 pub(crate) mod task_search;
 pub(crate) mod team;
 pub(crate) mod terminate;

@@ -479,3 +479,19 @@ pub(super) fn write_new<T: Serialize>(
         serde_json::to_value(item).expect("our own forms have string keys and can be written");
     Ok(fs::create_with(path, &to_bytes(&value), durability.sync())?)
 }
+
+/// Writes new files of one directory and syncs them; publishing them makes them visible.
+pub(super) fn stage_new<T: Serialize>(
+    items: &[(PathBuf, T)],
+) -> Result<Vec<fs::StagedFile>, StoreError> {
+    items.first().and_then(|(path, _)| path.parent()).map_or(Ok(()), fs::refuse_link)?;
+    let files: Vec<(PathBuf, Vec<u8>)> = items
+        .iter()
+        .map(|(path, item)| {
+            let value = serde_json::to_value(item)
+                .expect("our own forms have string keys and can be written");
+            (path.clone(), to_bytes(&value))
+        })
+        .collect();
+    Ok(fs::stage(&files)?)
+}

@@ -35,6 +35,7 @@ pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
 pub(crate) use mailbox::Marking;
 pub(crate) use specs::take_spec;
 pub(crate) use tasks::{
-    ClaimKind, NewTask, TargetStatus, TaskChanged, TaskChanges, TaskOwner, TaskStep,
+    ClaimKind, NewTask, TargetStatus, TaskChanged, TaskChanges, TaskImport, TaskOwner,
+    TaskRevision, TaskStep,
 };
 pub(crate) use teams::{Store, TeamStore};

@@ -3,6 +3,7 @@
 
 mod edit;
 mod files;
+mod import;
 mod index;
 mod log;
 mod rules;
@@ -11,5 +12,6 @@ mod tests;
 mod work;
 
 pub(crate) use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
+pub(crate) use import::{TaskImport, TaskRevision};
 pub(crate) use rules::TaskStep;
 pub(crate) use work::{ClaimKind, NewTask};

@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 30] = [
+    let verbs: [&[&str]; 32] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -30,6 +30,8 @@ fn every_verb_exits_3_without_a_team() {
         &["task", "create", "x"],
         &["task", "graph"],
         &["task", "search", "x"],
+        &["task", "import", "x.md"],
+        &["task", "export"],
         &["requests"],
         &["mode", "ann", "plan"],
         &["rules"],
@@ -71,6 +73,7 @@ fn quiet_omits_confirmations_and_keeps_data() {
     silent(&["task", "list"]);
     silent(&["task", "graph"]);
     silent(&["task", "search", "x"]);
+    silent(&["task", "import", &stage.file("todo.md", "- [ ] Do it\n")]);
     silent(&["rules", "deny", "Bash(git push:*)"]);
     silent(&["mode", "--all", "plan"]);
     silent(&["restart", "ann"]);
@@ -100,7 +103,8 @@ fn json_output_is_valid_for_every_verb() {
     given(&["team", "create", "demo"]);
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
-    let verbs: [&[&str]; 32] = [
+    let todo = stage.file("todo.md", "- [ ] Do it\n");
+    let verbs: [&[&str]; 34] = [
         &[],
         &["ls"],
         &["ps"],
@@ -122,6 +126,8 @@ fn json_output_is_valid_for_every_verb() {
         &["task", "graph"],
         &["task", "search", "x"],
         &["task", "get", "1"],
+        &["task", "export"],
+        &["task", "import", &todo],
         &["task", "update", "1", "--subject", "y"],
         &["task", "delete", "1", "--force"],
         &["requests"],

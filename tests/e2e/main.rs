@@ -57,6 +57,7 @@ mod spawn;
 mod speaker;
 mod staff;
 mod stopped;
+mod task_import;
 mod task_mode;
 mod task_views;
 mod tasks;

@@ -33,17 +33,19 @@ use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Setti
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, WorktreeRequest, check_branch};
 
-/// The kind of a text: a whole manifest, or the settings of a team that already has a name.
+/// The kind of a text: a whole manifest, the settings of a team that already has a name, or the
+/// tasks for a team that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Manifest,
     Settings,
+    Tasks,
 }
 
 impl Form {
     pub(super) fn document(self) -> Document {
         match self {
-            Form::Manifest => Document { title: "the manifest", denied: &[] },
+            Form::Manifest | Form::Tasks => Document { title: "the manifest", denied: &[] },
             Form::Settings => Document { title: "the settings", denied: &["team.name", "task"] },
         }
     }
@@ -339,7 +341,7 @@ impl TeamTable {
     fn into_settings(self, form: Form, faults: &mut Faults) -> Settings {
         let (finish, max_members) = match form {
             Form::Manifest => (Finish::TasksDone, DEFAULT_MAX_MEMBERS),
-            Form::Settings => (Finish::Manual, settings::MAX_MEMBERS),
+            Form::Settings | Form::Tasks => (Finish::Manual, settings::MAX_MEMBERS),
         };
         let default = Settings::by_hand(self.max_members.map_or(max_members, |count| count.0));
         let seconds = |count: Option<AtLeast<1>>, default: u64| {

@@ -29,16 +29,33 @@ pub(crate) fn create(
         .try_for_each(|owner| must_be_member(team, owner))?;
     may_create(team, &ctx.speaker, batch)?;
     let mut batch = batch.to_vec();
-    for new in &mut batch {
-        let Some(owner) = &new.owner else { continue };
-        new.extra.untold = owners::must_be_notified(team, &ctx.speaker, owner)?;
-        new.limits = limits(team, &ctx.speaker, owner)?;
-    }
+    batch.iter_mut().try_for_each(|new| prepare_assignment(ctx, team, new))?;
     let tasks = lay_out(ctx, team, &batch)?;
     failpoint::hit("assign.noted");
-    let mut untold = tasks.iter().filter(|task| task.extra.untold);
-    untold.try_for_each(|task| owners::notify_owner(team, task, &ctx.speaker))?;
+    notify_new_owners(ctx, team, &tasks)?;
     Ok(tasks)
+}
+
+/// Sets the limits of a new task's owner, and whether it must be notified.
+pub(in crate::ops) fn prepare_assignment(
+    ctx: &Context,
+    team: &TeamStore,
+    new: &mut NewTask,
+) -> Result<(), OpsError> {
+    let Some(owner) = &new.owner else { return Ok(()) };
+    new.extra.untold = owners::must_be_notified(team, &ctx.speaker, owner)?;
+    new.limits = limits(team, &ctx.speaker, owner)?;
+    Ok(())
+}
+
+/// Notifies the owners of new tasks.
+pub(in crate::ops) fn notify_new_owners(
+    ctx: &Context,
+    team: &TeamStore,
+    tasks: &[Task],
+) -> Result<(), OpsError> {
+    let mut untold = tasks.iter().filter(|task| task.extra.untold);
+    untold.try_for_each(|task| owners::notify_owner(team, task, &ctx.speaker))
 }
 
 /// As [`create`], for a team whose members are still to start: owners are neither checked nor

@@ -36,7 +36,7 @@ pub(crate) fn claimed(
 }
 
 /// Checks that a member of this name is on the team, or is started when there is work for it.
-pub(super) fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+pub(in crate::ops) fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let roster = team.team()?;
     let comes = |settings: Settings| settings.templates.iter().any(|template| template.makes(name));
     if roster.member(name).is_some() || team.settings()?.is_some_and(comes) {

@@ -63,6 +63,8 @@ pub(crate) struct TaskChanges {
     pub(crate) files: Option<Vec<String>>,
     pub(crate) run: Option<Vec<String>>,
     pub(crate) env: Option<BTreeMap<String, String>>,
+    /// The blockers as an imported file names them.
+    pub(crate) after: Option<Vec<String>>,
     /// Merged key by key; null removes a key.
     pub(crate) metadata: Object,
     pub(crate) owner: Option<TaskOwner>,
@@ -376,7 +378,7 @@ fn admit(
     }
 }
 
-fn edit(
+pub(super) fn edit(
     task: &mut Task,
     who: &MemberName,
     changes: &TaskChanges,
@@ -437,6 +439,7 @@ fn edit_texts(task: &mut Task, changes: &TaskChanges) {
     changes.files.iter().for_each(|files| task.extra.files.clone_from(files));
     changes.run.iter().for_each(|run| task.extra.run.clone_from(run));
     changes.env.iter().for_each(|env| task.extra.env.clone_from(env));
+    changes.after.iter().for_each(|after| task.extra.after.clone_from(after));
     task.extra.priority = changes.priority.or(task.extra.priority);
     for (key, value) in &changes.metadata {
         if value.is_null() {

@@ -1,6 +1,6 @@
 //! The files of the task board: reading, changing, numbering and locking them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::model::id::TaskId;
 use crate::model::task::Task;
 use crate::model::wire::Object;
 use crate::store::dirs;
-use crate::store::document::{self, Durability, FilePlace, Writers};
+use crate::store::document::{self, FilePlace, Writers};
 use crate::store::error::StoreError;
 use crate::store::teams::TeamStore;
 use crate::sys::clock::now_ms;
@@ -97,12 +97,36 @@ impl TeamStore {
         })
     }
 
-    pub(super) fn write_new_task(&self, task: &Task) -> Result<(), StoreError> {
-        let path = self.layout.task(task.id);
-        if document::write_new(&path, &task.to_object(), Durability::Permanent)? {
-            Ok(())
-        } else {
-            Err(StoreError::Contended { path, tries: 1 })
+    /// Writes and syncs the files of new tasks, and only then makes them visible, in an order in
+    /// which each task follows its blockers: after a crash in between, no task has lost a blocker.
+    ///
+    /// # Errors
+    /// After an error, none of the files is left.
+    pub(super) fn write_new_tasks(&self, tasks: &[Task]) -> Result<(), StoreError> {
+        let ordered = after_blockers(tasks);
+        let files: Vec<_> =
+            ordered.iter().map(|task| (self.layout.task(task.id), task.to_object())).collect();
+        for (place, file) in document::stage_new(&files)?.into_iter().enumerate() {
+            let path = || files[place].0.clone();
+            let published = file.publish().map_err(StoreError::from).and_then(|is_new| {
+                if is_new { Ok(()) } else { Err(StoreError::Contended { path: path(), tries: 1 }) }
+            });
+            if let Err(e) = published {
+                self.withdraw(ordered[..place].iter().copied());
+                return Err(e);
+            }
+        }
+        if let Some((first, _)) = files.first() {
+            fs::sync_dir_of(first);
+        }
+        Ok(())
+    }
+
+    /// Removes tasks that have just been created.
+    pub(super) fn withdraw<'t>(&self, tasks: impl Iterator<Item = &'t Task>) {
+        for task in tasks {
+            let _ = self.record_deletion(task.id);
+            let _ = fs::remove_file(&self.layout.task(task.id));
         }
     }
 
@@ -156,6 +180,15 @@ impl TeamStore {
         Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
     }
 
+    /// Checks that the list lock is still held, and renews it. Called between the changes of a batch,
+    /// which can take longer than a lock lasts.
+    pub(super) fn keep_list(&self, list: &DirLock) -> Result<(), StoreError> {
+        if list.still_ours() {
+            return Ok(());
+        }
+        Err(StoreError::LockLost { path: self.layout.task_list_lock() })
+    }
+
     pub(super) fn task_place(&self, id: TaskId) -> FilePlace {
         self.place(&format!("task-{id}"), self.layout.task(id), Writers::AnyProgram)
     }
@@ -173,6 +206,32 @@ impl TeamStore {
             .filter_map(|line| TaskId::parse(line).ok())
             .collect())
     }
+}
+
+/// Orders new tasks so that each follows its blockers; tasks in a cycle are at the end.
+fn after_blockers(tasks: &[Task]) -> Vec<&Task> {
+    let index: BTreeMap<TaskId, usize> =
+        tasks.iter().enumerate().map(|(place, task)| (task.id, place)).collect();
+    let inner = |ids: &[TaskId]| ids.iter().filter_map(|id| index.get(id).copied()).collect();
+    let mut open: Vec<usize> = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let blockers: Vec<usize> = inner(&task.blocked_by);
+        open.push(blockers.len());
+    }
+    let mut free: VecDeque<usize> = (0..tasks.len()).filter(|place| open[*place] == 0).collect();
+    let mut ordered = Vec::with_capacity(tasks.len());
+    while let Some(place) = free.pop_front() {
+        ordered.push(&tasks[place]);
+        let dependants: Vec<usize> = inner(&tasks[place].blocks);
+        for next in dependants {
+            open[next] -= 1;
+            if open[next] == 0 {
+                free.push_back(next);
+            }
+        }
+    }
+    ordered.extend(tasks.iter().zip(&open).filter(|(_, open)| **open > 0).map(|(task, _)| task));
+    ordered
 }
 
 fn object(file: Value) -> Object {

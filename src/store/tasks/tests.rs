@@ -3,13 +3,14 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::model::board::Refusal;
+use crate::model::board::{Board, Refusal};
 use crate::model::external_change::{self, ExternalChange};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{TaskAction, TaskState};
+use crate::model::task::{Task, TaskAction, TaskState};
 use crate::store::tests::{NOW, command, fresh, who};
 use crate::store::{
-    ClaimKind, NewTask, StoreError, TargetStatus, TaskChanges, TaskOwner, TaskStep, TeamStore,
+    ClaimKind, NewTask, StoreError, TargetStatus, TaskChanges, TaskImport, TaskOwner, TaskRevision,
+    TaskStep, TeamStore,
 };
 use crate::sys::fs;
 
@@ -248,4 +249,64 @@ fn tk_07_a_task_file_at_or_beyond_the_id_limit_does_not_block_creation() {
     fs::write_atomic(&team.layout.high_water_mark(), b"9007199254740991").expect("a foreign hand");
     let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
     assert_eq!(made[0].id, TaskId(5));
+}
+
+#[test]
+fn tk_03_import_changes_both_sides_of_edges_and_frees_tasks() {
+    let (_dir, team) = chain(3);
+    let decide = |board: &Board| -> Result<TaskImport, StoreError> {
+        assert_eq!(board.tasks.len(), 3);
+        let new = NewTask { blocked_by: vec![TaskId(1)], ..command("new") };
+        let third = TaskChanges { unblock: vec![TaskId(2)], ..TaskChanges::default() };
+        let second = TaskChanges { unblock: vec![TaskId(1)], ..TaskChanges::default() };
+        Ok(TaskImport {
+            create: vec![new],
+            revise: vec![
+                TaskRevision { id: TaskId(3), changes: third, after: vec![0] },
+                TaskRevision { id: TaskId(2), changes: second, after: vec![] },
+            ],
+        })
+    };
+    let done = team.import_tasks(&lead(), NOW, decide).expect("import");
+    assert_eq!((done.created[0].id, done.unblocked), (TaskId(4), vec![TaskId(2)]));
+    let all = [1, 2, 3, 4].map(|id| edges(&team, id));
+    assert_eq!(all, [(vec![], vec![4]), (vec![], vec![]), (vec![4], vec![]), (vec![1], vec![3])]);
+    // Without the right to edit one of the tasks, nothing is created.
+    team.claim(TaskId(2), &who("bob"), false, NOW).expect("claim");
+    let decide = |_: &Board| -> Result<TaskImport, StoreError> {
+        let changes = TaskChanges { subject: Some("x".to_owned()), ..TaskChanges::default() };
+        let revision = TaskRevision { id: TaskId(2), changes, after: vec![] };
+        Ok(TaskImport { create: vec![command("more")], revise: vec![revision] })
+    };
+    let refused = team.import_tasks(&who("ann"), NOW, decide);
+    assert!(matches!(refused, Err(StoreError::NotYours { .. })), "{refused:?}");
+    assert_eq!(team.board().expect("board").tasks.len(), 4);
+}
+
+/// Another program creates a task with the id of one of the batch at the last moment.
+#[test]
+fn tk_07_batch_that_meets_a_foreign_file_leaves_only_that_file() {
+    let (_dir, team) = chain(0);
+    let tasks: Vec<Task> = [(1, 3), (2, 0), (3, 2)]
+        .into_iter()
+        .map(|(id, blocker)| {
+            let mut task = Task::new(TaskId(id), "ours", "");
+            task.blocked_by = vec![TaskId(blocker)].into_iter().filter(|id| id.0 > 0).collect();
+            task
+        })
+        .collect();
+    fs::write_atomic(&team.layout.task(TaskId(3)), br#"{"subject":"theirs"}"#).expect("write");
+    let refused = team.write_new_tasks(&tasks);
+    assert!(matches!(refused, Err(StoreError::Contended { .. })), "{refused:?}");
+    let board = team.board().expect("board");
+    assert_eq!(board.tasks.keys().map(|id| id.0).collect::<Vec<_>>(), [3]);
+    assert_eq!(board.tasks[&TaskId(3)].subject, "theirs");
+    assert_eq!(
+        fs::list(&team.layout.tasks())
+            .expect("list")
+            .iter()
+            .filter(|n| n.ends_with(".tmp"))
+            .count(),
+        0
+    );
 }

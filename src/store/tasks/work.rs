@@ -1,5 +1,7 @@
 //! Creating, claiming, ending and releasing tasks.
 
+use std::collections::BTreeMap;
+
 use super::rules::{TaskStep, act, add_edge, begin, may_act, must_be_free, release};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
@@ -10,8 +12,7 @@ use crate::model::wire::Object;
 use crate::store::dirs;
 use crate::store::error::StoreError;
 use crate::store::teams::TeamStore;
-use crate::sys::fs;
-use crate::sys::lock::{Gate, LOCK_DEADLINE};
+use crate::sys::lock::{DirLock, Gate, LOCK_DEADLINE};
 use crate::sys::rand;
 
 /// A task to create.
@@ -67,30 +68,39 @@ impl TeamStore {
         by: &str,
         now: Timestamp,
     ) -> Result<Vec<Task>, StoreError> {
-        let _list = self.lock_list()?;
-        let board = self.board()?;
+        let list = self.lock_list()?;
+        self.create_on(&list, &self.board()?, batch, by, now)
+    }
+
+    /// As [`TeamStore::create_tasks`], for a caller that holds the list lock and has read the board
+    /// under it.
+    pub(super) fn create_on(
+        &self,
+        list: &DirLock,
+        board: &Board,
+        batch: &[NewTask],
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Vec<Task>, StoreError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut blockers = batch.iter().flat_map(|t| &t.blocked_by);
         if let Some(missing) = blockers.find(|id| !board.tasks.contains_key(id)) {
             return Err(Refusal::TaskNotFound(*missing).into());
         }
-        let first = self.next_id(&board, batch.len() as u64)?;
+        let first = self.next_id(board, batch.len() as u64)?;
         let tasks = number(batch, first, by, now);
-        admit(&board, batch, &tasks)?;
+        admit(board, batch, &tasks)?;
         // Raise the mark first, so that an id is never assigned twice, even after a crash here
         // (TK-07).
         self.raise_mark(first + tasks.len() as u64 - 1)?;
-        let written = tasks.iter().try_for_each(|task| self.write_new_task(task));
-        let linked = written.and_then(|()| self.link_to_board(&tasks, &board));
-        match linked {
-            Ok(()) => Ok(tasks),
-            Err(e) => {
-                for task in &tasks {
-                    let _ = self.record_deletion(task.id);
-                    let _ = fs::remove_file(&self.layout.task(task.id));
-                }
-                Err(e)
-            }
+        self.write_new_tasks(&tasks)?;
+        if let Err(e) = self.link_to_board(list, &tasks, board) {
+            self.withdraw(tasks.iter());
+            return Err(e);
         }
+        Ok(tasks)
     }
 
     /// Claims one task for `who`. With `busy_check`, `who` must have no other task in progress.
@@ -258,14 +268,24 @@ impl TeamStore {
     }
 
     /// Adds the new tasks to their blockers that were on the board before.
-    fn link_to_board(&self, tasks: &[Task], board: &Board) -> Result<(), StoreError> {
+    fn link_to_board(
+        &self,
+        list: &DirLock,
+        tasks: &[Task],
+        board: &Board,
+    ) -> Result<(), StoreError> {
+        let mut blocked: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
         for task in tasks {
             for blocker in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
-                self.change_task(*blocker, |found| {
-                    add_edge(&mut found.blocks, task.id);
-                    Ok(())
-                })?;
+                blocked.entry(*blocker).or_default().push(task.id);
             }
+        }
+        for (blocker, tasks) in blocked {
+            self.keep_list(list)?;
+            self.change_task(blocker, |found| {
+                tasks.iter().for_each(|task| add_edge(&mut found.blocks, *task));
+                Ok(())
+            })?;
         }
         Ok(())
     }

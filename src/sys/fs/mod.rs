@@ -25,8 +25,8 @@ pub(crate) use log::{LogFile, older, times_of};
 pub(crate) use stamp::{FileStamp, StampDir};
 pub(super) use write::open_append;
 pub(crate) use write::{
-    Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, persist,
-    replace_if, sweep_temporary, sync_dir_of, write_atomic,
+    StagedFile, Sync, append_durable, append_line, append_lines, create_new, create_with, exchange,
+    persist, replace_if, stage, sweep_temporary, sync_dir_of, write_atomic,
 };
 
 #[cfg(test)]
