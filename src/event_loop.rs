@@ -73,12 +73,4 @@ impl<S> InputQueue<S> {
         }
         (topics, others)
     }
-
-    /// As [`InputQueue::receive`]. Returns `None` if no input arrives within `limit`.
-    pub(crate) async fn receive_within(&mut self, limit: Duration) -> Option<Batch<S>> {
-        tokio::select! {
-            batch = self.receive() => Some(batch),
-            () = tokio::time::sleep(limit) => None,
-        }
-    }
 }

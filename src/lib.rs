@@ -19,8 +19,4 @@ pub mod testing;
 mod ui;
 pub(crate) mod worktree;
 
-/// Runs the program with the arguments of this process and returns its exit code.
-#[must_use]
-pub fn run() -> std::process::ExitCode {
-    cli::run()
-}
+pub use cli::run;

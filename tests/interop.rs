@@ -403,7 +403,8 @@ fn live_node_holder_keeps_its_lock() {
 fn phalanx(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_phalanx"));
     let home = root.parent().expect("the stage");
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home);
+    command.env_clear().envs(gear::portable()).env("HOME", home);
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("PHALANX_CONFIG_DIR", root).current_dir(home).args(args);
     command
 }

@@ -10,6 +10,8 @@ mod bench;
 mod cycles;
 #[path = "launcher/endings.rs"]
 mod endings;
+#[path = "gear/mod.rs"]
+mod gear;
 #[path = "launcher/own_terminal.rs"]
 mod own_terminal;
 #[path = "launcher/user_terminal.rs"]

@@ -3,6 +3,8 @@
 //! times as long.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
+#[path = "storm/board.rs"]
+mod board;
 #[path = "storm/death.rs"]
 mod death;
 #[path = "interop/process.rs"]

@@ -9,6 +9,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 
 use serde_json::json;
+use strum::VariantArray;
 
 use super::args::Global;
 use super::fail::{Exit, Failure, VerbResult};
@@ -16,6 +17,7 @@ use super::out::{Color, Out};
 use super::setup::Setup;
 use super::verbs::visible;
 use crate::config::settings::KEYS;
+use crate::model::handoff::HandoffType;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;
 use crate::model::text;
@@ -68,6 +70,8 @@ enum NameSource {
     Backends,
     Settings,
     Waits,
+    HandoffTypes,
+    Handoffs,
 }
 
 /// Returns the kind of names that an argument of a verb takes; `None` for free text and for new
@@ -77,12 +81,15 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
         (_, "team") => Some(NameSource::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
         (["profile", _], "name") | (_, "profile") => Some(NameSource::Profiles),
-        (["task", ..] | ["retry"], "id" | "blocked_by" | "unblock" | "blocks") => {
+        (["task", ..] | ["retry"], "id" | "by" | "blocked_by" | "unblock" | "blocks") => {
             Some(NameSource::Tasks)
         }
         (["answer"] | ["requests", ..], "id") => Some(NameSource::Requests),
         (["wait"], "until") => Some(NameSource::Waits),
         (["team", "set"], "pairs" | "unset") => Some(NameSource::Settings),
+        (_, "to_team") | (["handoff", "list"], "from") => Some(NameSource::Teams),
+        (["handoff", _], "kind") => Some(NameSource::HandoffTypes),
+        (["handoff", "get"], "handoff") => Some(NameSource::Handoffs),
         (_, "role") => Some(NameSource::Roles),
         (_, "backend") => Some(NameSource::Backends),
         (_, "name" | "names" | "to" | "owner" | "speaker") => Some(NameSource::Members),
@@ -116,9 +123,11 @@ fn complete_arg(verb: &[&str], arg: Arg) -> Arg {
     match (names(verb, arg.get_id().as_str()), arg.get_id().as_str()) {
         (Some(names), _) => arg.add(ArgValueCandidates::new(move || candidates(names))),
         (None, "config_dir" | "cwd") => arg.value_hint(ValueHint::DirPath),
-        (None, "manifest" | "settings" | "prompt_file" | "screen" | "source" | "tmux_socket") => {
-            arg.value_hint(ValueHint::FilePath)
-        }
+        (
+            None,
+            "file" | "files" | "manifest" | "settings" | "prompt_file" | "screen" | "source"
+            | "tmux_socket",
+        ) => arg.value_hint(ValueHint::FilePath),
         (None, _) => arg,
     }
 }
@@ -132,6 +141,11 @@ fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
         NameSource::Settings => {
             return KEYS.iter().filter_map(|(key, meaning)| candidate(key, meaning)).collect();
         }
+        NameSource::HandoffTypes => {
+            let kinds = HandoffType::VARIANTS.iter();
+            return kinds.filter_map(|kind| candidate(kind.as_str(), kind.purpose())).collect();
+        }
+        NameSource::Handoffs => selected_team().and_then(|team| handoffs(&team)),
         NameSource::Teams => setup().and_then(|setup| teams(&setup)),
         NameSource::Profiles => setup().and_then(|setup| profiles(&setup)),
         NameSource::Members => selected_team().and_then(|team| members(&team)),
@@ -182,6 +196,11 @@ fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let shutdowns =
         shutdowns.map(|request| (request.id.to_string(), format!("{} is to end", request.member)));
     Some(questions.chain(shutdowns).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
+}
+
+fn handoffs(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
+    let found = team.received_handoffs().ok()?.handoffs;
+    Some(found.iter().filter_map(|handoff| candidate(&handoff.id, &handoff.kind)).collect())
 }
 
 fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {

@@ -38,6 +38,8 @@ pub(super) struct BroadcastArgs {
     /// Short summary.
     #[arg(long, value_name = "TEXT")]
     pub(super) summary: Option<String>,
+    #[command(flatten)]
+    pub(super) scope: ScopeArgs,
 }
 
 pub(super) fn send(setup: &Setup, args: &SendArgs) -> VerbResult {
@@ -52,12 +54,23 @@ pub(super) fn send(setup: &Setup, args: &SendArgs) -> VerbResult {
 pub(super) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> VerbResult {
     let team = setup.team(Action::Talk)?;
     let text = text(args.text.as_deref())?;
-    let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;
+    let (summary, scope) = (args.summary.as_deref(), args.scope.resolve(setup)?);
+    let sent = ops::send::broadcast(&setup.ctx, &team, &text, summary, &scope)?;
     setup.out.confirm(&sent, || match sent.recipients.as_slice() {
-        [] => "no other member reads mail".to_owned(),
-        some => format!("{}: {}", sent.message, some.join(", ")),
+        [] if sent.skipped.is_empty() => "no other member reads mail".to_owned(),
+        [] => format!("stored in no mailbox{}", skipped_words(&sent.skipped)),
+        some => format!("{}: {}{}", sent.message, some.join(", "), skipped_words(&sent.skipped)),
     })?;
     Ok(Exit::DONE)
+}
+
+/// Names the members that the sender may not message, or that take no messages of this origin.
+fn skipped_words(skipped: &[String]) -> String {
+    if skipped.is_empty() {
+        return String::new();
+    }
+    let why = "the routing rules or the access policy of the team exclude them";
+    format!("; skipped, because {why}: {}", skipped.join(", "))
 }
 
 /// Returns the given text, or all of stdin without its final line break.

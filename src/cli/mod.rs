@@ -18,6 +18,7 @@ mod events;
 mod explain;
 mod fail;
 mod focus;
+mod handoff;
 mod home;
 mod inbox;
 mod init;
@@ -44,6 +45,7 @@ mod start;
 mod status;
 mod stop;
 mod task;
+mod task_import;
 mod team;
 #[cfg(test)]
 mod tests;
@@ -72,8 +74,9 @@ use crate::launcher;
 use crate::ops;
 use crate::sys::{env, lock, selftest};
 
-/// Runs the program and returns its exit code.
-pub(crate) fn run() -> ExitCode {
+/// Runs the program with the arguments of this process and returns its exit code.
+#[must_use]
+pub fn run() -> ExitCode {
     let args = env::args();
     if complete::complete_for_shell(&args) {
         return ExitCode::SUCCESS;
@@ -169,6 +172,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Spawn(args) => spawn::spawn(setup, *args),
         Verb::Send(args) => mail::send(setup, &args),
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
+        Verb::Handoff(verb) => handoff::handoff(setup, verb),
         Verb::Type(args) => input::type_text(setup, &args),
         Verb::Keys(args) => input::keys(setup, &args),
         Verb::Inbox(args) => inbox::inbox(setup, &args),
@@ -179,7 +183,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
         Verb::Kill(args) => shutdown::shutdown(setup, &args.into()),
         Verb::Restart(args) => resume::restart(setup, &args),
-        Verb::Retry { id } => task::task(setup, TaskVerb::Retry { id }),
+        Verb::Retry { id } => task::task(setup, TaskVerb::retry(id)),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Workspace(verb) => workspace::workspace(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),

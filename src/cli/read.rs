@@ -8,7 +8,7 @@ use crate::ops::{Kind, OpsError};
 use crate::sys::{env, fs};
 
 /// Maximum size of a text from a file or stdin, in bytes.
-const MAX_TEXT: u64 = 16 * 1024 * 1024;
+pub(super) const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 /// Maximum size of a manifest, in bytes.
 pub(super) const MAX_MANIFEST: u64 = 4 * 1024 * 1024;

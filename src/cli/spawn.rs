@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use strum::VariantNames;
 
-use super::args::{backend, mode, seconds, variable};
+use super::args::{backend, mode, seconds, task_id, variable};
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::read::text_from;
 use super::scope::{ChatArg, ScopeArgs};
@@ -16,7 +16,7 @@ use super::setup::Setup;
 use super::start::{how_to_watch, start};
 use super::{interrupt, stop};
 use crate::backend::choose::Chosen;
-use crate::model::id::MemberName;
+use crate::model::id::{MemberName, TaskId};
 use crate::model::launch::LaunchSpec;
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout};
@@ -68,6 +68,9 @@ pub(super) struct SpawnArgs {
     /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
+    /// Pending task that the prompt is about; it becomes the member's, and is claimed for it.
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    pub(super) task: Option<TaskId>,
     /// File with the first message; - reads stdin.
     #[arg(long, value_name = "FILE")]
     pub(super) prompt_file: Option<PathBuf>,
@@ -136,10 +139,12 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
         layout: args.layout,
         scope: args.scope.resolve(setup)?,
     };
-    let dry_run = args.dry_run;
     let own = Some(ChatArg::default().resolve(setup)?).filter(|own| *own != ChatName::default());
     let chat = options.scope.chat.clone().or(own.map(|own| own.as_str().to_owned()));
+    let (dry_run, delegated) = (args.dry_run, args.task);
+    let has_prompt = args.prompt.is_some() || args.prompt_file.is_some();
     let specs = launch_specs(args, chat)?;
+    ops::task::may_delegate(&setup.ctx, &team, delegated, has_prompt, &specs)?;
     if dry_run {
         return print_dry_runs(setup, &team, &specs, &options);
     }
@@ -156,6 +161,10 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
     if interrupted && !started.is_empty() {
         return Err(end_started(setup, &team, &started));
+    }
+    if let (Some(id), Some(one)) = (delegated, started.first()) {
+        let name = MemberName::existing(&one.name).map_err(OpsError::from)?;
+        ops::task::delegate(&setup.ctx, &team, id, &name)?;
     }
     let Chosen { backend, why, .. } = &batch.chosen;
     if started.iter().any(|one| one.backend == *backend) {
@@ -176,6 +185,10 @@ fn check_names(args: &SpawnArgs) -> Result<(), Failure> {
             problem,
             "name each member once, or number them with `--unique`",
         ));
+    }
+    if let (Some(id), 2..) = (args.task, args.names.len()) {
+        let problem = format!("task {id} cannot be delegated to several members");
+        return Err(Failure::usage(problem, "start them one by one, each with its own task"));
     }
     if let (Some(WorktreeRequest::Branch(branch)), 2..) = (&args.worktree, args.names.len()) {
         let problem =

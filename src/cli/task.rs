@@ -1,68 +1,71 @@
 //! The `task` subcommands.
 
-use std::cmp::Reverse;
+mod actions;
+mod output;
+mod views;
+
 use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use strum::VariantNames;
 
+pub(super) use actions::TaskActionVerb;
+use output::{print_change, print_task, run_with_hooks};
+use views::{ListTasksArgs, get, graph, graph_format, list, scopes, search};
+
 use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
-use super::interrupt;
 use super::scope::ScopeArgs;
 use super::setup::Setup;
-use crate::model::access::visible_to;
+use super::task_import::{self, ExportTasksArgs, ImportTasksArgs};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::scope::Scope;
-use crate::model::task::{Extra, Task};
-use crate::model::wire::{self, Object};
+use crate::model::task::Extra;
+use crate::model::wire::Object;
 use crate::ops::authority::Action;
-use crate::ops::hooks::TeamHooks;
-use crate::ops::task::Completed;
-use crate::ops::{
-    self, Context, Kind, NewTask, OpsError, TargetStatus, TaskChanges, TaskOwner, TeamStore,
-};
-use crate::ui;
+use crate::ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
+use crate::ui::GraphFormat;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
     Create(Box<CreateTaskArgs>),
-    /// List open tasks, in the order in which members claim them.
-    List {
-        /// Include completed and cancelled tasks, and internal ones.
-        #[arg(long)]
-        all: bool,
-        #[command(flatten)]
-        scope: ScopeArgs,
-    },
+    List(ListTasksArgs),
     /// List the origins of tasks, with the number of tasks of each.
     Scopes,
-    /// Show one task.
+    /// Draw the dependencies of the open tasks.
+    #[command(after_help = "Examples:\n  phalanx task graph\n  \
+        phalanx task graph --format dot | dot -Tsvg >tasks.svg\n  \
+        phalanx task graph --all --format mermaid")]
+    Graph {
+        /// Form of the drawing.
+        #[arg(long, value_name = "FORM", value_parser = graph_format(), default_value = "text")]
+        format: GraphFormat,
+        /// Include completed and cancelled tasks.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Search for tasks that contain all words, best hits first.
+    #[command(after_help = "Example:\n  phalanx task search login token --limit 5\n\n\
+        A word matches inside longer words. Without capitals it ignores case.")]
+    Search {
+        /// Words in the subject, the description or the comments.
+        #[arg(required = true, value_name = "QUERY")]
+        words: Vec<String>,
+        /// Maximum number of tasks to print.
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        limit: usize,
+    },
+    /// Show one task with its comments and files.
     Get {
         /// Id of the task.
         #[arg(value_parser = task_id)]
         id: TaskId,
+        /// Show the whole result, also if it has more than 8000 characters.
+        #[arg(long)]
+        full: bool,
     },
-    /// Claim a task for the caller.
-    Claim {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
-        id: TaskId,
-    },
-    /// Complete a task of the caller; the lead may complete any.
-    Complete {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
-        id: TaskId,
-    },
-    /// Make a failed task pending again.
-    #[command(after_help = "Example:\n  phalanx task retry 3\n\n\
-        A member that the task was assigned to keeps it, if it is still on the team; else any member may claim it.")]
-    Retry {
-        #[arg(value_parser = task_id)]
-        id: TaskId,
-    },
+    #[command(flatten)]
+    Action(TaskActionVerb),
     Update(Box<UpdateTaskArgs>),
     /// Delete a task that has ended.
     Delete {
@@ -73,6 +76,15 @@ pub(super) enum TaskVerb {
         #[arg(long)]
         force: bool,
     },
+    Import(ImportTasksArgs),
+    Export(ExportTasksArgs),
+}
+
+impl TaskVerb {
+    /// The verb that `phalanx retry` stands for.
+    pub(super) fn retry(id: TaskId) -> TaskVerb {
+        TaskVerb::Action(TaskActionVerb::Retry { id })
+    }
 }
 
 /// Create a task.
@@ -103,7 +115,7 @@ pub(super) struct CreateTaskArgs {
     phalanx task update 3 --blocked-by 1 --unblock 2\n  \
     phalanx task update 3 --status in_progress\n  \
     phalanx task update 3 --priority 5 -- cargo test --all\n\n\
-    An empty text removes --active-form, --role and --cwd. --file, --env and a command replace what was there.")]
+    An empty text removes --active-form, --role, --type and --cwd. --file, --label, --env and a command replace what was there.")]
 pub(super) struct UpdateTaskArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
@@ -154,6 +166,9 @@ pub(super) struct TaskFields {
     /// Kind of task.
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) kind: Option<String>,
+    /// Label; repeatable.
+    #[arg(long = "label", value_name = "LABEL", num_args = 1..)]
+    pub(super) labels: Option<Vec<String>>,
     /// Metadata, as a JSON object; in an update, null removes a key.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     pub(super) metadata: Option<Object>,
@@ -184,93 +199,37 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
     let named = match &verb {
         TaskVerb::Create(args) => args.owner.as_slice(),
         TaskVerb::Update(args) => args.owner.as_slice(),
+        TaskVerb::List(args) => args.owner.as_slice(),
+        TaskVerb::Action(verb) => verb.named(),
         _ => &[],
     };
     let action = match &verb {
-        TaskVerb::List { .. } | TaskVerb::Get { .. } | TaskVerb::Scopes => Action::Look,
+        TaskVerb::List(_)
+        | TaskVerb::Get { .. }
+        | TaskVerb::Graph { .. }
+        | TaskVerb::Search { .. }
+        | TaskVerb::Scopes
+        | TaskVerb::Export(_) => Action::Look,
+        TaskVerb::Action(verb) if verb.decides() => Action::DecideTask,
         _ => Action::Task,
     };
     let (team, mut owner) = setup.members(named, action)?;
     match verb {
         TaskVerb::Create(args) => create(setup, &team, *args, owner.pop()),
-        TaskVerb::List { all, scope } => {
-            let filter = match &scope.scope {
-                Some(given) => given.clone(),
-                None => visible_to(&scope.resolve(setup)?),
-            };
-            list(setup, &team, all, &filter)
-        }
+        TaskVerb::List(args) => list(setup, &team, &args, owner.pop()),
         TaskVerb::Scopes => scopes(setup, &team),
-        TaskVerb::Get { id } => {
-            let task = ops::task::get(&team, id)?;
-            let files = ops::workspace::files_of(&team, id)?;
-            setup.out.print(&task.to_object(), || {
-                let page = ui::task_page(&task, setup.out.paint);
-                let table = ui::workspace_table(&files, setup.out.paint);
-                if files.is_empty() { page } else { format!("{page}\n\n{table}") }
-            })?;
-            Ok(Exit::DONE)
-        }
-        TaskVerb::Claim { id } => {
-            let task = ops::task::claim(&setup.ctx, &team, id)?;
-            print_task(
-                setup,
-                &task,
-                &format!("task {id} is in progress, owned by {}", setup.ctx.speaker),
-            )
-        }
-        TaskVerb::Complete { id } => {
-            let done = run_with_hooks(setup, &team, move |ctx, team, hooks| {
-                ops::task::complete(ctx, team, hooks, id, &ctx.speaker, None)
-            })?;
-            print_change(setup, &done, &format!("task {id} is completed"))
-        }
-        TaskVerb::Retry { id } => {
-            let task = ops::task::retry(&setup.ctx, &team, id)?;
-            let assignee =
-                task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-            print_task(setup, &task, &format!("task {id} is pending again{assignee}"))
-        }
+        TaskVerb::Graph { format, all } => graph(setup, &team, format, all),
+        TaskVerb::Search { words, limit } => search(setup, &team, &words.join(" "), limit),
+        TaskVerb::Get { id, full } => get(setup, &team, id, full),
+        TaskVerb::Action(verb) => actions::perform(setup, &team, verb, owner.pop()),
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
             let task = ops::task::delete(&setup.ctx, &team, id, force)?;
             print_task(setup, &task, &format!("task {id} is deleted"))
         }
+        TaskVerb::Import(args) => task_import::import(setup, &team, &args),
+        TaskVerb::Export(args) => task_import::export(setup, &team, &args),
     }
-}
-
-/// Runs a verb that calls hooks. They can take long, so a signal kills them and leaves the task
-/// unchanged.
-fn run_with_hooks(
-    setup: &Setup,
-    team: &TeamStore,
-    verb: impl FnOnce(&Context, &TeamStore, &TeamHooks) -> Result<Completed, OpsError> + Send + 'static,
-) -> Result<Completed, Failure> {
-    let hooks = ops::hooks::load_hooks(&setup.ctx, team);
-    if !hooks.guard_tasks() {
-        return Ok(verb(&setup.ctx, team, &hooks)?);
-    }
-    let (ctx, team, running_hooks) = (setup.ctx.clone(), team.clone(), hooks.clone());
-    let stopped = Failure::interrupted("interrupted while hooks were asked", None);
-    let done =
-        interrupt::run_interruptible(stopped, move || Ok(verb(&ctx, &team, &running_hooks)?));
-    if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Kind::Interrupted)) {
-        hooks.end_all();
-    }
-    done
-}
-
-/// Prints the change of a task, the tasks that it unblocked and the messages of hooks.
-fn print_change(setup: &Setup, done: &Completed, words: &str) -> VerbResult {
-    done.complaints.iter().for_each(|complaint| setup.out.print_message(complaint));
-    let free = done.freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
-    let free = if free.is_empty() { free } else { format!("; free now: {free}") };
-    print_task(setup, &done.task, &format!("{words}{free}"))
-}
-
-fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult {
-    setup.out.confirm(&task.to_object(), || words.to_owned())?;
-    Ok(Exit::DONE)
 }
 
 fn update(
@@ -296,7 +255,9 @@ fn update(
             .map(|files| files.into_iter().filter(|file| !file.trim().is_empty()).collect()),
         run: Some(fields.command).filter(|run| !run.is_empty()),
         env: fields.env.map(|env| env.into_iter().collect()),
-        metadata: with_type(fields.metadata, fields.kind),
+        metadata: fields.metadata.unwrap_or_default(),
+        kind: fields.kind,
+        labels: fields.labels,
         owner: owner.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
         blocked_by: args.blocked_by,
         unblock: args.unblock,
@@ -318,15 +279,6 @@ fn update(
     let word =
         args.status.map_or("changed".to_owned(), |_| done.task.state.as_str().replace('_', " "));
     print_change(setup, &done, &format!("task {id} is {word}"))
-}
-
-/// Returns the metadata with the task's type under the key `type`.
-fn with_type(given: Option<Object>, kind: Option<String>) -> Object {
-    let mut metadata = given.unwrap_or_default();
-    if let Some(kind) = kind {
-        wire::put(&mut metadata, "type", kind);
-    }
-    metadata
 }
 
 fn create(
@@ -352,10 +304,12 @@ fn create(
             role: fields.role,
             files: fields.files.unwrap_or_default(),
             priority: fields.priority,
+            kind: fields.kind,
+            labels: fields.labels.unwrap_or_default(),
             scope: args.scope.resolve(setup)?,
             ..Extra::default()
         },
-        metadata: with_type(fields.metadata, fields.kind),
+        metadata: fields.metadata.unwrap_or_default(),
         ..NewTask::default()
     };
     let made = ops::task::create(&setup.ctx, team, &[new])?;
@@ -363,34 +317,4 @@ fn create(
         Some(task) => print_task(setup, task, &format!("created task {}", task.id)),
         None => Ok(Exit::DONE),
     }
-}
-
-fn scopes(setup: &Setup, team: &TeamStore) -> VerbResult {
-    let scopes = ops::task::scopes(team)?;
-    if scopes.is_empty() && !setup.out.json {
-        setup.out.print_message("no task has a scope; give one with `phalanx task create --scope`");
-        return Ok(Exit::DONE);
-    }
-    setup.out.print(&scopes, || ui::scope_table(&scopes, setup.out.paint))?;
-    Ok(Exit::DONE)
-}
-
-fn list(setup: &Setup, team: &TeamStore, all: bool, scope: &Scope) -> VerbResult {
-    let board = ops::task::board(team)?;
-    let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
-    let open = |task: &&Task| open(task) && scope.covers(&task.extra.scope);
-    let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();
-    shown.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
-    for id in &board.unreadable {
-        setup.out.print_message(&format!("task {id} cannot be read"));
-    }
-    if setup.out.json {
-        setup.out.print_document(&shown.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
-    } else if shown.is_empty() {
-        setup.out.print_message(if all { "no tasks" } else { "no open tasks" });
-    } else {
-        let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
-        setup.out.print_text(&ui::task_table(&board, &ids, setup.out.paint))?;
-    }
-    Ok(Exit::DONE)
 }

@@ -32,6 +32,10 @@ pub(super) enum TeamVerb {
     /// Show one team, its members and its settings.
     Show,
     Set(SetTeamArgs),
+    /// Give the team's task board all verbs.
+    #[command(after_help = "Example:\n  phalanx team upgrade\n\n\
+        Same as `phalanx team set board.version 2`.")]
+    Upgrade,
     /// Delete a team whose members have stopped.
     Delete {
         /// Kill its members first, without asking.
@@ -99,6 +103,10 @@ pub(super) fn team(setup: &Setup, verb: TeamVerb) -> VerbResult {
         TeamVerb::List => list(setup),
         TeamVerb::Show => show(setup),
         TeamVerb::Set(args) => set(setup, &args),
+        TeamVerb::Upgrade => {
+            let pairs = ["board.version", "2"].map(str::to_owned).to_vec();
+            set(setup, &SetTeamArgs { pairs, unset: Vec::new() })
+        }
         TeamVerb::Delete { force } => delete(setup, None, force),
     }
 }

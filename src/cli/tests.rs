@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use super::inbox::MessageFormat;
 use super::lead_session::OnExit;
 use super::out::Color;
-use super::task::TaskVerb;
+use super::task::{TaskActionVerb, TaskVerb};
 use super::team::TeamVerb;
 use super::verbs::{Cli, Verb};
 use super::wants_json;
@@ -189,10 +189,11 @@ fn task_verbs_are_parsed() {
         ("a/** b".to_owned(), "cargo test --all".to_owned())
     );
     assert_eq!(fields.metadata.and_then(|m| m.get("k").cloned()), Some(1.into()));
-    assert!(matches!(verb("task list --all"), Verb::Task(TaskVerb::List { all: true, .. })));
-    assert!(matches!(verb("task get 3"), Verb::Task(TaskVerb::Get { id: TaskId(3) })));
-    assert!(matches!(verb("task claim '#3'"), Verb::Task(TaskVerb::Claim { id: TaskId(3) })));
-    assert!(matches!(verb("task complete 3"), Verb::Task(TaskVerb::Complete { id: TaskId(3) })));
+    assert!(matches!(verb("task list --all"), Verb::Task(TaskVerb::List(args)) if args.all));
+    let get = verb("task get 3");
+    assert!(matches!(get, Verb::Task(TaskVerb::Get { id: TaskId(3), full: false })));
+    let retry = verb("task retry '#3'");
+    assert!(matches!(retry, Verb::Task(TaskVerb::Action(TaskActionVerb::Retry { id: TaskId(3) }))));
     for line in [
         "task",
         "task create",

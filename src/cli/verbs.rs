@@ -13,6 +13,7 @@ use super::attach::{AttachArgs, PeekArgs};
 use super::brief::BriefArgs;
 use super::doctor::DoctorArgs;
 use super::events::EventsArgs;
+use super::handoff::HandoffVerb;
 use super::inbox::InboxArgs;
 use super::init::InitArgs;
 use super::input::{KeysArgs, TypeArgs};
@@ -81,6 +82,9 @@ pub(super) enum Verb {
     Profile(ProfileVerb),
     Send(SendArgs),
     Broadcast(BroadcastArgs),
+    /// Send typed messages to members, and hand over to other teams.
+    #[command(subcommand)]
+    Handoff(HandoffVerb),
     Type(TypeArgs),
     Keys(KeysArgs),
     Inbox(InboxArgs),

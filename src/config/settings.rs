@@ -10,10 +10,12 @@ use toml::{Table, Value};
 use super::ConfigError;
 use super::manifest::Manifest;
 use crate::model::access::LinkAccess;
+use crate::model::board_policy::BoardPolicy;
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
+use crate::model::routing::{Route, RoutingPolicy};
 use crate::model::rules::{Rule, RuleSet};
 use crate::model::settings::Settings;
 use crate::model::workspace::WorkspaceRules;
@@ -21,7 +23,7 @@ use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
-pub(crate) const KEYS: [(&str, &str); 24] = [
+pub(crate) const KEYS: [(&str, &str); 31] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
@@ -38,6 +40,13 @@ pub(crate) const KEYS: [(&str, &str); 24] = [
     ("followup_interval_minutes", "minutes between reminders"),
     ("followup_max_reminders", "reminders before it is escalated"),
     ("escalation_mode", "then: notify_lead or fail_task"),
+    ("board.version", "verbs of the task board: 1 or 2"),
+    ("board.assignee", "a new task needs an owner: true or false"),
+    ("board.list_before_create", "look at the board before creating a task"),
+    ("board.delegation_task", "spawn with a prompt needs --task"),
+    ("routing.allow", "who may message whom: [\"dev -> lead\"]"),
+    ("routing.deny", "who may not, even if allowed"),
+    ("routing.escalate", "who gets blockers: { dev = \"lead\" }"),
     ("access.allow_users", "users that may request work; none means all"),
     ("access.deny_users", "users that may not"),
     ("access.allow_channels", "channels that may request work; none means all"),
@@ -246,6 +255,7 @@ fn team(settings: &Settings) -> Table {
         ("hang_after".to_owned(), count(settings.hang_after_s)),
     ]);
     team.extend(lists([("notify", settings.notify.clone())]));
+    put(&mut team, "board", board(&settings.board));
     let access = &settings.access;
     let access = lists([
         ("allow_users", access.allow_users.clone()),
@@ -261,6 +271,7 @@ fn team(settings: &Settings) -> Table {
         team.insert(key("followup_max_reminders"), count(followup.max_reminders));
         team.insert(key("escalation_mode"), word(followup.escalation));
     }
+    put(&mut team, "routing", routing(&settings.routing));
     team
 }
 
@@ -276,6 +287,23 @@ fn workspace(rules: &WorkspaceRules) -> Table {
 
 fn link_access(link: &LinkAccess) -> Table {
     lists([("allow_users", link.allow_users.clone()), ("deny_users", link.deny_users.clone())])
+}
+
+fn board(policy: &BoardPolicy) -> Table {
+    let mut table = Table::from_iter([("version".to_owned(), count(u8::from(policy.version)))]);
+    put_flag(&mut table, "assignee", policy.assignee);
+    put_flag(&mut table, "list_before_create", policy.list_before_create);
+    put_flag(&mut table, "delegation_task", policy.delegation_task);
+    table
+}
+
+fn routing(policy: &RoutingPolicy) -> Table {
+    let texts = |rules: &[Route]| rules.iter().map(Route::to_string).collect();
+    let mut table = lists([("allow", texts(&policy.allow)), ("deny", texts(&policy.deny))]);
+    let escalate =
+        policy.escalate.iter().map(|(of, to)| (of.to_string(), Value::String(to.to_string())));
+    put(&mut table, "escalate", escalate.collect());
+    table
 }
 
 /// Returns the word of an enum's value.

@@ -62,6 +62,15 @@ impl Board {
         pending
     }
 
+    /// Returns the state of a task, which is blocked if it is pending with open blockers.
+    pub(crate) fn state(&self, task: &Task) -> TaskState {
+        if task.state == TaskState::Pending && !self.open_blockers(task).is_empty() {
+            TaskState::Blocked
+        } else {
+            task.state
+        }
+    }
+
     /// Returns the open blockers of a task. A blocker without a file was deleted and no longer
     /// blocks.
     pub(crate) fn open_blockers(&self, task: &Task) -> Vec<TaskId> {
@@ -90,11 +99,10 @@ impl Board {
             return Err(Refusal::AlreadyClaimed { id, owner: owner.clone() });
         }
         if task.state != TaskState::Pending {
-            return match task.state {
-                TaskState::InProgress => {
-                    Err(Refusal::AlreadyClaimed { id, owner: who.to_string() })
-                }
-                state => Err(Refusal::AlreadyResolved { id, state }),
+            let (owner, state) = (who.to_string(), task.state);
+            return match state.is_over() {
+                true => Err(Refusal::AlreadyResolved { id, state }),
+                false => Err(Refusal::AlreadyClaimed { id, owner }),
             };
         }
         let by = self.open_blockers(task);
@@ -112,13 +120,13 @@ impl Board {
 
     /// Returns the task that `who` has in progress.
     pub(crate) fn work_of(&self, who: &MemberName) -> Option<TaskId> {
-        self.work().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
+        self.work().find(|t| t.state.is_running() && t.is_owned_by(who)).map(|t| t.id)
     }
 
     /// Returns the task in progress of each owner, by the owner's name in lower case.
     pub(crate) fn working(&self) -> BTreeMap<String, TaskId> {
         let mut working = BTreeMap::new();
-        for task in self.work().filter(|task| task.state == TaskState::InProgress) {
+        for task in self.work().filter(|task| task.state.is_running()) {
             if let Some(owner) =
                 task.owner_name().and_then(|owner| MemberName::existing(owner).ok())
             {
@@ -143,13 +151,9 @@ impl Board {
         given
     }
 
-    /// Returns the next task for a worker with this role: assigned tasks first, then unowned tasks
-    /// for its role or for any role. Only tasks with a command count.
-    pub(crate) fn next_for_worker(&self, who: &MemberName, role: Option<&str>) -> Option<TaskId> {
-        self.all_for_worker(who, role).next().map(|t| t.id)
-    }
-
-    /// Returns all tasks available to a worker, in the order of [`Board::next_for_worker`].
+    /// Returns the tasks for a worker with this role: assigned tasks first, then unowned tasks for
+    /// its role or for any role, each part in claim order. Only tasks with a command count, and
+    /// none is available to a worker that has one in progress.
     pub(crate) fn all_for_worker<'a>(
         &'a self,
         who: &'a MemberName,
@@ -157,8 +161,27 @@ impl Board {
     ) -> impl Iterator<Item = &'a Task> {
         let pending = if self.work_of(who).is_none() { self.pending() } else { Vec::new() };
         let carry_commands = pending.into_iter().filter(|t| !t.extra.run.is_empty());
-        let (mine, others): (Vec<&Task>, Vec<&Task>) =
-            carry_commands.partition(|t| t.is_owned_by(who));
+        self.available(who, role, carry_commands)
+    }
+
+    /// Returns all tasks without a command that a member may claim: its own first, each part in
+    /// claim order. A task with a command is for workers.
+    pub(crate) fn all_for_agent<'a>(
+        &'a self,
+        who: &'a MemberName,
+        role: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Task> {
+        let plain = self.pending().into_iter().filter(|t| t.extra.run.is_empty());
+        self.available(who, role, plain)
+    }
+
+    fn available<'a>(
+        &'a self,
+        who: &'a MemberName,
+        role: Option<&'a str>,
+        tasks: impl Iterator<Item = &'a Task>,
+    ) -> impl Iterator<Item = &'a Task> {
+        let (mine, others): (Vec<&Task>, Vec<&Task>) = tasks.partition(|t| t.is_owned_by(who));
         let free = others.into_iter().filter(move |t| t.owner.is_none() && t.fits(role));
         mine.into_iter().chain(free).filter(|t| self.is_free(t))
     }
@@ -195,13 +218,17 @@ impl Board {
         None
     }
 
-    /// Returns true if a task is running or can be started. If not, waiting is pointless: all
-    /// pending tasks depend on a failed task, an unreadable file, or a cycle.
+    /// Returns true if a task is running, waits for approval or can be started. If not, waiting is
+    /// pointless: all pending tasks depend on a failed task, an unreadable file, or a cycle.
     pub(crate) fn can_move(&self) -> bool {
-        self.work().any(|t| match t.state {
-            TaskState::InProgress => true,
-            TaskState::Pending => self.open_blockers(t).is_empty(),
-            TaskState::Completed | TaskState::Failed | TaskState::Cancelled => false,
+        self.work().any(|t| match self.state(t) {
+            TaskState::Pending | TaskState::InProgress | TaskState::InReview | TaskState::Stale => {
+                true
+            }
+            TaskState::Blocked
+            | TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Cancelled => false,
         })
     }
 
@@ -216,14 +243,14 @@ impl Board {
             .collect()
     }
 
-    /// Returns the running task that may touch the same files.
+    /// Returns the task whose files may be the same and are in use: it is running or in review.
     pub(super) fn overlap(&self, task: &Task) -> Option<TaskId> {
         if task.extra.files.is_empty() {
             return None;
         }
-        let running =
-            self.tasks.values().filter(|t| t.state == TaskState::InProgress && t.id != task.id);
-        running.into_iter().find(|t| share_files(t, task)).map(|t| t.id)
+        let in_use = |t: &&Task| t.state.is_running() || t.state == TaskState::InReview;
+        let others = self.tasks.values().filter(|t| t.id != task.id);
+        others.filter(in_use).find(|t| share_files(t, task)).map(|t| t.id)
     }
 }
 
@@ -274,6 +301,10 @@ mod tests {
         board
     }
 
+    fn next_for_worker(board: &Board, who: &MemberName) -> Option<TaskId> {
+        board.all_for_worker(who, None).next().map(|task| task.id)
+    }
+
     fn set(board: &mut Board, id: u64, state: TaskState, owner: Option<&str>) {
         let task = board.tasks.get_mut(&TaskId(id)).expect("task");
         task.state = state;
@@ -315,22 +346,22 @@ mod tests {
     fn tk_03_failed_and_unreadable_blockers_block_deleted_do_not() {
         let mut b = board(2, &[(1, 2)]);
         set(&mut b, 1, TaskState::Failed, None);
-        assert_eq!(b.next_for_worker(&who("ann"), None), None);
+        assert_eq!(next_for_worker(&b, &who("ann")), None);
         assert!(!b.can_move());
         b.tasks.remove(&TaskId(1));
-        assert_eq!(b.next_for_worker(&who("ann"), None), Some(TaskId(2)));
+        assert_eq!(next_for_worker(&b, &who("ann")), Some(TaskId(2)));
         b.unreadable.insert(TaskId(1));
-        assert_eq!(b.next_for_worker(&who("ann"), None), None);
+        assert_eq!(next_for_worker(&b, &who("ann")), None);
     }
 
     #[test]
     fn worker_claims_assigned_tasks_first_then_the_lowest_id() {
         let mut b = board(3, &[]);
         set(&mut b, 3, TaskState::Pending, Some("ann"));
-        assert_eq!(b.next_for_worker(&who("ann"), None), Some(TaskId(3)));
-        assert_eq!(b.next_for_worker(&who("bob"), None), Some(TaskId(1)));
+        assert_eq!(next_for_worker(&b, &who("ann")), Some(TaskId(3)));
+        assert_eq!(next_for_worker(&b, &who("bob")), Some(TaskId(1)));
         b.tasks.get_mut(&TaskId(1)).expect("task").extra.run.clear();
-        assert_eq!(b.next_for_worker(&who("bob"), None), Some(TaskId(2)));
+        assert_eq!(next_for_worker(&b, &who("bob")), Some(TaskId(2)));
     }
 
     #[test]
@@ -358,7 +389,7 @@ mod tests {
             task.metadata.insert("_internal".to_owned(), true.into());
         }
         assert_eq!(b.work_of(&who("ann")), None);
-        assert_eq!(b.next_for_worker(&who("ann"), None), None);
+        assert_eq!(next_for_worker(&b, &who("ann")), None);
         assert!(b.given().is_empty() && !b.can_move());
     }
 

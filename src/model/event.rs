@@ -32,10 +32,22 @@ pub(crate) enum EventKind {
     MemberShown,
     MessageSent,
     MessageHandled,
+    HandoffSent,
+    HandoffReceived,
     TaskCreated,
     TaskClaimed,
+    TaskAssigned,
     TaskCompleted,
     TaskFailed,
+    TaskCancelled,
+    TaskSubmitted,
+    TaskApproved,
+    TaskRejected,
+    TaskStale,
+    TaskRecovered,
+    TaskCommented,
+    TaskProgress,
+    TaskAttached,
     TaskReleased,
     TaskRetried,
     TaskUpdated,
@@ -92,6 +104,13 @@ pub(crate) struct Event {
     /// Further details, depending on the kind.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub(crate) detail: Object,
+}
+
+impl Event {
+    /// Returns true for the events that a task's page shows.
+    pub(crate) fn is_about_task(&self) -> bool {
+        self.task.is_some() && self.event.as_str().starts_with("task_")
+    }
 }
 
 /// An event to be recorded. The journal adds time and team, and the id if there is none.

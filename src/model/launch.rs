@@ -216,9 +216,15 @@ impl Template {
         };
         let names = self.names();
         let counts = |task: &&Task| match task.state {
-            TaskState::InProgress => names.iter().any(|name| task.is_owned_by(name)),
+            TaskState::InProgress | TaskState::Stale => {
+                names.iter().any(|name| task.is_owned_by(name))
+            }
             TaskState::Pending => self.is_for_it(&names, task) && board.is_free(task),
-            TaskState::Completed | TaskState::Failed | TaskState::Cancelled => false,
+            TaskState::Blocked
+            | TaskState::InReview
+            | TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Cancelled => false,
         };
         board.work().filter(counts).count().clamp(min, max)
     }

@@ -3,14 +3,17 @@
 
 pub(crate) mod access;
 pub(crate) mod board;
+pub(crate) mod board_policy;
 pub(crate) mod brief;
 pub(crate) mod causes;
+pub(crate) mod cycle;
 pub(crate) mod digest;
 pub(crate) mod envelope;
 pub(crate) mod environ;
 pub(crate) mod event;
 pub(crate) mod external_change;
 pub(crate) mod followup;
+pub(crate) mod handoff;
 pub(crate) mod hook;
 pub(crate) mod id;
 pub(crate) mod input;
@@ -27,15 +30,18 @@ pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod results;
 pub(crate) mod role;
+pub(crate) mod routing;
 pub(crate) mod rules;
 pub(crate) mod said;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod scope;
+pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod shutdown_check;
 pub(crate) mod spec;
 pub(crate) mod task;
+pub(crate) mod task_definition;
 pub(crate) mod team;
 pub(crate) mod text;
 pub(crate) mod time;

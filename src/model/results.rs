@@ -24,7 +24,7 @@ pub(crate) fn ended(
     board: &Board,
     reported: &BTreeSet<TaskId>,
 ) -> Option<(Timestamp, Vec<TaskId>)> {
-    if board.work().any(|task| task.state == TaskState::InProgress) {
+    if board.work().any(|task| task.state.is_running()) {
         return None;
     }
     let fresh = |task: &&Task| task.state.is_over() && !reported.contains(&task.id);

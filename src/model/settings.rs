@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::access::AccessPolicy;
+use super::board_policy::BoardPolicy;
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
 use super::hook::HookCommand;
@@ -15,6 +16,7 @@ use super::launch::Template;
 use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
 use super::role::Roles;
+use super::routing::RoutingPolicy;
 use super::rules::TeamRules;
 use super::workspace::WorkspaceRules;
 use super::worktree::{Checkout, Rules};
@@ -187,6 +189,12 @@ pub(crate) struct Settings {
     /// Reminder settings; `None` disables reminders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) followup: Option<ReminderPolicy>,
+    /// Demands on those who use the task board.
+    #[serde(default, skip_serializing_if = "BoardPolicy::is_default")]
+    pub(crate) board: BoardPolicy,
+    /// Rules about who may message whom.
+    #[serde(default, skip_serializing_if = "RoutingPolicy::is_empty")]
+    pub(crate) routing: RoutingPolicy,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookCommand>,
@@ -235,6 +243,8 @@ impl Settings {
             answer_within_s: answer_within_s(),
             notify: Vec::new(),
             followup: None,
+            board: BoardPolicy::default(),
+            routing: RoutingPolicy::default(),
             hooks: Vec::new(),
             templates: Vec::new(),
             access: AccessPolicy::default(),

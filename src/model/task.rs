@@ -13,28 +13,53 @@ use super::time::Timestamp;
 use super::wire::{self, Object};
 
 mod quick;
+#[cfg(test)]
+mod tests;
+mod transition;
+
+pub(crate) use transition::{Permit, TaskAction, TransitionRefusal, transition};
 
 /// The state of a task. The wire distinguishes only three; `metadata.phalanx.state` holds the full
 /// state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum TaskState {
-    /// Not started. Blocked tasks are pending too: whether a blocker is open is computed from the
-    /// edges, not stored.
+    /// Not started.
     Pending,
+    /// Not started, and a blocker is open. Never stored, because another program may change the
+    /// edges: [`Board::state`](super::board::Board::state) computes it.
+    Blocked,
     InProgress,
+    /// Submitted for approval.
+    InReview,
     Completed,
     Failed,
     Cancelled,
+    /// Started, but its owner has been silent for too long.
+    Stale,
 }
 
 impl TaskState {
-    /// The state on the wire, which shows failed tasks as pending and cancelled tasks as completed.
+    /// The state on the wire. It shows failed tasks as pending, cancelled tasks as completed, and
+    /// tasks that are stale or in review as in progress.
     pub(crate) fn wire(self) -> &'static str {
         match self {
-            TaskState::Pending | TaskState::Failed => "pending",
-            TaskState::InProgress => "in_progress",
+            TaskState::Pending | TaskState::Blocked | TaskState::Failed => "pending",
+            TaskState::InProgress | TaskState::InReview | TaskState::Stale => "in_progress",
             TaskState::Completed | TaskState::Cancelled => "completed",
         }
     }
@@ -54,18 +79,37 @@ impl TaskState {
         matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Cancelled)
     }
 
-    /// Returns true for legal transitions. A release or a retry leads back to pending; completed
-    /// and cancelled are final.
-    pub(crate) fn may_become(self, next: TaskState) -> bool {
-        use TaskState::{Cancelled, Completed, Failed, InProgress, Pending};
-        match self {
-            Pending => matches!(next, InProgress | Completed | Cancelled),
-            InProgress => matches!(next, Pending | Completed | Failed | Cancelled),
-            Failed => matches!(next, Pending | Cancelled),
-            Completed | Cancelled => false,
-        }
+    /// Returns true while the owner works on the task, or should.
+    pub(crate) fn is_running(self) -> bool {
+        matches!(self, TaskState::InProgress | TaskState::Stale)
     }
 }
+
+/// The progress that the owner last reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    /// 0 to 100.
+    pub(crate) percent: u8,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) step: String,
+}
+
+/// Summary of an ended task, for a display of the board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TaskSnapshot {
+    /// Time of the end.
+    pub(crate) completed_at: Timestamp,
+    /// The first [`PREVIEW`] characters of the result.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) result_preview: String,
+    pub(crate) final_status: TaskState,
+    /// As given by whoever ended the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) summary: Option<String>,
+}
+
+/// Characters of a result in [`TaskSnapshot::result_preview`].
+pub(crate) const PREVIEW: usize = 100;
 
 /// The result of a task's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +133,10 @@ pub(crate) struct Extra {
     /// The task's key in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
+    /// The blockers as an imported file names them: a key, or `PLAN/*` for all tasks of a plan.
+    /// Only these edges are removed when the file is imported again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) after: Vec<String>,
     /// Command for a worker: program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) run: Vec<String>,
@@ -105,6 +153,27 @@ pub(crate) struct Extra {
     /// Tasks with a higher priority are claimed first; `None` counts as 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<i64>,
+    /// A label of the caller's choice, such as `bug`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) labels: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) progress: Option<Progress>,
+    /// What the work led to, in the words of whoever completed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<String>,
+    /// The commit that holds the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
+    /// Why the task was rejected, cancelled or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot: Option<TaskSnapshot>,
+    /// Who approved or rejected the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decided_by: Option<String>,
     /// Include the command's output in the team's final report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) show_output: bool,
@@ -320,13 +389,23 @@ impl Task {
     /// Returns the text for lists: the active form while the task is in progress, else the subject.
     pub(crate) fn title(&self) -> &str {
         let active = self.active_form.as_deref().filter(|form| !form.trim().is_empty());
-        active.filter(|_| self.state == TaskState::InProgress).unwrap_or(&self.subject)
+        active.filter(|_| self.state.is_running()).unwrap_or(&self.subject)
+    }
+
+    /// Returns why the task was rejected, cancelled or failed, as far as anyone said.
+    pub(crate) fn reason(&self) -> &str {
+        self.extra.reason.as_deref().unwrap_or("none given")
     }
 
     /// Returns true if a member of this role may take the task.
     pub(crate) fn fits(&self, role: Option<&str>) -> bool {
         let wanted = self.extra.role.as_deref();
         wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
+    }
+
+    /// Returns true if `name` created the task.
+    pub(crate) fn is_created_by(&self, name: &MemberName) -> bool {
+        self.extra.created_by.as_deref().is_some_and(|by| name.clashes_with(by))
     }
 
     /// Returns true if `name` owns the task. Names are compared whole, never by prefix (ID-04,
@@ -342,7 +421,16 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
-const EXTRA_KEYS: [&str; 22] = [
+const EXTRA_KEYS: [&str; 31] = [
+    "after",
+    "decided_by",
+    "type",
+    "labels",
+    "progress",
+    "result",
+    "commit",
+    "reason",
+    "snapshot",
     "scope",
     "role",
     "event",
@@ -392,180 +480,10 @@ fn state_of(wire_word: Option<&str>, ours: Option<TaskState>) -> TaskState {
         Some("completed") => TaskState::Completed,
         _ => TaskState::Pending,
     };
-    ours.filter(|state| state.wire() == plain.wire()).unwrap_or(plain)
+    let stored = ours.filter(|state| *state != TaskState::Blocked);
+    stored.filter(|state| state.wire() == plain.wire()).unwrap_or(plain)
 }
 
 fn edges(file: &Object, key: &str) -> Vec<TaskId> {
     wire::texts(file, key).iter().filter_map(|id| TaskId::parse(id).ok()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The file as text without the seal.
-    fn unsealed(mut file: Object) -> String {
-        let ours = file
-            .get_mut("metadata")
-            .and_then(|m| m.get_mut("phalanx"))
-            .and_then(Value::as_object_mut);
-        assert!(
-            ours.and_then(|ours| ours.shift_remove("seal")).is_some(),
-            "what we write is sealed"
-        );
-        serde_json::to_string(&file).expect("json")
-    }
-
-    #[test]
-    fn seal_breaks_only_when_wire_fields_change() {
-        let mut task = Task::new(TaskId(1), "s", "d");
-        assert_eq!(task.seal_holds(), None);
-        let mut file = task.to_object();
-        task = Task::read(TaskId(1), &file);
-        assert_eq!(task.seal_holds(), Some(true));
-        wire::put(&mut file, "owner", "bob");
-        assert_eq!(Task::read(TaskId(1), &file).seal_holds(), Some(false));
-        file.shift_remove("owner");
-        wire::put(&mut file, "zeta", 1);
-        assert_eq!(Task::read(TaskId(1), &file).seal_holds(), Some(true));
-        let (mut a, mut b) = (Task::new(TaskId(1), "", "x"), Task::new(TaskId(1), "x", ""));
-        assert_ne!(a.digest(), b.digest());
-        (a.blocks, b.blocks) = (vec![TaskId(1), TaskId(2)], vec![TaskId(12)]);
-        b.subject.clone_from(&a.subject);
-        b.description.clone_from(&a.description);
-        assert_ne!(a.digest(), b.digest());
-    }
-
-    #[test]
-    fn cleared_field_of_phalanx_leaves_the_file() {
-        let mut task = Task::new(TaskId(1), "s", "d");
-        task.extra.show_output = true;
-        let mut file = task.to_object();
-        assert!(Task::read(TaskId(1), &file).extra.show_output);
-        task.extra.show_output = false;
-        task.write(&mut file);
-        assert!(!Task::read(TaskId(1), &file).extra.show_output);
-    }
-
-    #[test]
-    fn unknown_fields_and_key_order_of_a_claude_task_are_kept() {
-        let before = r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"pending","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true}}"#;
-        let mut file: Object = serde_json::from_str(before).expect("json");
-        let mut task = Task::read(TaskId(3), &file);
-        task.state = TaskState::InProgress;
-        task.owner = Some("bob".to_owned());
-        task.write(&mut file);
-        assert_eq!(
-            unsealed(file),
-            r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"in_progress","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true,"phalanx":{"state":"in_progress"}},"owner":"bob"}"#
-        );
-    }
-
-    #[test]
-    fn fields_of_unexpected_type_survive_until_changed() {
-        let odd = r#"{"id":"3","subject":{"rich":"s"},"description":7,"activeForm":[1],"status":"waiting","blocks":["4","x"],"blockedBy":"5","owner":{"name":"bob"},"metadata":"note"}"#;
-        let mut file: Object = serde_json::from_str(odd).expect("json");
-        let mut task = Task::read(TaskId(3), &file);
-        task.extra.priority = Some(2);
-        task.write(&mut file);
-        assert_eq!(
-            unsealed(file.clone()),
-            odd.replace(
-                r#""note""#,
-                r#"{"phalanx":{"state":"pending","priority":2},"displaced":"note"}"#
-            )
-        );
-        task = Task::read(TaskId(3), &file);
-        assert_eq!(task.seal_holds(), Some(true));
-        (task.owner, task.state, task.subject) =
-            (Some("ann".to_owned()), TaskState::InProgress, "t".to_owned());
-        task.blocks.push(TaskId(6));
-        task.write(&mut file);
-        let changed = r#"{"id":"3","subject":"t","description":7,"activeForm":[1],"status":"in_progress","blocks":["4","6"],"blockedBy":"5","owner":"ann","#;
-        assert!(unsealed(file).starts_with(changed));
-    }
-
-    #[test]
-    fn foreign_metadata_is_written_beside_phalanx_data() {
-        let mut task = Task::new(TaskId(1), "s", "d");
-        task.metadata = serde_json::from_str(r#"{"type":"bug","n":[1]}"#).expect("json");
-        let file = task.to_object();
-        assert_eq!(Task::read(TaskId(1), &file).metadata, task.metadata);
-        let text = unsealed(file);
-        assert!(
-            text.ends_with(r#""metadata":{"type":"bug","n":[1],"phalanx":{"state":"pending"}}}"#),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn changed_metadata_is_written_and_the_rest_is_untouched() {
-        let before = r#"{"id":"1","metadata":{"keep":1.50,"drop":1,"phalanx":{"newer":1}}}"#;
-        let mut file: Object = serde_json::from_str(before).expect("json");
-        let mut task = Task::read(TaskId(1), &file);
-        task.metadata.shift_remove("drop");
-        task.metadata.insert("type".to_owned(), "bug".into());
-        task.write(&mut file);
-        let text = unsealed(file);
-        let after =
-            r#""metadata":{"keep":1.50,"phalanx":{"newer":1,"state":"pending"},"type":"bug"}"#;
-        assert!(text.contains(after), "{text}");
-    }
-
-    #[test]
-    fn foreign_change_of_wire_state_overrides_stored_state() {
-        assert_eq!(state_of(Some("pending"), Some(TaskState::Failed)), TaskState::Failed);
-        assert_eq!(state_of(Some("completed"), Some(TaskState::Cancelled)), TaskState::Cancelled);
-        assert_eq!(state_of(Some("completed"), Some(TaskState::Failed)), TaskState::Completed);
-        assert_eq!(state_of(Some("in_progress"), Some(TaskState::Pending)), TaskState::InProgress);
-        assert_eq!(state_of(None, None), TaskState::Pending);
-    }
-
-    #[test]
-    fn fields_of_a_newer_phalanx_survive() {
-        let mut file: Object = serde_json::from_str(
-            r#"{"id":"1","metadata":{"phalanx":{"state":"pending","newer":[1],"ended_by":"x"}}}"#,
-        )
-        .expect("json");
-        let mut task = Task::read(TaskId(1), &file);
-        task.extra.ended_by = None;
-        task.write(&mut file);
-        let text = unsealed(file);
-        assert!(
-            text.contains(r#""metadata":{"phalanx":{"state":"pending","newer":[1]}}"#),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn title_is_the_active_form_while_in_progress() {
-        let mut task = Task::new(TaskId(1), "Write docs", "");
-        task.state = TaskState::InProgress;
-        assert_eq!(task.title(), "Write docs");
-        task.active_form = Some("Writing docs".to_owned());
-        assert_eq!(task.title(), "Writing docs");
-        task.state = TaskState::Completed;
-        assert_eq!(task.title(), "Write docs");
-    }
-
-    #[test]
-    fn only_boolean_true_marks_a_task_as_internal() {
-        for (metadata, internal) in
-            [(r#"{"_internal":true}"#, true), (r#"{"_internal":"true"}"#, false), ("{}", false)]
-        {
-            let mut task = Task::new(TaskId(1), "s", "d");
-            task.metadata = serde_json::from_str(metadata).expect("json");
-            assert_eq!(task.is_internal(), internal, "{metadata}");
-        }
-    }
-
-    #[test]
-    fn completed_tasks_cannot_change_state() {
-        use TaskState::{Cancelled, Completed, Failed, InProgress, Pending};
-        for next in [Pending, InProgress, Failed, Cancelled] {
-            assert!(!Completed.may_become(next));
-        }
-        assert!(Failed.may_become(Pending));
-        assert!(!Pending.may_become(Failed));
-    }
 }

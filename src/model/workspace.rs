@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::board::Board;
 use super::id::TaskId;
 use super::scope::ChatName;
-use super::task::{Task, TaskState};
+use super::task::Task;
 use super::time::Timestamp;
 
 const MB: u64 = 1024 * 1024;
@@ -229,7 +229,7 @@ impl FileFault {
 pub(crate) fn only_task_at(board: &Board, at: Timestamp) -> Option<&Task> {
     let was_open = |task: &&Task| {
         let extra = &task.extra;
-        let until = extra.ended_at.map_or(task.state == TaskState::InProgress, |end| at <= end);
+        let until = extra.ended_at.map_or(task.state.is_running(), |end| at <= end);
         task.owner.is_some() && until && extra.claimed_at.is_some_and(|begin| begin <= at)
     };
     let mut open = board.work().filter(was_open);
@@ -240,6 +240,7 @@ pub(crate) fn only_task_at(board: &Board, at: Timestamp) -> Option<&Task> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::task::TaskState;
 
     #[test]
     fn paths_that_could_lead_elsewhere_are_refused() {

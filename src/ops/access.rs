@@ -58,6 +58,20 @@ pub(super) fn must_admit_to(
     admitted.or_else(|why| refuse(ctx, team, undone, why))
 }
 
+/// As [`must_admit_to`], for a member of the team. Returns false if it is refused.
+pub(super) fn admits_to(
+    ctx: &Context,
+    team: &TeamStore,
+    scope: &Scope,
+    member: &MemberName,
+    undone: &str,
+) -> Result<bool, OpsError> {
+    match must_admit_to(ctx, team, scope, (member, None), undone) {
+        Err(OpsError::AccessDenied { .. }) => Ok(false),
+        checked => checked.map(|()| true),
+    }
+}
+
 /// Returns the role of a member, also of one that the lead has yet to start.
 fn role_of(
     team: &TeamStore,

@@ -32,11 +32,13 @@ pub(crate) enum Action {
     DeleteFile,
     Shutdown,
     Decide,
+    DecideTask,
     Restart,
     Resume,
     SetMode,
     SetRules,
     SetTeam,
+    HandOver,
     Lead,
     Adopt,
     Down,
@@ -61,11 +63,14 @@ impl Action {
     fn commands(self) -> &'static str {
         match self {
             Action::Look => {
-                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task scopes`, `team show`, \
-                 `worktree list`, `worktree diff`"
+                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task graph`, \
+                 `task search`, `task export`, `task scopes`, `team show`, `worktree list`, `worktree diff`, `handoff list`, `handoff get`"
             }
-            Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
-            Action::Task => "`task create`, `claim`, `update`, `complete`, `retry`, `delete`",
+            Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
+            Action::Task => {
+                "`task create`, `claim`, `update`, `complete`, `review`, `cancel`, `fail`, `retry`, `release`, `assign`, \
+                 `block`, `unblock`, `comment`, `progress`, `attach`, `delete`, `import`"
+            }
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",
             Action::UseWorkspace => "`workspace list`, `read`, `write`, `path`",
@@ -79,11 +84,13 @@ impl Action {
             Action::DeleteFile => "`workspace delete` of a file that the member wrote",
             Action::Shutdown => "`shutdown`, `kill`",
             Action::Decide => "`answer` to a plan or a permission",
+            Action::DecideTask => "`task approve`, `reject`",
             Action::Restart => "`restart`",
             Action::Resume => "`resume`",
             Action::SetMode => "`mode`",
             Action::SetRules => "`rules`, to change them",
-            Action::SetTeam => "`team set`",
+            Action::SetTeam => "`team set`, `team upgrade`",
+            Action::HandOver => "`handoff put`",
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
@@ -115,6 +122,7 @@ impl Action {
             (Action::Shutdown, true) => "end",
             (Action::Shutdown, false) => "end all members",
             (Action::Decide, _) => "answer what members ask the lead",
+            (Action::DecideTask, _) => "approve or reject the work of others",
             (Action::Restart, true) => "restart",
             (Action::Restart, false) => "restart members",
             (Action::Resume, true) => "start again",
@@ -123,6 +131,7 @@ impl Action {
             (Action::SetMode, false) => "change the mode of all members",
             (Action::SetRules, _) => "change the rules of the team",
             (Action::SetTeam, _) => "change the settings of the team",
+            (Action::HandOver, _) => "hand over to another team",
             (Action::Lead, _) => "lead the team",
             (Action::Adopt, _) => "adopt the team",
             (Action::Down, _) => "end the team",
@@ -149,11 +158,13 @@ impl Action {
             | Action::DeleteFile
             | Action::Shutdown => Grant::Owner,
             Action::Decide
+            | Action::DecideTask
             | Action::Restart
             | Action::Resume
             | Action::SetMode
             | Action::SetRules
             | Action::SetTeam
+            | Action::HandOver
             | Action::Lead
             | Action::Adopt
             | Action::Down

@@ -1,38 +1,25 @@
 //! Errors of the verbs, with the class that gives the exit code and a hint for the user.
 
+mod kind;
+mod sources;
+
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub(crate) use kind::Kind;
+pub(crate) use sources::NO_TEAM;
+use sources::{meant, store_hint, store_kind, worktree_hint, worktree_kind};
 
 use crate::backend::BackendError;
 use crate::config::ConfigError;
 use crate::model::access::AccessDenied;
-use crate::model::board::Refusal;
-use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName, nearest_name};
+use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
-use crate::model::task::TaskState;
-use crate::model::workspace::FileFault;
+use crate::model::text;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
 use crate::worktree::WorktreeError;
-
-/// The hint for commands that need a team where none exists.
-pub(crate) const NO_TEAM: &str = "create one: `phalanx up MANIFEST` or `phalanx team create NAME`";
-
-/// Classes of failure; each has an exit code of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Failed,
-    Usage,
-    NotFound,
-    Refused,
-    Deadline,
-    Backend,
-    /// A bug in phalanx; only the command line reports it.
-    Internal,
-    /// A signal ended the command; only the command line reports it.
-    Interrupted,
-}
 
 /// An error of a verb.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +32,16 @@ pub(crate) enum OpsError {
     Name(#[from] IdError),
     #[error(transparent)]
     File(#[from] FsError),
+    #[error("`task {verb}` needs version 2 of the board")]
+    BoardVersion { verb: String },
+    #[error("this team creates no task without an owner: \"{}\" has none", text::short(.subject, 60))]
+    NoAssignee { subject: String, members: Vec<MemberName> },
+    /// `unseen` is the newest task that the caller has not seen, if it has looked at all.
+    #[error("this team looks at the board before it creates a task{}", unseen_words(*.unseen))]
+    NotListed { unseen: Option<TaskId> },
+    /// `pending` lists the tasks that could be delegated.
+    #[error("{problem}")]
+    NoDelegatedTask { problem: String, pending: Vec<String> },
     /// The requested backend does not work here.
     #[error("backend `{backend}` is not available: {problem}")]
     BackendUnavailable { backend: BackendChoice, problem: String },
@@ -167,6 +164,11 @@ pub(crate) enum OpsError {
     AnswerRefused { id: RequestId, problem: String, hint: &'static str },
     #[error("there is no request `{id}`")]
     NoSuchRequest { id: RequestId, nearest: Option<String> },
+    /// The routing rules of the team forbid a message.
+    #[error("{problem}")]
+    NotRouted { problem: String, hint: String },
+    #[error("there is no handoff `{}`", id.escape_debug())]
+    NoSuchHandoff { id: String },
     /// A permission mode that is valid, but disabled or above the lead's own.
     #[error("{problem}")]
     NotAllowed { problem: String },
@@ -279,6 +281,7 @@ impl OpsError {
             | OpsError::Usage { .. } => Kind::Usage,
             OpsError::NoWorktree { .. }
             | OpsError::NoSuchRule { .. }
+            | OpsError::NoSuchHandoff { .. }
             | OpsError::NoSuchRequest { .. } => Kind::NotFound,
             OpsError::Worktree(e) => worktree_kind(e),
             OpsError::StartFailed { .. }
@@ -306,9 +309,14 @@ impl OpsError {
             | OpsError::NotTheSpeaker { .. }
             | OpsError::NoWorktreesHere { .. }
             | OpsError::NotYours { .. }
+            | OpsError::BoardVersion { .. }
+            | OpsError::NoAssignee { .. }
+            | OpsError::NotListed { .. }
+            | OpsError::NoDelegatedTask { .. }
             | OpsError::Answered { .. }
             | OpsError::NotPermitted { .. }
             | OpsError::AccessDenied { .. }
+            | OpsError::NotRouted { .. }
             | OpsError::Decided { .. }
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
@@ -348,6 +356,19 @@ impl OpsError {
             OpsError::Role { .. } => Some("the format is described in docs/roles.md".to_owned()),
             OpsError::Profile { .. } => Some("the keys are described in docs/profiles.md".to_owned()),
             OpsError::Usage { hint, .. } => hint.clone(),
+            OpsError::BoardVersion { .. } => Some("upgrade it: `phalanx team upgrade`".to_owned()),
+            OpsError::NoAssignee { members, .. } => {
+                let names: Vec<&str> = members.iter().map(MemberName::as_str).collect();
+                let names = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
+                Some(format!("give it one with `--owner NAME`; members: {names}"))
+            }
+            OpsError::NotListed { .. } => {
+                Some("look first: `phalanx task list`; the task may be there already".to_owned())
+            }
+            OpsError::NoDelegatedTask { pending, .. } => Some(match pending.as_slice() {
+                [] => "create one: `phalanx task create SUBJECT`, then `spawn --task ID`".to_owned(),
+                some => format!("name one with `--task ID`; pending: {}", some.join(", ")),
+            }),
             OpsError::LiveMembers { team, .. } => {
                 Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`"))
             }
@@ -421,6 +442,8 @@ impl OpsError {
                 Some("create one with `git worktree add` and pass it with `--cwd`".to_owned())
             }
             OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
+            OpsError::NotRouted { hint, .. } => Some(hint.clone()),
+            OpsError::NoSuchHandoff { .. } => Some("list them with `phalanx handoff list`".to_owned()),
             OpsError::NotPermitted { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::AccessDenied { why, .. } => Some(why.hint()),
             OpsError::Decided { .. } => Some("list all requests with `phalanx requests --all`".to_owned()),
@@ -463,137 +486,6 @@ impl OpsError {
     }
 }
 
-/// Lists the known names, after a suggestion of the nearest.
-fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
-    let known =
-        known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");
-    let nearest =
-        nearest.as_ref().map(|name| format!("did you mean `{}`? ", crate::model::text::line(name)));
-    format!("{}{what}: {known}", nearest.unwrap_or_default())
-}
-
-/// Suggests a team or a member for a name that was not found.
-fn meant_name(given: &str, what: &str, known: &[&str]) -> String {
-    let nearest = nearest_name(given, known).map(str::to_owned);
-    meant(&nearest, what, &known.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
-}
-
-fn worktree_kind(e: &WorktreeError) -> Kind {
-    match e {
-        WorktreeError::NotARepository { .. }
-        | WorktreeError::Bare { .. }
-        | WorktreeError::Unborn { .. } => Kind::Usage,
-        WorktreeError::Taken { .. } | WorktreeError::BranchTaken { .. } => Kind::Refused,
-        WorktreeError::Git { .. }
-        | WorktreeError::Copy { .. }
-        | WorktreeError::Setup { .. }
-        | WorktreeError::Exec(_)
-        | WorktreeError::File(_) => Kind::Failed,
-    }
-}
-
-fn worktree_hint(e: &WorktreeError) -> Option<String> {
-    match e {
-        WorktreeError::NotARepository { .. } => {
-            Some("pass the repository with `--cwd DIR`, or omit `--worktree`".to_owned())
-        }
-        WorktreeError::Bare { .. } => Some("use a clone that has a working directory".to_owned()),
-        WorktreeError::Unborn { .. } => {
-            Some("commit something first: `git commit --allow-empty`".to_owned())
-        }
-        WorktreeError::Taken { path } => {
-            Some(format!("check its content, then run `git worktree remove {path}`"))
-        }
-        WorktreeError::BranchTaken { branch } => Some(format!(
-            "reuse the branch with `--worktree={branch}`, or delete it first with `git branch -d {branch}`"
-        )),
-        WorktreeError::Git { .. }
-        | WorktreeError::Copy { .. }
-        | WorktreeError::Setup { .. }
-        | WorktreeError::Exec(_)
-        | WorktreeError::File(_) => None,
-    }
-}
-
-fn store_kind(e: &StoreError) -> Kind {
-    match e {
-        StoreError::NoSuchTeam { .. }
-        | StoreError::NoSuchMember { .. }
-        | StoreError::NoSuchRequest { .. } => Kind::NotFound,
-        StoreError::Refused(Refusal::TaskNotFound(_))
-        | StoreError::Workspace(FileFault::Missing { .. }) => Kind::NotFound,
-        StoreError::TeamTaken { .. }
-        | StoreError::MemberTaken { .. }
-        | StoreError::TeamFull { .. }
-        | StoreError::BoxFull { .. }
-        | StoreError::Refused(_)
-        | StoreError::Transition { .. }
-        | StoreError::NotYours { .. }
-        | StoreError::NotOver { .. }
-        | StoreError::NotFailed { .. }
-        | StoreError::Over { .. }
-        | StoreError::Circle { .. }
-        | StoreError::AtCapacity(_)
-        | StoreError::Workspace(_)
-        | StoreError::NewerFormat { .. } => Kind::Refused,
-        StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
-        StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
-        StoreError::Corrupt { .. }
-        | StoreError::Contended { .. }
-        | StoreError::LockLost { .. }
-        | StoreError::Lock(_)
-        | StoreError::File(_)
-        | StoreError::NoFreeIds { .. }
-        | StoreError::Watch(_) => Kind::Failed,
-    }
-}
-
-fn store_hint(e: &StoreError) -> Option<String> {
-    match e {
-        StoreError::NoSuchTeam { known, .. } if known.is_empty() => Some(NO_TEAM.to_owned()),
-        StoreError::NoSuchTeam { name, known } => {
-            Some(meant_name(name, "teams", &known.iter().map(TeamName::as_str).collect::<Vec<_>>()))
-        }
-        StoreError::NoSuchMember { name, known, .. } => {
-            let known: Vec<&str> = known.iter().map(MemberName::as_str).collect();
-            Some(meant_name(name.as_str(), "members", &known))
-        }
-        StoreError::TeamTaken { name } => Some(format!(
-            "choose another name, or end that team with `phalanx down -t {name}` (`--force` if its files are broken)"
-        )),
-        StoreError::MemberTaken { team, holder } => Some(format!(
-            "choose another name, or end that member with `phalanx shutdown {holder} -t {team}`"
-        )),
-        StoreError::TeamFull { .. } => Some(
-            "shut a member down first, or raise it: `phalanx team set max_members N`".to_owned(),
-        ),
-        StoreError::BoxFull { owner, .. } => {
-            Some(format!("its owner must read it first: `phalanx inbox --as {owner}`"))
-        }
-        StoreError::MessageTooLong { .. } => {
-            Some("write it to a file and send the file's path".to_owned())
-        }
-        StoreError::NewerFormat { .. } => {
-            Some("use the newer phalanx that created this team".to_owned())
-        }
-        StoreError::Workspace(fault) => Some(fault.hint()),
-        StoreError::NotFailed { id, .. } => Some(format!("see it with `phalanx task get {id}`")),
-        StoreError::Refused(Refusal::AlreadyResolved { id, state: TaskState::Failed })
-        | StoreError::Over { id, state: TaskState::Failed } => {
-            Some(format!("make it pending again with `phalanx task retry {id}`"))
-        }
-        StoreError::NotOver { .. } => {
-            Some("wait until it ends, or delete it anyway with `--force`".to_owned())
-        }
-        StoreError::AtCapacity(full) => Some(format!(
-            "wait for one of them (`phalanx wait --until task={}`), give it to another member, leave it without an \
-             owner, or raise the limit: `phalanx team set {} N`",
-            full.open.first().map(ToString::to_string).unwrap_or_default(),
-            full.key()
-        )),
-        StoreError::NotYours { .. } => {
-            Some("act as its owner or as the lead with `--as NAME`".to_owned())
-        }
-        _ => None,
-    }
+fn unseen_words(unseen: Option<TaskId>) -> String {
+    unseen.map(|id| format!("; task {id} is new since you looked")).unwrap_or_default()
 }

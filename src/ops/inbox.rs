@@ -9,7 +9,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::protocol::Message;
-use crate::store::{StoreError, TeamStore};
+use crate::store::{Marking, StoreError, TeamStore};
 
 /// The treatment of messages after they were handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(crate) fn acknowledge(
     owner: &MemberName,
     ids: &[String],
 ) -> Result<(), OpsError> {
-    let fresh = team.mailbox(owner).acknowledge(ids)?;
+    let fresh = team.mailbox(owner).acknowledge(ids, Marking::IfReadByPhalanx)?;
     journal_handled(team, owner, fresh)
 }
 

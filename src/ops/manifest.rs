@@ -81,7 +81,7 @@ fn launch_spec<E>(
 }
 
 /// Resolves a directory against `here`, without `.` components.
-fn resolve_dir(here: &Path, cwd: &str) -> String {
+pub(super) fn resolve_dir(here: &Path, cwd: &str) -> String {
     here.join(cwd).components().collect::<std::path::PathBuf>().to_string_lossy().into_owned()
 }
 
@@ -101,6 +101,7 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
         after: task.after.iter().filter_map(place).collect(),
         extra: Extra {
             key: Some(task.key.clone()),
+            after: task.after.clone(),
             run: task.run.clone().unwrap_or_default(),
             cwd: task.cwd.as_ref().map(|cwd| resolve_dir(here, cwd)),
             env: task.env.clone(),

@@ -3,8 +3,8 @@
 //!
 //! - Commands have one file each: `answer`, `spawn`, `task` and so on; `effects` has what only the
 //!   loops carry out.
-//! - Policy decides what a caller may do: `access`, `authority`, `claude_settings`, `depth`, `foreign_lead`,
-//!   `lease`, `names`, `speaker`.
+//! - Policy decides what a caller may do: `access`, `authority`, `claude_settings`, `depth`,
+//!   `foreign_lead`, `lease`, `names`, `routing`, `speaker`.
 //! - The others are steps that several commands and effects share: the end of a run (`terminate`,
 //!   `retire`, `verify`, `recover`), a member's state (`presence`, `turn`, `dialog`), notifications
 //!   (`owners`), places (`backends`, `label`, `launchers`).
@@ -32,6 +32,7 @@ pub(crate) mod focus;
 pub(crate) mod force;
 mod foreign_lead;
 mod forget;
+pub(crate) mod handoff;
 pub(crate) mod hooks;
 pub(crate) mod inbox;
 pub(crate) mod input;
@@ -54,6 +55,7 @@ pub(crate) mod requests;
 pub(crate) mod resume;
 pub(crate) mod retire;
 pub(crate) mod roles;
+mod routing;
 pub(crate) mod rules;
 pub(crate) mod send;
 pub(crate) mod settings;
@@ -62,6 +64,9 @@ pub(crate) mod spawn;
 mod speaker;
 pub(crate) mod status;
 pub(crate) mod task;
+pub(crate) mod task_export;
+pub(crate) mod task_import;
+pub(crate) mod task_search;
 pub(crate) mod team;
 pub(crate) mod terminate;
 pub(crate) mod turn;
@@ -74,6 +79,6 @@ pub(crate) use context::{Caller, Context, now};
 pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
 pub(crate) use crate::store::{
-    JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges, TaskEnding, TaskOwner,
-    TeamStore,
+    ClaimKind, JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges, TaskOwner,
+    TaskStep, TeamStore,
 };

@@ -15,8 +15,8 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
 use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
-use crate::model::task::CommandOutcome;
-use crate::store::{Store, TaskEnding};
+use crate::model::task::{CommandOutcome, TaskAction};
+use crate::store::{Store, TaskStep};
 use crate::sys::{env, fs};
 
 /// The steps that the launcher performs after a one-shot run.
@@ -78,7 +78,8 @@ fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<S
         },
     };
     let hooks = hooks::load_hooks(&ctx, &run.team);
-    match task::complete(&ctx, &run.team, &hooks, id, &run.member, Some(outcome)) {
+    let step = TaskStep::with_outcome(TaskAction::Complete, outcome);
+    match task::act(&ctx, &run.team, &hooks, id, &run.member, &step) {
         Ok(done) => {
             done.complaints.iter().for_each(|complaint| run.print(complaint));
             Ok(format!("task #{id} is completed"))
@@ -94,7 +95,8 @@ fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<S
 }
 
 fn fail(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<String, OpsError> {
-    task::end(&run.team, id, &run.member, TaskEnding::Failed, Some(outcome))?;
+    let step = TaskStep::with_outcome(TaskAction::Fail, outcome);
+    task::end(&run.team, id, &run.member, &step)?;
     Ok(format!("task #{id} has failed"))
 }
 

@@ -3,7 +3,7 @@
 
 use super::context::now;
 use super::error::OpsError;
-use super::send::{reads_mail, say, say_all};
+use super::send::{reads_mail, say, say_all, say_as};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Task, TaskState};
@@ -68,8 +68,14 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
     Ok(())
 }
 
-/// Notifies the owners of these tasks that nothing blocks them any longer.
-pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Result<(), OpsError> {
+/// Notifies the owners of these tasks that nothing blocks them any longer. With the `event` that
+/// freed them, an owner that was notified of it before is not notified again.
+pub(super) fn freed(
+    team: &TeamStore,
+    by: &MemberName,
+    tasks: &[TaskId],
+    event: Option<&str>,
+) -> Result<(), OpsError> {
     for id in tasks {
         let Some(task) = team.task(*id)?.filter(|task| task.state == TaskState::Pending) else {
             continue;
@@ -84,7 +90,16 @@ pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Resu
             "Task #{} \"{}\" is assigned to you and no longer blocked: you can start it now.",
             task.id, task.subject
         );
-        say(team, by, &owner, &Message::Text(text), task.extra.event.clone())?;
+        let (message, cause) = (Message::Text(text), task.extra.event.clone());
+        match event {
+            None => drop(say(team, by, &owner, &message, cause)?),
+            Some(event) => {
+                let msg_id = format!("{event}-{id}");
+                if team.mailbox(&owner).find(&msg_id)?.is_none() {
+                    say_as(team, by, &owner, &message, cause, msg_id)?;
+                }
+            }
+        }
     }
     Ok(())
 }

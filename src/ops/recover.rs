@@ -49,9 +49,11 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     sweep(team)
 }
 
-/// Frees locks of killed processes and prunes shutdowns that ended long ago.
+/// Frees locks of killed processes, announces changes of tasks that killed processes did not
+/// announce, and prunes shutdowns that ended long ago.
 pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
     forget::shutdowns(team)?;
+    task::say_unsaid(team)?;
     Ok(team.free_stale_locks()?)
 }
 

@@ -56,15 +56,18 @@ fn task(task: &Task, board: &Board) -> TaskReport {
         TaskState::Failed => Some(text::last_lines(&outcome.tail, TAIL_LINES)),
         TaskState::Completed if task.extra.show_output => Some(outcome.tail.clone()),
         TaskState::Pending
+        | TaskState::Blocked
         | TaskState::InProgress
+        | TaskState::InReview
         | TaskState::Completed
-        | TaskState::Cancelled => None,
+        | TaskState::Cancelled
+        | TaskState::Stale => None,
     });
     TaskReport {
         id: task.id,
         key: task.extra.key.clone(),
         subject: task.subject.clone(),
-        state: task.state,
+        state: board.state(task),
         by: task.extra.ended_by.clone(),
         exit_code: outcome.and_then(|o| o.exit_code),
         elapsed_ms: outcome.map(|o| o.elapsed_ms),

@@ -6,16 +6,25 @@ use serde::Serialize;
 use super::access;
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::profiles;
+use super::{profiles, routing};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
+use crate::model::handoff::Handoff;
 use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::protocol::Message;
 use crate::model::scope::Scope;
 use crate::model::team::{Member, Team};
+use crate::model::text;
 use crate::profile::Runs;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
+
+/// Begins the refusal of a message by the access policy.
+const NOT_SENT: &str = "cannot send the message";
+/// As [`NOT_SENT`], before the name of the recipient.
+const NOT_SENT_TO: &str = "cannot send to";
+/// Maximum length of the summary of a handoff in the journal, in characters.
+const SUMMARY: usize = 100;
 
 /// Sender, recipient and content of a message.
 #[derive(Debug, Clone, Serialize)]
@@ -44,6 +53,8 @@ pub(crate) struct Broadcast {
     pub(crate) success: bool,
     pub(crate) message: String,
     pub(crate) recipients: Vec<String>,
+    /// The members that the sender may not message, or that take no messages of this origin.
+    pub(crate) skipped: Vec<String>,
 }
 
 /// Sends a text from the speaker to one member.
@@ -52,6 +63,7 @@ pub(crate) struct Broadcast {
 /// [`StoreError::NoSuchMember`] for a name that is not on the roster; no file is created for it
 /// (MSG-05). [`OpsError::ReadsNoMail`] for a member without a mailbox reader;
 /// [`OpsError::NotInterruptible`] for an urgent message to a program that cannot be interrupted;
+/// [`OpsError::NotRouted`] for a recipient that the team's routing rules exclude;
 /// [`OpsError::AccessDenied`] for an origin that the access policy refuses.
 pub(crate) fn send(
     ctx: &Context,
@@ -63,49 +75,110 @@ pub(crate) fn send(
     scope: &Scope,
 ) -> Result<Sent, OpsError> {
     let roster = team.team()?;
-    let target = find(team, &roster, to)?.clone();
-    let sender = find(team, &roster, &ctx.speaker)?.clone();
-    must_read_mail(team, &target)?;
-    access::must_admit(ctx, team, scope, "cannot send the message")?;
-    access::must_admit_to(ctx, team, scope, (&target.name, None), "cannot send to")?;
+    let target = find(team, &roster, to)?;
+    let sender = find(team, &roster, &ctx.speaker)?;
+    // Members may pass an answer to a request as the text of a message.
+    if !Message::parse(text).is_protocol() {
+        routing::must_permit(&routing::policy(team)?, &roster, sender, target)?;
+    }
+    must_read_mail(team, target)?;
+    access::must_admit(ctx, team, scope, NOT_SENT)?;
+    access::must_admit_to(ctx, team, scope, (&target.name, None), NOT_SENT_TO)?;
     if urgent {
         must_be_interruptible(ctx, team, &target.name)?;
     }
-    let msg_id = deliver(team, &sender, &target.name, text, summary, urgent)?;
+    store(team, sender, target, text, summary, urgent)
+}
+
+/// Sends a text from the speaker to the first member that the team's `escalate` names and that
+/// reads mail, or else to the lead.
+///
+/// # Errors
+/// [`OpsError::Usage`] if that would be the speaker; [`StoreError::NoSuchMember`] for a speaker
+/// that is not on the roster; [`OpsError::AccessDenied`] as for [`send`].
+pub(crate) fn escalate(
+    ctx: &Context,
+    team: &TeamStore,
+    text: &str,
+    summary: Option<&str>,
+    scope: &Scope,
+) -> Result<Sent, OpsError> {
+    access::must_admit(ctx, team, scope, NOT_SENT)?;
+    let roster = team.team()?;
+    let sender = find(team, &roster, &ctx.speaker)?;
+    for superior in routing::policy(team)?.superiors(sender, &roster.members) {
+        if reads_mail(team, &superior.name)? {
+            access::must_admit_to(ctx, team, scope, (&superior.name, None), NOT_SENT_TO)?;
+            return store(team, sender, superior, text, summary, false);
+        }
+    }
+    if sender.name.is_lead() {
+        return Err(OpsError::Usage {
+            problem: "the lead has no superior to escalate to".to_owned(),
+            hint: Some("name a recipient".to_owned()),
+        });
+    }
+    store(team, sender, find(team, &roster, &MemberName::lead())?, text, summary, false)
+}
+
+fn store(
+    team: &TeamStore,
+    sender: &Member,
+    target: &Member,
+    text: &str,
+    summary: Option<&str>,
+    urgent: bool,
+) -> Result<Sent, OpsError> {
+    let envelope = Envelope { urgent, ..envelope_from(sender, text, summary) };
+    let msg_id = append(team, &target.name, envelope, None)?;
     Ok(Sent {
         success: true,
         message: format!("stored in the mailbox of {}", target.name),
         msg_id,
         routing: Routing {
             sender: sender.name.to_string(),
-            sender_color: sender.color,
+            sender_color: sender.color.clone(),
             target: target.name.to_string(),
-            target_color: target.color,
+            target_color: target.color.clone(),
             summary: summary.map(str::to_owned),
             content: text.to_owned(),
         },
     })
 }
 
-/// Sends a text to every other member that reads mail.
+/// Sends a text to every other member that reads mail, that the speaker may message, and that
+/// takes messages of this origin.
+///
+/// # Errors
+/// [`OpsError::AccessDenied`] for an origin that the team refuses.
 pub(crate) fn broadcast(
     ctx: &Context,
     team: &TeamStore,
     text: &str,
     summary: Option<&str>,
+    scope: &Scope,
 ) -> Result<Broadcast, OpsError> {
     let roster = team.team()?;
-    let sender = find(team, &roster, &ctx.speaker)?.clone();
-    let mut recipients = Vec::new();
+    let sender = find(team, &roster, &ctx.speaker)?;
+    access::must_admit(ctx, team, scope, NOT_SENT)?;
+    let policy = routing::policy(team)?;
+    let is_protocol = Message::parse(text).is_protocol();
+    let (mut recipients, mut skipped) = (Vec::new(), Vec::new());
     for target in roster.members.iter().filter(|m| m.name != sender.name) {
-        if must_read_mail(team, target).is_ok() {
-            deliver(team, &sender, &target.name, text, summary, false)?;
+        if must_read_mail(team, target).is_err() {
+            continue;
+        }
+        let is_routed = is_protocol || policy.check(sender, target).is_ok();
+        if is_routed && access::admits_to(ctx, team, scope, &target.name, NOT_SENT_TO)? {
+            append(team, &target.name, envelope_from(sender, text, summary), None)?;
             recipients.push(target.name.to_string());
+        } else {
+            skipped.push(target.name.to_string());
         }
     }
     let boxes = if recipients.len() == 1 { "mailbox" } else { "mailboxes" };
     let message = format!("stored in {} {boxes}", recipients.len());
-    Ok(Broadcast { success: true, message, recipients })
+    Ok(Broadcast { success: true, message, recipients, skipped })
 }
 
 /// Sends a protocol message from `from`, with the id of the journal event that caused it, if known.
@@ -117,9 +190,21 @@ pub(crate) fn say(
     message: &Message,
     cause: Option<String>,
 ) -> Result<String, OpsError> {
+    say_as(team, from, to, message, cause, rand::uuid())
+}
+
+/// Like [`say`], with an id that the sender can look for after a crash.
+pub(crate) fn say_as(
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    message: &Message,
+    cause: Option<String>,
+    msg_id: String,
+) -> Result<String, OpsError> {
     let roster = team.team()?;
     let color = roster.member(from).and_then(|m| m.color.clone());
-    let envelope = Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now())
+    let envelope = Envelope::new(from.as_str(), &message.to_text(), msg_id, now())
         .with(None, color.as_deref());
     append(team, to, envelope, cause)
 }
@@ -185,17 +270,9 @@ pub(crate) fn say_all(
     Ok(())
 }
 
-fn deliver(
-    team: &TeamStore,
-    sender: &Member,
-    to: &MemberName,
-    text: &str,
-    summary: Option<&str>,
-    urgent: bool,
-) -> Result<String, OpsError> {
-    let envelope = Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
-        .with(summary, sender.color.as_deref());
-    append(team, to, Envelope { urgent, ..envelope }, None)
+fn envelope_from(sender: &Member, text: &str, summary: Option<&str>) -> Envelope {
+    Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
+        .with(summary, sender.color.as_deref())
 }
 
 fn append(
@@ -213,6 +290,10 @@ fn append(
         .with("msg_id", envelope.msg_id.as_str())
         .with("kind", message.kind());
     let note = message.request_id().iter().fold(note, |note, id| note.with("request_id", *id));
+    let note = match Handoff::of_message(&message) {
+        Some(Ok(handoff)) => note.with("summary", text::short(&handoff.sentence(), SUMMARY)),
+        Some(Err(_)) | None => note,
+    };
     team.record(note)?;
     Ok(envelope.msg_id)
 }

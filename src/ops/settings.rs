@@ -239,13 +239,12 @@ fn must_be_settable(change: &Table) -> Result<(), OpsError> {
 
 /// Removes a key. A known key of `[team]` may be missing, since it has its default already.
 fn remove(document: &mut Table, path: &[String]) -> Result<(), OpsError> {
-    let key = path.split_first().filter(|(section, _)| *section == "team");
-    let key = key.map(|(_, key)| key.join("."));
-    let is_known = key.is_some_and(|key| KEYS.iter().any(|(known, _)| *known == key));
+    let of_team = path.strip_prefix(&["team".to_owned()]);
+    let named = of_team.unwrap_or(path).join(".");
+    let is_known = of_team.is_some() && KEYS.iter().any(|(known, _)| *known == named);
     if settings::remove(document, path) || is_known {
         return Ok(());
     }
-    let named = path.strip_prefix(&["team".to_owned()]).unwrap_or(path).join(".");
     Err(usage(format!("`{}` is not set", named.escape_debug())))
 }
 

@@ -90,10 +90,13 @@ pub(crate) struct TaskStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskCounts {
     pub(crate) pending: usize,
+    pub(crate) blocked: usize,
     pub(crate) in_progress: usize,
+    pub(crate) in_review: usize,
     pub(crate) completed: usize,
     pub(crate) failed: usize,
     pub(crate) cancelled: usize,
+    pub(crate) stale: usize,
 }
 
 /// The state of a team.
@@ -189,12 +192,15 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     }
     let mut tasks = TaskCounts::default();
     for task in board.work() {
-        *match task.state {
+        *match board.state(task) {
             TaskState::Pending => &mut tasks.pending,
+            TaskState::Blocked => &mut tasks.blocked,
             TaskState::InProgress => &mut tasks.in_progress,
+            TaskState::InReview => &mut tasks.in_review,
             TaskState::Completed => &mut tasks.completed,
             TaskState::Failed => &mut tasks.failed,
             TaskState::Cancelled => &mut tasks.cancelled,
+            TaskState::Stale => &mut tasks.stale,
         } += 1;
     }
     let lead = lead(team)?;
@@ -224,12 +230,12 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
 }
 
 fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> TaskStatus {
-    let running = task.extra.claimed_at.filter(|_| task.state == TaskState::InProgress);
+    let running = task.extra.claimed_at.filter(|_| task.state.is_running());
     let ran = task.extra.outcome.as_ref().map(|outcome| outcome.elapsed_ms);
     TaskStatus {
         id: task.id,
         subject: task.subject.clone(),
-        state: task.state,
+        state: board.state(task),
         owner: task.extra.ended_by.clone().filter(|_| task.state.is_over()).or(task.owner.clone()),
         elapsed_ms: running.map(|since| now().since(since)).or(ran),
         waits_for: waiting::why(board, task, crew, is_led, now()).map(WaitsFor::from),

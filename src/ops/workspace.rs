@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::authority::{self, Action};
 use super::context::{Context, now};
 use super::error::OpsError;
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::MemberName;
 use crate::model::scope::ChatName;
 use crate::model::task::Task;
 use crate::model::workspace::{WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules};
@@ -40,11 +40,6 @@ pub(crate) fn list(team: &TeamStore, chat: &ChatName) -> Result<WorkspaceView, O
     let dir = team.workspace_dir(&rules, chat);
     let chat = (rules.scope == WorkspaceMode::Isolated).then(|| chat.as_str().to_owned());
     Ok(WorkspaceView { dir, chat, files, problems })
-}
-
-/// Returns the files that were written during a task, in all conversations.
-pub(crate) fn files_of(team: &TeamStore, task: TaskId) -> Result<Vec<WorkspaceFile>, OpsError> {
-    Ok(team.workspace_files_of(task)?)
 }
 
 /// Returns the bytes of a file.

@@ -3,53 +3,58 @@
 
 use serde::de::{Error, IgnoredAny};
 
-use super::document::{
-    self, CONFLICT_TRIES, FilePlace, HeldGate, MAX_FILE, ParsedFile, PeerExclusion,
-};
+use super::document::{self, CONFLICT_TRIES, HeldGate, MAX_FILE, ParsedFile, PeerExclusion};
 use super::error::StoreError;
+use super::mailbox::{Mailbox, check_length};
+use crate::model::envelope::Envelope;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
 
-/// Appends `entry` to the array in the file, if `allowed` succeeds under the lock. Returns false
-/// and leaves the file unchanged if it would grow beyond [`MAX_FILE`].
-///
-/// The bytes are synced before the rename, or a power cut could leave an empty mailbox. The
-/// directory is not synced: after a power cut the mailbox may be the one before this message.
-///
-/// # Errors
-/// [`StoreError::Corrupt`] if the file is not a JSON array; [`StoreError::Contended`] if another
-/// program rewrites it during every attempt; the error of `allowed`, which takes precedence over a
-/// failure to create the lock, as in a deleted team.
-pub(super) fn append(
-    place: &FilePlace,
-    entry: &Object,
-    allowed: impl Fn() -> Result<(), StoreError>,
-) -> Result<bool, StoreError> {
-    let held = HeldGate::take(place).or_else(|e| allowed().and(Err(e)))?;
-    allowed()?;
-    let text = entry_text(entry);
-    for nth in 0..CONFLICT_TRIES {
-        let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;
-        let (before, mut bytes) = match document::read_parsed(place, check_json)? {
-            None => (None, b"[]".to_vec()),
-            Some(ParsedFile { file, .. }) if is_array(&file.bytes) => {
-                (Some(file.version), file.bytes)
+impl Mailbox<'_> {
+    /// Appends a message if its owner is on the roster at that moment, so that no mailbox is
+    /// created for an unknown name (MSG-05).
+    ///
+    /// The bytes are synced before the rename, or a power cut could leave an empty mailbox. The
+    /// directory is not synced: after a power cut the mailbox may be the one before this message.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchMember`] if the owner is not on the roster, even if the lock cannot be
+    /// created, as in a deleted team; [`StoreError::MessageTooLong`] if the text exceeds
+    /// [`MAX_TEXT`](crate::model::envelope::MAX_TEXT); [`StoreError::BoxFull`] if the file would
+    /// exceed [`MAX_FILE`]; [`StoreError::Corrupt`] if the file is not a JSON array;
+    /// [`StoreError::Contended`] if another program rewrites it during every attempt.
+    pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
+        check_length(envelope)?;
+        let place = &self.place();
+        let held = HeldGate::take(place).or_else(|e| self.on_roster().and(Err(e)))?;
+        self.on_roster()?;
+        let text = entry_text(&envelope.to_entry());
+        for nth in 0..CONFLICT_TRIES {
+            let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;
+            let (before, mut bytes) = match document::read_parsed(place, check_json)? {
+                None => (None, b"[]".to_vec()),
+                Some(ParsedFile { file, .. }) if is_array(&file.bytes) => {
+                    (Some(file.version), file.bytes)
+                }
+                Some(_) => {
+                    return Err(document::quarantine(place, "it is not an array".to_owned()));
+                }
+            };
+            splice(&mut bytes, &text);
+            if bytes.len() as u64 > MAX_FILE {
+                return Err(StoreError::BoxFull { owner: self.owner.clone(), limit: MAX_FILE });
             }
-            Some(_) => return Err(document::quarantine(place, "it is not an array".to_owned())),
-        };
-        splice(&mut bytes, &text);
-        if bytes.len() as u64 > MAX_FILE {
-            return Ok(false);
+            // The version is older than the content that was read, so a write in between is
+            // detected.
+            let unchanged = || fs::version(&place.path).is_ok_and(|now| now == before);
+            if document::publish(place, (&held, early), &bytes, Sync::Bytes, unchanged)? {
+                failpoint::hit("unlock.before");
+                return Ok(());
+            }
         }
-        // The version is older than the content that was read, so a write in between is detected.
-        let unchanged = || fs::version(&place.path).is_ok_and(|now| now == before);
-        if document::publish(place, (&held, early), &bytes, Sync::Bytes, unchanged)? {
-            failpoint::hit("unlock.before");
-            return Ok(true);
-        }
+        Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
     }
-    Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
 /// Checks that the bytes are JSON. Building the values would take most of the time of an append

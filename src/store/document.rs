@@ -274,29 +274,20 @@ pub(super) fn change<T>(
     mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let held = HeldGate::take(place)?;
-    let answer = change_held(place, &held, PeerExclusion::WhilePublishing, &mut edit);
-    failpoint::hit("unlock.before");
-    answer
-}
-
-/// Like [`change`], for a caller that holds the lock and does more under it.
-pub(super) fn change_held<T>(
-    place: &FilePlace,
-    held: &HeldGate,
-    exclusion: PeerExclusion,
-    edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
-) -> Result<T, StoreError> {
     let mut last = None;
-    change_value(place, held, exclusion, &mut |found| {
+    let changed = change_held(place, &held, PeerExclusion::WhilePublishing, &mut |found| {
         let (wanted, answer) = edit(found)?;
         last = Some(answer);
         Ok(wanted)
-    })?;
+    });
+    failpoint::hit("unlock.before");
+    changed?;
     Ok(last.expect("a change that succeeds has run `edit`"))
 }
 
-/// The body of [`change_held`]; not generic, so that it is compiled only once.
-fn change_value(
+/// Like [`change`], for a caller that holds the lock and does more under it. Not generic, so that
+/// it is compiled only once.
+pub(super) fn change_held(
     place: &FilePlace,
     held: &HeldGate,
     exclusion: PeerExclusion,
@@ -487,4 +478,20 @@ pub(super) fn write_new<T: Serialize>(
     let value =
         serde_json::to_value(item).expect("our own forms have string keys and can be written");
     Ok(fs::create_with(path, &to_bytes(&value), durability.sync())?)
+}
+
+/// Writes new files of one directory and syncs them; publishing them makes them visible.
+pub(super) fn stage_new<T: Serialize>(
+    items: &[(PathBuf, T)],
+) -> Result<Vec<fs::StagedFile>, StoreError> {
+    items.first().and_then(|(path, _)| path.parent()).map_or(Ok(()), fs::refuse_link)?;
+    let files: Vec<(PathBuf, Vec<u8>)> = items
+        .iter()
+        .map(|(path, item)| {
+            let value = serde_json::to_value(item)
+                .expect("our own forms have string keys and can be written");
+            (path.clone(), to_bytes(&value))
+        })
+        .collect();
+    Ok(fs::stage(&files)?)
 }

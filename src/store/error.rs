@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
 use crate::model::limits::Full;
-use crate::model::task::TaskState;
+use crate::model::task::{TaskAction, TaskState};
 use crate::model::workspace::FileFault;
 use crate::sys::fs::FsError;
 use crate::sys::lock::LockError;
@@ -31,15 +31,17 @@ pub(crate) enum StoreError {
     /// A rule of the task board forbids it.
     #[error("{0} ({code})", code = .0.code())]
     Refused(#[from] Refusal),
-    #[error("task {id} cannot go from {from} to {to}")]
-    Transition { id: TaskId, from: &'static str, to: &'static str },
+    #[error("task {id} is {}; `{}` needs one that is {}", .state.as_str(), .action.as_str(), from_states(*.action))]
+    Transition { id: TaskId, state: TaskState, action: TaskAction },
+    #[error("task {id} is {}, not in progress", .state.as_str())]
+    NotRunning { id: TaskId, state: TaskState },
+    #[error("task {id}: only the lead may {} it", .action.as_str())]
+    LeadOnly { id: TaskId, action: TaskAction },
     /// The caller is not the owner or the lead.
     #[error("task {id} belongs to {}", .owner.as_deref().unwrap_or("nobody"))]
     NotYours { id: TaskId, owner: Option<String> },
     #[error("task {id} is {}", .state.as_str())]
     NotOver { id: TaskId, state: TaskState },
-    #[error("task {id} is {}, not failed", .state.as_str())]
-    NotFailed { id: TaskId, state: TaskState },
     #[error("task {id} is already {}; its owner and dependencies can no longer change", .state.as_str())]
     Over { id: TaskId, state: TaskState },
     /// `path` is the cycle, each task before the next.
@@ -51,6 +53,8 @@ pub(crate) enum StoreError {
     MessageTooLong { bytes: usize, limit: usize },
     #[error("the mailbox of {owner} is full; the limit is {limit} bytes")]
     BoxFull { owner: MemberName, limit: u64 },
+    #[error("{path} is full (limit: {limit} bytes); its team can move the file away", path = path.display())]
+    HandoffsFull { path: PathBuf, limit: u64 },
     /// `copy` is in the quarantine.
     #[error("cannot parse {path}: {problem}; the file was left unchanged, with a copy at {copy}", path = path.display(), copy = copy.display())]
     Corrupt { path: PathBuf, problem: String, copy: PathBuf },
@@ -106,6 +110,10 @@ impl StoreError {
             _ => false,
         }
     }
+}
+
+fn from_states(action: TaskAction) -> String {
+    action.from().iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

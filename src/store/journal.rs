@@ -119,6 +119,12 @@ pub(super) fn append(layout: &TeamLayout, notes: Vec<Note>) -> Result<Vec<Event>
     if !lines.is_empty() {
         fs::append_lines(&layout.journal(), &lines)?;
         failpoint::hit("journal.appended");
+        let about_tasks = events.iter().zip(&lines).filter(|(event, _)| event.is_about_task());
+        let about_tasks: Vec<Vec<u8>> = about_tasks.map(|(_, line)| line.clone()).collect();
+        if !about_tasks.is_empty() {
+            dirs::make_dirs_of(&layout.task_log())?;
+            fs::append_lines(&layout.task_log(), &about_tasks)?;
+        }
         // Best effort: the events are recorded, and the next append tries again.
         let _ = rotate(layout);
     }

@@ -82,6 +82,16 @@ impl TeamLayout {
     }
 
     /// The ids of the tasks that phalanx deleted, one per line.
+    /// The time at which a member last looked at the board.
+    pub(super) fn looked_at(&self, who: &MemberName) -> PathBuf {
+        self.ours().join("board").join(format!("{}.looked", who.file_stem()))
+    }
+
+    /// The events of tasks.
+    pub(super) fn task_log(&self) -> PathBuf {
+        self.ours().join("board").join("events.jsonl")
+    }
+
     pub(super) fn deleted_tasks(&self) -> PathBuf {
         self.ours().join("deleted-tasks")
     }
@@ -89,6 +99,16 @@ impl TeamLayout {
     /// The directory of files that only phalanx uses.
     pub(super) fn ours(&self) -> PathBuf {
         self.team_dir().join("phalanx")
+    }
+
+    /// The directory of files about the task board.
+    pub(super) fn board(&self) -> PathBuf {
+        self.ours().join("board")
+    }
+
+    /// The parsed task files of a large board, a cache.
+    pub(super) fn board_index(&self) -> PathBuf {
+        self.board().join("index")
     }
 
     /// The team file's content as phalanx last saw it whole.
@@ -166,6 +186,17 @@ impl TeamLayout {
     /// The messages of a member that are too long to be typed into its terminal.
     pub(super) fn spilled_bodies(&self, name: &MemberName) -> PathBuf {
         self.ours().join("letters").join(name.file_stem())
+    }
+
+    /// The handoffs from other teams.
+    pub(super) fn handoffs(&self) -> PathBuf {
+        self.ours().join("handoffs")
+    }
+
+    /// The ids of the handoffs about which the lead got its message. Names of files of handoffs
+    /// contain a second dot.
+    pub(super) fn notified_handoffs(&self) -> PathBuf {
+        self.handoffs().join("notified.jsonl")
     }
 
     /// The files that members produce.

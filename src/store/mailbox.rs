@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::ack_log::AckLog;
-use super::append;
 use super::archive::{self, Archive};
-use super::document::{self, Durability, FilePlace, HeldGate, MAX_FILE, PeerExclusion, Writers};
+use super::document::{self, Durability, FilePlace, HeldGate, PeerExclusion, Writers};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::digest;
@@ -18,9 +17,19 @@ use crate::model::id::MemberName;
 use crate::model::wire::{self, Object};
 use crate::sys::{failpoint, fs};
 
+/// When [`Mailbox::acknowledge`] marks messages in the mailbox itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marking {
+    /// Only if the owner reads the mailbox through phalanx; any other belongs to the owner's
+    /// program.
+    IfReadByPhalanx,
+    /// For an owner that is not running.
+    Always,
+}
+
 pub(crate) struct Mailbox<'a> {
     team: &'a TeamStore,
-    owner: MemberName,
+    pub(super) owner: MemberName,
     pub(super) acks: AckLog,
     archive: Archive,
 }
@@ -43,7 +52,7 @@ impl TeamStore {
     }
 }
 
-fn check_length(envelope: &Envelope) -> Result<(), StoreError> {
+pub(super) fn check_length(envelope: &Envelope) -> Result<(), StoreError> {
     match envelope.text.len() {
         bytes if bytes > MAX_TEXT => Err(StoreError::MessageTooLong { bytes, limit: MAX_TEXT }),
         _ => Ok(()),
@@ -105,22 +114,6 @@ impl Mailbox<'_> {
         Ok(entries)
     }
 
-    /// Appends a message if its owner is on the roster at that moment, so that no mailbox is
-    /// created for an unknown name (MSG-05).
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchMember`] if the owner is not on the roster;
-    /// [`StoreError::MessageTooLong`] if the text exceeds [`MAX_TEXT`]; [`StoreError::BoxFull`] if
-    /// the file would exceed [`MAX_FILE`].
-    pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
-        check_length(envelope)?;
-        if append::append(&self.place(), &envelope.to_entry(), || self.on_roster())? {
-            Ok(())
-        } else {
-            Err(StoreError::BoxFull { owner: self.owner.clone(), limit: MAX_FILE })
-        }
-    }
-
     /// Like [`Mailbox::append`], but writes several messages at once.
     pub(crate) fn append_all(&self, envelopes: &[Envelope]) -> Result<(), StoreError> {
         if let [one] = envelopes {
@@ -133,16 +126,28 @@ impl Mailbox<'_> {
         document::change_held(&place, &held, PeerExclusion::WhilePublishing, &mut |found| {
             let mut entries = self.entries_of(found)?;
             entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
-            Ok((Some(Value::Array(entries)), ()))
+            Ok(Some(Value::Array(entries)))
         })
     }
 
-    /// Records these messages as delivered, after which they are no longer unread. Marks and
-    /// shortens the mailbox only if its owner reads it through phalanx; any other belongs to the
-    /// owner's program. Must be called only after the messages were delivered. Returns the ids that
-    /// were not recorded before.
-    pub(crate) fn acknowledge(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
-        self.record_and_mark(ids, self.is_read_by_phalanx()?)
+    /// Records these messages as delivered, after which they are no longer unread, and marks and
+    /// shortens the mailbox as `marking` says. Must be called only after the messages were
+    /// delivered. Returns the ids that were not recorded before.
+    pub(crate) fn acknowledge(
+        &self,
+        ids: &[String],
+        marking: Marking,
+    ) -> Result<Vec<String>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rewrite = marking == Marking::Always || self.is_read_by_phalanx()?;
+        let place = self.place();
+        let held = HeldGate::take(&place)?;
+        let fresh = self.acks.record(ids)?;
+        self.mark_and_prune(&place, &held, rewrite)?;
+        failpoint::hit("unlock.before");
+        Ok(fresh)
     }
 
     /// Like [`Mailbox::acknowledge`], but leaves the mailbox to [`Mailbox::mark_delivered`], so
@@ -168,12 +173,6 @@ impl Mailbox<'_> {
         } else {
             Ok(())
         }
-    }
-
-    /// Like [`Mailbox::acknowledge`], but marks the mailbox in any case; for an owner that is not
-    /// running.
-    pub(crate) fn mark_read(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
-        self.record_and_mark(ids, true)
     }
 
     /// Removes these messages from the mailbox and the archive. Returns the ids that were not
@@ -217,53 +216,32 @@ impl Mailbox<'_> {
         Ok(record.is_some_and(|record| !record.is_native()))
     }
 
-    fn record_and_mark(&self, ids: &[String], rewrite: bool) -> Result<Vec<String>, StoreError> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let place = self.place();
-        let held = HeldGate::take(&place)?;
-        let fresh = self.acks.record(ids)?;
-        self.mark_and_prune(&place, &held, rewrite)?;
-        failpoint::hit("unlock.before");
-        Ok(fresh)
-    }
-
-    /// Marks delivered messages if `rewrite` is set, and prunes the record of deliveries.
+    /// If `rewrite` is set, marks delivered messages and archives old ones. Prunes the record of
+    /// deliveries.
     fn mark_and_prune(
         &self,
         place: &FilePlace,
         held: &HeldGate,
         rewrite: bool,
     ) -> Result<(), StoreError> {
-        let in_box = if rewrite {
-            self.mark_and_shorten(place, held)?
-        } else {
-            self.entries()?.into_iter().map(|e| e.msg_id).collect()
-        };
-        self.acks.prune(&in_box)
-    }
-
-    /// Marks delivered messages and archives old ones. Returns the ids of the messages that remain
-    /// in the mailbox.
-    fn mark_and_shorten(
-        &self,
-        place: &FilePlace,
-        held: &HeldGate,
-    ) -> Result<BTreeSet<String>, StoreError> {
+        if !rewrite {
+            let in_box = self.entries()?.into_iter().map(|e| e.msg_id).collect();
+            return self.acks.prune(&in_box);
+        }
         let mut is_full = false;
-        let in_box = self.rewrite(place, held, PeerExclusion::WhilePublishing, |entries| {
+        let mut in_box = self.rewrite(place, held, PeerExclusion::WhilePublishing, |entries| {
             self.mark(entries)?;
             is_full = archive::is_full(entries);
             Ok(())
         })?;
-        if !is_full {
-            return Ok(in_box);
+        if is_full {
+            // Exclude other programs from the start: a message that they remove must not be
+            // archived.
+            in_box = self.rewrite(place, held, PeerExclusion::Throughout, |entries| {
+                self.archive.take_old(entries)
+            })?;
         }
-        // Exclude other programs from the start: a message that they remove must not be archived.
-        self.rewrite(place, held, PeerExclusion::Throughout, |entries| {
-            self.archive.take_old(entries)
-        })
+        self.acks.prune(&in_box)
     }
 
     /// Marks all delivered messages, including those recorded by an earlier call that crashed
@@ -291,15 +269,17 @@ impl Mailbox<'_> {
         exclusion: PeerExclusion,
         mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
     ) -> Result<BTreeSet<String>, StoreError> {
+        let mut ids = BTreeSet::new();
         document::change_held(place, held, exclusion, &mut |found| {
             if found.is_none() {
-                return Ok((None, BTreeSet::new()));
+                return Ok(None);
             }
             let mut entries = self.entries_of(found)?;
             edit(&mut entries)?;
-            let ids = entries.iter().map(|e| Envelope::read(e).msg_id).collect();
-            Ok((Some(Value::Array(entries)), ids))
-        })
+            ids = entries.iter().map(|e| Envelope::read(e).msg_id).collect();
+            Ok(Some(Value::Array(entries)))
+        })?;
+        Ok(ids)
     }
 
     /// Returns the entries of the file. Content that is not an array is quarantined and reported,
@@ -312,7 +292,7 @@ impl Mailbox<'_> {
         }
     }
 
-    fn on_roster(&self) -> Result<(), StoreError> {
+    pub(super) fn on_roster(&self) -> Result<(), StoreError> {
         let team = self.team.team()?;
         if team.member(&self.owner).is_some() {
             return Ok(());
@@ -325,7 +305,7 @@ impl Mailbox<'_> {
         })
     }
 
-    fn place(&self) -> FilePlace {
+    pub(super) fn place(&self) -> FilePlace {
         let gate = format!("inbox-{}", self.owner.file_stem());
         self.team.place(&gate, self.team.layout.inbox(&self.owner), Writers::AnyProgram)
     }

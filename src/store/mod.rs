@@ -9,6 +9,7 @@ mod broken;
 mod dirs;
 mod document;
 mod error;
+mod handoffs;
 mod journal;
 mod layout;
 mod lease;
@@ -28,10 +29,15 @@ mod workspace;
 
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
+pub(crate) use handoffs::ReceivedHandoffs;
 pub(crate) use journal::{JournalReader, now};
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
+pub(crate) use mailbox::Marking;
 pub(crate) use specs::take_spec;
-pub(crate) use tasks::{NewTask, TargetStatus, TaskChanged, TaskChanges, TaskEnding, TaskOwner};
+pub(crate) use tasks::{
+    ClaimKind, NewTask, TargetStatus, TaskChanged, TaskChanges, TaskImport, TaskOwner,
+    TaskRevision, TaskStep,
+};
 pub(crate) use teams::{Store, TeamStore};
 pub(crate) use workspace::WorkspaceListing;

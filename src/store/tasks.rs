@@ -3,11 +3,15 @@
 
 mod edit;
 mod files;
+mod import;
+mod index;
+mod log;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod work;
 
 pub(crate) use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
-pub(crate) use rules::TaskEnding;
-pub(crate) use work::NewTask;
+pub(crate) use import::{TaskImport, TaskRevision};
+pub(crate) use rules::TaskStep;
+pub(crate) use work::{ClaimKind, NewTask};

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::teams::MAX_TEAMS;
-use super::{NewTask, Store, StoreError, TaskEnding, TeamStore, take_spec};
+use super::{ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, take_spec};
 use crate::model::board::Refusal;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::event::EventKind;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::settings::Settings;
 use crate::model::spec::{LauncherSpec, OsText, Terminal};
-use crate::model::task::{CommandOutcome, TaskState};
+use crate::model::task::{CommandOutcome, TaskAction, TaskState};
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
 use crate::sys::{clock, fs};
@@ -183,7 +183,7 @@ fn msg_06_writers_markers_and_removers_lose_nothing() {
         scope.spawn(|| {
             for n in 0..each {
                 let ids = vec![format!("0-{n}")];
-                team.mailbox(&who("bob")).mark_read(&ids).expect("mark");
+                team.mailbox(&who("bob")).acknowledge(&ids, Marking::Always).expect("mark");
             }
         });
     });
@@ -209,7 +209,7 @@ fn marking_keeps_unknown_fields_of_entries() {
     fs::write_atomic(&path, theirs.as_bytes()).expect("write");
     let mailbox = team.mailbox(&MemberName::lead());
     let id = mailbox.unread().expect("unread")[0].msg_id.clone();
-    mailbox.mark_read(&[id]).expect("mark");
+    mailbox.acknowledge(&[id], Marking::Always).expect("mark");
     assert!(mailbox.unread().expect("unread").is_empty());
     let stored: Value = serde_json::from_str(&raw(&path)).expect("json");
     assert_eq!(stored.to_string(), theirs.replace("false", "true"));
@@ -315,8 +315,11 @@ fn tk_02_claims_have_one_winner() {
                 scope.spawn(move || {
                     let me = who(&format!("m{n}"));
                     let mut mine = Vec::new();
-                    while let Some(task) = team.claim_next(&me, None, NOW).expect("claim") {
-                        team.end_task(task.id, &me, TaskEnding::Completed, None, NOW).expect("end");
+                    while let Some(task) =
+                        team.claim_next(&me, None, ClaimKind::Command, NOW).expect("claim")
+                    {
+                        team.step_task(task.id, &me, &TaskStep::of(TaskAction::Complete), NOW)
+                            .expect("end");
                         mine.push(task.id);
                     }
                     mine
@@ -334,11 +337,11 @@ fn tk_02_claims_have_one_winner() {
 fn tk_05_tasks_of_a_member_are_released() {
     let (_dir, team) = fresh();
     team.create_tasks(&[command("a"), command("b")], "team-lead", NOW).expect("tasks");
-    let task = team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    let task = team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
     assert_eq!(task.state, TaskState::InProgress);
-    let refused = team.claim(TaskId(1), &who("ann"), NOW);
+    let refused = team.claim(TaskId(1), &who("ann"), false, NOW);
     assert!(matches!(refused, Err(StoreError::Refused(Refusal::AlreadyClaimed { .. }))));
-    let stolen = team.end_task(TaskId(1), &who("ann"), TaskEnding::Completed, None, NOW);
+    let stolen = team.step_task(TaskId(1), &who("ann"), &TaskStep::of(TaskAction::Complete), NOW);
     assert!(matches!(stolen, Err(StoreError::NotYours { .. })));
     let (released, _) = team.release_tasks_of(&who("bob")).expect("release");
     assert_eq!(
@@ -347,7 +350,7 @@ fn tk_05_tasks_of_a_member_are_released() {
     );
     assert_eq!(released[0].extra.released, 1);
     assert_eq!(
-        team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id),
+        team.claim_next(&who("ann"), None, ClaimKind::Command, NOW).expect("claim").map(|t| t.id),
         Some(TaskId(1))
     );
 }
@@ -356,14 +359,20 @@ fn tk_05_tasks_of_a_member_are_released() {
 fn failed_task_is_pending_on_the_wire_but_not_claimed() {
     let (_dir, team) = fresh();
     team.create_tasks(&[command("a")], "team-lead", NOW).expect("tasks");
-    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
     let outcome =
         CommandOutcome { exit_code: Some(7), signal: None, tail: "no".to_owned(), elapsed_ms: 3 };
-    team.end_task(TaskId(1), &who("bob"), TaskEnding::Failed, Some(&outcome), NOW).expect("end");
+    team.step_task(
+        TaskId(1),
+        &who("bob"),
+        &TaskStep::with_outcome(TaskAction::Fail, &outcome),
+        NOW,
+    )
+    .expect("end");
     let file: Value = serde_json::from_str(&raw(&team.layout.task(TaskId(1)))).expect("json");
     assert_eq!(file["status"], json!("pending"));
     assert_eq!(file["metadata"]["phalanx"]["state"], json!("failed"));
-    assert_eq!(team.claim_next(&who("ann"), None, NOW).expect("claim"), None);
+    assert_eq!(team.claim_next(&who("ann"), None, ClaimKind::Command, NOW).expect("claim"), None);
 }
 
 #[test]

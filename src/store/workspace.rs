@@ -348,7 +348,7 @@ mod tests {
         let (one, two) = (ChatName::default(), ChatName::parse("-100:7").expect("a name"));
         assert!(team.workspace_files(&rules, &one).expect("empty").files.is_empty());
         let ids = team.create_tasks(&[command("a"), command("b")], "x", NOW).expect("tasks");
-        team.claim(ids[0].id, &who("ann"), NOW).expect("claimed");
+        team.claim(ids[0].id, &who("ann"), false, NOW).expect("claimed");
         write(&team, "default", "a/report.md", "ann").expect("written");
         write(&team, "-100:7", "other.md", "bob").expect("written");
         let listed = team.workspace_files(&rules, &one).expect("listed");
@@ -388,7 +388,7 @@ mod tests {
         };
         fs::write_atomic(&dir.join("direct"), b"x").expect("a file");
         assert_eq!(by(), [(None, vec![])], "no task is in progress");
-        team.claim(task, &who("ann"), LONG_AGO).expect("claimed");
+        team.claim(task, &who("ann"), false, LONG_AGO).expect("claimed");
         assert_eq!(by(), [(Some("ann".to_owned()), vec![task])]);
         write(&team, "default", "direct", "bob").expect("written");
         assert_eq!(by(), [(Some("bob".to_owned()), vec![])], "the verb knows the writer");

@@ -15,10 +15,11 @@ use crate::event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
 use crate::launcher::command::{self, Canceller, WorkerScreen};
 use crate::model::id::TaskId;
 use crate::model::placement::BackendKind;
-use crate::model::task::{CommandOutcome, Task};
+use crate::model::task::{CommandOutcome, Task, TaskAction};
 use crate::model::topic::Topic;
 use crate::ops::task::Completed;
-use crate::ops::{self, Context, OpsError, TaskEnding, TeamStore};
+use crate::ops::{self, ClaimKind, Context, OpsError, TaskStep, TeamStore};
+use crate::sys::clock::Deadline;
 use crate::sys::proc;
 
 /// The worker's surroundings, which tests replace.
@@ -67,7 +68,7 @@ async fn work(
     let inputs = process.queue.inputs();
     // Subscribe before the first read, so that no change is missed between them.
     let watch = ops::events::watch_as(team, &me.name, move |topic| inputs.send_change(topic));
-    let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
+    let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
     let record = ops::status::record(team, &me.name)?;
     let myself = Me {
         name: me.name.clone(),
@@ -80,32 +81,39 @@ async fn work(
     let role = record.and_then(|record| record.request.role);
     process.screen.line(&format!("{}: waiting for tasks", state.who()));
     if let Err(e) = &watch {
-        let seconds = sweep.as_secs();
+        let seconds = interval.as_secs();
         process.screen.line(&format!("{}: {e}; polling every {seconds} s", state.who()));
     }
     let io = MemberIo { ctx, team, me };
     let mut driver = WorkerDriver { io, role, state, process, running: None };
+    // A deadline, because a team that changes without a pause leaves no idle moment.
+    let mut sweep = Deadline::after(interval);
     driver.step(WorkerEvent::Tick);
     loop {
         if let Some(code) = driver.state.end() {
             return Ok(code);
         }
-        driver.run_turn(sweep).await;
+        driver.run_turn(sweep.remaining()).await;
+        if sweep.expired() {
+            sweep = Deadline::after(interval);
+            driver.read(&Topic::Everything);
+        }
     }
 }
 
 impl WorkerDriver<'_> {
+    /// Handles the inputs that arrive before the next tick or `sweep`.
     async fn run_turn(&mut self, sweep: Duration) {
         let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(ops::now())));
-        match self.process.queue.receive_within(tick.unwrap_or(sweep).min(sweep)).await {
-            Some(batch) => {
-                let queue = &mut self.process.queue;
+        let queue = &mut self.process.queue;
+        match tokio::time::timeout(tick.unwrap_or(sweep).min(sweep), queue.receive()).await {
+            Ok(batch) => {
                 let (topics, others) = sources::signals_first(batch, queue).await;
                 others.into_iter().for_each(|input| self.handle(input));
                 topics.iter().for_each(|topic| self.read(topic));
             }
-            None if tick.is_some_and(|left| left <= sweep) => self.step(WorkerEvent::Tick),
-            None => self.read(&Topic::Everything),
+            Err(_) if tick.is_some_and(|left| left <= sweep) => self.step(WorkerEvent::Tick),
+            Err(_) => {}
         }
     }
 
@@ -164,18 +172,24 @@ impl WorkerDriver<'_> {
             // The store would recreate the directories of a deleted team.
             _ if !self.io.team.exists() => Some(member_io::gone().into()),
             WorkerEffect::Claim => {
-                let claimed = ops::task::claim_next(team, &self.io.me.name, self.role.as_deref());
+                let claimed = ops::task::claim_next(
+                    team,
+                    &self.io.me.name,
+                    self.role.as_deref(),
+                    ClaimKind::Command,
+                );
                 Some(self.report(claimed.map(|task| task.map(Box::new)), WorkerEvent::Claimed))
             }
             WorkerEffect::Recheck(task) => {
                 let task = ops::task::claimed(team, task, &self.io.me.name);
                 Some(self.report(task.map(|task| task.map(Box::new)), WorkerEvent::Rechecked))
             }
-            WorkerEffect::EndTask { task, ending: TaskEnding::Completed, outcome } => {
+            WorkerEffect::EndTask { task, ending: TaskAction::Complete, outcome } => {
                 self.complete(task, outcome)
             }
             WorkerEffect::EndTask { task, ending, outcome } => {
-                let ended = ops::task::end(team, task, &self.io.me.name, ending, Some(&outcome));
+                let step = TaskStep::with_outcome(ending, &outcome);
+                let ended = ops::task::end(team, task, &self.io.me.name, &step);
                 Some(self.report(ended.map(drop), WorkerEvent::TaskEnded))
             }
         }
@@ -199,7 +213,8 @@ impl WorkerDriver<'_> {
         let hooks = ops::hooks::load_hooks(&ctx, &team);
         let asks = hooks.guard_tasks();
         let complete = move || {
-            completed(&team, ops::task::complete(&ctx, &team, &hooks, task, &who, Some(&outcome)))
+            let step = TaskStep::with_outcome(TaskAction::Complete, &outcome);
+            completed(&team, ops::task::act(&ctx, &team, &hooks, task, &who, &step))
         };
         if !asks {
             return Some(complete());

@@ -4,8 +4,8 @@ use crate::model::id::{RequestId, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
 use crate::model::question::Typed;
+use crate::model::task::TaskAction;
 use crate::model::task::{CommandOutcome, Task};
-use crate::ops::TaskEnding;
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub(crate) enum WorkerEffect {
     /// `Refused` if one of them objects.
     EndTask {
         task: TaskId,
-        ending: TaskEnding,
+        ending: TaskAction,
         outcome: CommandOutcome,
     },
 }

@@ -8,10 +8,10 @@ use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerStat
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
+use crate::model::task::TaskAction;
 use crate::model::task::{CommandOutcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
-use crate::ops::TaskEnding;
 
 /// Delay before a retry, in milliseconds.
 const PAUSE_MS: u64 = 1000;
@@ -367,7 +367,7 @@ fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
         && !state.held
     {
         let ending =
-            if failure_of(outcome).is_none() { TaskEnding::Completed } else { TaskEnding::Failed };
+            if failure_of(outcome).is_none() { TaskAction::Complete } else { TaskAction::Fail };
         return Some((
             Outstanding::End,
             WorkerEffect::EndTask { task: job.id, ending, outcome: outcome.clone() },

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use super::event::WorkerEvent;
 use crate::event_loop::{Batch, InputQueue, Inputs};
 use crate::model::id::TaskId;
@@ -46,7 +48,7 @@ pub(super) async fn signals_first(
     let is_signal = |input: &WorkerInput| matches!(input, WorkerInput::Signal(_));
     let limit = Deadline::after(OWN_END);
     while others.iter().any(by_signal) && !others.iter().any(is_signal) {
-        let Some(more) = queue.receive_within(limit.remaining()).await else { break };
+        let Ok(more) = timeout(limit.remaining(), queue.receive()).await else { break };
         topics.extend(more.0);
         others.extend(more.1);
     }

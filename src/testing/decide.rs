@@ -193,7 +193,7 @@ pub fn next_task(member: &str, role: Option<&str>, board: &Value) -> Option<u64>
     }
     let tasks = tasks.into_iter().map(|task| (task.id, task)).collect();
     let board = Board { tasks, ..Board::default() };
-    board.next_for_worker(&member, role).map(|id| id.0)
+    board.all_for_worker(&member, role).next().map(|task| task.id.0)
 }
 
 /// Chooses the backend of a team. `setting` is the value of `backend`; the others say whether the

@@ -11,9 +11,11 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
-use crate::model::task::Task;
+use strum::VariantArray;
+
+use crate::model::task::{Task, TaskAction};
 use crate::model::team;
-use crate::store::{NewTask, Store, StoreError, TaskEnding, TeamStore, now};
+use crate::store::{ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, now};
 use crate::sys::watch::Changes;
 
 fn describe(e: StoreError) -> String {
@@ -108,7 +110,7 @@ impl TestTeam {
 
     /// Marks messages as read in the mailbox file, as for a member that does not run.
     pub fn mark(&self, of: &str, ids: &[String]) -> Result<(), String> {
-        self.0.mailbox(&member(of)?).mark_read(ids).map(drop).map_err(describe)
+        self.0.mailbox(&member(of)?).acknowledge(ids, Marking::Always).map(drop).map_err(describe)
     }
 
     /// Removes messages from a mailbox and its archive.
@@ -118,7 +120,11 @@ impl TestTeam {
 
     /// Acknowledges messages as delivered, as their reader does.
     pub fn acknowledge(&self, of: &str, ids: &[String]) -> Result<(), String> {
-        self.0.mailbox(&member(of)?).acknowledge(ids).map(drop).map_err(describe)
+        self.0
+            .mailbox(&member(of)?)
+            .acknowledge(ids, Marking::IfReadByPhalanx)
+            .map(drop)
+            .map_err(describe)
     }
 
     /// Writes the record of a new run of a worker. Its mailbox then counts as read by phalanx.
@@ -176,28 +182,27 @@ impl TestTeam {
 
     /// Claims one task.
     pub fn claim(&self, id: u64, who: &str) -> Result<(), String> {
-        self.0.claim(TaskId(id), &member(who)?, now()).map(drop).map_err(describe)
+        self.0.claim(TaskId(id), &member(who)?, false, now()).map(drop).map_err(describe)
     }
 
     /// Claims the next task that `who` may run, and returns its id. `None` if none is available.
     pub fn claim_next(&self, who: &str) -> Result<Option<u64>, String> {
-        let claimed = self.0.claim_next(&member(who)?, None, now()).map_err(describe)?;
+        let claimed =
+            self.0.claim_next(&member(who)?, None, ClaimKind::Command, now()).map_err(describe)?;
         Ok(claimed.map(|task| task.id.0))
     }
 
     /// Completes a task that `who` has claimed.
     pub fn complete(&self, id: u64, who: &str) -> Result<(), String> {
-        self.end_task(id, who, TaskEnding::Completed)
+        self.act(id, who, "complete")
     }
 
-    /// Ends a task that `who` has claimed as failed.
-    pub fn fail(&self, id: u64, who: &str) -> Result<(), String> {
-        self.end_task(id, who, TaskEnding::Failed)
-    }
-
-    fn end_task(&self, id: u64, who: &str, ending: TaskEnding) -> Result<(), String> {
-        let ended = self.0.end_task(TaskId(id), &member(who)?, ending, None, now());
-        ended.map(drop).map_err(describe)
+    /// Performs an action of the board, such as `review`.
+    pub fn act(&self, id: u64, who: &str, action: &str) -> Result<(), String> {
+        let known = TaskAction::VARIANTS.iter().find(|known| known.as_str() == action);
+        let action = *known.ok_or_else(|| format!("no such action: {action}"))?;
+        let done = self.0.step_task(TaskId(id), &member(who)?, &TaskStep::of(action), now());
+        done.map(drop).map_err(describe)
     }
 
     /// Releases the unfinished tasks of a member and returns their ids.
@@ -214,6 +219,13 @@ impl TestTeam {
     /// Returns the number of tasks on the board.
     pub fn count_tasks(&self) -> Result<usize, String> {
         Ok(self.0.board().map_err(describe)?.tasks.len())
+    }
+
+    /// Returns the whole board and the open tasks as text, to compare two reads.
+    pub fn describe_board(&self) -> Result<String, String> {
+        let (all, open) =
+            (self.0.board().map_err(describe)?, self.0.open_board().map_err(describe)?);
+        Ok(format!("{all:?}\n{open:?}"))
     }
 
     /// Returns the tasks by id, and whether any of them is running or can be started.

@@ -71,6 +71,26 @@ pub(super) fn words(event: &Event) -> Option<String> {
                 wire::number(&event.detail, "exit_code").map(|code| format!(", exit code {code}"));
             Some(with_task(event, "failed") + &code.unwrap_or_default())
         }
+        Kind::TaskAssigned => Some(with_task(event, "was given")),
+        Kind::TaskCancelled => Some(with_reason(event, &with_task(event, "cancelled"))),
+        Kind::TaskSubmitted => Some(with_task(event, "submitted for approval")),
+        Kind::TaskApproved => Some(with_task(event, "approved")),
+        Kind::TaskRejected => Some(with_reason(event, &with_task(event, "rejected"))),
+        Kind::TaskStale => Some(with_task(event, "warning: has been silent about")),
+        Kind::TaskRecovered => Some(with_task(event, "works again on")),
+        Kind::TaskCommented => {
+            let said = detail(event, "text").unwrap_or_default();
+            Some(format!("{}: {said}", with_task(event, "commented on")))
+        }
+        Kind::TaskProgress => {
+            let percent = wire::number(&event.detail, "percent").unwrap_or_default();
+            let step = detail(event, "step").map(|step| format!(", {step}")).unwrap_or_default();
+            Some(format!("{}: {percent} %{step}", with_task(event, "reports on")))
+        }
+        Kind::TaskAttached => {
+            let path = detail(event, "path").unwrap_or_default();
+            Some(format!("{}: {path}", with_task(event, "attached a file to")))
+        }
         Kind::TaskReleased => Some(with_task(event, "gave back")),
         Kind::TaskRetried => Some(with_task(event, "retries")),
         Kind::TaskDeleted => Some(with_task(event, "deleted")),
@@ -104,6 +124,12 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
             Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
         }
+        Kind::MessageSent if event.detail.contains_key("summary") => {
+            let part = |key| detail(event, key).unwrap_or_default();
+            Some(format!("got a handoff: {} {}", part("from"), part("summary")))
+        }
+        Kind::HandoffSent => Some(handoff_words(event, "handed over to team", "to_team")),
+        Kind::HandoffReceived => Some(handoff_words(event, "got a handoff from team", "from_team")),
         Kind::TurnInterrupted => Some("broke off its turn for an urgent message".to_owned()),
         Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
         Kind::MessageStaged | Kind::MessageSubmitted | Kind::TurnEnded => None,
@@ -124,6 +150,14 @@ pub(super) fn words(event: &Event) -> Option<String> {
         // The final report contains it.
         Kind::ShutdownVerified => None,
     }
+}
+
+/// Describes a handoff between teams: `handed over to team web (api_contract): proposes …`.
+fn handoff_words(event: &Event, words: &str, team: &str) -> String {
+    let part = |key| detail(event, key).unwrap_or_default();
+    let summary = Some(part("summary")).filter(|summary| !summary.is_empty());
+    let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
+    format!("{words} {} ({}){summary}", part(team), part("type"))
 }
 
 /// Describes the exit of a member's program: `exited with code 7 after 50 ms`.

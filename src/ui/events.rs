@@ -154,10 +154,22 @@ fn quiet_words(event: &Event) -> String {
         | Kind::MemberExited
         | Kind::MemberLeft
         | Kind::MessageUndelivered
+        | Kind::HandoffSent
+        | Kind::HandoffReceived
         | Kind::TurnInterrupted
         | Kind::TaskClaimed
+        | Kind::TaskAssigned
         | Kind::TaskCompleted
         | Kind::TaskFailed
+        | Kind::TaskCancelled
+        | Kind::TaskSubmitted
+        | Kind::TaskApproved
+        | Kind::TaskRejected
+        | Kind::TaskStale
+        | Kind::TaskRecovered
+        | Kind::TaskCommented
+        | Kind::TaskProgress
+        | Kind::TaskAttached
         | Kind::TaskReleased
         | Kind::TaskRetried
         | Kind::TaskDeleted
@@ -285,6 +297,24 @@ mod tests {
             (
                 about_ada(EventKind::MessageHandled).with("msg_ids", vec!["a", "b"]),
                 "read 2 messages",
+            ),
+            (
+                about_ada(EventKind::MessageSent)
+                    .with("from", "bob")
+                    .with("kind", "dev_progress")
+                    .with("summary", "reports 1/T1 complete"),
+                "got a handoff: bob reports 1/T1 complete",
+            ),
+            (
+                about_ada(EventKind::HandoffReceived)
+                    .with("from_team", "web")
+                    .with("type", "api_contract")
+                    .with("summary", "agrees"),
+                "got a handoff from team web (api_contract): agrees",
+            ),
+            (
+                about_ada(EventKind::HandoffSent).with("to_team", "web").with("type", "note"),
+                "handed over to team web (note)",
             ),
             (about_ada(EventKind::ShutdownEnded).with("outcome", "closed"), "agreed to end"),
             (

@@ -68,17 +68,23 @@ pub(super) fn member_word(state: MemberState) -> &'static str {
 pub(super) fn task_word(state: TaskState) -> &'static str {
     match state {
         TaskState::InProgress => "in progress",
-        TaskState::Pending | TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
-            state.as_str()
-        }
+        TaskState::InReview => "in review",
+        TaskState::Pending
+        | TaskState::Blocked
+        | TaskState::Completed
+        | TaskState::Failed
+        | TaskState::Cancelled
+        | TaskState::Stale => state.as_str(),
     }
 }
 
 /// Returns the symbol and colour of a task's state in a list.
 pub(super) fn task_mark(state: TaskState) -> (&'static str, Tint) {
     match state {
-        TaskState::Pending => ("·", Tint::Dim),
+        TaskState::Pending | TaskState::Blocked => ("·", Tint::Dim),
         TaskState::InProgress => ("▸", Tint::Bold),
+        TaskState::InReview => ("?", Tint::Warn),
+        TaskState::Stale => ("!", Tint::Warn),
         TaskState::Completed => ("✓", Tint::Good),
         TaskState::Failed => ("✗", Tint::Bad),
         TaskState::Cancelled => ("-", Tint::Dim),

@@ -3,6 +3,7 @@
 use super::life::span;
 use super::paint::{Paint, Tint};
 use crate::model::envelope::Envelope;
+use crate::model::handoff::Handoff;
 use crate::model::protocol::{Message, PermissionVerdict, ShutdownApproved};
 use crate::model::text;
 use crate::model::time::{self, Timestamp};
@@ -44,9 +45,13 @@ fn message_text(message: &Message) -> MessageText {
         |reason: Option<&str>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     match message {
         Message::Text(text) => MessageText { sentence: None, body: text.clone() },
-        Message::Unknown { kind, .. } => {
-            only(format!("sent a message of type `{kind}`; `--json` shows it whole"))
-        }
+        Message::Unknown { kind, .. } => match Handoff::of_message(message) {
+            Some(Ok(handoff)) => with(handoff.sentence(), Some(&handoff.details().join("\n"))),
+            Some(Err(problem)) => {
+                only(format!("sent a faulty `{kind}` ({problem}); `--json` shows it whole"))
+            }
+            None => only(format!("sent a message of type `{kind}`; `--json` shows it whole")),
+        },
         Message::Malformed { kind, problem, .. } => {
             only(format!("sent a faulty `{kind}` ({problem}); `--json` shows it whole"))
         }
@@ -184,6 +189,10 @@ mod tests {
             (
                 r#"{"type":"teammate_terminated","message":"ada has shut down."}"#,
                 "ada has shut down.",
+            ),
+            (
+                r#"{"type":"dev_progress","task":"01-01/T3","plan_id":"01-01","commit":"abc1234","status":"complete","concerns":["slow\u001b[31m"]}"#,
+                "reports 01-01/T3 complete (abc1234)\n  concern: slow\u{241b}[31m",
             ),
             (
                 r#"{"type":"brand_new","x":1}"#,

@@ -319,10 +319,15 @@ fn state_change(event: &Event) -> Option<StateChange> {
         Kind::TaskClaimed => task(TaskState::InProgress),
         Kind::TaskCompleted => task(TaskState::Completed),
         Kind::TaskFailed => task(TaskState::Failed),
-        Kind::TaskDeleted | Kind::TaskVanished => task(TaskState::Cancelled),
+        Kind::TaskSubmitted => task(TaskState::InReview),
+        Kind::TaskStale => task(TaskState::Stale),
+        Kind::TaskRecovered => task(TaskState::InProgress),
+        Kind::TaskDeleted | Kind::TaskVanished | Kind::TaskCancelled => task(TaskState::Cancelled),
         Kind::TaskChanged | Kind::TaskUpdated => {
             serde_json::from_value(word("status")).ok().and_then(task)
         }
+        Kind::TaskAssigned | Kind::TaskApproved | Kind::TaskRejected => None,
+        Kind::TaskCommented | Kind::TaskProgress | Kind::TaskAttached => None,
         Kind::TaskRewritten | Kind::SettingsChanged | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded => None,
         Kind::MemberFallback | Kind::MemberHealth | Kind::RestartDelayed => None,
@@ -330,6 +335,7 @@ fn state_change(event: &Event) -> Option<StateChange> {
         Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageStaged | Kind::MessageSubmitted => None,
         Kind::MessageHandled | Kind::MessageUndelivered => None,
+        Kind::HandoffSent | Kind::HandoffReceived => None,
         Kind::HookRan | Kind::TurnInterrupted | Kind::TurnEnded => None,
         Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,

@@ -42,9 +42,12 @@ pub(crate) fn report(report: &Report, format: &ReportFormat) -> String {
     parts.extend(report.tasks.iter().filter_map(|task| match task.state {
         TaskState::Failed => Some(failure(task, paint)),
         TaskState::Pending
+        | TaskState::Blocked
         | TaskState::InProgress
+        | TaskState::InReview
         | TaskState::Completed
-        | TaskState::Cancelled => output(task, format),
+        | TaskState::Cancelled
+        | TaskState::Stale => output(task, format),
     }));
     parts.extend(format.more.as_ref().map(|more| paint.put(Tint::Dim, more)));
     parts.join("\n\n")
@@ -74,8 +77,9 @@ fn headline(report: &Report, format: &ReportFormat) -> String {
         (count(TaskState::Completed), "completed"),
         (count(TaskState::Failed), "failed"),
         (count(TaskState::Cancelled), "cancelled"),
-        (count(TaskState::Pending), "not begun"),
-        (count(TaskState::InProgress), "not finished"),
+        (count(TaskState::Pending) + count(TaskState::Blocked), "not begun"),
+        (count(TaskState::InProgress) + count(TaskState::Stale), "not finished"),
+        (count(TaskState::InReview), "in review"),
     ];
     let counts = count_list(&counted);
     let tasks = if counts.is_empty() { "no tasks".to_owned() } else { counts };
@@ -136,8 +140,8 @@ fn tasks(tasks: &[TaskReport], format: &ReportFormat) -> String {
 fn rank(state: TaskState) -> u8 {
     match state {
         TaskState::Failed => 0,
-        TaskState::InProgress => 1,
-        TaskState::Pending => 2,
+        TaskState::InProgress | TaskState::InReview | TaskState::Stale => 1,
+        TaskState::Pending | TaskState::Blocked => 2,
         TaskState::Cancelled => 3,
         TaskState::Completed => 4,
     }
@@ -145,13 +149,14 @@ fn rank(state: TaskState) -> u8 {
 
 fn outcome(task: &TaskReport) -> String {
     match (task.state, task.exit_code) {
-        (TaskState::Pending, _) if task.blocked_by.is_empty() => "not begun".to_owned(),
-        (TaskState::Pending, _) => format!("blocked by {}", ids(&task.blocked_by)),
-        (TaskState::InProgress, _) => "not finished".to_owned(),
+        (TaskState::Pending, _) => "not begun".to_owned(),
+        (TaskState::Blocked, _) => format!("blocked by {}", ids(&task.blocked_by)),
+        (TaskState::InProgress | TaskState::Stale, _) => "not finished".to_owned(),
         (TaskState::Failed, Some(code)) => format!("failed, exit {code}"),
-        (TaskState::Completed | TaskState::Failed | TaskState::Cancelled, _) => {
-            task_word(task.state).to_owned()
-        }
+        (
+            TaskState::InReview | TaskState::Completed | TaskState::Failed | TaskState::Cancelled,
+            _,
+        ) => task_word(task.state).to_owned(),
     }
 }
 
@@ -244,7 +249,7 @@ mod tests {
             tail: Some("a\nb\u{1b}[2J\n\n".to_owned()),
             ..task(2, TaskState::Failed)
         };
-        let never = TaskReport { blocked_by: vec![TaskId(2)], ..task(3, TaskState::Pending) };
+        let never = TaskReport { blocked_by: vec![TaskId(2)], ..task(3, TaskState::Blocked) };
         let whole = whole(vec![ada()], vec![done, broken, never]);
         assert_eq!(
             report(&whole, &format(None)),

@@ -15,7 +15,9 @@ pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
     let mut flat = flatten(document);
     let mut table = Table::new(&["KEY", "VALUE", "MEANING"]);
     for (key, meaning) in KEYS {
-        let value = flat.remove(key).unwrap_or_else(|| "-".to_owned());
+        let is_table = flat.keys().any(|known| known.starts_with(&format!("{key}.")));
+        let none = if is_table { "see below" } else { "-" };
+        let value = flat.remove(key).unwrap_or_else(|| none.to_owned());
         table.row(vec![tinted(Tint::Bold, key), cell(text::short(&value, VALUE)), cell(meaning)]);
     }
     for (key, value) in &flat {

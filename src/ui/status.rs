@@ -59,7 +59,10 @@ pub(super) fn dead_lead_text(lead: &LeadSeen, team: &str) -> String {
 fn counts(tasks: &TaskCounts) -> String {
     let counted = [
         (tasks.pending, "pending"),
+        (tasks.blocked, "blocked"),
         (tasks.in_progress, "in progress"),
+        (tasks.in_review, "in review"),
+        (tasks.stale, "stale"),
         (tasks.completed, "completed"),
         (tasks.failed, "failed"),
         (tasks.cancelled, "cancelled"),

@@ -5,17 +5,17 @@ use super::paint::{Paint, Tint};
 use super::report::ids;
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::board::Board;
-use crate::model::id::TaskId;
-use crate::model::task::{Task, TaskState};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::task::Progress;
 use crate::model::text;
-use crate::ops::task::ScopeCount;
+use crate::ops::task::{ScopeCount, TaskHistory};
 
 pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> String {
     let mut table = Table::new(&["ID", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
     for task in shown.iter().filter_map(|id| board.tasks.get(id)) {
         table.row(vec![
             cell(task.id.to_string()),
-            tinted(task_mark(task.state).1, task_word(task.state)),
+            tinted(task_mark(board.state(task)).1, task_word(board.state(task))),
             maybe(
                 task.extra
                     .priority
@@ -45,13 +45,16 @@ pub(crate) fn scope_table(scopes: &[ScopeCount], paint: Paint) -> String {
     table.render(paint)
 }
 
-pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
+/// Formats the page about a task: its fields, description, result, comments and files.
+pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
+    let task = &history.task;
     let extra = &task.extra;
     let outcome = extra.outcome.as_ref();
     let facts = [
-        ("state", Some(task_word(task.state).to_owned())),
+        ("state", Some(task_word(history.state).to_owned())),
+        ("progress", extra.progress.as_ref().map(progress)),
         ("owner", task.owner.clone()),
-        ("activity", task.active_form.clone().filter(|_| task.state == TaskState::InProgress)),
+        ("activity", task.active_form.clone().filter(|_| task.state.is_running())),
         ("after", Some(ids(&task.blocked_by))),
         ("blocks", Some(ids(&task.blocks))),
         ("runs", Some(extra.run.iter().map(|w| format!("{w:?}")).collect::<Vec<_>>().join(" "))),
@@ -59,10 +62,16 @@ pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
         ("env", Some(extra.env.keys().cloned().collect::<Vec<_>>().join(", "))),
         ("role", extra.role.clone()),
         ("files", Some(extra.files.join(", "))),
+        ("type", extra.kind.clone()),
+        ("labels", Some(extra.labels.join(", "))),
         ("priority", extra.priority.map(|p| p.to_string())),
         ("scope", Some(extra.scope.to_string())),
         ("created", extra.created_at.map(|at| at.iso())),
+        ("created by", extra.created_by.clone()),
         ("ended by", extra.ended_by.clone()),
+        ("decided by", extra.decided_by.clone()),
+        ("reason", extra.reason.clone()),
+        ("commit", extra.commit.clone()),
         ("exit code", outcome.and_then(|o| o.exit_code).map(|c| c.to_string())),
         ("took", outcome.map(|o| span(o.elapsed_ms))),
     ];
@@ -77,33 +86,84 @@ pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
             text::line(value)
         ));
     }
-    let bodies = [Some(task.description.as_str()), outcome.map(|o| o.tail.as_str())];
-    for body in bodies.into_iter().flatten().filter(|b| !b.trim().is_empty()) {
+    let bodies = [
+        ("", Some(task.description.as_str())),
+        ("", outcome.map(|o| o.tail.as_str())),
+        ("result", extra.result.as_deref()),
+    ];
+    for (head, body) in bodies {
+        let Some(body) = body.filter(|body| !body.trim().is_empty()) else { continue };
         lines.push(String::new());
+        if !head.is_empty() {
+            lines.push(format!("  {}", paint.put(Tint::Dim, head)));
+        }
         lines.extend(text::block(body.trim_end()).lines().map(|line| format!("  {line}")));
     }
+    lines.extend(comments(history, paint));
+    lines.extend(files(history, paint));
     lines.join("\n")
+}
+
+fn progress(progress: &Progress) -> String {
+    let step = if progress.step.is_empty() { "" } else { ", " };
+    format!("{} %{step}{}", progress.percent, progress.step)
+}
+
+fn comments(history: &TaskHistory, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    for comment in &history.comments {
+        let by = comment.by.as_ref().map_or("?", MemberName::as_str);
+        let head = format!("{by} at {}", comment.at.iso());
+        lines.extend([String::new(), format!("  {}", paint.put(Tint::Dim, &head))]);
+        lines.extend(text::block(comment.text.trim_end()).lines().map(|line| format!("  {line}")));
+    }
+    lines
+}
+
+/// Formats the attachments and the files in the workspace.
+fn files(history: &TaskHistory, paint: Paint) -> Vec<String> {
+    let attached = history
+        .attachments
+        .iter()
+        .map(|file| format!("  {} ({} bytes)", text::line(&file.path), file.bytes));
+    let produced = history.files.iter().map(|file| {
+        format!("  {} in the workspace ({} bytes)", text::line(&file.path), file.bytes)
+    });
+    let mut lines: Vec<String> = attached.chain(produced).collect();
+    if !lines.is_empty() {
+        lines.splice(0..0, [String::new(), format!("  {}", paint.put(Tint::Dim, "files"))]);
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::task::{Task, TaskState};
 
     #[test]
     fn task_is_formatted_as_page_and_table_row() {
         let mut task = Task::new(TaskId(2), "Test\u{1b}", "with care");
         task.blocked_by = vec![TaskId(1)];
         task.extra.run = vec!["cargo".to_owned(), "test".to_owned()];
-        let page = task_page(&task, Paint { on: false });
+        let history = TaskHistory {
+            task: task.clone(),
+            state: TaskState::Blocked,
+            comments: Vec::new(),
+            attachments: Vec::new(),
+            files: Vec::new(),
+            events: Vec::new(),
+        };
+        let page = task_page(&history, Paint { on: false });
         let rest =
-            "  state      pending\n  after      #1\n  runs       \"cargo\" \"test\"\n\n  with care";
+            "  state      blocked\n  after      #1\n  runs       \"cargo\" \"test\"\n\n  with care";
         assert_eq!(page, format!("#2 Test\u{241b}\n{rest}"));
         let mut board = Board::default();
         board.tasks.insert(TaskId(1), Task::new(TaskId(1), "Build", ""));
         board.tasks.insert(TaskId(2), task);
         assert_eq!(
             task_table(&board, &[TaskId(2)], Paint { on: false }),
-            "ID  STATE    SUBJECT  WAITS FOR\n2   pending  Test\u{241b}    #1"
+            "ID  STATE    SUBJECT  WAITS FOR\n2   blocked  Test\u{241b}    #1"
         );
     }
 }

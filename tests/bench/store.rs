@@ -21,7 +21,9 @@ fn main() {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["append", root, sender, count] => append(Path::new(root), sender, number(count)),
         ["claim", root, who] => claim(Path::new(root), who),
+        ["claim-next", root, who] => claim_next(Path::new(root), who),
         ["read"] => read_row(),
+        ["board"] => large_board_rows(),
         _ => table(),
     }
 }
@@ -54,6 +56,11 @@ fn claim(root: &Path, who: &str) {
         claimed.push(id.to_string());
     }
     println!("{}", claimed.join(" "));
+}
+
+fn claim_next(root: &Path, who: &str) {
+    let team = TestTeam::open(root, "bench").expect("team");
+    assert!(team.claim_next(who).expect("claim").is_some());
 }
 
 struct Stage {
@@ -268,21 +275,86 @@ fn unlocked_row() {
     );
 }
 
-fn task_rows() {
-    let stage = Stage::new(0);
-    stage.team.add_tasks(10_000).expect("tasks");
-    let binary = env!("CARGO_BIN_EXE_phalanx");
+/// Writes task files of a large board as another program does, because phalanx syncs each one. One
+/// task in `share` is open.
+fn fill_board(stage: &Stage, count: usize, share: usize) {
+    let words = "parser cache index board claim mailbox lease retry timeout journal review release";
+    let words: Vec<&str> = words.split(' ').collect();
+    for id in 1..=count {
+        let subject = [0, 3, 5, 7].map(|n| words[(id * 31 + id / 7 + n) % words.len()]).join(" ");
+        let status = if id % share == 0 { "pending" } else { "completed" };
+        let description = (0..40).map(|n| words[(id + n * n) % words.len()]).collect::<Vec<_>>();
+        let text = format!(
+            "{{\n  \"id\": \"{id}\",\n  \"subject\": \"{subject}\",\n  \"description\": \"{}\",\n  \
+             \"status\": \"{status}\",\n  \"blocks\": [],\n  \"blockedBy\": [],\n  \"metadata\": {{\n    \
+             \"phalanx\": {{\n      \"state\": \"{status}\",\n      \"run\": [\n        \"true\"\n      ],\n      \
+             \"created_by\": \"team-lead\",\n      \"created_at\": 1795214628804\n    }}\n  }}\n}}",
+            description.join(" ")
+        );
+        std::fs::write(stage.root.join(format!("tasks/bench/{id}.json")), text).expect("write");
+    }
+}
+
+/// Returns the median time of 7 runs in milliseconds.
+fn time_runs(mut command: impl FnMut() -> Command) -> f64 {
     let mut figures = Vec::new();
     for _ in 0..7 {
         let began = Instant::now();
-        let mut list = Command::new(binary);
-        list.args(["task", "list", "-t", "bench"])
-            .env("PHALANX_CONFIG_DIR", &stage.root)
-            .stdout(Stdio::null());
-        assert!(list.status().expect("phalanx").success());
+        assert!(
+            command().stdout(Stdio::null()).stderr(Stdio::null()).status().expect("run").success()
+        );
         figures.push(began.elapsed().as_secs_f64() * 1000.0);
     }
-    println!("`phalanx task list` of 10000 tasks: {:.0} ms (at most 150 ms)", median(figures));
+    median(figures)
+}
+
+/// Measures whole processes on a large board: without its index, and with it.
+fn large_board_rows() {
+    println!("whole processes on a large board, ms (in brackets: at most)");
+    println!("   tasks     open   first list        list  next claim      search   graph");
+    for (count, share, scale) in
+        [(10_000, 10, 1), (10_000, 1, 1), (100_000, 10, 12), (100_000, 1, 12)]
+    {
+        let stage = Stage::new(0);
+        fill_board(&stage, count, share);
+        let phalanx = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_phalanx"));
+            command.args(["task"]).args(words).args(["-t", "bench"]);
+            command.env("PHALANX_CONFIG_DIR", &stage.root);
+            command
+        };
+        let index = stage.root.join("teams/bench/phalanx/board/index");
+        let first = time_runs(|| {
+            let _ = std::fs::remove_file(&index);
+            phalanx(&["list"])
+        });
+        // The index takes in files that have not changed for some seconds.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !index.exists() {
+            assert!(Instant::now() < deadline, "no index was written");
+            assert!(phalanx(&["list"]).stdout(Stdio::null()).status().expect("run").success());
+        }
+        let list = time_runs(|| phalanx(&["list"]));
+        let root = stage.root.to_string_lossy().into_owned();
+        let mut claimers = 0;
+        let claim = time_runs(|| {
+            claimers += 1;
+            ours(&["claim-next", &root, &format!("c{claimers}")])
+        });
+        let search = time_runs(|| phalanx(&["search", "journal", "cache"]));
+        let graph = time_runs(|| phalanx(&["graph", "--format", "dot"]));
+        let limited = |ms: f64, limit: usize| format!("{ms:.0} ({})", limit * scale);
+        println!(
+            "  {count:>6} {:>8} {first:>12.0} {:>11} {:>11} {:>11} {graph:>7.0}",
+            count / share,
+            limited(list, 60),
+            limited(claim, 30),
+            limited(search, 100)
+        );
+    }
+}
+
+fn claim_row() {
     let stage = Stage::new(0);
     stage.team.add_tasks(1000).expect("tasks");
     let root = stage.root.to_string_lossy().into_owned();
@@ -300,5 +372,6 @@ fn table() {
     read_row();
     wake_row();
     unlocked_row();
-    task_rows();
+    large_board_rows();
+    claim_row();
 }

@@ -23,7 +23,7 @@ fn warnings(stage: &Stage) -> Vec<String> {
 
 /// Commands reserved for the lead, or for the lead and the member concerned, as ann runs them; each
 /// with the action named in the refusal.
-const REFUSED: [(&[&str], &str); 33] = [
+const REFUSED: [(&[&str], &str); 34] = [
     (&["shutdown", "bob"], "end `bob`"),
     (&["shutdown", "bob", "--force"], "end `bob`"),
     (&["shutdown", "ann", "bob"], "end `bob`"),
@@ -45,6 +45,7 @@ const REFUSED: [(&[&str], &str); 33] = [
     (&["mode", "--all", "plan"], "change the mode of all members"),
     (&["rules", "allow", "Bash(ls)"], "change the rules of the team"),
     (&["team", "set", "max_members", "9"], "change the settings of the team"),
+    (&["handoff", "put", "beta", "--type", "note", "--body", "{}"], "hand over to another team"),
     (&["doctor", "--fix"], "repair the team"),
     (&["inbox", "bob"], "read the mail of `bob`"),
     (&["inbox", "bob", "--peek"], "read the mail of `bob`"),

@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 28] = [
+    let verbs: [&[&str]; 34] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -23,9 +23,15 @@ fn every_verb_exits_3_without_a_team() {
         &["spawn", "ann"],
         &["send", "ann", "hello"],
         &["broadcast", "hello"],
+        &["handoff", "send", "ann", "--type", "note", "--body", "{}"],
+        &["handoff", "list"],
         &["inbox"],
         &["task", "list"],
         &["task", "create", "x"],
+        &["task", "graph"],
+        &["task", "search", "x"],
+        &["task", "import", "x.md"],
+        &["task", "export"],
         &["requests"],
         &["mode", "ann", "plan"],
         &["rules"],
@@ -61,10 +67,15 @@ fn quiet_omits_confirmations_and_keeps_data() {
     silent(&["wait", "--until", "idle"]);
     silent(&["send", "ann", "hello"]);
     silent(&["broadcast", "hello"]);
+    silent(&["handoff", "send", "ann", "--type", "note", "--body", "{}"]);
+    silent(&["handoff", "list"]);
     silent(&["task", "create", "Say hello", "--", "true"]);
     silent(&["wait", "--until", "task=1"]);
     silent(&["task", "delete", "1"]);
     silent(&["task", "list"]);
+    silent(&["task", "graph"]);
+    silent(&["task", "search", "x"]);
+    silent(&["task", "import", &stage.file("todo.md", "- [ ] Do it\n")]);
     silent(&["rules", "deny", "Bash(git push:*)"]);
     silent(&["mode", "--all", "plan"]);
     silent(&["restart", "ann"]);
@@ -94,7 +105,8 @@ fn json_output_is_valid_for_every_verb() {
     given(&["team", "create", "demo"]);
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
-    let verbs: [&[&str]; 30] = [
+    let todo = stage.file("todo.md", "- [ ] Do it\n");
+    let verbs: [&[&str]; 37] = [
         &[],
         &["ls"],
         &["ps"],
@@ -106,11 +118,18 @@ fn json_output_is_valid_for_every_verb() {
         &["peek", "ann"],
         &["send", "ann", "hello"],
         &["broadcast", "hello"],
+        &["handoff", "send", "ann", "--type", "note", "--body", "{}"],
+        &["handoff", "types"],
+        &["handoff", "list"],
         &["inbox"],
         &["inbox", "ann", "--peek"],
         &["task", "create", "x"],
         &["task", "list"],
+        &["task", "graph"],
+        &["task", "search", "x"],
         &["task", "get", "1"],
+        &["task", "export"],
+        &["task", "import", &todo],
         &["task", "update", "1", "--subject", "y"],
         &["task", "delete", "1", "--force"],
         &["requests"],

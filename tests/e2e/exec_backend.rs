@@ -223,7 +223,7 @@ fn exec_backend_sp_08_unusable_program_is_refused_before_the_spawn() {
         assert!(run.stderr.contains(named) && run.stderr.contains("docs/backends.md"), "{run:?}");
     }
     for (case, named) in [
-        ("sleep 300 & sleep 300", "did not answer within 5000 ms"),
+        ("sleep 300 & sleep 300", "did not answer within 15000 ms"),
         ("echo it works", "invalid answer"),
         ("printf 'no \\033[31mroom' >&2; exit 1", "failed with exit code 1: no \u{241b}[31mroom"),
         ("exit 3", "reports that the placement does not exist"),
@@ -259,7 +259,7 @@ fn exec_backend_sp_09_failed_place_leaves_nothing_behind() {
             "no \u{241b}[1mroom",
         ),
         ("placed; echo out of room >&2; exit 1", "exit code 1: out of room"),
-        ("placed; sleep 300", "did not answer within 5000 ms"),
+        ("placed; sleep 300", "did not answer within 15000 ms"),
         ("placed; head -c 20000000 /dev/zero", "more than 1048576 bytes"),
         ("placed; printf '{\"version\":1,\"places\":[{\"id\":\"%010000d\"}]}' 0", "10000 bytes"),
         ("placed; echo '{\"version\":1,\"places\":[{\"id\":\"\"}]}'", "0 bytes"),
@@ -358,7 +358,7 @@ fn exec_backend_sd_02_failed_close_is_reported_and_the_member_ends() {
     for (case, named) in [
         ("echo '{\"version\":1,\"verdicts\":[\"owned\"]}'", "still there after"),
         ("echo '{\"version\":1,\"verdicts\":[\"unknown\"]}'", "could not determine it"),
-        ("sleep 300", "did not answer within 5000 ms"),
+        ("sleep 300", "did not answer within 15000 ms"),
         ("exit 127", "exit code 127"),
     ] {
         let kitty = Kitty::with_bad("close) echo '{\"version\":1}' ;;");

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::gear;
+
 /// The limit of every wait, far above what any operation takes, so that no test fails on a busy
 /// machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -163,6 +165,7 @@ impl Stage {
         let mut command = Command::new(program);
         command
             .env_clear()
+            .envs(gear::portable())
             .env("PATH", &self.path)
             .env("HOME", self.at("home"))
             .env("TMUX_TMPDIR", self.at("tmux"))

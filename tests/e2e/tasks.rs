@@ -192,7 +192,10 @@ fn retried_task_is_run_and_reported_again() {
     stage.wait_event("demo", "task_completed", "1");
     wait_for("the report of the second run", || (reports().len() == 2).then_some(()));
     let refused = stage.phalanx(&["task", "retry", "1"]).expect(4);
-    assert!(refused.stderr.contains("task 1 is completed, not failed"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("task 1 is completed; `retry` needs one that is failed, stale"),
+        "{refused:?}"
+    );
     stage.phalanx(&["down", "--force"]).expect(0);
     lead.end().expect(0);
     stage.assert_clean();
@@ -260,7 +263,7 @@ fn task_update_changes_every_field() {
     assert_eq!(ours["cwd"], stage.at("work/sub").to_string_lossy().as_ref());
     let metadata = &task["metadata"];
     assert_eq!(
-        (metadata.get("a"), &metadata["b"], &metadata["type"]),
+        (metadata.get("a"), &metadata["b"], &ours["type"]),
         (None, &2.into(), &"bug".into())
     );
     assert_eq!(metadata["c"], serde_json::json!([1]));
@@ -297,7 +300,7 @@ fn task_update_changes_every_field() {
     let journal = stage.journal("demo");
     let updated = journal.iter().find(|e| e["event"] == "task_updated").expect("an event");
     let fields = updated["detail"]["fields"].as_array().map(Vec::len);
-    assert_eq!(fields, Some(13), "{updated}");
+    assert_eq!(fields, Some(14), "{updated}");
 }
 
 #[test]
@@ -322,7 +325,14 @@ fn task_update_status_is_journaled_like_the_verb() {
     set("deleted").expect(2);
     let told: Vec<Value> = stage.journal("demo").into_iter().filter(|e| e["task"] == "1").collect();
     let names: Vec<&str> = told.iter().filter_map(|e| e["event"].as_str()).collect();
-    let verbs = ["task_updated", "task_claimed", "task_released", "task_claimed", "task_completed"];
+    let verbs = [
+        "task_updated",
+        "task_assigned",
+        "task_claimed",
+        "task_released",
+        "task_claimed",
+        "task_completed",
+    ];
     assert_eq!(names[1..], verbs, "{told:?}");
     assert_eq!(told.last().map(|e| &e["detail"]["freed"]), Some(&serde_json::json!(["2"])));
 }

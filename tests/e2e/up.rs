@@ -178,7 +178,7 @@ after = ["bad"]
         .iter()
         .filter_map(|t| t["state"].as_str())
         .collect();
-    assert_eq!(states, ["completed", "failed", "pending"]);
+    assert_eq!(states, ["completed", "failed", "blocked"]);
     assert_eq!(report["tasks"][2]["blocked_by"], json!(["2"]));
     stage.assert_clean();
 }

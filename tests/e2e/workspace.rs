@@ -48,7 +48,9 @@ fn written_file_is_listed_with_its_writer_and_task() {
     assert_eq!((&file["by"], &file["tasks"]), (&json!("ann"), &json!(["1"])), "{list}");
     assert_eq!(file["path"], "default/out/report.md");
     let page = stage.phalanx(&["task", "get", "1"]).expect(0).stdout;
-    assert!(page.contains("out/report.md  12"), "{page}");
+    assert!(page.contains("files\n  default/out/report.md in the workspace (12 bytes)"), "{page}");
+    let page = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+    assert_eq!(page["files"], json!([file]), "{page}");
     let path = stage.phalanx(&["workspace", "path", "out/report.md"]).expect(0);
     assert_eq!(path.stdout.trim(), dir(&stage).join("out/report.md").to_string_lossy());
     let mode = |path: PathBuf| fs::metadata(path).expect("exists").permissions().mode() & 0o777;

@@ -14,6 +14,13 @@ pub(crate) fn sized<T>(default: T, full: T) -> T {
     if is_full() { full } else { default }
 }
 
+/// The variable that makes programs do without the mechanisms of Linux (`scripts/test --portable`),
+/// if this run has it. Programs that a test starts with an environment of its own need it, too.
+pub(crate) fn portable() -> Option<(&'static str, String)> {
+    const NAME: &str = "SYS_TEST_PORTABLE";
+    std::env::var(NAME).ok().map(|value| (NAME, value))
+}
+
 /// Reports that the calling test does not run. `scripts/test` lists these reports at its end, from
 /// the file that `PHALANX_SKIPPED` names.
 pub(crate) fn skip(reason: &str) {

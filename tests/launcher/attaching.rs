@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::bench::{Bench, PATIENCE, RUN, TEAM, is_dead, text, until};
+use crate::gear;
 use crate::own_terminal::{Detached, code, detached, own};
 use crate::user_terminal::UserTerminal;
 use nix::sys::signal::{Signal, kill};
@@ -56,7 +57,7 @@ impl Member {
 
     fn phalanx(&self, args: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_phalanx"));
-        command.args(args).env_clear().env("PATH", "/usr/bin:/bin");
+        command.args(args).env_clear().envs(gear::portable()).env("PATH", "/usr/bin:/bin");
         let output =
             command.env("PHALANX_TEAM", TEAM).env("PHALANX_CONFIG_DIR", self.bench.root()).output();
         String::from_utf8(output.expect("phalanx was built").stdout).expect("text")

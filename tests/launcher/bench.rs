@@ -18,6 +18,8 @@ use nix::unistd::Pid;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::{Value, json};
 
+use crate::gear;
+
 /// Limit of every wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -270,6 +272,7 @@ impl Launcher {
         let pair = native_pty_system().openpty(size).expect("a terminal");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_phalanx"));
         command.env_clear();
+        gear::portable().iter().for_each(|(name, value)| command.env(name, value));
         command.args([OsStr::new("exec"), spec.as_os_str()]);
         command.cwd("/");
         PANE.iter().for_each(|(name, value)| command.env(name, value));

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 
 use crate::bench::{Bench, Order, PANE, is_dead, nul_separated, text, until};
+use crate::gear;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -17,7 +18,12 @@ pub(crate) fn detached(bench: &Bench, order: &Order) -> Detached {
 pub(crate) fn detached_with(bench: &Bench, order: &Order, more: &[(&str, &str)]) -> Detached {
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));
-    command.env_clear().env("PATH", "/usr/bin:/bin").envs(PANE).envs(more.iter().copied());
+    command
+        .env_clear()
+        .envs(gear::portable())
+        .env("PATH", "/usr/bin:/bin")
+        .envs(PANE)
+        .envs(more.iter().copied());
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Detached(command.spawn().expect("setsid is there"))
 }

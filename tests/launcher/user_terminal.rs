@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use crate::bench::{Bench, TEAM, until};
+use crate::gear;
 
 pub(crate) struct UserTerminal {
     child: Box<dyn portable_pty::Child + Send + Sync>,
@@ -46,6 +47,7 @@ impl UserTerminal {
         command.args(["-c", line]);
         command.cwd(bench.path("work"));
         command.env_clear();
+        gear::portable().iter().for_each(|(name, value)| command.env(name, value));
         let vars = [("PATH", "/usr/bin:/bin"), ("TERM", "xterm-256color"), ("PHALANX_TEAM", TEAM)];
         vars.iter().for_each(|(name, value)| command.env(name, value));
         command.env("PHALANX", env!("CARGO_BIN_EXE_phalanx"));

@@ -23,6 +23,10 @@ enum Act {
     ClaimNext(usize),
     Complete(Index, usize),
     Fail(Index, usize),
+    Review(Index, usize),
+    Approve(Index, usize),
+    Cancel(Index, usize),
+    Retry(Index, usize),
     Release(usize),
     /// Another program deletes the file of the newest task, or of any.
     Vanish(Index, bool),
@@ -47,6 +51,10 @@ fn act() -> impl Strategy<Value = Act> {
         5 => who().prop_map(Act::ClaimNext),
         5 => (any_task(), who()).prop_map(|(at, who)| Act::Complete(at, who)),
         2 => (any_task(), who()).prop_map(|(at, who)| Act::Fail(at, who)),
+        2 => (any_task(), who()).prop_map(|(at, who)| Act::Review(at, who)),
+        2 => (any_task(), who()).prop_map(|(at, who)| Act::Approve(at, who)),
+        1 => (any_task(), who()).prop_map(|(at, who)| Act::Cancel(at, who)),
+        2 => (any_task(), who()).prop_map(|(at, who)| Act::Retry(at, who)),
         1 => who().prop_map(Act::Release),
         1 => (any_task(), any::<bool>()).prop_map(|(at, newest)| Act::Vanish(at, newest)),
     ]
@@ -68,16 +76,20 @@ struct Model {
 impl Model {
     /// A blocker that vanished no longer blocks.
     fn is_blocked(&self, id: u64) -> bool {
-        let open =
-            |blocker: &u64| self.tasks.get(blocker).is_some_and(|task| task.state != "completed");
+        let open = |blocker: &u64| {
+            let ends = |task: &Known| matches!(task.state, "completed" | "cancelled");
+            self.tasks.get(blocker).is_some_and(|task| !ends(task))
+        };
         self.tasks[&id].after.iter().any(open)
     }
 
     fn claim(&self, id: u64, who: &str) -> Result<(), &'static str> {
         let Some(task) = self.tasks.get(&id) else { return Err("task_not_found") };
         match (task.state, task.owner) {
-            ("pending" | "in_progress", Some(owner)) if owner != who => Err("already_claimed"),
-            ("in_progress", _) => Err("already_claimed"),
+            ("pending" | "in_progress" | "in_review", Some(owner)) if owner != who => {
+                Err("already_claimed")
+            }
+            ("in_progress" | "in_review", _) => Err("already_claimed"),
             ("pending", _) if self.is_blocked(id) => Err("blocked"),
             ("pending", _) => Ok(()),
             _ => Err("already_resolved"),
@@ -96,18 +108,30 @@ impl Model {
         free(Some(who)).or_else(|| free(None))
     }
 
-    fn may_end(&self, id: u64, who: &str, ending: &str) -> bool {
+    fn may(&self, id: u64, who: &str, action: &str) -> bool {
         let Some(task) = self.tasks.get(&id) else { return false };
-        let allowed = who == "team-lead" || task.owner == Some(who);
-        let free = ending == "failed" || !self.is_blocked(id);
-        allowed
-            && free
-            && (task.state == "in_progress" || (task.state == "pending" && ending == "completed"))
+        let state = task.state;
+        let is_free = state == "pending" && task.owner.is_none();
+        let owns = who == "team-lead" || task.owner == Some(who);
+        let open = matches!(state, "pending" | "in_progress" | "in_review");
+        match action {
+            "complete" => {
+                let works = matches!(state, "pending" | "in_progress");
+                (owns || is_free) && works && !self.is_blocked(id)
+            }
+            "review" => owns && state == "in_progress" && !self.is_blocked(id),
+            "approve" => who == "team-lead" && state == "in_review" && !self.is_blocked(id),
+            // The lead has created all tasks.
+            "cancel" => owns && (open || state == "failed"),
+            "fail" => owns && open,
+            "retry" => owns && state == "failed",
+            other => panic!("{other}"),
+        }
     }
 
     fn can_move(&self) -> bool {
         let moves = |(id, task): (&u64, &Known)| match task.state {
-            "in_progress" => true,
+            "in_progress" | "in_review" => true,
             "pending" => !self.is_blocked(*id),
             _ => false,
         };
@@ -156,8 +180,12 @@ impl Run {
                     .into_iter()
                     .for_each(|id| self.model.set(id, "in_progress", Some(name(*who))));
             }
-            Act::Complete(at, who) => self.end(*at, name(*who), "completed"),
-            Act::Fail(at, who) => self.end(*at, name(*who), "failed"),
+            Act::Complete(at, who) => self.step(*at, name(*who), "complete", "completed"),
+            Act::Fail(at, who) => self.step(*at, name(*who), "fail", "failed"),
+            Act::Review(at, who) => self.step(*at, name(*who), "review", "in_review"),
+            Act::Approve(at, who) => self.step(*at, name(*who), "approve", "completed"),
+            Act::Cancel(at, who) => self.step(*at, name(*who), "cancel", "cancelled"),
+            Act::Retry(at, who) => self.step(*at, name(*who), "retry", "pending"),
             Act::Release(who) => self.release(name(*who)),
             Act::Vanish(at, newest) => self.vanish(*at, *newest),
         }
@@ -193,14 +221,15 @@ impl Run {
         }
     }
 
-    fn end(&mut self, at: Index, who: &'static str, ending: &'static str) {
-        let (id, team) = (self.task(at), &self.place.team);
-        let expected = self.model.may_end(id, who, ending);
-        let ended = if ending == "failed" { team.fail(id, who) } else { team.complete(id, who) };
-        assert_eq!(ended.is_ok(), expected, "{id} {ending} by {who}: {ended:?}");
+    fn step(&mut self, at: Index, who: &'static str, action: &str, next: &'static str) {
+        let id = self.task(at);
+        let expected = self.model.may(id, who, action);
+        let done = self.place.team.act(id, who, action);
+        assert_eq!(done.is_ok(), expected, "{action} {id} by {who}: {done:?}");
         if expected {
-            let owner = self.model.tasks[&id].owner;
-            self.model.set(id, ending, owner);
+            let claims = action == "complete";
+            let owner = self.model.tasks[&id].owner.or(claims.then_some(who));
+            self.model.set(id, next, owner);
         }
     }
 

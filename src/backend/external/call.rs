@@ -12,8 +12,9 @@ use super::contract::{AnswerHeader, ContractVerb, VERSION, VersionedRequest};
 use crate::model::text;
 use crate::sys::exec::{self, ExecCommand, ExecError, ExecOutput};
 
-/// Deadline of one call; the program's process group is killed after it.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// Deadline of one call; the program's process group is killed after it. A script may need seconds
+/// to start while agents compile on all cores.
+const DEADLINE: Duration = Duration::from_secs(15);
 /// Size limit of an answer, in bytes.
 const LONGEST_ANSWER: usize = 1 << 20;
 /// Length limit of the program's output quoted in an error, in characters.

@@ -1,22 +1,28 @@
 //! Checks between the entries of a manifest: clashing names, unknown references and dependency
 //! cycles.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::spec::TeamMode;
 use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
 use crate::config::Faults;
+use crate::model::cycle::find_cycle;
 use crate::model::name::nearest;
 
 /// Adds all faults between entries.
 pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
     check_count(manifest, faults);
     check_member_names(&manifest.members, faults);
-    let keys = check_task_keys(&manifest.tasks, faults);
     check_owners(manifest, faults);
-    check_after(&manifest.tasks, &keys, faults);
-    check_cycles(&manifest.tasks, &keys, faults);
+    check_tasks(&manifest.tasks, faults);
+}
+
+/// Adds the faults between tasks.
+pub(super) fn check_tasks(tasks: &[LocatedTask], faults: &mut Faults) {
+    let keys = check_task_keys(tasks, faults);
+    check_after(tasks, &keys, faults);
+    check_cycles(tasks, &keys, faults);
 }
 
 fn check_count(manifest: &LocatedManifest, faults: &mut Faults) {
@@ -122,7 +128,9 @@ fn check_cycles(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mu
             task.after.iter().filter_map(|key| Some((known(key.get_ref())?, key.span()))).collect()
         })
         .collect();
-    let Some(cycle) = find_cycle(&waits) else { return };
+    let edges: Vec<Vec<usize>> =
+        waits.iter().map(|befores| befores.iter().map(|(at, _)| *at).collect()).collect();
+    let Some(cycle) = find_cycle(&edges) else { return };
     // The fault is at the reference from the first task of the cycle to the next.
     let (Some(first), next) = (cycle.first().copied(), cycle.get(1).or(cycle.first())) else {
         return;
@@ -136,38 +144,4 @@ fn check_cycles(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mu
     let around = cycle.iter().chain(cycle.first());
     let names: Vec<String> = around.map(|at| format!("`{}`", tasks[*at].spec.key)).collect();
     faults.add(&place, format!("tasks form a dependency cycle: {}", names.join(" after ")));
-}
-
-/// Returns a cycle that starts with its first task in the file, each task waiting for the next.
-/// Removes tasks that wait for nothing until only cycles and their dependants are left. Not
-/// recursive, so that a long chain does not overflow the stack.
-fn find_cycle(waits: &[Vec<(usize, Range<usize>)>]) -> Option<Vec<usize>> {
-    let mut open: Vec<usize> = waits.iter().map(Vec::len).collect();
-    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
-    for (task, befores) in waits.iter().enumerate() {
-        for (before, _) in befores {
-            waiting[*before].push(task);
-        }
-    }
-    let mut free: Vec<usize> = (0..waits.len()).filter(|task| open[*task] == 0).collect();
-    while let Some(done) = free.pop() {
-        for task in &waiting[done] {
-            open[*task] -= 1;
-            if open[*task] == 0 {
-                free.push(*task);
-            }
-        }
-    }
-    // Every task left waits for another one that is left, so this walk must return to a task that
-    // it has visited.
-    let mut at = open.iter().position(|open| *open > 0)?;
-    let (mut path, mut seen) = (Vec::new(), BTreeSet::new());
-    while seen.insert(at) {
-        path.push(at);
-        at = waits[at].iter().map(|(before, _)| *before).find(|before| open[*before] > 0)?;
-    }
-    let mut cycle = path.split_off(path.iter().position(|task| *task == at)?);
-    let first = cycle.iter().enumerate().min_by_key(|(_, task)| **task)?.0;
-    cycle.rotate_left(first);
-    Some(cycle)
 }

@@ -11,13 +11,14 @@ mod check;
 mod doable;
 mod followup;
 mod roles;
+mod routing;
 mod spec;
 mod tables;
 
-use super::{ConfigError, Faults, parse};
+use super::{ConfigError, Faults, LineCounter, parse};
 use crate::model::settings::Settings;
 pub(crate) use spec::{MemberSpec, TaskSpec, TeamMode};
-use tables::{Form, ManifestTable};
+use tables::{Form, LocatedManifest, ManifestTable};
 
 /// A valid manifest.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,11 +54,31 @@ impl Manifest {
         Manifest::parse_as(Form::Settings, text)
     }
 
-    fn parse_as(form: Form, text: &str) -> Result<Manifest, ConfigError> {
+    /// Parses the tasks of a manifest, for a team that exists: the other tables may be missing, and
+    /// any member may be an owner. Returns each task with its line.
+    ///
+    /// # Errors
+    /// As [`Manifest::parse`].
+    pub(crate) fn parse_tasks(text: &str) -> Result<Vec<(usize, TaskSpec)>, ConfigError> {
+        let located = Manifest::locate(Form::Tasks, text)?;
+        let mut faults = Faults::default();
+        check::check_tasks(&located.tasks, &mut faults);
+        faults.into_result(text)?;
+        let mut lines = LineCounter::new(text);
+        let tasks = located.tasks.into_iter();
+        Ok(tasks.map(|task| (lines.line_at(task.key.start), task.spec)).collect())
+    }
+
+    fn locate(form: Form, text: &str) -> Result<LocatedManifest, ConfigError> {
         let table: ManifestTable = parse(form.document(), text)?;
         let mut faults = Faults::default();
         let located = table.locate(form, &mut faults);
         faults.into_result(text)?;
+        Ok(located)
+    }
+
+    fn parse_as(form: Form, text: &str) -> Result<Manifest, ConfigError> {
+        let located = Manifest::locate(form, text)?;
         for check in [check::check, doable::check] {
             let mut faults = Faults::default();
             check(&located, &mut faults);

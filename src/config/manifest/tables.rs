@@ -12,6 +12,7 @@ use toml::Spanned;
 use super::access::{AccessTable, LinkTable, WorkspaceTable};
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::roles::{RoleName, RoleTable, all_rules, tools};
+use super::routing::RoutingTable;
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::value::{
@@ -21,6 +22,7 @@ use crate::config::value::{
 };
 use crate::config::{Document, Faults};
 use crate::model::access::LinkAccess;
+use crate::model::board_policy::{BoardPolicy, BoardVersion};
 use crate::model::environ::EnvRules;
 use crate::model::followup::Escalation;
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
@@ -33,17 +35,19 @@ use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Setti
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, WorktreeRequest, check_branch};
 
-/// The kind of a text: a whole manifest, or the settings of a team that already has a name.
+/// The kind of a text: a whole manifest, the settings of a team that already has a name, or the
+/// tasks for a team that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Manifest,
     Settings,
+    Tasks,
 }
 
 impl Form {
     pub(super) fn document(self) -> Document {
         match self {
-            Form::Manifest => Document { title: "the manifest", denied: &[] },
+            Form::Manifest | Form::Tasks => Document { title: "the manifest", denied: &[] },
             Form::Settings => Document { title: "the settings", denied: &["team.name", "task"] },
         }
     }
@@ -89,8 +93,19 @@ pub(super) struct TeamTable {
     followup_interval_minutes: Option<Interval>,
     followup_max_reminders: Option<Spanned<ReminderCount>>,
     escalation_mode: Option<Spanned<Choice<Escalation>>>,
+    routing: KeyedTable<RoutingTable>,
+    board: KeyedTable<BoardTable>,
     access: KeyedTable<AccessTable>,
     workspace: KeyedTable<WorkspaceTable>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BoardTable {
+    version: BoardVersion,
+    assignee: bool,
+    list_before_create: bool,
+    delegation_task: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -338,7 +353,7 @@ impl TeamTable {
     fn into_settings(self, form: Form, faults: &mut Faults) -> Settings {
         let (finish, max_members) = match form {
             Form::Manifest => (Finish::TasksDone, DEFAULT_MAX_MEMBERS),
-            Form::Settings => (Finish::Manual, settings::MAX_MEMBERS),
+            Form::Settings | Form::Tasks => (Finish::Manual, settings::MAX_MEMBERS),
         };
         let default = Settings::by_hand(self.max_members.map_or(max_members, |count| count.0));
         let seconds = |count: Option<AtLeast<1>>, default: u64| {
@@ -360,6 +375,13 @@ impl TeamTable {
                 faults,
             ),
             notify: self.notify.map(|notify| notify.0).unwrap_or_default(),
+            board: BoardPolicy {
+                version: self.board.0.version,
+                assignee: self.board.0.assignee,
+                list_before_create: self.board.0.list_before_create,
+                delegation_task: self.board.0.delegation_task,
+            },
+            routing: self.routing.0.into(),
             max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),
             privacy: chosen(self.privacy),
             limits: Limits {

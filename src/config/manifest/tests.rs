@@ -108,6 +108,8 @@ fn every_key_is_read() {
     let followup =
         ReminderPolicy { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
     assert_eq!(manifest.settings.followup, Some(followup));
+    let routing = &manifest.settings.routing;
+    assert_eq!((routing.allow.len(), routing.deny.len(), routing.escalate.len()), (3, 1, 2));
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(&manifest.settings.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
     assert_eq!(words(&manifest.settings.rules.team.ask), ["WebFetch"]);
@@ -181,8 +183,9 @@ fn keys_of_settings_are_those_of_the_manifest() {
     let fixed = ["name", "description", "mode"];
     let mut settable = keys_of::<TeamTable>();
     settable.retain(|key| !fixed.contains(&key.as_str()));
-    // A dotted key leads into a table of [team].
-    let mut listed: Vec<&str> = KEYS.iter().filter_map(|(key, _)| key.split('.').next()).collect();
+    // A key of a table in [team] stands for that table.
+    let mut listed: Vec<&str> =
+        KEYS.iter().map(|(key, _)| key.split('.').next().unwrap_or(key)).collect();
     listed.dedup();
     listed.sort_by_key(|key| settable.iter().position(|known| known == key));
     assert_eq!(listed, settable);

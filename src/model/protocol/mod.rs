@@ -2,7 +2,7 @@
 //! Parsing never fails: text that is not a protocol message is plain text, and a message without
 //! its required fields is [`Message::Malformed`].
 
-mod fields;
+pub(super) mod fields;
 mod permission;
 mod plan;
 mod presence;
@@ -165,6 +165,16 @@ impl Message {
             | Message::Unknown { .. }
             | Message::Malformed { .. } => None,
         }
+    }
+
+    /// Returns true if `kind` is the `type` of a protocol message.
+    pub(crate) fn is_kind(kind: &str) -> bool {
+        read(kind, Object::new()).is_some()
+    }
+
+    /// Returns true for a message of a known kind with its required fields.
+    pub(crate) fn is_protocol(&self) -> bool {
+        !matches!(self, Message::Text(_) | Message::Unknown { .. } | Message::Malformed { .. })
     }
 
     /// Returns the value of `type`; `message` for plain text.

@@ -7,10 +7,10 @@ use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Escalation, NotificationStep, Reminded};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
-use crate::model::task::{Task, TaskState};
+use crate::model::task::{Task, TaskAction, TaskState};
 use crate::model::text;
 use crate::ops::{OpsError, send, task};
-use crate::store::{TaskEnding, TeamStore};
+use crate::store::{TaskStep, TeamStore};
 use crate::sys::rand;
 
 /// Characters of a task's subject that a reminder quotes.
@@ -35,7 +35,9 @@ pub(crate) fn remind(
     if let NotificationStep::Escalation { mode: Escalation::FailTask, .. } = step {
         // Before the step is persisted: after a crash in between, the next lead finds the task
         // failed.
-        task::end(team, id, &MemberName::lead(), TaskEnding::Failed, None)?;
+        let step =
+            TaskStep { reason: Some("no update".to_owned()), ..TaskStep::of(TaskAction::Fail) };
+        task::end(team, id, &MemberName::lead(), &step)?;
     }
     let reminded = Some(Reminded { task: id, times: step.times() });
     if team.change_record(name, incarnation, |record| record.reminded = reminded)?.is_none() {

@@ -8,9 +8,10 @@ use super::*;
 use crate::model::lifecycle::MemberState;
 use crate::model::sample;
 use crate::model::settings::Settings;
+use crate::model::task::TaskAction;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
-use crate::ops::{Caller, NewTask, Store, TaskEnding, task, team};
+use crate::ops::{Caller, NewTask, Store, TaskStep, task, team};
 use crate::sys::env;
 use crate::sys::exec::{self, ExecCommand};
 
@@ -209,12 +210,13 @@ fn the_completion_hook_runs_before_the_task_is_completed() {
         NewTask { subject: "Do".to_owned(), description: "it".to_owned(), ..NewTask::default() };
     let id = task::create(&stage.ctx, &stage.team, &[new]).expect("a task")[0].id;
     let hooks = load_hooks(&stage.ctx, &stage.team);
-    let complete =
-        |who: &MemberName| task::complete(&stage.ctx, &stage.team, &hooks, id, who, None);
+    let complete = |who: &MemberName| {
+        task::act(&stage.ctx, &stage.team, &hooks, id, who, &TaskStep::of(TaskAction::Complete))
+    };
+    task::claim(&stage.team, id, &stage.ctx.speaker, false).expect("claimed");
     // A completion that is refused anyway runs no hook.
     assert!(complete(&name("bob")).is_err_and(|e| !matches!(e, OpsError::HookRefused { .. })));
     assert_eq!(stage.text("asked"), None);
-    task::claim(&stage.ctx, &stage.team, id).expect("claimed");
     stage.sh("echo 'write the tests' > bad");
     let refused = complete(&MemberName::lead()).err().map(|e| e.to_string());
     assert_eq!(
@@ -235,7 +237,10 @@ fn the_completion_hook_runs_before_the_task_is_completed() {
         stage.ran().iter().map(|event| event.detail["outcome"].clone()).collect();
     assert_eq!(outcomes, ["held", "failed"]);
     assert!(
-        stage.team.endable(id, &MemberName::lead(), TaskEnding::Completed, None).is_err(),
+        stage
+            .team
+            .task_before(id, &MemberName::lead(), &TaskStep::of(TaskAction::Complete))
+            .is_err(),
         "it is over"
     );
 }
@@ -263,10 +268,17 @@ fn an_interrupted_completion_hook_refuses() {
     let stage = Stage::new("/opt/worker");
     let new = NewTask { subject: "Do".to_owned(), ..NewTask::default() };
     let id = task::create(&stage.ctx, &stage.team, &[new]).expect("a task")[0].id;
-    task::claim(&stage.ctx, &stage.team, id).expect("claimed");
+    task::claim(&stage.team, id, &stage.ctx.speaker, false).expect("claimed");
     let hooks = load_hooks(&stage.ctx, &stage.team);
     hooks.end_all();
-    let refused = task::complete(&stage.ctx, &stage.team, &hooks, id, &MemberName::lead(), None);
+    let refused = task::act(
+        &stage.ctx,
+        &stage.team,
+        &hooks,
+        id,
+        &MemberName::lead(),
+        &TaskStep::of(TaskAction::Complete),
+    );
     assert!(refused.is_err_and(|e| e.to_string().ends_with("it was interrupted")));
     assert_eq!(stage.text("asked"), None, "none begins any more");
 }

@@ -5,7 +5,7 @@ use super::super::error::OpsError;
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::Message;
-use crate::store::TeamStore;
+use crate::store::{Marking, TeamStore};
 use crate::sys::rand;
 
 /// Creates the mailbox, marks stale control messages of an existing one as read (SD-10) and appends
@@ -27,7 +27,7 @@ pub(super) fn prepare_mailbox(
     }
     let stale: Vec<String> =
         mailbox.unread()?.into_iter().filter(is_control).map(|e| e.msg_id).collect();
-    mailbox.mark_read(&stale)?;
+    mailbox.acknowledge(&stale, Marking::Always)?;
     prompt.map_or(Ok(()), |prompt| mailbox.append(&prompt))?;
     Ok(false)
 }

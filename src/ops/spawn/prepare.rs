@@ -296,7 +296,7 @@ pub(super) fn write_files(
     owners::catch_up(team, &names)?;
     for start in starts.iter() {
         if let Some(id) = start.record.request.task {
-            task::claim_for(team, id, &start.member.name)?;
+            task::claim(team, id, &start.member.name, false)?;
             failpoint::hit("spawn.claimed");
         }
     }

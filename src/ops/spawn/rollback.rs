@@ -128,7 +128,7 @@ mod tests {
         team.begin_record(&after).expect("a record");
         let task = NewTask { subject: "Build".to_owned(), ..NewTask::default() };
         team.create_tasks(&[task], "team-lead", AT).expect("a task");
-        team.claim(TaskId(1), &before.name, AT).expect("claimed");
+        team.claim(TaskId(1), &before.name, false, AT).expect("claimed");
         let caller = Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
         let ctx = Context { store, speaker: MemberName::lead(), caller };
         let start = MemberStart::new(member, before, Ready::Hello, "asked".to_owned());

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::rules::{
-    TaskEnding, add_edge, begin, finish, may_edit, may_end, may_touch, must_be_free, reopen,
-    return_to_pending, set_owner,
+    TaskStep, act, add_edge, begin, may_act, may_edit, may_touch, must_be_free, set_owner,
 };
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
-use crate::model::task::{Task, TaskState};
+use crate::model::task::{Progress, Task, TaskAction, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::dirs;
@@ -51,16 +50,21 @@ impl TargetStatus {
 pub(crate) struct TaskChanges {
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
-    /// An empty text removes it, as with `role` and `cwd`.
+    /// An empty text removes it, as with `role`, `cwd` and `kind`.
     pub(crate) active_form: Option<String>,
     pub(crate) status: Option<TargetStatus>,
     pub(crate) priority: Option<i64>,
     pub(crate) role: Option<String>,
     pub(crate) cwd: Option<String>,
+    pub(crate) kind: Option<String>,
+    /// Replaces the list.
+    pub(crate) labels: Option<Vec<String>>,
     /// Replaces the list, as with `run` and `env`.
     pub(crate) files: Option<Vec<String>>,
     pub(crate) run: Option<Vec<String>>,
     pub(crate) env: Option<BTreeMap<String, String>>,
+    /// The blockers as an imported file names them.
+    pub(crate) after: Option<Vec<String>>,
     /// Merged key by key; null removes a key.
     pub(crate) metadata: Object,
     pub(crate) owner: Option<TaskOwner>,
@@ -89,6 +93,8 @@ impl TaskChanges {
             ("priority", self.priority.is_some()),
             ("role", self.role.is_some()),
             ("cwd", self.cwd.is_some()),
+            ("type", self.kind.is_some()),
+            ("labels", self.labels.is_some()),
             ("files", self.files.is_some()),
             ("run", self.run.is_some()),
             ("env", self.env.is_some()),
@@ -160,7 +166,12 @@ impl TeamStore {
             state if state == before.state => {}
             TaskState::InProgress => may_begin(&mut board, &planned)?,
             TaskState::Completed => must_be_free(&board, &planned)?,
-            TaskState::Pending | TaskState::Failed | TaskState::Cancelled => {}
+            TaskState::Pending
+            | TaskState::Blocked
+            | TaskState::InReview
+            | TaskState::Failed
+            | TaskState::Cancelled
+            | TaskState::Stale => {}
         }
         // Write the task's own side first: after a crash in between, it waits too long rather than
         // not at all.
@@ -203,27 +214,25 @@ impl TeamStore {
         Ok(TaskChanged { before, task, unblocked, freed })
     }
 
-    /// Makes a failed task pending again: for its owner if `keep_owner` is set, else for any
-    /// member. Returns the task before and after.
+    /// Makes a failed or stale task pending again: for its owner if `keep_owner` is set, else for
+    /// any member. Returns the task before and after.
     ///
     /// # Errors
-    /// [`StoreError::NotYours`] if `who` is not the owner or the lead; [`StoreError::NotFailed`] if
-    /// the task has not failed.
+    /// [`StoreError::NotYours`] if `who` is not the owner or the lead; [`StoreError::Transition`]
+    /// if the task is neither failed nor stale.
     pub(crate) fn retry_task(
         &self,
         id: TaskId,
         who: &MemberName,
         keep_owner: bool,
         notify_owner: bool,
+        now: Timestamp,
     ) -> Result<(Task, Task), StoreError> {
         let _list = self.lock_list()?;
         let before = self.task(id)?.ok_or(Refusal::TaskNotFound(id))?;
-        may_touch(&before, who)?;
-        if before.state != TaskState::Failed {
-            return Err(StoreError::NotFailed { id, state: before.state });
-        }
+        may_act(&before, TaskAction::Retry, who)?;
         let task = self.change_task(id, |task| {
-            reopen(task)?;
+            act(task, who, &TaskStep::of(TaskAction::Retry), now)?;
             if !keep_owner {
                 (task.owner, task.extra.assigned_by) = (None, None);
             }
@@ -232,6 +241,27 @@ impl TeamStore {
             Ok(())
         })?;
         Ok((before, task))
+    }
+
+    /// Sets the progress of a task in progress.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYours`] unless `who` is the owner or the lead; [`StoreError::NotRunning`]
+    /// unless the task is in progress.
+    pub(crate) fn set_progress(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        progress: &Progress,
+    ) -> Result<Task, StoreError> {
+        self.change_task(id, |task| {
+            may_touch(task, who)?;
+            if task.state != TaskState::InProgress {
+                return Err(StoreError::NotRunning { id, state: task.state });
+            }
+            task.extra.progress = Some(progress.clone());
+            Ok(())
+        })
     }
 
     /// Records that the owner was notified of the assignment.
@@ -348,14 +378,14 @@ fn admit(
     }
 }
 
-fn edit(
+pub(super) fn edit(
     task: &mut Task,
     who: &MemberName,
     changes: &TaskChanges,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     if changes.status == Some(TargetStatus::Pending) && task.state == TaskState::Failed {
-        reopen(task)?;
+        act(task, who, &TaskStep::of(TaskAction::Retry), now)?;
     }
     if changes.moves_task() && task.state.is_over() {
         return Err(StoreError::Over { id: task.id, state: task.state });
@@ -365,23 +395,30 @@ fn edit(
     changes.blocked_by.iter().for_each(|b| add_edge(&mut task.blocked_by, *b));
     match &changes.owner {
         Some(TaskOwner::Member(name)) if !task.is_owned_by(name) => {
-            set_owner(task, Some(name), changes.notify_owner)?;
+            set_owner(task, Some(name), changes.notify_owner);
             task.extra.assigned_by = (name != who).then(|| who.to_string());
         }
-        Some(TaskOwner::Nobody) => set_owner(task, None, false)?,
+        Some(TaskOwner::Nobody) => set_owner(task, None, false),
         Some(TaskOwner::Member(_)) | None => {}
     }
     match changes.status.filter(|status| status.state() != task.state) {
+        Some(TargetStatus::InProgress) if task.state == TaskState::Stale => {
+            act(task, who, &TaskStep::of(TaskAction::Recover), now)
+        }
         Some(TargetStatus::InProgress) => {
             let owner = task.owner_name().map(MemberName::existing).transpose()?;
             begin(task, owner.as_ref().unwrap_or(who), now)
         }
-        Some(TargetStatus::Completed) => {
-            may_end(task, who, TaskEnding::Completed)?;
-            finish(task, who, TaskEnding::Completed, None, now);
+        Some(TargetStatus::Completed) if task.state == TaskState::InReview => {
+            act(task, who, &TaskStep::of(TaskAction::Approve), now)
+        }
+        Some(TargetStatus::Completed) => act(task, who, &TaskStep::of(TaskAction::Complete), now),
+        Some(TargetStatus::Pending) => {
+            let owner = task.owner.clone();
+            act(task, who, &TaskStep::of(TaskAction::Release), now)?;
+            task.owner = owner;
             Ok(())
         }
-        Some(TargetStatus::Pending) => return_to_pending(task),
         None => Ok(()),
     }
 }
@@ -395,11 +432,14 @@ fn edit_texts(task: &mut Task, changes: &TaskChanges) {
     set(&mut task.active_form, &changes.active_form);
     set(&mut task.extra.role, &changes.role);
     set(&mut task.extra.cwd, &changes.cwd);
+    set(&mut task.extra.kind, &changes.kind);
+    changes.labels.iter().for_each(|labels| task.extra.labels.clone_from(labels));
     changes.subject.iter().for_each(|subject| task.subject.clone_from(subject));
     changes.description.iter().for_each(|text| task.description.clone_from(text));
     changes.files.iter().for_each(|files| task.extra.files.clone_from(files));
     changes.run.iter().for_each(|run| task.extra.run.clone_from(run));
     changes.env.iter().for_each(|env| task.extra.env.clone_from(env));
+    changes.after.iter().for_each(|after| task.extra.after.clone_from(after));
     task.extra.priority = changes.priority.or(task.extra.priority);
     for (key, value) in &changes.metadata {
         if value.is_null() {

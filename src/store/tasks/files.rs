@@ -1,60 +1,66 @@
 //! The files of the task board: reading, changing, numbering and locking them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
+use super::index::BoardScope;
 use crate::model::board::{Board, Refusal};
 use crate::model::id::TaskId;
 use crate::model::task::Task;
 use crate::model::wire::Object;
 use crate::store::dirs;
-use crate::store::document::{self, Durability, FilePlace, Writers};
+use crate::store::document::{self, FilePlace, Writers};
 use crate::store::error::StoreError;
 use crate::store::teams::TeamStore;
+use crate::sys::clock::now_ms;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, LOCK_DEADLINE};
-use crate::sys::parallel;
 
 /// Largest task file that is read, in bytes.
 const MAX_TASK: u64 = 64 * 1024 * 1024;
 /// Largest list of deleted ids that is read, in bytes; each id takes a few.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
-/// Number of tasks from which reading them on several threads is faster.
-const WORTH_A_THREAD: usize = 512;
+
+/// A task, with the content of its file if that has the plain form.
+type TaskAndBytes = (Task, Option<Vec<u8>>);
 
 impl TeamStore {
     /// Reads the board without a lock, so it may already be outdated when it is returned.
     pub(crate) fn board(&self) -> Result<Board, StoreError> {
-        let mut board = Board::default();
-        for (id, found) in self.read_tasks(&self.task_ids()?) {
-            match found {
-                Ok(Some(task)) => drop(board.tasks.insert(id, task)),
-                Ok(None) => {}
-                Err(e) if e.is_about_content() => drop(board.unreadable.insert(id)),
-                Err(e) => return Err(e),
-            }
-        }
+        self.read_board(BoardScope::All)
+    }
+
+    /// Like [`TeamStore::board`], without completed and cancelled tasks. That is faster, and enough
+    /// to decide on claims: a missing blocker no longer blocks, as a completed one.
+    pub(crate) fn open_board(&self) -> Result<Board, StoreError> {
+        self.read_board(BoardScope::Open)
+    }
+
+    fn read_board(&self, scope: BoardScope) -> Result<Board, StoreError> {
+        // Taken first, so that files count as changed recently for longer rather than shorter.
+        let now_ms = now_ms();
+        let mut board = self.read_tasks(&self.task_ids()?, scope, now_ms)?;
         // Read the deletions after the task files: a deletion is recorded before its file is
         // removed, so each file that was missing above is accounted for.
         board.deleted = self.deleted_tasks()?;
         Ok(board)
     }
 
-    /// Reads tasks by id; many of them on several threads.
-    fn read_tasks(&self, ids: &[TaskId]) -> Vec<(TaskId, Result<Option<Task>, StoreError>)> {
-        let threads = if ids.len() < WORTH_A_THREAD { 1 } else { parallel::cores() };
-        parallel::parallel_map(ids, threads, |id| (*id, self.task(*id)))
-    }
-
     /// Returns one task; `None` if it is not on the board.
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        Ok(self.task_and_bytes(id)?.map(|(task, _)| task))
+    }
+
+    /// Returns one task, with the content of its file if that has the plain form.
+    pub(super) fn task_and_bytes(&self, id: TaskId) -> Result<Option<TaskAndBytes>, StoreError> {
         let Some(bytes) = fs::read(&self.layout.task(id), MAX_TASK)? else { return Ok(None) };
         if let Some(task) = Task::quick(id, &bytes) {
-            return Ok(Some(task));
+            return Ok(Some((task, Some(bytes))));
         }
         // The file is unusual or being written: read it again with retries.
-        Ok(document::read(&self.task_place(id))?.map(|file| Task::read(id, &object(file))))
+        let file = document::read(&self.task_place(id))?;
+        Ok(file.map(|file| (Task::read(id, &object(file)), None)))
     }
 
     /// Reads the task and its direct blockers.
@@ -91,12 +97,36 @@ impl TeamStore {
         })
     }
 
-    pub(super) fn write_new_task(&self, task: &Task) -> Result<(), StoreError> {
-        let path = self.layout.task(task.id);
-        if document::write_new(&path, &task.to_object(), Durability::Permanent)? {
-            Ok(())
-        } else {
-            Err(StoreError::Contended { path, tries: 1 })
+    /// Writes and syncs the files of new tasks, and only then makes them visible, in an order in
+    /// which each task follows its blockers: after a crash in between, no task has lost a blocker.
+    ///
+    /// # Errors
+    /// After an error, none of the files is left.
+    pub(super) fn write_new_tasks(&self, tasks: &[Task]) -> Result<(), StoreError> {
+        let ordered = after_blockers(tasks);
+        let files: Vec<_> =
+            ordered.iter().map(|task| (self.layout.task(task.id), task.to_object())).collect();
+        for (place, file) in document::stage_new(&files)?.into_iter().enumerate() {
+            let path = || files[place].0.clone();
+            let published = file.publish().map_err(StoreError::from).and_then(|is_new| {
+                if is_new { Ok(()) } else { Err(StoreError::Contended { path: path(), tries: 1 }) }
+            });
+            if let Err(e) = published {
+                self.withdraw(ordered[..place].iter().copied());
+                return Err(e);
+            }
+        }
+        if let Some((first, _)) = files.first() {
+            fs::sync_dir_of(first);
+        }
+        Ok(())
+    }
+
+    /// Removes tasks that have just been created.
+    pub(super) fn withdraw<'t>(&self, tasks: impl Iterator<Item = &'t Task>) {
+        for task in tasks {
+            let _ = self.record_deletion(task.id);
+            let _ = fs::remove_file(&self.layout.task(task.id));
         }
     }
 
@@ -129,8 +159,8 @@ impl TeamStore {
         Ok(())
     }
 
-    fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
-        let files = fs::list(&self.layout.tasks())?;
+    pub(super) fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
+        let files = fs::names(&self.layout.tasks())?;
         let mut ids: Vec<TaskId> = files
             .iter()
             .filter_map(|f| f.strip_suffix(".json"))
@@ -150,6 +180,15 @@ impl TeamStore {
         Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
     }
 
+    /// Checks that the list lock is still held, and renews it. Called between the changes of a batch,
+    /// which can take longer than a lock lasts.
+    pub(super) fn keep_list(&self, list: &DirLock) -> Result<(), StoreError> {
+        if list.still_ours() {
+            return Ok(());
+        }
+        Err(StoreError::LockLost { path: self.layout.task_list_lock() })
+    }
+
     pub(super) fn task_place(&self, id: TaskId) -> FilePlace {
         self.place(&format!("task-{id}"), self.layout.task(id), Writers::AnyProgram)
     }
@@ -167,6 +206,32 @@ impl TeamStore {
             .filter_map(|line| TaskId::parse(line).ok())
             .collect())
     }
+}
+
+/// Orders new tasks so that each follows its blockers; tasks in a cycle are at the end.
+fn after_blockers(tasks: &[Task]) -> Vec<&Task> {
+    let index: BTreeMap<TaskId, usize> =
+        tasks.iter().enumerate().map(|(place, task)| (task.id, place)).collect();
+    let inner = |ids: &[TaskId]| ids.iter().filter_map(|id| index.get(id).copied()).collect();
+    let mut open: Vec<usize> = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let blockers: Vec<usize> = inner(&task.blocked_by);
+        open.push(blockers.len());
+    }
+    let mut free: VecDeque<usize> = (0..tasks.len()).filter(|place| open[*place] == 0).collect();
+    let mut ordered = Vec::with_capacity(tasks.len());
+    while let Some(place) = free.pop_front() {
+        ordered.push(&tasks[place]);
+        let dependants: Vec<usize> = inner(&tasks[place].blocks);
+        for next in dependants {
+            open[next] -= 1;
+            if open[next] == 0 {
+                free.push_back(next);
+            }
+        }
+    }
+    ordered.extend(tasks.iter().zip(&open).filter(|(_, open)| **open > 0).map(|(task, _)| task));
+    ordered
 }
 
 fn object(file: Value) -> Object {

@@ -1,25 +1,39 @@
-//! Rules for single tasks: who may change a task, and what a change of its state sets.
+//! Rules for single tasks: who may change a task, and what an action on it sets.
 
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{CommandOutcome, Task, TaskState};
+use crate::model::task::{
+    CommandOutcome, PREVIEW, Permit, Task, TaskAction, TaskSnapshot, TaskState, TransitionRefusal,
+    transition,
+};
+use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::store::error::StoreError;
 use crate::sys::rand;
 
-/// The result of work on a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TaskEnding {
-    Completed,
-    Failed,
+/// An action on a task, and what it records there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskStep {
+    pub(crate) action: TaskAction,
+    /// The result of the task's command, if one has run.
+    pub(crate) outcome: Option<CommandOutcome>,
+    /// What the work led to.
+    pub(crate) result: Option<String>,
+    /// A sentence for the snapshot of the ended task.
+    pub(crate) summary: Option<String>,
+    pub(crate) commit: Option<String>,
+    /// Why the task is rejected, cancelled or failed.
+    pub(crate) reason: Option<String>,
 }
 
-impl TaskEnding {
-    fn state(self) -> TaskState {
-        match self {
-            TaskEnding::Completed => TaskState::Completed,
-            TaskEnding::Failed => TaskState::Failed,
-        }
+impl TaskStep {
+    pub(crate) fn of(action: TaskAction) -> TaskStep {
+        TaskStep { action, outcome: None, result: None, summary: None, commit: None, reason: None }
+    }
+
+    /// The end of a command, whose outcome is recorded.
+    pub(crate) fn with_outcome(action: TaskAction, outcome: &CommandOutcome) -> TaskStep {
+        TaskStep { outcome: Some(outcome.clone()), ..TaskStep::of(action) }
     }
 }
 
@@ -32,18 +46,13 @@ pub(super) fn may_touch(task: &Task, who: &MemberName) -> Result<(), StoreError>
 }
 
 /// Checks that `who` may edit or delete the task. Besides the owner and the lead, its creator may,
-/// unless the task is in progress.
+/// unless the task has begun.
 pub(super) fn may_edit(task: &Task, who: &MemberName) -> Result<(), StoreError> {
-    let is_creator = task.extra.created_by.as_deref().is_some_and(|by| who.clashes_with(by));
-    if is_creator && task.state != TaskState::InProgress {
+    let has_begun = task.state.is_running() || task.state == TaskState::InReview;
+    if task.is_created_by(who) && !has_begun {
         return Ok(());
     }
     may_touch(task, who)
-}
-
-pub(super) fn may_end(task: &Task, who: &MemberName, ending: TaskEnding) -> Result<(), StoreError> {
-    may_touch(task, who)?;
-    may_become(task, ending.state())
 }
 
 pub(super) fn must_be_free(board: &Board, task: &Task) -> Result<(), StoreError> {
@@ -53,58 +62,118 @@ pub(super) fn must_be_free(board: &Board, task: &Task) -> Result<(), StoreError>
     }
 }
 
-fn may_become(task: &Task, next: TaskState) -> Result<(), StoreError> {
-    if task.state.may_become(next) {
-        Ok(())
-    } else {
-        Err(StoreError::Transition { id: task.id, from: task.state.as_str(), to: next.as_str() })
-    }
+/// Checks that `who` may perform the action on the task.
+pub(super) fn may_act(
+    task: &Task,
+    action: TaskAction,
+    who: &MemberName,
+) -> Result<TaskState, StoreError> {
+    let (id, state) = (task.id, task.state);
+    transition(task, action, who).map_err(|refusal| match refusal {
+        TransitionRefusal::WrongState => StoreError::Transition { id, state, action },
+        TransitionRefusal::NotPermitted(Permit::LeadOnly) => StoreError::LeadOnly { id, action },
+        TransitionRefusal::NotPermitted(_) => {
+            StoreError::NotYours { id, owner: task.owner.clone() }
+        }
+    })
 }
 
-fn transition(task: &mut Task, next: TaskState) -> Result<(), StoreError> {
-    may_become(task, next)?;
+/// Performs the action on the task.
+pub(super) fn act(
+    task: &mut Task,
+    who: &MemberName,
+    step: &TaskStep,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let next = may_act(task, step.action, who)?;
+    match step.action {
+        TaskAction::Claim => claim_for(task, who, now),
+        TaskAction::Complete if task.state == TaskState::Pending => {
+            let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+            claim_for(task, &owner.unwrap_or_else(|| who.clone()), now);
+        }
+        TaskAction::Retry => clear_ending(task),
+        TaskAction::Release => {
+            if task.state != TaskState::Pending {
+                return_to_pending(task);
+            }
+            (task.owner, task.extra.assigned_by, task.extra.untold) = (None, None, false);
+        }
+        TaskAction::Complete
+        | TaskAction::Review
+        | TaskAction::Approve
+        | TaskAction::Reject
+        | TaskAction::Cancel
+        | TaskAction::Fail
+        | TaskAction::Stall
+        | TaskAction::Recover => {}
+    }
     task.state = next;
+    let extra = &mut task.extra;
+    extra.result = step.result.clone().or(extra.result.take());
+    extra.commit = step.commit.clone().or(extra.commit.take());
+    if next.is_over() {
+        extra.outcome.clone_from(&step.outcome);
+        extra.reason.clone_from(&step.reason);
+        extra.ended_at = Some(now);
+        let decides = matches!(step.action, TaskAction::Approve | TaskAction::Reject);
+        let worker = task.owner.as_deref().filter(|_| decides);
+        extra.ended_by = Some(worker.unwrap_or(who.as_str()).to_owned());
+        extra.decided_by = decides.then(|| who.to_string());
+        extra.snapshot = Some(TaskSnapshot {
+            completed_at: now,
+            result_preview: text::line(extra.result.as_deref().unwrap_or_default())
+                .chars()
+                .take(PREVIEW)
+                .collect(),
+            final_status: next,
+            summary: step.summary.clone(),
+        });
+    }
     Ok(())
 }
 
+fn claim_for(task: &mut Task, owner: &MemberName, now: Timestamp) {
+    task.owner = Some(owner.to_string());
+    task.extra.claimed_at = Some(now);
+    task.extra.progress = None;
+}
+
+/// Removes what the end of the task has recorded; the journal keeps it.
+fn clear_ending(task: &mut Task) {
+    let extra = &mut task.extra;
+    (extra.outcome, extra.snapshot, extra.reason) = (None, None, None);
+    (extra.claimed_at, extra.ended_at, extra.ended_by) = (None, None, None);
+}
+
+fn return_to_pending(task: &mut Task) {
+    task.extra.released += 1;
+    task.extra.claimed_at = None;
+}
+
+/// Starts the task for `who`.
 pub(super) fn begin(task: &mut Task, who: &MemberName, now: Timestamp) -> Result<(), StoreError> {
     if let Some(owner) = task.owner.as_ref().filter(|_| !task.is_owned_by(who)) {
         return Err(Refusal::AlreadyClaimed { id: task.id, owner: owner.clone() }.into());
     }
-    transition(task, TaskState::InProgress)?;
-    task.owner = Some(who.to_string());
-    task.extra.claimed_at = Some(now);
-    Ok(())
+    act(task, who, &TaskStep::of(TaskAction::Claim), now)
 }
 
-/// Records the end of a task. The caller has checked that its state allows it.
-pub(super) fn finish(
-    task: &mut Task,
-    who: &MemberName,
-    ending: TaskEnding,
-    outcome: Option<&CommandOutcome>,
-    now: Timestamp,
-) {
-    task.state = ending.state();
-    task.extra.outcome = outcome.cloned();
-    task.extra.ended_at = Some(now);
-    task.extra.ended_by = Some(who.to_string());
-}
-
-pub(super) fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
-    if !task.is_owned_by(who) || task.state.is_over() {
-        return Ok(());
+/// Gives an unfinished task of `who` back. Work in review stays: it waits for the lead, not for its
+/// owner.
+pub(super) fn release(task: &mut Task, who: &MemberName) {
+    if !task.is_owned_by(who) || task.state.is_over() || task.state == TaskState::InReview {
+        return;
     }
     if task.state != TaskState::Pending {
-        transition(task, TaskState::Pending)?;
-        task.extra.released += 1;
+        task.state = TaskState::Pending;
+        return_to_pending(task);
     }
     task.owner = None;
     task.extra.assigned_by = None;
     task.extra.untold = false;
     task.extra.claimed_at = None;
     task.goes_on(rand::uuid());
-    Ok(())
 }
 
 pub(super) fn add_edge(edges: &mut Vec<TaskId>, id: TaskId) {
@@ -113,33 +182,13 @@ pub(super) fn add_edge(edges: &mut Vec<TaskId>, id: TaskId) {
     }
 }
 
-/// Makes a failed task pending again. Its outcome is kept only in the journal.
-pub(super) fn reopen(task: &mut Task) -> Result<(), StoreError> {
-    transition(task, TaskState::Pending)?;
-    task.extra.outcome = None;
-    (task.extra.claimed_at, task.extra.ended_at, task.extra.ended_by) = (None, None, None);
-    Ok(())
-}
-
-/// Makes a task in progress pending again and keeps its owner.
-pub(super) fn return_to_pending(task: &mut Task) -> Result<(), StoreError> {
-    transition(task, TaskState::Pending)?;
-    task.extra.released += 1;
-    task.extra.claimed_at = None;
-    Ok(())
-}
-
 /// Sets another owner, who starts over: the previous owner's progress does not count (TK-08).
-pub(super) fn set_owner(
-    task: &mut Task,
-    owner: Option<&MemberName>,
-    notify_owner: bool,
-) -> Result<(), StoreError> {
-    if task.state == TaskState::InProgress {
-        return_to_pending(task)?;
+pub(super) fn set_owner(task: &mut Task, owner: Option<&MemberName>, notify_owner: bool) {
+    if task.state.is_running() || task.state == TaskState::InReview {
+        task.state = TaskState::Pending;
+        return_to_pending(task);
     }
     task.owner = owner.map(MemberName::to_string);
     task.extra.assigned_by = None;
     task.extra.untold = notify_owner;
-    Ok(())
 }

@@ -3,13 +3,14 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::model::board::Refusal;
+use crate::model::board::{Board, Refusal};
 use crate::model::external_change::{self, ExternalChange};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::TaskState;
+use crate::model::task::{Task, TaskAction, TaskState};
 use crate::store::tests::{NOW, command, fresh, who};
 use crate::store::{
-    NewTask, StoreError, TargetStatus, TaskChanges, TaskEnding, TaskOwner, TeamStore,
+    ClaimKind, NewTask, StoreError, TargetStatus, TaskChanges, TaskImport, TaskOwner, TaskRevision,
+    TaskStep, TeamStore,
 };
 use crate::sys::fs;
 
@@ -63,11 +64,12 @@ fn tk_07_deletion_removes_edges_and_keeps_the_id_used() {
 #[test]
 fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
     let (_dir, team) = chain(1);
-    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
     let renamed = TaskChanges { subject: Some("new".to_owned()), ..TaskChanges::default() };
     for (name, may) in [("ann", false), ("bo", false), ("bob", true), ("team-lead", true)] {
         let name = MemberName::existing(name).expect("name");
-        let ended = team.end_task(TaskId(1), &who("ann"), TaskEnding::Completed, None, NOW);
+        let ended =
+            team.step_task(TaskId(1), &who("ann"), &TaskStep::of(TaskAction::Complete), NOW);
         assert!(matches!(ended, Err(StoreError::NotYours { .. })));
         assert_eq!(team.update_task(TaskId(1), &name, &renamed, NOW).is_ok(), may, "{name}");
         let deleted = team.delete_task(TaskId(1), &name, false);
@@ -78,7 +80,7 @@ fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
         );
         assert!(deleted.is_err());
     }
-    team.end_task(TaskId(1), &who("bob"), TaskEnding::Completed, None, NOW).expect("end");
+    team.step_task(TaskId(1), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW).expect("end");
     let moved = TaskChanges { owner: Some(TaskOwner::Nobody), ..TaskChanges::default() };
     assert!(matches!(
         team.update_task(TaskId(1), &lead(), &moved, NOW),
@@ -137,12 +139,14 @@ fn tk_03_a_task_with_open_blockers_is_not_completed() {
         _ => false,
     };
     assert!(is_blocked(team.update_task(TaskId(2), &lead(), &done, NOW).err()));
-    assert!(is_blocked(team.endable(TaskId(2), &who("bob"), TaskEnding::Completed, None).err()));
     assert!(is_blocked(
-        team.end_task(TaskId(2), &who("bob"), TaskEnding::Completed, None, NOW).err()
+        team.task_before(TaskId(2), &who("bob"), &TaskStep::of(TaskAction::Complete)).err()
     ));
-    team.end_task(TaskId(1), &lead(), TaskEnding::Completed, None, NOW).expect("end");
-    team.end_task(TaskId(2), &who("bob"), TaskEnding::Completed, None, NOW).expect("end");
+    assert!(is_blocked(
+        team.step_task(TaskId(2), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW).err()
+    ));
+    team.step_task(TaskId(1), &lead(), &TaskStep::of(TaskAction::Complete), NOW).expect("end");
+    team.step_task(TaskId(2), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW).expect("end");
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn tk_03_edges_are_two_sided_and_cycles_are_refused() {
 #[test]
 fn tk_08_reassigned_task_starts_over() {
     let (_dir, team) = chain(1);
-    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
     let to_ann =
         TaskChanges { owner: Some(TaskOwner::Member(who("ann"))), ..TaskChanges::default() };
     let given = team.update_task(TaskId(1), &lead(), &to_ann, NOW).expect("update").task;
@@ -180,11 +184,14 @@ fn tk_08_reassigned_task_starts_over() {
         (given.state, given.owner.as_deref(), given.extra.released),
         (TaskState::Pending, Some("ann"), 1)
     );
-    let late = team.end_task(TaskId(1), &who("bob"), TaskEnding::Completed, None, NOW);
+    let late = team.step_task(TaskId(1), &who("bob"), &TaskStep::of(TaskAction::Complete), NOW);
     assert!(matches!(late, Err(StoreError::NotYours { .. })));
-    assert_eq!(team.claim_next(&who("bob"), None, NOW).expect("readable"), None);
     assert_eq!(
-        team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id),
+        team.claim_next(&who("bob"), None, ClaimKind::Command, NOW).expect("readable"),
+        None
+    );
+    assert_eq!(
+        team.claim_next(&who("ann"), None, ClaimKind::Command, NOW).expect("claim").map(|t| t.id),
         Some(TaskId(1))
     );
 }
@@ -218,7 +225,7 @@ fn tk_07_changes_by_other_programs_are_detected() {
     assert_eq!(kinds, ["1 completed", r#"2 ["description"]"#, "3 vanished"]);
     assert_eq!(external_change::between(&now, &team.board().expect("board")), []);
     // A later change by phalanx seals the task again.
-    team.claim(TaskId(2), &who("bob"), NOW).expect("claim");
+    team.claim(TaskId(2), &who("bob"), false, NOW).expect("claim");
     assert_eq!(team.task(TaskId(2)).expect("read").and_then(|t| t.seal_holds()), Some(true));
     let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
     assert_eq!(made[0].id, TaskId(4), "the vanished id is not given again");
@@ -242,4 +249,64 @@ fn tk_07_a_task_file_at_or_beyond_the_id_limit_does_not_block_creation() {
     fs::write_atomic(&team.layout.high_water_mark(), b"9007199254740991").expect("a foreign hand");
     let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
     assert_eq!(made[0].id, TaskId(5));
+}
+
+#[test]
+fn tk_03_import_changes_both_sides_of_edges_and_frees_tasks() {
+    let (_dir, team) = chain(3);
+    let decide = |board: &Board| -> Result<TaskImport, StoreError> {
+        assert_eq!(board.tasks.len(), 3);
+        let new = NewTask { blocked_by: vec![TaskId(1)], ..command("new") };
+        let third = TaskChanges { unblock: vec![TaskId(2)], ..TaskChanges::default() };
+        let second = TaskChanges { unblock: vec![TaskId(1)], ..TaskChanges::default() };
+        Ok(TaskImport {
+            create: vec![new],
+            revise: vec![
+                TaskRevision { id: TaskId(3), changes: third, after: vec![0] },
+                TaskRevision { id: TaskId(2), changes: second, after: vec![] },
+            ],
+        })
+    };
+    let done = team.import_tasks(&lead(), NOW, decide).expect("import");
+    assert_eq!((done.created[0].id, done.unblocked), (TaskId(4), vec![TaskId(2)]));
+    let all = [1, 2, 3, 4].map(|id| edges(&team, id));
+    assert_eq!(all, [(vec![], vec![4]), (vec![], vec![]), (vec![4], vec![]), (vec![1], vec![3])]);
+    // Without the right to edit one of the tasks, nothing is created.
+    team.claim(TaskId(2), &who("bob"), false, NOW).expect("claim");
+    let decide = |_: &Board| -> Result<TaskImport, StoreError> {
+        let changes = TaskChanges { subject: Some("x".to_owned()), ..TaskChanges::default() };
+        let revision = TaskRevision { id: TaskId(2), changes, after: vec![] };
+        Ok(TaskImport { create: vec![command("more")], revise: vec![revision] })
+    };
+    let refused = team.import_tasks(&who("ann"), NOW, decide);
+    assert!(matches!(refused, Err(StoreError::NotYours { .. })), "{refused:?}");
+    assert_eq!(team.board().expect("board").tasks.len(), 4);
+}
+
+/// Another program creates a task with the id of one of the batch at the last moment.
+#[test]
+fn tk_07_batch_that_meets_a_foreign_file_leaves_only_that_file() {
+    let (_dir, team) = chain(0);
+    let tasks: Vec<Task> = [(1, 3), (2, 0), (3, 2)]
+        .into_iter()
+        .map(|(id, blocker)| {
+            let mut task = Task::new(TaskId(id), "ours", "");
+            task.blocked_by = vec![TaskId(blocker)].into_iter().filter(|id| id.0 > 0).collect();
+            task
+        })
+        .collect();
+    fs::write_atomic(&team.layout.task(TaskId(3)), br#"{"subject":"theirs"}"#).expect("write");
+    let refused = team.write_new_tasks(&tasks);
+    assert!(matches!(refused, Err(StoreError::Contended { .. })), "{refused:?}");
+    let board = team.board().expect("board");
+    assert_eq!(board.tasks.keys().map(|id| id.0).collect::<Vec<_>>(), [3]);
+    assert_eq!(board.tasks[&TaskId(3)].subject, "theirs");
+    assert_eq!(
+        fs::list(&team.layout.tasks())
+            .expect("list")
+            .iter()
+            .filter(|n| n.ends_with(".tmp"))
+            .count(),
+        0
+    );
 }

@@ -1,17 +1,18 @@
 //! Creating, claiming, ending and releasing tasks.
 
-use super::rules::{TaskEnding, add_edge, begin, finish, may_end, must_be_free, release};
+use std::collections::BTreeMap;
+
+use super::rules::{TaskStep, act, add_edge, begin, may_act, must_be_free, release};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
-use crate::model::task::{CommandOutcome, Extra, Task};
+use crate::model::task::{Extra, Task, TaskAction, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::dirs;
 use crate::store::error::StoreError;
 use crate::store::teams::TeamStore;
-use crate::sys::fs;
-use crate::sys::lock::{Gate, LOCK_DEADLINE};
+use crate::sys::lock::{DirLock, Gate, LOCK_DEADLINE};
 use crate::sys::rand;
 
 /// A task to create.
@@ -32,6 +33,29 @@ pub(crate) struct NewTask {
     pub(crate) metadata: Object,
 }
 
+/// The tasks that [`TeamStore::claim_next`] looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClaimKind {
+    /// Tasks with a command, for a worker that has nothing else to do.
+    Command,
+    /// Tasks without a command. With `busy_check`, the member must have no task in progress.
+    Prompt { busy_check: bool },
+}
+
+impl ClaimKind {
+    fn candidates<'a>(
+        self,
+        board: &'a Board,
+        who: &'a MemberName,
+        role: Option<&'a str>,
+    ) -> Box<dyn Iterator<Item = &'a Task> + 'a> {
+        match self {
+            ClaimKind::Command => Box::new(board.all_for_worker(who, role)),
+            ClaimKind::Prompt { .. } => Box::new(board.all_for_agent(who, role)),
+        }
+    }
+}
+
 impl TeamStore {
     /// Creates all tasks of the batch or none, with ids in the order given.
     ///
@@ -44,33 +68,42 @@ impl TeamStore {
         by: &str,
         now: Timestamp,
     ) -> Result<Vec<Task>, StoreError> {
-        let _list = self.lock_list()?;
-        let board = self.board()?;
+        let list = self.lock_list()?;
+        self.create_on(&list, &self.board()?, batch, by, now)
+    }
+
+    /// As [`TeamStore::create_tasks`], for a caller that holds the list lock and has read the board
+    /// under it.
+    pub(super) fn create_on(
+        &self,
+        list: &DirLock,
+        board: &Board,
+        batch: &[NewTask],
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Vec<Task>, StoreError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut blockers = batch.iter().flat_map(|t| &t.blocked_by);
         if let Some(missing) = blockers.find(|id| !board.tasks.contains_key(id)) {
             return Err(Refusal::TaskNotFound(*missing).into());
         }
-        let first = self.next_id(&board, batch.len() as u64)?;
+        let first = self.next_id(board, batch.len() as u64)?;
         let tasks = number(batch, first, by, now);
-        admit(&board, batch, &tasks)?;
+        admit(board, batch, &tasks)?;
         // Raise the mark first, so that an id is never assigned twice, even after a crash here
         // (TK-07).
         self.raise_mark(first + tasks.len() as u64 - 1)?;
-        let written = tasks.iter().try_for_each(|task| self.write_new_task(task));
-        let linked = written.and_then(|()| self.link_to_board(&tasks, &board));
-        match linked {
-            Ok(()) => Ok(tasks),
-            Err(e) => {
-                for task in &tasks {
-                    let _ = self.record_deletion(task.id);
-                    let _ = fs::remove_file(&self.layout.task(task.id));
-                }
-                Err(e)
-            }
+        self.write_new_tasks(&tasks)?;
+        if let Err(e) = self.link_to_board(list, &tasks, board) {
+            self.withdraw(tasks.iter());
+            return Err(e);
         }
+        Ok(tasks)
     }
 
-    /// Claims one task for `who`.
+    /// Claims one task for `who`. With `busy_check`, `who` must have no other task in progress.
     ///
     /// # Errors
     /// [`StoreError::Refused`] if `who` may not claim it.
@@ -78,21 +111,22 @@ impl TeamStore {
         &self,
         id: TaskId,
         who: &MemberName,
+        busy_check: bool,
         now: Timestamp,
     ) -> Result<Task, StoreError> {
         let _list = self.lock_list()?;
         let mut around = self.with_blockers(id)?;
-        if around.tasks.get(&id).is_some_and(|t| !t.extra.files.is_empty()) {
-            // Conflicts over files can only be found on the whole board.
+        if busy_check || around.tasks.get(&id).is_some_and(|t| !t.extra.files.is_empty()) {
+            // Conflicts with other tasks can only be found on the whole board.
             around = self.board()?;
         }
-        around.may_claim(id, who, false)?;
+        around.may_claim(id, who, busy_check)?;
         self.start(id, who, now)
     }
 
-    /// Claims the next task that suits `who` in its role; `None` if there is none.
+    /// Claims the next task of this kind that suits `who` in its role; `None` if there is none.
     ///
-    /// Reads the whole board without the lock, since that is slow and most wake-ups find nothing.
+    /// Reads the open tasks without the lock, since that is slow and most wake-ups find nothing.
     /// Under the lock it reads only what may have changed: the task and its blockers. `who` is
     /// still free, because the gate excludes other claims for `who`. A task with file patterns may
     /// conflict with any other, so for one of these the whole board is read again.
@@ -100,57 +134,59 @@ impl TeamStore {
         &self,
         who: &MemberName,
         role: Option<&str>,
+        kind: ClaimKind,
         now: Timestamp,
     ) -> Result<Option<Task>, StoreError> {
         let gate = self.layout.gate(&format!("claims-{}", who.file_stem()));
         dirs::make_dirs_of(&gate)?;
         let _alone = Gate::open(&gate, LOCK_DEADLINE)?;
-        let seen = self.board()?;
-        let mut wanted = seen.all_for_worker(who, role).peekable();
+        let seen = self.open_board()?;
+        if let (ClaimKind::Prompt { busy_check: true }, Some(with)) = (kind, seen.work_of(who)) {
+            return Err(Refusal::AgentBusy { who: who.to_string(), with }.into());
+        }
+        let mut wanted = kind.candidates(&seen, who, role).peekable();
         if wanted.peek().is_none() {
             return Ok(None);
         }
         let _list = self.lock_list()?;
         for task in wanted.take_while(|t| t.extra.files.is_empty()) {
-            if self.is_still_free(task.id, who)? {
+            if self.is_still_free(task, who)? {
                 return self.start(task.id, who, now).map(Some);
             }
         }
-        match self.board()?.next_for_worker(who, role) {
-            Some(id) => self.start(id, who, now).map(Some),
-            None => Ok(None),
-        }
+        let next = kind.candidates(&self.board()?, who, role).next().map(|task| task.id);
+        next.map(|id| self.start(id, who, now)).transpose()
     }
 
-    fn is_still_free(&self, id: TaskId, who: &MemberName) -> Result<bool, StoreError> {
-        let around = self.with_blockers(id)?;
-        let Some(task) = around.tasks.get(&id) else { return Ok(false) };
-        let is_plain = !task.extra.run.is_empty() && task.extra.files.is_empty();
-        Ok(is_plain && around.may_claim(id, who, false).is_ok())
+    /// Returns true if `who` can still claim the task, which is of the kind that it was.
+    fn is_still_free(&self, seen: &Task, who: &MemberName) -> Result<bool, StoreError> {
+        let around = self.with_blockers(seen.id)?;
+        let Some(task) = around.tasks.get(&seen.id) else { return Ok(false) };
+        let is_same = task.extra.run.is_empty() == seen.extra.run.is_empty();
+        let is_plain = is_same && task.extra.files.is_empty();
+        Ok(is_plain && around.may_claim(seen.id, who, false).is_ok())
     }
 
-    /// Ends work on a task, for its owner or the lead. Returns the task and those that can start
-    /// now.
+    /// Performs an action on a task. Returns the task and those that can start now.
     ///
     /// # Errors
     /// [`Refusal::Blocked`] for a completion without an outcome while blockers are open; a command
-    /// that has run is recorded in any case. [`StoreError::NotYours`] if `who` is not the owner or
-    /// the lead; [`StoreError::Transition`] if the task's state does not allow it.
-    pub(crate) fn end_task(
+    /// that has run is recorded in any case. [`StoreError::NotYours`] or [`StoreError::LeadOnly`]
+    /// if `who` may not perform it; [`StoreError::Transition`] if the task's state does not allow
+    /// it.
+    pub(crate) fn step_task(
         &self,
         id: TaskId,
         who: &MemberName,
-        ending: TaskEnding,
-        outcome: Option<&CommandOutcome>,
+        step: &TaskStep,
         now: Timestamp,
     ) -> Result<(Task, Vec<TaskId>), StoreError> {
         let list = self.lock_list()?;
-        if outcome.is_none() {
-            self.must_be_endable(id, ending)?;
+        if step.outcome.is_none() {
+            self.must_be_free_for(id, step.action)?;
         }
         let task = self.change_task(id, |task| {
-            may_end(task, who, ending)?;
-            finish(task, who, ending, outcome, now);
+            act(task, who, step, now)?;
             task.goes_on(rand::uuid());
             Ok(())
         })?;
@@ -161,31 +197,32 @@ impl TeamStore {
         Ok((task, freed))
     }
 
-    /// Returns the task if `who` could end it this way now.
+    /// Returns the task if `who` could perform the action on it now.
     ///
     /// # Errors
-    /// As [`TeamStore::end_task`]; [`Refusal::TaskNotFound`] if there is no such task.
-    pub(crate) fn endable(
+    /// As [`TeamStore::step_task`]; [`Refusal::TaskNotFound`] if there is no such task.
+    pub(crate) fn task_before(
         &self,
         id: TaskId,
         who: &MemberName,
-        ending: TaskEnding,
-        outcome: Option<&CommandOutcome>,
+        step: &TaskStep,
     ) -> Result<Task, StoreError> {
         let task = self.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?;
-        may_end(&task, who, ending)?;
-        if outcome.is_none() {
-            self.must_be_endable(id, ending)?;
+        may_act(&task, step.action, who)?;
+        if step.outcome.is_none() {
+            self.must_be_free_for(id, step.action)?;
         }
         Ok(task)
     }
 
-    fn must_be_endable(&self, id: TaskId, ending: TaskEnding) -> Result<(), StoreError> {
+    /// A task with open blockers is neither completed, submitted nor approved.
+    fn must_be_free_for(&self, id: TaskId, action: TaskAction) -> Result<(), StoreError> {
+        let needs = matches!(
+            action,
+            TaskAction::Claim | TaskAction::Complete | TaskAction::Review | TaskAction::Approve
+        );
         let board = self.with_blockers(id)?;
-        match (ending, board.tasks.get(&id)) {
-            (TaskEnding::Completed, Some(task)) => must_be_free(&board, task),
-            _ => Ok(()),
-        }
+        board.tasks.get(&id).filter(|_| needs).map_or(Ok(()), |task| must_be_free(&board, task))
     }
 
     /// Returns the tasks blocked by this one that can start now. Edges are stored on both sides, so
@@ -207,8 +244,16 @@ impl TeamStore {
     ) -> Result<(Vec<Task>, Board), StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
-        let held = board.tasks.values().filter(|t| t.is_owned_by(who) && !t.state.is_over());
-        let released = held.map(|t| self.change_task(t.id, |task| release(task, who)));
+        let held = board
+            .tasks
+            .values()
+            .filter(|t| t.is_owned_by(who) && !t.state.is_over() && t.state != TaskState::InReview);
+        let released = held.map(|t| {
+            self.change_task(t.id, |task| {
+                release(task, who);
+                Ok(())
+            })
+        });
         Ok((released.collect::<Result<_, _>>()?, board))
     }
 
@@ -223,14 +268,24 @@ impl TeamStore {
     }
 
     /// Adds the new tasks to their blockers that were on the board before.
-    fn link_to_board(&self, tasks: &[Task], board: &Board) -> Result<(), StoreError> {
+    fn link_to_board(
+        &self,
+        list: &DirLock,
+        tasks: &[Task],
+        board: &Board,
+    ) -> Result<(), StoreError> {
+        let mut blocked: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
         for task in tasks {
             for blocker in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
-                self.change_task(*blocker, |found| {
-                    add_edge(&mut found.blocks, task.id);
-                    Ok(())
-                })?;
+                blocked.entry(*blocker).or_default().push(task.id);
             }
+        }
+        for (blocker, tasks) in blocked {
+            self.keep_list(list)?;
+            self.change_task(blocker, |found| {
+                tasks.iter().for_each(|task| add_edge(&mut found.blocks, *task));
+                Ok(())
+            })?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{fresh, join, message, raw, who};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::record::MemberRecord;
-use crate::store::{StoreError, TeamStore};
+use crate::store::{Marking, StoreError, TeamStore};
 use crate::sys::fs;
 
 const LARGE: u64 = 1 << 30;
@@ -49,13 +49,13 @@ fn pf_01_read_mailbox_stays_short_and_loses_nothing() {
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 10_000);
     let mailbox = team.mailbox(&who("bob"));
-    mailbox.acknowledge(&all).expect("acknowledged");
+    mailbox.acknowledge(&all, Marking::IfReadByPhalanx).expect("acknowledged");
     assert_eq!(mailbox.entries().expect("entries").len(), 32);
     for n in 0..100 {
         let id = [format!("n-{n}")];
         mailbox.append(&message("alice", "more", &id[0])).expect("append");
         assert_eq!(ids(mailbox.unread().expect("unread")), id);
-        mailbox.acknowledge(&id).expect("acknowledged");
+        mailbox.acknowledge(&id, Marking::IfReadByPhalanx).expect("acknowledged");
         assert!(mailbox.entries().expect("entries").len() < 64);
     }
     mailbox.append(&message("alice", "last", "unread")).expect("append");
@@ -101,7 +101,7 @@ fn pf_01_message_is_found_in_mailbox_and_archive() {
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 10_000);
     let mailbox = team.mailbox(&who("bob"));
-    mailbox.acknowledge(&all).expect("acknowledged");
+    mailbox.acknowledge(&all, Marking::IfReadByPhalanx).expect("acknowledged");
     mailbox
         .append(&message("alice", "quotes m-17 and \"msgId\":\"m-18\"", "late \"one\""))
         .expect("append");
@@ -121,8 +121,14 @@ fn msg_03_only_the_first_acknowledgement_counts() {
     wrapped(&team, "bob", "worker");
     let ids = fill(&team, "bob", 3);
     let mailbox = team.mailbox(&who("bob"));
-    assert_eq!(mailbox.acknowledge(&ids[..2]).expect("acknowledged"), ids[..2]);
-    assert_eq!(mailbox.acknowledge(&ids[1..]).expect("acknowledged"), ids[2..]);
+    assert_eq!(
+        mailbox.acknowledge(&ids[..2], Marking::IfReadByPhalanx).expect("acknowledged"),
+        ids[..2]
+    );
+    assert_eq!(
+        mailbox.acknowledge(&ids[1..], Marking::IfReadByPhalanx).expect("acknowledged"),
+        ids[2..]
+    );
     assert_eq!(mailbox.remove(&ids).expect("removed"), Vec::<String>::new());
 }
 
@@ -137,13 +143,13 @@ fn entry_that_is_archived_twice_counts_once() {
     let all = fill(&team, "bob", 100);
     let before = raw(&team.layout.inbox(&who("bob")));
     let mailbox = team.mailbox(&who("bob"));
-    mailbox.acknowledge(&all).expect("acknowledged");
+    mailbox.acknowledge(&all, Marking::IfReadByPhalanx).expect("acknowledged");
     // As if the process had crashed after it wrote the archive and before it wrote the mailbox.
     fs::write_atomic(&team.layout.inbox(&who("bob")), before.as_bytes()).expect("writable");
     assert!(mailbox.unread().expect("unread").is_empty());
     assert_eq!(ids(mailbox.all().expect("all")).len(), 100);
     mailbox.append(&message("alice", "t", "new")).expect("append");
-    mailbox.acknowledge(&["new".to_owned()]).expect("acknowledged");
+    mailbox.acknowledge(&["new".to_owned()], Marking::IfReadByPhalanx).expect("acknowledged");
     assert_eq!(ids(mailbox.all().expect("all")), [all, vec!["new".to_owned()]].concat());
     assert_eq!(mailbox.entries().expect("entries").len(), 32);
 }
@@ -154,12 +160,12 @@ fn torn_line_in_the_record_of_deliveries_is_skipped() {
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 4);
     let mailbox = team.mailbox(&who("bob"));
-    mailbox.acknowledge(&all[..1]).expect("acknowledged");
+    mailbox.acknowledge(&all[..1], Marking::IfReadByPhalanx).expect("acknowledged");
     let path = team.layout.deliveries(&who("bob"));
     let torn = raw(&path) + r#"["m-1"#;
     fs::write_atomic(&path, torn.as_bytes()).expect("writable");
     assert_eq!(ids(mailbox.unread().expect("unread")), all[1..]);
-    mailbox.acknowledge(&all[2..3]).expect("acknowledged");
+    mailbox.acknowledge(&all[2..3], Marking::IfReadByPhalanx).expect("acknowledged");
     assert_eq!(mailbox.acks.ids().expect("recorded"), ["m-0", "m-2"]);
     assert_eq!(ids(mailbox.unread().expect("unread")), ["m-1", "m-3"]);
 }
@@ -176,7 +182,7 @@ fn acknowledging_does_not_rewrite_a_foreign_mailbox() {
         let path = team.layout.inbox(&who("ned"));
         let mailbox = team.mailbox(&who("ned"));
         let before = raw(&path);
-        mailbox.acknowledge(&all).expect("acknowledged");
+        mailbox.acknowledge(&all, Marking::IfReadByPhalanx).expect("acknowledged");
         assert_eq!(raw(&path), before, "{profile:?}");
         assert!(mailbox.unread().expect("unread").is_empty());
         mailbox.append(&message("alice", "t", "new")).expect("append");
@@ -200,7 +206,7 @@ fn removed_messages_leave_the_archive() {
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 100);
     let mailbox = team.mailbox(&who("bob"));
-    mailbox.acknowledge(&all).expect("acknowledged");
+    mailbox.acknowledge(&all, Marking::IfReadByPhalanx).expect("acknowledged");
     mailbox.remove(&all[..99]).expect("removed");
     assert_eq!(ids(mailbox.all().expect("all")), ["m-99"]);
     mailbox.remove(&all).expect("removed");
@@ -232,7 +238,7 @@ fn msg_07_files_other_than_mailboxes_are_left_unchanged() {
             mailbox.append(&message("bob", "hi", "1")),
             mailbox.entries().map(drop),
             mailbox.unread().map(drop),
-            mailbox.acknowledge(&["1".to_owned()]).map(drop),
+            mailbox.acknowledge(&["1".to_owned()], Marking::IfReadByPhalanx).map(drop),
             mailbox.remove(&["1".to_owned()]).map(drop),
         ];
         for result in results {
@@ -252,7 +258,10 @@ fn msg_07_array_that_is_too_deep_is_refused_by_readers() {
     fs::write_atomic(&path, deep.as_bytes()).expect("write");
     mailbox.append(&message("bob", "hi", "1")).expect("appended");
     assert!(raw(&path).starts_with(&deep[..deep.len() - 1]), "the array is kept");
-    for result in [mailbox.entries().map(drop), mailbox.acknowledge(&["1".to_owned()]).map(drop)] {
+    for result in [
+        mailbox.entries().map(drop),
+        mailbox.acknowledge(&["1".to_owned()], Marking::IfReadByPhalanx).map(drop),
+    ] {
         assert!(matches!(result, Err(StoreError::Corrupt { .. })), "{result:?}");
     }
 }

@@ -127,10 +127,7 @@ impl Beneath {
             return Err(FsError::io("write", &full, io::ErrorKind::NotFound.into()));
         };
         sweep_temporary(scratch);
-        let mut temp = Temp::create(scratch)?;
-        let written = temp.fill(bytes, Sync::Bytes);
-        written.map_err(|source| FsError::io("write", &full, source))?;
-        temp.publish_with(|from| {
+        Temp::create(scratch, bytes, Sync::Bytes)?.publish_with(|from| {
             renameat(CWD, from, &dir, name)
                 .map_err(|errno| FsError::io("replace", &full, errno.into()))
         })

@@ -69,6 +69,13 @@ pub(crate) fn create_dir_exclusive(path: &Path) -> Result<bool> {
 /// Returns the UTF-8 names in a directory, sorted; empty if the directory is missing. Skips other
 /// names, because phalanx creates none.
 pub(crate) fn list(dir: &Path) -> Result<Vec<String>> {
+    let mut names = names(dir)?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Like [`list`], in no order.
+pub(crate) fn names(dir: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -79,7 +86,6 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<String>> {
         let entry = entry.map_err(|source| FsError::io("list", dir, source))?;
         names.extend(entry.file_name().into_string());
     }
-    names.sort_unstable();
     Ok(names)
 }
 

@@ -8,11 +8,14 @@ mod error;
 mod file;
 mod lines;
 mod log;
+mod stamp;
 mod write;
 
 pub(crate) use about::{About, FileKind, about, refuse_link};
 pub(crate) use beneath::{Beneath, EntryBeneath};
-pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remove_dir_all};
+pub(crate) use dir::{
+    create_dir_exclusive, list, make_private, names, private_dir, remove_dir_all,
+};
 pub(crate) use error::FsError;
 pub(super) use file::open_regular;
 pub(crate) use file::{
@@ -21,10 +24,11 @@ pub(crate) use file::{
 };
 pub(crate) use lines::{FileId, LineFile};
 pub(crate) use log::{LogFile, older, times_of};
+pub(crate) use stamp::{FileStamp, StampDir};
 pub(super) use write::open_append;
 pub(crate) use write::{
-    Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, persist,
-    replace_if, sweep_temporary, sync_dir_of, write_atomic,
+    StagedFile, Sync, append_durable, append_line, append_lines, create_new, create_with, exchange,
+    persist, replace_if, stage, sweep_temporary, sync_dir_of, write_atomic,
 };
 
 #[cfg(test)]

@@ -10,13 +10,16 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::super::{failpoint, rand};
+use super::super::{failpoint, parallel, rand};
 use super::error::{FsError, Result};
 use super::file::{exists, open_regular, parent_of};
 
 pub(super) const PRIVATE: u32 = 0o600;
 /// Age from which a temporary file counts as abandoned. Normally one exists for milliseconds.
 const ABANDONED: Duration = Duration::from_secs(60);
+/// Number of files that are synced at the same time. The file system commits simultaneous syncs
+/// together: on ext4, 1,000 of them take 0.1 s on 16 threads, and 2 s one after the other.
+const SYNCS: usize = 16;
 
 /// Durability of a written file when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +53,7 @@ pub(crate) fn replace_if(
     sync: Sync,
     check: impl FnOnce() -> bool,
 ) -> Result<bool> {
-    let mut temp = Temp::create(path)?;
-    temp.fill(bytes, sync).map_err(|source| FsError::io("write", &temp.path, source))?;
+    let temp = Temp::create(path, bytes, sync)?;
     failpoint::hit("rename.before");
     if !check() {
         return Ok(false);
@@ -75,17 +77,43 @@ pub(crate) fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool>
     if exists(path) {
         return Ok(false);
     }
-    let mut temp = Temp::create(path)?;
-    temp.fill(bytes, sync).map_err(|source| FsError::io("write", &temp.path, source))?;
-    failpoint::hit("rename.before");
-    if !temp.publish_new(path)? {
+    let staged = StagedFile { temp: Temp::create(path, bytes, sync)?, target: path.to_owned() };
+    if !staged.publish()? {
         return Ok(false);
     }
-    failpoint::hit("rename.after");
     if sync == Sync::Entry {
         sync_dir_of(path);
     }
     Ok(true)
+}
+
+/// A new file that is written and not yet visible. It is removed on drop unless it was published.
+pub(crate) struct StagedFile {
+    temp: Temp,
+    target: PathBuf,
+}
+
+impl StagedFile {
+    /// Makes the file visible. Returns false, and changes nothing, if its path exists.
+    pub(crate) fn publish(self) -> Result<bool> {
+        failpoint::hit("rename.before");
+        let is_new = self.temp.publish_new(&self.target)?;
+        failpoint::hit("rename.after");
+        Ok(is_new)
+    }
+}
+
+/// Writes new files of one directory and syncs their bytes, all before the first is published. The
+/// caller publishes them and then syncs the directory with [`sync_dir_of`].
+pub(crate) fn stage(files: &[(PathBuf, Vec<u8>)]) -> Result<Vec<StagedFile>> {
+    let staged = files.iter().map(|(target, bytes)| {
+        Ok(StagedFile { temp: Temp::create(target, bytes, Sync::Nothing)?, target: target.clone() })
+    });
+    let staged = staged.collect::<Result<Vec<StagedFile>>>()?;
+    let paths: Vec<PathBuf> = staged.iter().map(|file| file.temp.path.clone()).collect();
+    sync_bytes(&paths)?;
+    failpoint::hit("temp.synced");
+    Ok(staged)
 }
 
 /// Removes temporary files that killed writers of this file left behind, and those of other files
@@ -167,14 +195,19 @@ pub(crate) fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
 /// Syncs files that were written without a sync, and their directory entries. All must be in the
 /// same directory.
 pub(crate) fn persist(paths: &[PathBuf]) -> Result<()> {
-    for path in paths {
-        let synced = File::open(path).and_then(|file| file.sync_data());
-        synced.map_err(|source| FsError::io("write down", path, source))?;
-    }
+    sync_bytes(paths)?;
     if let Some(first) = paths.first() {
         sync_dir_of(first);
     }
     Ok(())
+}
+
+fn sync_bytes(paths: &[PathBuf]) -> Result<()> {
+    let synced = parallel::parallel_map(paths, SYNCS, |path| {
+        let synced = File::open(path).and_then(|file| file.sync_data());
+        synced.map_err(|source| FsError::io("write down", path, source))
+    });
+    synced.into_iter().collect()
 }
 
 /// Opens a regular file for appending. Creates it with mode 0600, or restricts a looser mode.
@@ -250,12 +283,12 @@ fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
 /// panics.
 pub(super) struct Temp {
     path: PathBuf,
-    file: File,
     published: bool,
 }
 
 impl Temp {
-    pub(super) fn create(target: &Path) -> Result<Temp> {
+    /// Creates the file with these bytes, and syncs them unless `sync` is [`Sync::Nothing`].
+    pub(super) fn create(target: &Path, bytes: &[u8], sync: Sync) -> Result<Temp> {
         let Some(name) = target.file_name() else {
             return Err(FsError::refused("write", target, "it has no file name"));
         };
@@ -264,18 +297,11 @@ impl Temp {
         temp_name.push(format!(".{}.tmp", rand::uuid()));
         let path = target.with_file_name(temp_name);
         let file = create_private(&path).map_err(|source| FsError::io("create", &path, source))?;
-        Ok(Temp { path, file, published: false })
-    }
-
-    pub(super) fn fill(&mut self, bytes: &[u8], sync: Sync) -> io::Result<()> {
-        self.file.write_all(bytes)?;
-        failpoint::hit("temp.written");
-        if sync != Sync::Nothing {
-            // Not sync_all: of the metadata only the length matters, which sync_data writes too.
-            self.file.sync_data()?;
-            failpoint::hit("temp.synced");
+        let temp = Temp { path, published: false };
+        match fill(file, bytes, sync) {
+            Ok(()) => Ok(temp),
+            Err(source) => Err(FsError::io("write", &temp.path, source)),
         }
-        Ok(())
     }
 
     fn publish(mut self, target: &Path) -> Result<()> {
@@ -302,6 +328,17 @@ impl Temp {
         }
         Ok(true)
     }
+}
+
+fn fill(mut file: File, bytes: &[u8], sync: Sync) -> io::Result<()> {
+    file.write_all(bytes)?;
+    failpoint::hit("temp.written");
+    if sync != Sync::Nothing {
+        // Not sync_all: of the metadata only the length matters, which sync_data writes too.
+        file.sync_data()?;
+        failpoint::hit("temp.synced");
+    }
+    Ok(())
 }
 
 impl Drop for Temp {

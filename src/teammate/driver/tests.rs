@@ -283,7 +283,7 @@ fn a_task_reassigned_while_running_is_given_up() {
     stage.wait_up();
     ops::task::release(&stage.team, &stage.me.name).expect("released");
     let other = MemberName::new("bob").expect("name");
-    stage.team.claim(TaskId(1), &other, ops::now()).expect("claimed");
+    stage.team.claim(TaskId(1), &other, false, ops::now()).expect("claimed");
     stage.release_command();
     until("the warning", || stage.film.text().contains("its result was not recorded"));
     stage.ask_to_end(30);

@@ -430,7 +430,7 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         let tail = "cannot find the program x".to_owned();
         let outcome = CommandOutcome { exit_code, signal, tail, elapsed_ms: 3200 };
         let ended = Event::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
-        let end = Effect::EndTask { task: TaskId(3), ending: TaskEnding::Failed, outcome };
+        let end = Effect::EndTask { task: TaskId(3), ending: TaskAction::Fail, outcome };
         let footer = Effect::Print(format!("── task #3 failed: {shown}"));
         assert_eq!(react(&mut state, ended, NOW), [footer, end]);
         // No completion message; the idle notification carries the failure.

@@ -167,9 +167,9 @@ impl WrapperDriver<'_> {
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
             let wait =
                 tick.into_iter().chain(self.judge_in()).fold(sweep.remaining(), Duration::min);
-            match self.queue.receive_within(wait).await {
-                Some(batch) => self.handle(batch),
-                None => {
+            match tokio::time::timeout(wait, self.queue.receive()).await {
+                Ok(batch) => self.handle(batch),
+                Err(_) => {
                     self.judge_if_due();
                     self.step(Event::Tick);
                 }

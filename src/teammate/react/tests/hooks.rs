@@ -15,7 +15,7 @@ fn a_refused_completion_fails_the_task() {
     };
     let done = WorkerEffect::EndTask {
         task: TaskId(3),
-        ending: TaskEnding::Completed,
+        ending: TaskAction::Complete,
         outcome: outcome(Some(0), "t"),
     };
     assert_eq!(react(&mut state, ended(0), NOW)[1..], [done]);
@@ -27,7 +27,7 @@ fn a_refused_completion_fails_the_task() {
     let effects = react(&mut state, WorkerEvent::Refused(said.to_owned()), NOW);
     let failed = WorkerEffect::EndTask {
         task: TaskId(3),
-        ending: TaskEnding::Failed,
+        ending: TaskAction::Fail,
         outcome: outcome(None, said),
     };
     assert_eq!(effects, [WorkerEffect::Print(said.to_owned()), failed]);

@@ -1,0 +1,306 @@
+//! The `task` subcommands that change the state of a task or say something about it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::output::{print_change, print_task, run_with_hooks};
+use crate::cli::args::task_id;
+use crate::cli::fail::{Failure, VerbResult};
+use crate::cli::setup::Setup;
+use crate::model::id::{MemberName, TaskId};
+use crate::model::task::{Progress, TaskAction};
+use crate::ops::{self, ClaimKind, Kind, TaskChanges, TaskOwner, TaskStep, TeamStore};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum TaskActionVerb {
+    Claim(ClaimArgs),
+    Complete(CompleteArgs),
+    Review(ReviewArgs),
+    /// Approve finished work: the task is completed.
+    Approve {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+    },
+    /// Reject finished work: the task is cancelled.
+    Reject {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Why; the owner and the lead are told.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Cancel a task; those that wait for it can start.
+    Cancel {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Mark a task as failed; those that wait for it stay blocked.
+    Fail {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Make a failed or stale task pending again.
+    #[command(after_help = "Example:\n  phalanx task retry 3\n\n\
+        A member that the task was assigned to keeps it, if it is still on the team; else any member may claim it.")]
+    Retry {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+    },
+    /// Give a task back: it is pending and has no owner.
+    Release {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+    },
+    /// Assign a task to a member, which is told.
+    Assign {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Name of the member.
+        name: String,
+    },
+    /// Let a task wait for others.
+    Block {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Tasks that must be completed first.
+        #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',', required = true)]
+        by: Vec<TaskId>,
+    },
+    /// Let a task no longer wait for others.
+    Unblock {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Tasks that need not be completed first [default: all].
+        #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+        by: Vec<TaskId>,
+    },
+    /// Comment on a task; its owner is told.
+    Comment {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// The comment.
+        text: String,
+    },
+    /// Report how far a task is.
+    Progress {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Percent of the work that is done.
+        #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+        percent: u8,
+        /// What is being done now.
+        #[arg(default_value = "")]
+        step: String,
+    },
+    /// Attach a file to a task; it stays where it is.
+    Attach {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// Claim a task for the caller.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx task claim 3\n  phalanx task claim --next --busy-check\n\n\
+    --next takes a task of the caller's first, then one that nobody owns and that its role may take: the highest\n\
+    priority, then the oldest. Tasks with a command are for workers."
+)]
+pub(in crate::cli) struct ClaimArgs {
+    /// Id of the task.
+    #[arg(value_parser = task_id, required_unless_present = "next", conflicts_with = "next")]
+    id: Option<TaskId>,
+    /// Claim the next task in the order of priority, then age.
+    #[arg(long)]
+    next: bool,
+    /// With --next: role to claim for [default: the caller's].
+    #[arg(long, value_name = "ROLE", requires = "next")]
+    role: Option<String>,
+    /// Refuse if the caller has another task in progress.
+    #[arg(long)]
+    busy_check: bool,
+}
+
+/// Complete a task of the caller; the lead may complete any.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  phalanx task complete 3 --result \"all tests pass\" --commit 1a2b3c4\n\n\
+    A pending task is claimed first."
+)]
+pub(in crate::cli) struct CompleteArgs {
+    /// Id of the task.
+    #[arg(value_parser = task_id)]
+    id: TaskId,
+    /// What the work led to.
+    #[arg(long, value_name = "TEXT")]
+    result: Option<String>,
+    /// One sentence about the work, for the display of the board.
+    #[arg(long, value_name = "TEXT")]
+    summary: Option<String>,
+    /// The commit that holds the work.
+    #[arg(long, value_name = "SHA")]
+    commit: Option<String>,
+}
+
+/// Submit finished work for the lead's approval.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReviewArgs {
+    /// Id of the task.
+    #[arg(value_parser = task_id)]
+    id: TaskId,
+    /// What the work led to.
+    #[arg(long, value_name = "TEXT")]
+    result: Option<String>,
+    /// The commit that holds the work.
+    #[arg(long, value_name = "SHA")]
+    commit: Option<String>,
+}
+
+impl TaskActionVerb {
+    /// Returns the member that the arguments name.
+    pub(super) fn named(&self) -> &[String] {
+        match self {
+            TaskActionVerb::Assign { name, .. } => std::slice::from_ref(name),
+            _ => &[],
+        }
+    }
+
+    /// Returns true for decisions about the work of others.
+    pub(super) fn decides(&self) -> bool {
+        matches!(self, TaskActionVerb::Approve { .. } | TaskActionVerb::Reject { .. })
+    }
+}
+
+pub(super) fn perform(
+    setup: &Setup,
+    team: &TeamStore,
+    verb: TaskActionVerb,
+    named: Option<MemberName>,
+) -> VerbResult {
+    let step = TaskStep::of;
+    match verb {
+        TaskActionVerb::Claim(args) => claim(setup, team, args),
+        TaskActionVerb::Complete(CompleteArgs { id, result, summary, commit }) => {
+            let step = TaskStep { result, summary, commit, ..step(TaskAction::Complete) };
+            act(setup, team, id, step, "completed")
+        }
+        TaskActionVerb::Review(ReviewArgs { id, result, commit }) => {
+            let step = TaskStep { result, commit, ..step(TaskAction::Review) };
+            act(setup, team, id, step, "submitted for approval")
+        }
+        TaskActionVerb::Approve { id } => {
+            act(setup, team, id, step(TaskAction::Approve), "completed")
+        }
+        TaskActionVerb::Reject { id, reason } => {
+            let step = TaskStep { reason: Some(reason), ..step(TaskAction::Reject) };
+            act(setup, team, id, step, "rejected and cancelled")
+        }
+        TaskActionVerb::Cancel { id, reason } => {
+            act(setup, team, id, TaskStep { reason, ..step(TaskAction::Cancel) }, "cancelled")
+        }
+        TaskActionVerb::Fail { id, reason } => {
+            act(setup, team, id, TaskStep { reason, ..step(TaskAction::Fail) }, "failed")
+        }
+        TaskActionVerb::Release { id } => {
+            act(setup, team, id, step(TaskAction::Release), "pending and has no owner")
+        }
+        TaskActionVerb::Retry { id } => {
+            let task = ops::task::retry(&setup.ctx, team, id)?;
+            let assignee =
+                task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
+            print_task(setup, &task, &format!("task {id} is pending again{assignee}"))
+        }
+        TaskActionVerb::Assign { id, name } => {
+            let changes =
+                TaskChanges { owner: named.map(TaskOwner::Member), ..TaskChanges::default() };
+            change(setup, team, id, changes, &format!("task {id} is assigned to {name}"))
+        }
+        TaskActionVerb::Block { id, by } => {
+            let changes = TaskChanges { blocked_by: by, ..TaskChanges::default() };
+            change(setup, team, id, changes, &format!("task {id} waits"))
+        }
+        TaskActionVerb::Unblock { id, by } => {
+            let all = || ops::task::get(team, id).map(|task| task.blocked_by);
+            let unblock = if by.is_empty() { all()? } else { by };
+            let changes = TaskChanges { unblock, ..TaskChanges::default() };
+            change(setup, team, id, changes, &format!("task {id} no longer waits for them"))
+        }
+        TaskActionVerb::Comment { id, text } => {
+            let task = ops::task::comment(&setup.ctx, team, id, &text)?;
+            print_task(setup, &task, &format!("commented on task {id}"))
+        }
+        TaskActionVerb::Progress { id, percent, step } => {
+            let progress = Progress { percent, step };
+            let task = ops::task::report_progress(&setup.ctx, team, id, &progress)?;
+            print_task(setup, &task, &format!("task {id} is at {percent} %"))
+        }
+        TaskActionVerb::Attach { id, file } => {
+            let path = setup.absolute(&file)?;
+            let task = ops::task::attach(&setup.ctx, team, id, path.as_ref())?;
+            print_task(setup, &task, &format!("attached {path} to task {id}"))
+        }
+    }
+}
+
+fn claim(setup: &Setup, team: &TeamStore, args: ClaimArgs) -> VerbResult {
+    let (who, busy_check) = (&setup.ctx.speaker, args.busy_check);
+    let task = match args.id {
+        Some(id) => ops::task::claim(team, id, who, busy_check)?,
+        None => {
+            let role = match args.role {
+                None => ops::task::role_of(team, who)?,
+                given => given,
+            };
+            let kind = ClaimKind::Prompt { busy_check };
+            let Some(task) = ops::task::claim_next(team, who, role.as_deref(), kind)? else {
+                let hint = Some("see what the tasks wait for: `phalanx task list`".to_owned());
+                let problem = format!("no task is free for {who}");
+                return Err(Failure::new(Kind::NotFound, problem, hint));
+            };
+            task
+        }
+    };
+    let words = format!("task {} is in progress, owned by {who}", task.id);
+    print_task(setup, &task, &words)
+}
+
+fn act(setup: &Setup, team: &TeamStore, id: TaskId, step: TaskStep, word: &str) -> VerbResult {
+    let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
+        ops::task::act(ctx, team, hooks, id, &ctx.speaker, &step)
+    })?;
+    print_change(setup, &done, &format!("task {id} is {word}"))
+}
+
+fn change(
+    setup: &Setup,
+    team: &TeamStore,
+    id: TaskId,
+    changes: TaskChanges,
+    words: &str,
+) -> VerbResult {
+    let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
+        ops::task::update(ctx, team, hooks, id, &changes)
+    })?;
+    print_change(setup, &done, words)
+}

@@ -1,0 +1,80 @@
+//! `task import` and `task export`: tasks from files, and to files.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::fail::{Exit, Failure, VerbResult};
+use super::read::{MAX_MANIFEST, MAX_TEXT, read_text};
+use super::setup::Setup;
+use crate::config::task_file::TaskFileKind;
+use crate::ops::{self, Kind, TeamStore};
+use crate::ui;
+
+/// Put the tasks of files on the board; tasks that are there already are updated.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx task import 03-01.jsonl 03-02.jsonl\n  \
+    phalanx task import TODO.md --dry-run\n\n\
+    The extension tells the kind: .jsonl is a plan, .md a check list, .toml a manifest, \
+    .json an export. If one file has an error, nothing is imported.")]
+pub(super) struct ImportTasksArgs {
+    /// Files of tasks, in any order.
+    #[arg(required = true, value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// Show what would change, without changing it.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+/// Print the open tasks for a spreadsheet, or for `task import` in another team.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx task export > tasks.json\n  \
+    phalanx task import tasks.json -t other")]
+pub(super) struct ExportTasksArgs {
+    /// Output format [default: json].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) format: Option<ExportFormat>,
+    /// Include completed and cancelled tasks, and internal ones.
+    #[arg(long)]
+    pub(super) all: bool,
+}
+
+/// The formats of exported tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportFormat {
+    Json,
+    Csv,
+}
+
+pub(super) fn import(setup: &Setup, team: &TeamStore, args: &ImportTasksArgs) -> VerbResult {
+    let read = |path: &Path| {
+        let limit = match TaskFileKind::of(path) {
+            Some(TaskFileKind::Checklist | TaskFileKind::Manifest) => MAX_MANIFEST,
+            Some(TaskFileKind::Plan | TaskFileKind::Export) | None => MAX_TEXT,
+        };
+        read_text(path, limit)
+    };
+    let done = ops::task_import::import(&setup.ctx, team, &args.files, &read, args.dry_run)?;
+    let out = &setup.out;
+    out.confirm(&done, || ui::import_report(&done, out.verbose, out.paint))?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn export(setup: &Setup, team: &TeamStore, args: &ExportTasksArgs) -> VerbResult {
+    if setup.out.json && args.format == Some(ExportFormat::Csv) {
+        return Err(Failure::usage(
+            "`--json` and `--format` name different forms",
+            "leave one of them out",
+        ));
+    }
+    let tasks = ops::task_export::export(team, args.all)?;
+    let text = match args.format.unwrap_or(ExportFormat::Json) {
+        ExportFormat::Json => ui::task_list_json(&tasks),
+        ExportFormat::Csv => ui::task_csv(&tasks),
+    };
+    let text = text.map_err(|e| {
+        Failure::new(Kind::Internal, format!("the tasks cannot be written: {e}"), None)
+    })?;
+    setup.out.print_text(&text)?;
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,83 @@
+//! Files of tasks for `task import`: plans, Markdown check lists, manifests and exports. Parsers
+//! take arbitrary texts and report every fault with its line.
+
+mod checklist;
+mod export;
+mod fault_list;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::path::Path;
+
+use super::ConfigError;
+use super::manifest::{Manifest, TaskSpec};
+use crate::model::task::Extra;
+use crate::model::task_definition::{TaskDefinition, TaskFile};
+pub(crate) use fault_list::MAX_FAULTS;
+
+/// The kinds of files, each with its extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+pub(crate) enum TaskFileKind {
+    #[strum(serialize = "jsonl")]
+    Plan,
+    #[strum(serialize = "md")]
+    Checklist,
+    #[strum(serialize = "toml")]
+    Manifest,
+    #[strum(serialize = "json")]
+    Export,
+}
+
+impl TaskFileKind {
+    /// Returns the kind of a file by its extension, in any case.
+    pub(crate) fn of(path: &Path) -> Option<TaskFileKind> {
+        path.extension()?.to_str()?.to_ascii_lowercase().parse().ok()
+    }
+
+    /// Parses a file of this kind. `stem` is its name without the extension, for the keys of tasks
+    /// that have none.
+    ///
+    /// # Errors
+    /// The faults in the order of the file: all of them, or the first one more than
+    /// [`MAX_FAULTS`]. Of a manifest, the first one only.
+    pub(crate) fn parse(self, stem: &str, text: &str) -> Result<TaskFile, Vec<ConfigError>> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        match self {
+            TaskFileKind::Plan => plan::parse(text),
+            TaskFileKind::Checklist => checklist::parse(stem, text),
+            TaskFileKind::Manifest => match Manifest::parse_tasks(text) {
+                Ok(tasks) => {
+                    let tasks = tasks.into_iter().map(|(line, task)| definition(line, task));
+                    Ok(TaskFile { plan: None, tasks: tasks.collect() })
+                }
+                Err(fault) => Err(vec![fault]),
+            },
+            TaskFileKind::Export => export::parse(stem, text),
+        }
+    }
+}
+
+fn definition(line: usize, task: TaskSpec) -> TaskDefinition {
+    TaskDefinition {
+        key: task.key,
+        line,
+        subject: task.subject,
+        description: task.description.unwrap_or_default(),
+        active_form: task.active_form,
+        owner: task.owner,
+        after: task.after,
+        files: Some(task.files),
+        extra: Extra {
+            run: task.run.unwrap_or_default(),
+            cwd: task.cwd,
+            env: task.env,
+            role: task.role,
+            priority: task.priority,
+            show_output: task.show_output,
+            ..Extra::default()
+        },
+        ..TaskDefinition::default()
+    }
+}

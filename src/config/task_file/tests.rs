@@ -1,0 +1,240 @@
+//! The kinds of task files: what is read, and what is refused with which line.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::words::{slug, subject};
+use super::{MAX_FAULTS, TaskFileKind};
+use crate::model::task_definition::TaskFile;
+
+/// A plan of the example in docs/cli.md.
+const PLAN: &str = r#"{"p":"03","n":"02","t":"Wiring","d":["03-01"],"xd":["../02-01.summary.jsonl"]}
+
+{"id":"T1","a":"Write the parser","f":["src/parse.rs"],"done":"tests pass"}
+{"id":"T2","a":"Wire it up\nwith the server.","td":["T1","04-01/T9"]}
+"#;
+
+fn good(kind: TaskFileKind, text: &str) -> TaskFile {
+    kind.parse("todo list", text).expect("a good file")
+}
+
+/// The faults of a text, each as `LINE:COLUMN: MESSAGE`.
+fn faults(kind: TaskFileKind, text: &str) -> Vec<String> {
+    let found = kind.parse("todo", text).expect_err("a bad file");
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// The key of each task, with its blockers.
+fn keys(file: &TaskFile) -> Vec<(&str, Vec<&str>)> {
+    let tasks = file.tasks.iter();
+    tasks.map(|task| (task.key.as_str(), task.after.iter().map(String::as_str).collect())).collect()
+}
+
+#[test]
+fn kind_is_told_by_the_extension() {
+    let kind = |name: &str| TaskFileKind::of(Path::new(name));
+    assert_eq!(kind("a/03-01.plan.jsonl"), Some(TaskFileKind::Plan));
+    assert_eq!(kind("TODO.MD"), Some(TaskFileKind::Checklist));
+    assert_eq!([kind("a.txt"), kind("md"), kind("")], [None, None, None]);
+}
+
+#[test]
+fn plan_names_its_blockers_by_key() {
+    let file = good(TaskFileKind::Plan, &format!("\u{feff}{PLAN}"));
+    let plan = file.plan.as_ref().expect("a header");
+    assert_eq!((plan.id.as_str(), plan.line), ("03-02", 1));
+    assert_eq!(plan.artifacts, ["../02-01.summary.jsonl"]);
+    assert_eq!(
+        keys(&file),
+        [("03-02/T1", vec!["03-01/*"]), ("03-02/T2", vec!["03-01/*", "03-02/T1", "04-01/T9"])]
+    );
+    assert_eq!(file.tasks[0].files, Some(vec!["src/parse.rs".to_owned()]));
+    let last = &file.tasks[1];
+    assert_eq!((last.line, last.subject.as_str()), (4, "Wire it up"));
+    assert_eq!(last.description, "Wire it up\nwith the server.");
+}
+
+#[test]
+fn plan_faults_have_their_lines() {
+    assert_eq!(
+        faults(TaskFileKind::Plan, "{\"p\":\"03\",\"n\":2}\n\n{\"id\":\"T1\"}\n[\"T1\",\"x\"]\n"),
+        [
+            "1:15: `n`: invalid type: integer `2`, expected a string",
+            "3:11: missing field `a`",
+            "4:1: a JSON object is expected here",
+        ]
+    );
+    let ids = "{\"p\":\"03\",\"n\":\"1\"}\n{\"id\":\"a\\u001b[2J\",\"a\":\" \",\"f\":[\"\"],\"td\":[\"\"]}\n{\"id\":\"T2\",\"a\":\"x\"} {}";
+    let found = faults(TaskFileKind::Plan, ids);
+    assert_eq!(found.len(), 5, "{found:?}");
+    assert!(found[0].starts_with("2:1: `id`: \"a\\u{1b}[2J\" is not a valid id"), "{found:?}");
+    assert!(found[4].starts_with("3:21: trailing characters"), "{found:?}");
+    assert_eq!(
+        faults(TaskFileKind::Plan, " \n"),
+        ["1:1: the plan is empty: its first line is a header with `p` and `n`"]
+    );
+    let many = format!("{{\"p\":\"1\",\"n\":\"1\"}}\n{}", "x\n".repeat(1000));
+    assert_eq!(faults(TaskFileKind::Plan, &many).len(), MAX_FAULTS + 1);
+}
+
+#[test]
+fn checklist_items_wait_for_the_items_below_them() {
+    let text = "# Release\n\n- [ ] Ship **it**\n  - [x] Write the docs\n  - plain\n    - [ ] Tag it {#tag}\n\n    \
+        The tag is signed:\n\n        git tag -s\n1. [ ] Übung\n   zwei\n\n```\n- [ ] not a task\n```\n";
+    let file = good(TaskFileKind::Checklist, text);
+    assert_eq!(
+        keys(&file),
+        [
+            ("todo-list/ship-it", vec!["todo-list/write-the-docs", "tag"]),
+            ("todo-list/write-the-docs", vec![]),
+            ("tag", vec![]),
+            ("todo-list/übung-zwei", vec![]),
+        ]
+    );
+    let described: Vec<(usize, &str, bool)> =
+        file.tasks.iter().map(|t| (t.line, t.subject.as_str(), t.is_done)).collect();
+    assert_eq!(
+        described,
+        [
+            (3, "Ship **it**", false),
+            (4, "Write the docs", true),
+            (6, "Tag it", false),
+            (11, "Übung zwei", false)
+        ]
+    );
+    assert_eq!(file.tasks[0].description, "Ship **it**");
+}
+
+#[test]
+fn checklist_keys_are_unique_and_valid() {
+    let text = "- [ ] Test\n- [ ] Build\n  - [ ] test!\n- [ ] ???\n- [ ] x {#a b}\n";
+    assert_eq!(
+        faults(TaskFileKind::Checklist, text),
+        [
+            "3:1: the item has the key `todo/test`, as that in line 1; give one of them a key: `{#KEY}`",
+            "4:1: the item needs a key, since its text has no words: `{#KEY}`",
+            "5:1: the key \"a b\" is not a valid id: use letters, digits, `.`, `_` and `-`, at most 100 characters",
+        ]
+    );
+}
+
+#[test]
+fn manifest_needs_only_tasks() {
+    let text = "[[task]]\nkey = \"a\"\nsubject = \"A\"\nowner = \"ann\"\nrun = [\"true\"]\n\n[[task]]\nkey = \"b\"\n\
+        subject = \"B\"\nafter = [\"a\"]\n";
+    let file = good(TaskFileKind::Manifest, text);
+    assert_eq!(keys(&file), [("a", vec![]), ("b", vec!["a"])]);
+    assert_eq!((file.tasks[0].line, file.tasks[1].line), (2, 8));
+    assert_eq!(file.tasks[0].owner.as_deref(), Some("ann"));
+    let fault = faults(TaskFileKind::Manifest, &text.replace("[\"a\"]", "[\"aa\"]"));
+    assert_eq!(fault, ["10:10: task `b` depends on unknown task `aa`"]);
+}
+
+#[test]
+fn export_is_read_without_states_owners_and_times() {
+    let text = r#"[
+{"id":"4","subject":"A","description":"d","status":"in_progress","blocks":["7"],"blockedBy":[],"owner":"ann","metadata":{"type":"bug","phalanx":{"key":"03-01/T1","run":["true"],"claimed_at":5}}},
+{"id":"7","subject":"B","status":"pending","blockedBy":["4"]},
+{"id":"9","subject":"C","status":"completed"}
+]"#;
+    let file = good(TaskFileKind::Export, text);
+    assert_eq!(
+        keys(&file),
+        [("03-01/T1", vec![]), ("todo-list/7", vec!["03-01/T1"]), ("todo-list/9", vec![])]
+    );
+    let first = &file.tasks[0];
+    assert_eq!((first.owner.as_deref(), first.extra.claimed_at), (None, None));
+    assert_eq!((first.extra.run.len(), first.metadata.contains_key("type")), (1, true));
+    assert_eq!(file.tasks.iter().map(|t| t.is_done).collect::<Vec<_>>(), [false, false, true]);
+}
+
+#[test]
+fn export_faults_have_their_lines() {
+    let bad = "[\n{\"id\":\"1\",\"subject\":\" \"},\n{\"id\":\"x\",\"subject\":\"s\"},\n\
+        {\"id\":\"1\",\"subject\":\"s\",\"blockedBy\":[\"5\"]},\n{\"id\":\"2\",\"subject\":3}, 7]";
+    let found = faults(TaskFileKind::Export, bad);
+    let starts = ["2:1: task 1 has no subject", "3:1: task id \"x\"", "5:1: task 2 is not as"];
+    for (fault, start) in found.iter().zip(starts) {
+        assert!(fault.starts_with(start), "{found:?}");
+    }
+    assert_eq!(
+        found[3..],
+        [
+            "5:1: a JSON object is expected here",
+            "4:1: two tasks have the id 1",
+            "4:1: task 1 is blocked by task 5, which is not in the file",
+        ]
+    );
+    assert!(faults(TaskFileKind::Export, "{\"a\":1}")[0].starts_with("1:"));
+    // Deep nesting is refused without exhausting the stack.
+    assert_eq!(faults(TaskFileKind::Export, &"[".repeat(100_000)).len(), 1);
+}
+
+#[test]
+fn subjects_are_cut_between_words_and_slugs_keep_words() {
+    assert_eq!(subject("\n  Do it \nnow"), "Do it");
+    let cut = subject(&"word ".repeat(40));
+    assert!(cut.ends_with("word…") && cut.chars().count() <= 100, "{cut}");
+    assert_eq!(subject(&"ä".repeat(200)).chars().count(), 100);
+    assert_eq!(slug("Write `src/a.rs` — now!", 80), "Write-src-a.rs-now");
+    assert_eq!((slug("…", 80), slug("abc-def", 4)), (String::new(), "abc".to_owned()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_files_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let text = String::from_utf8_lossy(&bytes);
+        for kind in KINDS {
+            let _ = kind.parse(&text, &text);
+        }
+    }
+
+    #[test]
+    fn texts_that_resemble_files_do_not_panic(
+        parts in proptest::collection::vec(proptest::sample::select(PARTS.to_vec()), 0..60),
+    ) {
+        let text = parts.concat();
+        for kind in KINDS {
+            let _ = kind.parse("stem", &text);
+        }
+    }
+}
+
+const KINDS: [TaskFileKind; 4] =
+    [TaskFileKind::Plan, TaskFileKind::Checklist, TaskFileKind::Manifest, TaskFileKind::Export];
+
+const PARTS: [&str; 30] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    ",",
+    ":",
+    "\n",
+    "  ",
+    "- [ ] ",
+    "- [x] ",
+    "1. ",
+    "> ",
+    "text",
+    "{#key}",
+    "ä",
+    "\u{1b}",
+    "\0",
+    "\r\n",
+    "```",
+    "\"id\"",
+    "\"T1\"",
+    "\"a\"",
+    "\"p\"",
+    "\"td\"",
+    "[[task]]",
+    "key = ",
+    "subject = ",
+    "\\ud800",
+    "9",
+];

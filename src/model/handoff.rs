@@ -1,0 +1,468 @@
+//! Typed bodies of handoffs: JSON objects in which members report progress, blockers, reviews and
+//! contracts. Fields that a type does not have are allowed, because other tools add their own.
+
+mod types;
+
+use serde::de::{DeserializeOwned, Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::id::TeamName;
+use super::name::check_name;
+use super::protocol::Message;
+use super::protocol::fields::{object, text};
+use super::text;
+use super::time::Timestamp;
+use super::wire::Object;
+pub(crate) use types::HandoffField;
+
+/// Maximum length of the value that an error repeats, in characters.
+const FOUND: usize = 40;
+
+/// A body of a known type.
+#[derive(Debug, Clone, PartialEq, Eq, strum::EnumDiscriminants)]
+#[strum_discriminants(
+    name(HandoffType),
+    derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray),
+    strum(serialize_all = "snake_case")
+)]
+pub(crate) enum Handoff {
+    DevProgress(DevProgress),
+    DevBlocker(DevBlocker),
+    SeniorSpec(SeniorSpec),
+    CodeReviewResult(CodeReviewResult),
+    CodeReviewChanges(CodeReviewChanges),
+    ArchitectureDesign(ArchitectureDesign),
+    ApiContract(ApiContract),
+    DepartmentResult(DepartmentResult),
+    TaskClaim(TaskClaim),
+    TaskComplete(TaskComplete),
+    AgentHealthEvent(AgentHealthEvent),
+}
+
+/// A developer reports on one task of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct DevProgress {
+    /// `PLAN/TASK`, such as `01-01/T3`.
+    #[serde(deserialize_with = "text")]
+    task: String,
+    #[serde(deserialize_with = "text")]
+    plan_id: String,
+    status: ProgressStatus,
+    commit: Option<String>,
+    #[serde(default)]
+    concerns: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+enum ProgressStatus {
+    Complete,
+    Partial,
+    Failed,
+}
+
+/// A developer cannot go on with a task.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct DevBlocker {
+    #[serde(deserialize_with = "text")]
+    task: String,
+    #[serde(deserialize_with = "text")]
+    plan_id: String,
+    #[serde(deserialize_with = "text")]
+    blocker: String,
+    #[serde(deserialize_with = "text")]
+    needs: String,
+    #[serde(default)]
+    attempted: Vec<String>,
+}
+
+/// The design of a plan's tasks was reviewed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct SeniorSpec {
+    #[serde(deserialize_with = "text")]
+    plan_id: String,
+    #[serde(default)]
+    concerns: Vec<String>,
+}
+
+/// The code of a plan was reviewed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct CodeReviewResult {
+    #[serde(deserialize_with = "text")]
+    plan_id: String,
+    result: ReviewResult,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ReviewResult {
+    Approve,
+    ChangesRequested,
+}
+
+/// A review requests changes to the code of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct CodeReviewChanges {
+    #[serde(deserialize_with = "text")]
+    plan_id: String,
+    #[serde(deserialize_with = "objects")]
+    changes: Vec<RequestedChange>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct RequestedChange {
+    /// Path of the file.
+    f: Option<String>,
+    /// Line in the file.
+    ln: Option<u64>,
+    #[serde(deserialize_with = "text")]
+    issue: String,
+    fix: Option<String>,
+}
+
+/// The architecture is designed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ArchitectureDesign {
+    /// Path of the document.
+    #[serde(deserialize_with = "text")]
+    artifact: String,
+}
+
+/// An interface between two departments, in negotiation or done.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ApiContract {
+    status: ContractStatus,
+    #[serde(deserialize_with = "objects")]
+    endpoints: Vec<ContractEndpoint>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ContractStatus {
+    Proposed,
+    Agreed,
+    Implemented,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct ContractEndpoint {
+    #[serde(deserialize_with = "text")]
+    method: String,
+    #[serde(deserialize_with = "text")]
+    path: String,
+}
+
+/// A department has completed its work.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct DepartmentResult {
+    #[serde(deserialize_with = "text")]
+    department: String,
+    result: DepartmentOutcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
+enum DepartmentOutcome {
+    Pass,
+    Partial,
+    Fail,
+}
+
+/// A developer has claimed a task of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct TaskClaim {
+    #[serde(deserialize_with = "text")]
+    task_id: String,
+    #[serde(deserialize_with = "text")]
+    plan_id: String,
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+/// A developer has completed a task of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct TaskComplete {
+    #[serde(deserialize_with = "text")]
+    task_id: String,
+    #[serde(deserialize_with = "text")]
+    plan_id: String,
+    commit: Option<String>,
+    #[serde(default)]
+    files_modified: Vec<String>,
+}
+
+/// A change of an agent's state, as its lead has inferred it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct AgentHealthEvent {
+    #[serde(deserialize_with = "text")]
+    agent_id: String,
+    state: AgentState,
+    /// Kept as text: another program wrote it, and only people read it.
+    #[serde(deserialize_with = "text")]
+    timestamp: String,
+    dept: Option<String>,
+    prev_state: Option<AgentState>,
+    timeout_triggered: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+enum AgentState {
+    Start,
+    Idle,
+    Stop,
+    Disappeared,
+}
+
+/// Reads a list of at least one object. A derived struct alone would also accept a list of its
+/// values.
+fn objects<'de, D, T>(field: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let items = Vec::<Value>::deserialize(field)?;
+    if items.is_empty() {
+        return Err(D::Error::custom("is empty"));
+    }
+    let read = |item| {
+        let item = object(item).map_err(D::Error::custom)?;
+        serde_json::from_value(Value::Object(item)).map_err(D::Error::custom)
+    };
+    items.into_iter().map(read).collect()
+}
+
+impl HandoffType {
+    /// Returns the name in the field `type`.
+    pub(crate) fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A body that does not have the form of its type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` in `{}` {problem}; expected {expected}", .kind.as_str())]
+pub(crate) struct HandoffFault {
+    pub(crate) kind: HandoffType,
+    /// Path of the field, such as `changes[0].issue`.
+    field: String,
+    /// `is missing`, or the value that was found.
+    problem: String,
+    expected: &'static str,
+}
+
+impl HandoffFault {
+    fn new(
+        kind: HandoffType,
+        body: &Object,
+        e: &serde_path_to_error::Error<serde_json::Error>,
+    ) -> HandoffFault {
+        let path = e.path().to_string();
+        let missing = e.inner().to_string();
+        let missing =
+            missing.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+        let field = match missing {
+            Some(name) if path == "." => name.to_owned(),
+            _ => path,
+        };
+        let root = field.split(['.', '[']).next().unwrap_or_default();
+        let problem = match body.get(root) {
+            Some(value) => format!("is {}", text::short(&value.to_string(), FOUND)),
+            None => "is missing".to_owned(),
+        };
+        let known = kind.fields().iter().find(|known| known.name == root);
+        let expected = known.map_or("another value", |known| known.expected);
+        HandoffFault { kind, field, problem, expected }
+    }
+}
+
+impl Handoff {
+    /// Reads a body. A field that is null counts as missing.
+    ///
+    /// # Errors
+    /// The first field that is missing or has another form.
+    pub(crate) fn read(kind: HandoffType, body: &Object) -> Result<Handoff, HandoffFault> {
+        fn read<T: DeserializeOwned>(
+            body: &Value,
+            variant: fn(T) -> Handoff,
+        ) -> Result<Handoff, serde_path_to_error::Error<serde_json::Error>> {
+            serde_path_to_error::deserialize(body).map(variant)
+        }
+        let mut given = body.clone();
+        given.retain(|_, value| !value.is_null());
+        let given = Value::Object(given);
+        let found = match kind {
+            HandoffType::DevProgress => read(&given, Handoff::DevProgress),
+            HandoffType::DevBlocker => read(&given, Handoff::DevBlocker),
+            HandoffType::SeniorSpec => read(&given, Handoff::SeniorSpec),
+            HandoffType::CodeReviewResult => read(&given, Handoff::CodeReviewResult),
+            HandoffType::CodeReviewChanges => read(&given, Handoff::CodeReviewChanges),
+            HandoffType::ArchitectureDesign => read(&given, Handoff::ArchitectureDesign),
+            HandoffType::ApiContract => read(&given, Handoff::ApiContract),
+            HandoffType::DepartmentResult => read(&given, Handoff::DepartmentResult),
+            HandoffType::TaskClaim => read(&given, Handoff::TaskClaim),
+            HandoffType::TaskComplete => read(&given, Handoff::TaskComplete),
+            HandoffType::AgentHealthEvent => read(&given, Handoff::AgentHealthEvent),
+        };
+        found.map_err(|e| HandoffFault::new(kind, body, &e))
+    }
+
+    /// Reads a message as a handoff; `None` if it is not of a known type.
+    pub(crate) fn of_message(message: &Message) -> Option<Result<Handoff, HandoffFault>> {
+        let Message::Unknown { kind, raw } = message else { return None };
+        let kind: HandoffType = kind.parse().ok()?;
+        let body: Object = serde_json::from_str(raw.trim()).ok()?;
+        Some(Handoff::read(kind, &body))
+    }
+
+    /// Returns the predicate of a sentence about the sender.
+    pub(crate) fn sentence(&self) -> String {
+        let of_commit = |commit: &Option<String>| {
+            commit.as_ref().map(|hash| format!(" ({hash})")).unwrap_or_default()
+        };
+        match self {
+            Handoff::DevProgress(progress) => {
+                let status: &str = progress.status.into();
+                format!("reports {} {status}{}", progress.task, of_commit(&progress.commit))
+            }
+            Handoff::DevBlocker(blocked) => {
+                format!("is blocked on {}: {}", blocked.task, blocked.blocker)
+            }
+            Handoff::SeniorSpec(spec) => {
+                format!("has reviewed the design of plan {}", spec.plan_id)
+            }
+            Handoff::CodeReviewResult(review) => match review.result {
+                ReviewResult::Approve => format!("approves the code of plan {}", review.plan_id),
+                ReviewResult::ChangesRequested => {
+                    format!("requests changes to the code of plan {}", review.plan_id)
+                }
+            },
+            Handoff::CodeReviewChanges(review) => match review.changes.len() {
+                1 => format!("requests 1 change to the code of plan {}", review.plan_id),
+                some => format!("requests {some} changes to the code of plan {}", review.plan_id),
+            },
+            Handoff::ArchitectureDesign(design) => {
+                format!("has designed the architecture: {}", design.artifact)
+            }
+            Handoff::ApiContract(contract) => {
+                let verb = match contract.status {
+                    ContractStatus::Proposed => "proposes",
+                    ContractStatus::Agreed => "agrees to",
+                    ContractStatus::Implemented => "has implemented",
+                };
+                match contract.endpoints.len() {
+                    1 => format!("{verb} an API contract with 1 endpoint"),
+                    some => format!("{verb} an API contract with {some} endpoints"),
+                }
+            }
+            Handoff::DepartmentResult(done) => {
+                let result: &str = done.result.into();
+                format!("reports the result of department {}: {result}", done.department)
+            }
+            Handoff::TaskClaim(claim) => format!("claims {}/{}", claim.plan_id, claim.task_id),
+            Handoff::TaskComplete(done) => {
+                let commit = of_commit(&done.commit);
+                format!("reports {}/{} complete{commit}", done.plan_id, done.task_id)
+            }
+            Handoff::AgentHealthEvent(health) => {
+                let state: &str = health.state.into();
+                format!("reports the state of agent {}: {state}", health.agent_id)
+            }
+        }
+    }
+
+    /// Returns the lines that complete the sentence.
+    pub(crate) fn details(&self) -> Vec<String> {
+        let all = |what: &str, texts: &[String]| {
+            texts.iter().map(|text| format!("{what}: {text}")).collect::<Vec<_>>()
+        };
+        match self {
+            Handoff::DevProgress(progress) => {
+                let mut lines = plan_line(&progress.task, &progress.plan_id);
+                lines.extend(all("concern", &progress.concerns));
+                lines
+            }
+            Handoff::DevBlocker(blocked) => {
+                let mut lines = plan_line(&blocked.task, &blocked.plan_id);
+                lines.push(format!("needs: {}", blocked.needs));
+                lines.extend(all("tried", &blocked.attempted));
+                lines
+            }
+            Handoff::SeniorSpec(spec) => all("concern", &spec.concerns),
+            Handoff::CodeReviewChanges(review) => {
+                review.changes.iter().map(RequestedChange::line).collect()
+            }
+            Handoff::ApiContract(contract) => {
+                let endpoint = |of: &ContractEndpoint| format!("{} {}", of.method, of.path);
+                contract.endpoints.iter().map(endpoint).collect()
+            }
+            Handoff::TaskClaim(claim) => all("file", &claim.files),
+            Handoff::TaskComplete(done) => all("file", &done.files_modified),
+            Handoff::AgentHealthEvent(health) => {
+                let before: Option<&str> = health.prev_state.map(Into::into);
+                let facts = [
+                    Some(format!("since {}", health.timestamp)),
+                    health.dept.as_ref().map(|dept| format!("department: {dept}")),
+                    before.map(|before| format!("before: {before}")),
+                    health.timeout_triggered.filter(|by| *by).map(|_| "after a timeout".to_owned()),
+                ];
+                facts.into_iter().flatten().collect()
+            }
+            Handoff::CodeReviewResult(_)
+            | Handoff::ArchitectureDesign(_)
+            | Handoff::DepartmentResult(_) => Vec::new(),
+        }
+    }
+}
+
+/// Names the plan of a task whose own name does not.
+fn plan_line(task: &str, plan: &str) -> Vec<String> {
+    if task.starts_with(plan) { Vec::new() } else { vec![format!("plan: {plan}")] }
+}
+
+impl RequestedChange {
+    /// Formats the change as `FILE:LINE: ISSUE; fix: FIX`.
+    fn line(&self) -> String {
+        let line = self.ln.map(|line| format!(":{line}")).unwrap_or_default();
+        let place = self.f.as_ref().map(|file| format!("{file}{line}: ")).unwrap_or_default();
+        let fix = self.fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
+        format!("{place}{}{fix}", self.issue)
+    }
+}
+
+/// A handoff from another team, one line of a handoff file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TeamHandoff {
+    /// A UUID, which is also the id of the message about it.
+    #[serde(deserialize_with = "name")]
+    pub(crate) id: String,
+    pub(crate) from_team: TeamName,
+    #[serde(rename = "type", deserialize_with = "name")]
+    pub(crate) kind: String,
+    pub(crate) at: Timestamp,
+    pub(crate) body: Object,
+}
+
+impl TeamHandoff {
+    /// Returns the predicate of a sentence about the other team's lead; `None` if the body is not a
+    /// valid one of a known type.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        let kind: HandoffType = self.kind.parse().ok()?;
+        Handoff::read(kind, &self.body).ok().map(|handoff| handoff.sentence())
+    }
+}
+
+/// Reads a name that is safe in a file name and in a command line, because the message about a
+/// handoff contains both.
+fn name<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
+    let name = String::deserialize(field)?;
+    check_name(&name).map_err(|problem| D::Error::custom(format_args!("{name:?} {problem}")))?;
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Classes and hints of the errors that come from the store and from git worktrees.
+
+use super::kind::Kind;
+use crate::model::board::Refusal;
+use crate::model::id::{MemberName, TeamName, nearest_name};
+use crate::model::task::TaskState;
+use crate::model::workspace::FileFault;
+use crate::store::StoreError;
+use crate::worktree::WorktreeError;
+
+/// The hint for commands that need a team where none exists.
+pub(crate) const NO_TEAM: &str = "create one: `phalanx up MANIFEST` or `phalanx team create NAME`";
+
+/// Lists the known names, after a suggestion of the nearest.
+pub(super) fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
+    let known =
+        known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");
+    let nearest =
+        nearest.as_ref().map(|name| format!("did you mean `{}`? ", crate::model::text::line(name)));
+    format!("{}{what}: {known}", nearest.unwrap_or_default())
+}
+
+/// Suggests a team or a member for a name that was not found.
+pub(super) fn meant_name(given: &str, what: &str, known: &[&str]) -> String {
+    let nearest = nearest_name(given, known).map(str::to_owned);
+    meant(&nearest, what, &known.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+}
+
+pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
+    match e {
+        WorktreeError::NotARepository { .. }
+        | WorktreeError::Bare { .. }
+        | WorktreeError::Unborn { .. } => Kind::Usage,
+        WorktreeError::Taken { .. } | WorktreeError::BranchTaken { .. } => Kind::Refused,
+        WorktreeError::Git { .. }
+        | WorktreeError::Copy { .. }
+        | WorktreeError::Setup { .. }
+        | WorktreeError::Exec(_)
+        | WorktreeError::File(_) => Kind::Failed,
+    }
+}
+
+pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
+    match e {
+        WorktreeError::NotARepository { .. } => {
+            Some("pass the repository with `--cwd DIR`, or omit `--worktree`".to_owned())
+        }
+        WorktreeError::Bare { .. } => Some("use a clone that has a working directory".to_owned()),
+        WorktreeError::Unborn { .. } => {
+            Some("commit something first: `git commit --allow-empty`".to_owned())
+        }
+        WorktreeError::Taken { path } => {
+            Some(format!("check its content, then run `git worktree remove {path}`"))
+        }
+        WorktreeError::BranchTaken { branch } => Some(format!(
+            "reuse the branch with `--worktree={branch}`, or delete it first with `git branch -d {branch}`"
+        )),
+        WorktreeError::Git { .. }
+        | WorktreeError::Copy { .. }
+        | WorktreeError::Setup { .. }
+        | WorktreeError::Exec(_)
+        | WorktreeError::File(_) => None,
+    }
+}
+
+pub(super) fn store_kind(e: &StoreError) -> Kind {
+    match e {
+        StoreError::NoSuchTeam { .. }
+        | StoreError::NoSuchMember { .. }
+        | StoreError::NoSuchRequest { .. } => Kind::NotFound,
+        StoreError::Refused(Refusal::TaskNotFound(_))
+        | StoreError::Workspace(FileFault::Missing { .. }) => Kind::NotFound,
+        StoreError::TeamTaken { .. }
+        | StoreError::MemberTaken { .. }
+        | StoreError::TeamFull { .. }
+        | StoreError::BoxFull { .. }
+        | StoreError::HandoffsFull { .. }
+        | StoreError::Refused(_)
+        | StoreError::Transition { .. }
+        | StoreError::LeadOnly { .. }
+        | StoreError::NotRunning { .. }
+        | StoreError::NotYours { .. }
+        | StoreError::NotOver { .. }
+        | StoreError::Over { .. }
+        | StoreError::Circle { .. }
+        | StoreError::AtCapacity(_)
+        | StoreError::Workspace(_)
+        | StoreError::NewerFormat { .. } => Kind::Refused,
+        StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
+        StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
+        StoreError::Corrupt { .. }
+        | StoreError::Contended { .. }
+        | StoreError::LockLost { .. }
+        | StoreError::Lock(_)
+        | StoreError::File(_)
+        | StoreError::NoFreeIds { .. }
+        | StoreError::Watch(_) => Kind::Failed,
+    }
+}
+
+pub(super) fn store_hint(e: &StoreError) -> Option<String> {
+    match e {
+        StoreError::NoSuchTeam { known, .. } if known.is_empty() => Some(NO_TEAM.to_owned()),
+        StoreError::NoSuchTeam { name, known } => {
+            Some(meant_name(name, "teams", &known.iter().map(TeamName::as_str).collect::<Vec<_>>()))
+        }
+        StoreError::NoSuchMember { name, known, .. } => {
+            let known: Vec<&str> = known.iter().map(MemberName::as_str).collect();
+            Some(meant_name(name.as_str(), "members", &known))
+        }
+        StoreError::TeamTaken { name } => Some(format!(
+            "choose another name, or end that team with `phalanx down -t {name}` (`--force` if its files are broken)"
+        )),
+        StoreError::MemberTaken { team, holder } => Some(format!(
+            "choose another name, or end that member with `phalanx shutdown {holder} -t {team}`"
+        )),
+        StoreError::TeamFull { .. } => Some(
+            "shut a member down first, or raise it: `phalanx team set max_members N`".to_owned(),
+        ),
+        StoreError::BoxFull { owner, .. } => {
+            Some(format!("its owner must read it first: `phalanx inbox --as {owner}`"))
+        }
+        StoreError::MessageTooLong { .. } => {
+            Some("write it to a file and send the file's path".to_owned())
+        }
+        StoreError::NewerFormat { .. } => {
+            Some("use the newer phalanx that created this team".to_owned())
+        }
+        StoreError::Workspace(fault) => Some(fault.hint()),
+        StoreError::Transition { id, .. } => Some(format!("see it with `phalanx task get {id}`")),
+        StoreError::NotRunning { id, state: TaskState::Pending } => {
+            Some(format!("claim it first: `phalanx task claim {id}`"))
+        }
+        StoreError::LeadOnly { .. } => {
+            Some("ask the lead: `phalanx send team-lead TEXT`".to_owned())
+        }
+        StoreError::Refused(Refusal::AlreadyResolved { id, state: TaskState::Failed })
+        | StoreError::Over { id, state: TaskState::Failed } => {
+            Some(format!("make it pending again with `phalanx task retry {id}`"))
+        }
+        StoreError::NotOver { .. } => {
+            Some("wait until it ends, or delete it anyway with `--force`".to_owned())
+        }
+        StoreError::AtCapacity(full) => Some(format!(
+            "wait for one of them (`phalanx wait --until task={}`), give it to another member, leave it without an \
+             owner, or raise the limit: `phalanx team set {} N`",
+            full.open.first().map(ToString::to_string).unwrap_or_default(),
+            full.key()
+        )),
+        StoreError::NotYours { .. } => {
+            Some("act as its owner or as the lead with `--as NAME`".to_owned())
+        }
+        _ => None,
+    }
+}

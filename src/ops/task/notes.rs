@@ -1,0 +1,110 @@
+//! What members say about a task: comments, progress and attached files.
+
+use std::path::Path;
+
+use super::announce::SUBJECT;
+use super::guards::must_have_verb;
+use super::read::get;
+use super::steps::end;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::protocol::Message;
+use crate::model::task::{Progress, Task, TaskAction, TaskState};
+use crate::model::text;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::send::{reads_mail, say};
+use crate::store::{TaskStep, TeamStore};
+use crate::sys::fs::{self, FileKind};
+use crate::sys::rand;
+
+/// Maximum length of a comment in bytes.
+pub(crate) const MAX_COMMENT: usize = 64 * 1024;
+
+/// Adds a comment to a task, and sends it to the owner.
+///
+/// # Errors
+/// [`OpsError::Usage`] for an empty comment or one longer than [`MAX_COMMENT`].
+pub(crate) fn comment(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    words: &str,
+) -> Result<Task, OpsError> {
+    must_have_verb(team, "comment")?;
+    if words.trim().is_empty() || words.len() > MAX_COMMENT {
+        let problem = format!("a comment has 1 to {MAX_COMMENT} bytes, not {}", words.len());
+        let hint =
+            Some("put a longer text in a file and attach it: `phalanx task attach`".to_owned());
+        return Err(OpsError::Usage { problem, hint });
+    }
+    let (task, who) = (recover(ctx, team, get(team, id)?)?, &ctx.speaker);
+    let event = rand::uuid();
+    let note = Note { id: Some(event.clone()), ..Note::of(EventKind::TaskCommented).task(id) };
+    let note = note.member(who).with("subject", task.subject.as_str()).with("text", words);
+    team.record(note)?;
+    let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+    if let Some(owner) = owner.filter(|owner| owner != who && !task.state.is_over())
+        && team.team()?.member(&owner).is_some()
+        && reads_mail(team, &owner)?
+    {
+        let called = format!("task #{id} \"{}\"", text::short(&task.subject, SUBJECT));
+        let said = Message::Text(format!("Comment on {called}: {words}"));
+        say(team, who, &owner, &said, Some(event))?;
+    }
+    Ok(task)
+}
+
+/// Records the progress of a task that the speaker owns.
+///
+/// # Errors
+/// [`StoreError::NotYours`](crate::store::StoreError::NotYours) unless the speaker is the owner or
+/// the lead; [`StoreError::NotRunning`](crate::store::StoreError::NotRunning) unless the task is in
+/// progress.
+pub(crate) fn report_progress(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    progress: &Progress,
+) -> Result<Task, OpsError> {
+    must_have_verb(team, "progress")?;
+    recover(ctx, team, get(team, id)?)?;
+    let task = team.set_progress(id, &ctx.speaker, progress)?;
+    let note = Note::of(EventKind::TaskProgress).task(id).member(&ctx.speaker);
+    let note = note.with("subject", task.subject.as_str()).with("percent", progress.percent);
+    let step = Some(progress.step.as_str()).filter(|step| !step.is_empty());
+    team.record(step.into_iter().fold(note, |note, step| note.with("step", step)))?;
+    Ok(task)
+}
+
+/// Attaches a file to a task. The file stays where it is.
+///
+/// # Errors
+/// [`OpsError::Usage`] if `path` is not a regular file.
+pub(crate) fn attach(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    path: &Path,
+) -> Result<Task, OpsError> {
+    must_have_verb(team, "attach")?;
+    if fs::about(path)?.is_none_or(|about| about.kind != FileKind::File) {
+        let problem = format!("{} is not a regular file", path.display());
+        return Err(OpsError::Usage { problem, hint: None });
+    }
+    let bytes = fs::len(path)?.unwrap_or_default();
+    let task = recover(ctx, team, get(team, id)?)?;
+    let note = Note::of(EventKind::TaskAttached).task(id).member(&ctx.speaker);
+    let note = note.with("subject", task.subject.as_str());
+    team.record(note.with("path", path.to_string_lossy()).with("bytes", bytes))?;
+    Ok(task)
+}
+
+/// Resumes a stale task if the speaker owns it: its owner is not silent any more.
+fn recover(ctx: &Context, team: &TeamStore, task: Task) -> Result<Task, OpsError> {
+    if task.state != TaskState::Stale || !task.is_owned_by(&ctx.speaker) {
+        return Ok(task);
+    }
+    let (task, _) = end(team, task.id, &ctx.speaker, &TaskStep::of(TaskAction::Recover))?;
+    Ok(task)
+}

@@ -1,0 +1,92 @@
+//! The events of tasks, with their comments and attachments: a copy of what the journal says about
+//! tasks, which is never rotated.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use memchr::memmem::Finder;
+use serde::Deserialize;
+
+use crate::model::event::{Event, EventKind};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::time::Timestamp;
+use crate::model::wire;
+use crate::store::dirs;
+use crate::store::error::StoreError;
+use crate::store::teams::TeamStore;
+use crate::sys::fs::{self, LineFile};
+
+impl TeamStore {
+    /// Returns when a member last looked at the board, if that was noted.
+    pub(crate) fn looked_at(&self, who: &MemberName) -> Result<Option<Timestamp>, StoreError> {
+        let bytes = fs::read(&self.layout.looked_at(who), 64)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).trim().parse().ok().map(Timestamp))
+    }
+
+    /// Notes that a member looked at the board.
+    pub(crate) fn set_looked_at(&self, who: &MemberName, at: Timestamp) -> Result<(), StoreError> {
+        let path = self.layout.looked_at(who);
+        dirs::make_dirs_of(&path)?;
+        Ok(fs::write_atomic(&path, at.0.to_string().as_bytes())?)
+    }
+
+    /// Returns the events of one task, oldest first.
+    pub(crate) fn task_events(&self, id: TaskId) -> Result<Vec<Event>, StoreError> {
+        // Only lines with the id are parsed: the file holds the events of all tasks.
+        let id_text = serde_json::to_string(&id).expect("an id can be written");
+        let mut events = self.log_lines(&format!("\"task\":{id_text}"))?;
+        events.retain(|event| event.task == Some(id));
+        Ok(events)
+    }
+
+    /// Returns the time since the file of a task was written; `None` if there is no such file.
+    pub(crate) fn task_age(&self, id: TaskId) -> Result<Option<Duration>, StoreError> {
+        Ok(fs::about(&self.layout.task(id))?.map(|about| about.age))
+    }
+
+    /// Returns the ids of all events about tasks.
+    pub(crate) fn task_log_ids(&self) -> Result<BTreeSet<String>, StoreError> {
+        #[derive(Deserialize)]
+        struct Head {
+            id: String,
+        }
+        let Some(file) = LineFile::open(&self.layout.task_log())? else {
+            return Ok(BTreeSet::new());
+        };
+        let mut ids = BTreeSet::new();
+        file.read_lines(0, |line| {
+            ids.extend(serde_json::from_slice::<Head>(line).map(|head| head.id));
+            ControlFlow::Continue(())
+        })?;
+        Ok(ids)
+    }
+
+    /// Returns the comments of all tasks.
+    pub(crate) fn comments(&self) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
+        let mut comments: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+        for event in self.log_lines(EventKind::TaskCommented.as_str())? {
+            let (Some(id), Some(text)) = (event.task, wire::text(&event.detail, "text")) else {
+                continue;
+            };
+            if event.event == EventKind::TaskCommented {
+                comments.entry(id).or_default().push(text);
+            }
+        }
+        Ok(comments)
+    }
+
+    /// Returns the events whose lines contain `needle`.
+    fn log_lines(&self, needle: &str) -> Result<Vec<Event>, StoreError> {
+        let Some(file) = LineFile::open(&self.layout.task_log())? else { return Ok(Vec::new()) };
+        let (finder, mut events) = (Finder::new(needle), Vec::new());
+        file.read_lines(0, |line| {
+            if finder.find(line).is_some() {
+                // Lines of a newer phalanx and remains of interrupted writes are skipped.
+                events.extend(serde_json::from_slice::<Event>(line));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(events)
+    }
+}

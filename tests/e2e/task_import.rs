@@ -1,0 +1,252 @@
+//! Tasks from files: plans, check lists, manifests and exports, imported once and again.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage};
+
+/// The example of the plans: 03-02 depends on 03-01, whose T3 depends on T1.
+const FIRST: &str = r#"{"p":"03","n":"01","t":"Blocking"}
+{"id":"T1","a":"Define td","f":["references/artifact-formats.md"]}
+{"id":"T2","a":"Map plans to tasks","f":["references/teammate-api-patterns.md"]}
+{"id":"T3","a":"Add ## Task-Level Blocking section","f":["references/teammate-api-patterns.md"],"td":["T1"]}
+{"id":"T4","a":"Four"}
+{"id":"T5","a":"Five"}
+{"id":"T6","a":"Six"}
+{"id":"T7","a":"Seven"}
+"#;
+const SECOND: &str = r#"{"p":"03","n":"02","d":["03-01"],"xd":["02/summary.jsonl"]}
+{"id":"T1","a":"Resolve dependencies"}
+{"id":"T2","a":"Test them","td":["T1"]}
+"#;
+
+fn stage() -> Stage {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage
+}
+
+fn import(stage: &Stage, files: &[&str]) -> Run {
+    stage.phalanx(&[&["task", "import", "-t", "demo"], files].concat())
+}
+
+/// The tasks of a team, each as `KEY <- KEYS OF ITS BLOCKERS`.
+fn edges(stage: &Stage, team: &str) -> Vec<String> {
+    let board = stage.phalanx(&["--json", "task", "list", "--all", "-t", team]).expect(0).json();
+    let tasks = board.as_array().expect("tasks");
+    let key = |task: &Value| {
+        let key = task["metadata"]["phalanx"]["key"].as_str();
+        key.or(task["subject"].as_str()).unwrap_or_default().to_owned()
+    };
+    let blockers = |task: &Value| {
+        let ids = task["blockedBy"].as_array().expect("ids").iter();
+        let named = ids.filter_map(|id| tasks.iter().find(|other| other["id"] == *id));
+        named.map(key).collect::<Vec<_>>().join(" ")
+    };
+    tasks.iter().map(|task| format!("{} <- {}", key(task), blockers(task))).collect()
+}
+
+#[test]
+fn plans_are_imported_with_all_their_edges() {
+    let stage = stage();
+    fs::create_dir(stage.at("work/02")).expect("dir");
+    stage.file("02/summary.jsonl", "{\"p\":\"02\",\"s\":\"complete\"}\n");
+    let (first, second) = (stage.file("03-01.jsonl", FIRST), stage.file("03-02.jsonl", SECOND));
+    let dry = import(&stage, &["--dry-run", &second, &first]).expect(0);
+    assert!(dry.stdout.contains("9 created, 0 updated, 0 unchanged (dry run"), "{dry:?}");
+    assert_eq!(edges(&stage, "demo"), Vec::<String>::new());
+    // The dependent plan may come first.
+    let done = import(&stage, &[&second, &first]).expect(0);
+    assert!(done.stdout.ends_with("9 created, 0 updated, 0 unchanged\n"), "{done:?}");
+    let got = edges(&stage, "demo");
+    println!("{}", got.join("\n"));
+    let all = "03-01/T1 03-01/T2 03-01/T3 03-01/T4 03-01/T5 03-01/T6 03-01/T7";
+    assert_eq!(
+        got,
+        [
+            format!("03-02/T1 <- {all}"),
+            format!("03-02/T2 <- {all} 03-02/T1"),
+            "03-01/T1 <- ".to_owned(),
+            "03-01/T2 <- ".to_owned(),
+            "03-01/T3 <- 03-01/T1".to_owned(),
+            "03-01/T4 <- ".to_owned(),
+            "03-01/T5 <- ".to_owned(),
+            "03-01/T6 <- ".to_owned(),
+            "03-01/T7 <- ".to_owned(),
+        ]
+    );
+    let third = stage.phalanx(&["--json", "task", "get", "5"]).expect(0).json();
+    assert_eq!(third["blocks"], json!(["1", "2"]));
+    assert_eq!(third["subject"], "Add ## Task-Level Blocking section");
+    assert_eq!(
+        third["metadata"]["phalanx"]["files"],
+        json!(["references/teammate-api-patterns.md"])
+    );
+    let created = stage.journal("demo").iter().filter(|e| e["event"] == "task_created").count();
+    assert_eq!(created, 9);
+    stage.phalanx(&["task", "claim", "5"]).expect(4);
+    stage.phalanx(&["task", "complete", "3"]).expect(0);
+    stage.phalanx(&["task", "claim", "5"]).expect(0);
+}
+
+#[test]
+fn errors_name_file_and_line_and_nothing_is_imported() {
+    let stage = stage();
+    let good = stage.file("03-01.jsonl", FIRST);
+    let second = stage.file("03-02.jsonl", SECOND);
+    let broken = stage.file(
+        "bad.jsonl",
+        "{\"p\":\"04\",\"n\":\"01\"}\n{\"id\":\"\\u001b[2J\",\"a\":7}\nnot json\n",
+    );
+    let run = import(&stage, &[&good, &second, &broken, "gone.md", "x.txt"]).expect(2);
+    let at = |name: &str| stage.at("work").join(name).to_string_lossy().into_owned();
+    for line in [
+        format!("{}:1:1: `xd`: \"02/summary.jsonl\": no such file", at("03-02.jsonl")),
+        format!("{}:2:", at("bad.jsonl")),
+        format!("{}:3:1: a JSON object is expected here", at("bad.jsonl")),
+        "gone.md: no such file or directory".to_owned(),
+        "x.txt: unknown kind of file; known: .jsonl, .md, .toml, .json".to_owned(),
+        "hint: nothing was imported".to_owned(),
+    ] {
+        assert!(run.stderr.contains(&line), "{line} in {}", run.stderr);
+    }
+    assert!(!run.stderr.contains('\u{1b}'), "{run:?}");
+    let missing = stage.file("03-02.jsonl", &SECOND.replace(",\"xd\":[\"02/summary.jsonl\"]", ""));
+    let run = import(&stage, &[&missing]).expect(2);
+    assert!(
+        run.stderr.contains("03-02.jsonl:1:1: plan `03-02` depends on plan `03-01`"),
+        "{run:?}"
+    );
+    let circle = stage.file(
+        "circle.jsonl",
+        "{\"p\":\"1\",\"n\":\"1\"}\n{\"id\":\"A\",\"a\":\"a\",\"td\":[\"B\"]}\n{\"id\":\"B\",\"a\":\"b\",\"td\":[\"A\"]}\n",
+    );
+    let run = import(&stage, &[&circle]).expect(2);
+    assert!(
+        run.stderr
+            .contains("circle.jsonl:2:1: tasks form a dependency cycle: `1-1/A` after `1-1/B`"),
+        "{run:?}"
+    );
+    assert_eq!(edges(&stage, "demo"), Vec::<String>::new());
+    assert_eq!(stage.journal("demo").iter().filter(|e| e["event"] == "task_created").count(), 0);
+}
+
+#[test]
+fn second_import_changes_only_what_the_file_changed() {
+    let stage = stage();
+    let first = stage.file("03-01.jsonl", FIRST);
+    import(&stage, &[&first]).expect(0);
+    let again = import(&stage, &[&first]).expect(0);
+    assert_eq!(again.stdout, "0 created, 0 updated, 7 unchanged\n");
+    stage.phalanx(&["task", "claim", "2"]).expect(0);
+    stage.phalanx(&["task", "complete", "1"]).expect(0);
+    stage.phalanx(&["task", "update", "3", "--blocked-by", "4", "--role", "writer"]).expect(0);
+    let changed = FIRST
+        .replace("Define td", "Define td again")
+        .replace("Map plans", "Map all plans")
+        .replace("\"td\":[\"T1\"]", "\"td\":[\"T2\"]")
+        .replace("{\"id\":\"T7\",\"a\":\"Seven\"}", "{\"id\":\"T8\",\"a\":\"Eight\"}");
+    stage.file("03-01.jsonl", &changed);
+    let dry = import(&stage, &["--dry-run", &first]).expect(0);
+    let run = import(&stage, &[&first]).expect(0);
+    println!("{}", run.stdout);
+    assert!(run.stdout.ends_with("1 created, 2 updated, 4 unchanged\n"), "{run:?}");
+    assert!(dry.stdout.contains("1 created, 2 updated, 4 unchanged"), "{dry:?}");
+    let task = |id: &str| stage.phalanx(&["--json", "task", "get", id]).expect(0).json();
+    assert_eq!(
+        (&task("1")["subject"], &task("1")["status"]),
+        (&json!("Define td"), &json!("completed"))
+    );
+    assert_eq!(
+        (&task("2")["subject"], &task("2")["owner"], &task("2")["status"]),
+        (&json!("Map all plans to tasks"), &json!("team-lead"), &json!("in_progress"))
+    );
+    let third = task("3");
+    assert_eq!(third["blockedBy"], json!(["4", "2"]), "the edge made by hand stays");
+    assert_eq!(third["metadata"]["phalanx"]["role"], "writer");
+    assert_eq!((&task("1")["blocks"], &task("2")["blocks"]), (&json!([]), &json!(["3"])));
+    assert_eq!(task("7")["subject"], "Seven", "what vanished from the file stays");
+    assert_eq!(task("8")["subject"], "Eight");
+    let updated: Vec<Value> =
+        stage.journal("demo").into_iter().filter(|e| e["event"] == "task_updated").collect();
+    assert_eq!(updated.last().expect("an event")["detail"]["fields"], json!(["blockedBy"]));
+}
+
+#[test]
+fn check_lists_and_manifests_are_imported() {
+    let stage = stage();
+    let list =
+        "# Release\n\n- [ ] Ship it\n  - [x] Write the docs\n  - [ ] Tag the release {#tag}\n";
+    let list = stage.file("TODO.md", list);
+    let manifest = stage.file(
+        "team.toml",
+        "[[task]]\nkey = \"fmt\"\nsubject = \"Format\"\nrun = [\"true\"]\n[[task]]\nkey = \"test\"\nsubject = \"Test\"\n\
+         run = [\"true\"]\nafter = [\"fmt\"]\n",
+    );
+    let run = import(&stage, &[&list, &manifest]).expect(0);
+    assert!(run.stdout.ends_with("4 created, 0 updated, 0 unchanged, 1 done already\n"), "{run:?}");
+    assert_eq!(edges(&stage, "demo"), ["TODO/ship-it <- tag", "tag <- ", "fmt <- ", "test <- fmt"]);
+    let done = stage.file("TODO.md", "- [ ] Ship it\n  - [x] Tag the release {#tag}\n");
+    let run = import(&stage, &[&done]).expect(0);
+    assert!(run.stdout.ends_with("0 created, 0 updated, 2 unchanged\n"), "{run:?}");
+    let tag = stage.phalanx(&["--json", "task", "get", "2"]).expect(0).json();
+    assert_eq!(tag["status"], "pending");
+    let owned =
+        stage.file("owned.toml", "[[task]]\nkey = \"a\"\nsubject = \"A\"\nowner = \"nemo\"\n");
+    let run = import(&stage, &[&owned]).expect(2);
+    assert!(run.stderr.contains("owned.toml:2:1: ") && run.stderr.contains("nemo"), "{run:?}");
+}
+
+#[test]
+fn export_is_imported_into_another_team() {
+    let stage = stage();
+    import(&stage, &[&stage.file("03-01.jsonl", FIRST)]).expect(0);
+    stage
+        .phalanx(&["task", "create", "=cmd()", "--blocked-by", "3", "--type", "bug", "--", "true"])
+        .expect(0);
+    stage.phalanx(&["task", "complete", "1"]).expect(0);
+    let exported = stage.phalanx(&["task", "export"]).expect(0);
+    assert_eq!(exported.json().as_array().map(Vec::len), Some(7));
+    assert_eq!(exported.stdout.lines().count(), 9, "one task on each line");
+    let file = stage.file("demo.json", &exported.stdout);
+    stage.phalanx(&["team", "create", "other"]).expect(0);
+    stage.phalanx(&["task", "create", "here first", "-t", "other"]).expect(0);
+    let run = stage.phalanx(&["task", "import", &file, "-t", "other"]).expect(0);
+    assert!(run.stdout.ends_with("7 created, 0 updated, 0 unchanged\n"), "{run:?}");
+    let without_first: Vec<String> = edges(&stage, "other").into_iter().skip(1).collect();
+    assert_eq!(
+        without_first,
+        [
+            "03-01/T2 <- ",
+            "03-01/T3 <- ",
+            "03-01/T4 <- ",
+            "03-01/T5 <- ",
+            "03-01/T6 <- ",
+            "03-01/T7 <- ",
+            "demo/8 <- 03-01/T3",
+        ]
+    );
+    let again = stage.phalanx(&["task", "import", &file, "-t", "other"]).expect(0);
+    assert_eq!(again.stdout, "0 created, 0 updated, 7 unchanged\n");
+    let last = stage.phalanx(&["--json", "task", "get", "8", "-t", "other"]).expect(0).json();
+    assert_eq!((&last["subject"], &last["blockedBy"]), (&json!("=cmd()"), &json!(["3"])));
+    assert_eq!(last["metadata"]["phalanx"]["run"], json!(["true"]));
+    let csv =
+        stage.phalanx(&["task", "export", "--format", "csv", "--all", "-t", "demo"]).expect(0);
+    assert_eq!(csv.stdout.lines().count(), 9);
+    assert!(csv.stdout.contains("\n8,,pending,,,,'=cmd(),3,,20"), "{csv:?}");
+    stage.phalanx(&["--json", "task", "export", "--format", "csv", "-t", "demo"]).expect(2);
+}
+
+#[test]
+fn simultaneous_imports_create_each_task_once() {
+    let stage = stage();
+    let first = stage.file("03-01.jsonl", FIRST);
+    let runs: Vec<_> =
+        (0..4).map(|_| stage.start(&["task", "import", "-t", "demo", &first])).collect();
+    for run in runs {
+        run.end().expect(0);
+    }
+    assert_eq!(edges(&stage, "demo").len(), 7);
+}
