@@ -3,5 +3,6 @@
 pub(crate) mod announce;
 pub(crate) mod health;
 pub(crate) mod idle_check;
+pub(crate) mod notify;
 pub(crate) mod remind;
 pub(crate) mod results;
