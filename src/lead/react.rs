@@ -123,6 +123,7 @@ fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         can_move: board.can_move(),
         given: board.given(),
         working: board.working(),
+        stale: followup::stale_tasks(&board),
         board,
     };
     state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));

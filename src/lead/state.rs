@@ -161,6 +161,9 @@ pub(super) struct BoardView {
     pub(super) given: BTreeMap<String, TaskId>,
     /// The task in progress of each owner, by the owner's name in lower case.
     pub(super) working: BTreeMap<String, TaskId>,
+    /// The stale tasks of each owner that nothing has resumed yet, with the time since when each is
+    /// stale; by the owner's name in lower case.
+    pub(super) stale: BTreeMap<String, Vec<(TaskId, Timestamp)>>,
 }
 
 impl BoardView {

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::id::TaskId;
 use super::time::Timestamp;
 
-/// The final action for a silent task (`escalation_mode`).
+/// The action after the last reminder (`escalation_mode`).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Escalation {
-    /// Notifies the lead only.
+    /// Notifies the lead. A silent task becomes stale.
     #[default]
     NotifyLead,
     /// Fails the task and notifies the lead.

@@ -178,6 +178,9 @@ pub(crate) struct Extra {
     pub(crate) created_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) claimed_at: Option<Timestamp>,
+    /// Time at which the task became stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stalled_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Timestamp>,
     /// The member that completed or failed the task; the owner may have changed since.
@@ -413,7 +416,8 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
-const EXTRA_KEYS: [&str; 29] = [
+const EXTRA_KEYS: [&str; 30] = [
+    "stalled_at",
     "decided_by",
     "type",
     "labels",

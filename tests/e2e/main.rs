@@ -54,6 +54,7 @@ mod soak;
 mod spawn;
 mod speaker;
 mod staff;
+mod stale;
 mod stopped;
 mod task_mode;
 mod tasks;

@@ -86,6 +86,11 @@ impl LeadDriver<'_> {
             Effect::Remind { name, incarnation, task, step } => {
                 ops::effects::remind::remind(self.team, name, incarnation, *task, *step)?;
             }
+            Effect::Recover { task, owner } => {
+                if let Some(task) = ops::task::claimed(self.team, *task, owner)? {
+                    ops::task::resume(self.team, task, owner)?;
+                }
+            }
             Effect::ResetReminders { name, incarnation } => {
                 ops::effects::remind::reset_reminders(self.team, name, incarnation)?
             }

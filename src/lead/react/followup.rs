@@ -1,12 +1,14 @@
 //! Reminders: pending requests are announced again to those who decide them, and owners of silent
 //! tasks in progress are reminded. `docs/decisions.md` has the rules.
 
+use std::collections::BTreeMap;
+
 use crate::lead::effect::Effect;
 use crate::lead::event::SignOfLife;
 use crate::lead::state::{Phase, Quiet, State, TrackedMember};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
-use crate::model::followup::{LastNotification, NotificationStep};
+use crate::model::followup::{Escalation, LastNotification, NotificationStep};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::protocol::Message;
@@ -27,7 +29,20 @@ pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
     state.notifications = open.iter().map(with_latest).collect();
 }
 
-/// Treats any change of a task as a sign of life.
+/// Returns the stale tasks of each owner, with the time since when each is stale; by the owner's
+/// name in lower case.
+pub(super) fn stale_tasks(board: &Board) -> BTreeMap<String, Vec<(TaskId, Timestamp)>> {
+    let mut stale: BTreeMap<String, Vec<(TaskId, Timestamp)>> = BTreeMap::new();
+    for task in board.work().filter(|task| task.state == TaskState::Stale) {
+        let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+        if let (Some(owner), Some(since)) = (owner, task.extra.stalled_at) {
+            stale.entry(owner.folded()).or_default().push((task.id, since));
+        }
+    }
+    stale
+}
+
+/// Treats any change of a task as a sign of life, except that it became stale.
 pub(super) fn handle_board(
     state: &mut State,
     board: &Board,
@@ -35,7 +50,9 @@ pub(super) fn handle_board(
     effects: &mut Vec<Effect>,
 ) {
     let Some(before) = &state.seen else { return };
-    let changed = |task: &TaskId| before.board.tasks.get(task) != board.tasks.get(task);
+    let is_stale =
+        |id: &TaskId| board.tasks.get(id).is_some_and(|task| task.state == TaskState::Stale);
+    let changed = |id: &TaskId| !is_stale(id) && before.board.tasks.get(id) != board.tasks.get(id);
     let quiet = state
         .members
         .iter()
@@ -52,7 +69,7 @@ pub(super) fn handle_mail(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    if state.followup.is_none() {
+    if state.followup.is_none() && state.seen.as_ref().is_none_or(|seen| seen.stale.is_empty()) {
         return;
     }
     for envelope in mail {
@@ -63,12 +80,12 @@ pub(super) fn handle_mail(
         };
         let Some(at) = Timestamp::parse(&envelope.timestamp) else { continue };
         if !matches!(Message::parse(&envelope.text), Message::IdleNotification(_)) {
-            reset_silence(state, &name, at.min(now), effects);
+            handle_sign(state, &name, at.min(now), effects);
         }
     }
 }
 
-/// Treats messages to other members, and questions, as signs of life.
+/// Treats messages to other members, questions, and what members say about tasks as signs of life.
 pub(super) fn handle_signs_of_life(
     state: &mut State,
     signs: &[SignOfLife],
@@ -76,7 +93,21 @@ pub(super) fn handle_signs_of_life(
     effects: &mut Vec<Effect>,
 ) {
     for sign in signs {
-        reset_silence(state, &sign.member, sign.at.min(now), effects);
+        handle_sign(state, &sign.member, sign.at.min(now), effects);
+    }
+}
+
+/// Restarts the count of reminders of a member, and resumes its stale tasks. A sign of life from
+/// before a task became stale does not resume it.
+fn handle_sign(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<Effect>) {
+    reset_silence(state, name, at, effects);
+    let leads = state.leads();
+    let stale = state.seen.as_mut().and_then(|seen| seen.stale.get_mut(&name.folded()));
+    if let Some(stale) = stale.filter(|_| leads) {
+        // The board shows the tasks as stale until it is read again.
+        for (task, _) in stale.extract_if(.., |(_, since)| *since < at) {
+            effects.push(Effect::Recover { task, owner: name.clone() });
+        }
     }
 }
 
@@ -126,7 +157,8 @@ fn announce(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let (Some(followup), Some(seen), Phase::Leading) = (state.followup, &state.seen, state.phase)
+    let (Some(followup), Some(seen), Phase::Leading) =
+        (state.followup, &mut state.seen, state.phase)
     else {
         return;
     };
@@ -140,7 +172,11 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
             }
             continue;
         };
-        let before = view.reminded.take().filter(|before| before.task == task);
+        // A task that was escalated before and is in progress again starts anew.
+        let before = view
+            .reminded
+            .take()
+            .filter(|before| before.task == task && before.times <= followup.max_reminders);
         let quiet = view.quiet.filter(|quiet| quiet.task == task).unwrap_or(Quiet {
             task,
             since: now,
@@ -150,6 +186,10 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         view.quiet = Some(quiet);
         if let Some(step) = followup.due(quiet.times, quiet.since, now) {
             view.quiet = Some(Quiet { since: now, times: step.times(), ..quiet });
+            if let NotificationStep::Escalation { mode: Escalation::NotifyLead, .. } = step {
+                // The next sign of life may come before the board is read again.
+                seen.stale.entry(name.folded()).or_default().push((task, now));
+            }
             let (name, incarnation) = (name.clone(), view.incarnation.clone());
             effects.push(Effect::Remind { name, incarnation, task, step });
         }

@@ -48,6 +48,7 @@ pub(super) fn say_step(
     let is_over = task.state.is_over();
     if let Some(kind) = kind {
         let note = Note::of_task(kind, task).with("by", who.as_str());
+        let note = if kind == EventKind::TaskRecovered { note.member(who) } else { note };
         let note = task.extra.reason.iter().fold(note, |n, reason| n.with("reason", &**reason));
         // The event id on the task belongs to its end.
         team.record(if is_over { Note { id: None, ..note } } else { note })?;

@@ -263,7 +263,8 @@ fn reminder_count_resets_when_no_report_is_owed() {
 
 #[test]
 fn new_lead_continues_the_reminders_of_tasks() {
-    for (task, times, next) in [(1, 1, "2"), (1, 2, "E"), (1, 3, ""), (2, 2, "1")] {
+    // The third was the escalation: the task has recovered since.
+    for (task, times, next) in [(1, 1, "2"), (1, 2, "E"), (1, 3, "1"), (2, 2, "1")] {
         let member =
             MemberRecord { reminded: Some(Reminded { task: TaskId(task), times }), ..ann() };
         let mut state = lead(Some(TWO), member);
@@ -273,6 +274,62 @@ fn new_lead_continues_the_reminders_of_tasks() {
             "its silence begins with the new lead"
         );
         assert_eq!(tick(&mut state, at(51)), next, "{task} {times}");
+    }
+}
+
+fn resumed(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::Recover { .. })).count()
+}
+
+fn stale(task: &mut Task) {
+    (task.state, task.extra.stalled_at) = (TaskState::Stale, Some(at(1)));
+}
+
+/// Without reminders the escalation follows after one interval.
+#[test]
+fn sign_of_life_resumes_a_stale_task_once() {
+    let policy = ReminderPolicy { max_reminders: 0, escalation: Escalation::NotifyLead, ..TWO };
+    for is_board_read in [false, true] {
+        let mut state = lead(Some(policy), ann());
+        react(&mut state, board(as_it_is), NOW);
+        assert_eq!(tick(&mut state, Timestamp(at(1).0 - 1)), "");
+        assert_eq!(tick(&mut state, at(1)), "E");
+        assert_eq!(state.next_tick(), None);
+        if is_board_read {
+            react(&mut state, board(stale), at(1));
+            assert_eq!(tick(&mut state, at(9)), "", "it is not reminded of a stale task");
+        }
+        let soon = Timestamp(at(1).0 + 3);
+        let sign = |at: u64| {
+            Event::SignsOfLife(vec![SignOfLife { member: who("ann"), at: Timestamp(at) }])
+        };
+        let before = react(&mut state, sign(at(1).0), soon);
+        assert_eq!(resumed(&before), 0, "from before it was stale");
+        assert_eq!(resumed(&react(&mut state, sign(at(1).0 + 1), soon)), 1);
+        assert_eq!(resumed(&react(&mut state, sign(at(1).0 + 2), soon)), 0, "once");
+        react(&mut state, board(as_it_is), soon);
+        assert_eq!(tick(&mut state, at(3)), "E", "it is in progress again");
+    }
+}
+
+/// The mail counts also if the team has no reminders any more.
+#[test]
+fn mail_of_the_owner_resumes_a_stale_task() {
+    let mut state = lead(None, ann());
+    react(&mut state, board(stale), at(1));
+    let mail = |from: &str, message: &Message, ms: u64| {
+        let at = Timestamp(at(1).0 + ms);
+        Event::Mail(vec![Envelope::new(from, &message.to_text(), "m".to_owned(), at)])
+    };
+    let text = Message::Text("half done".to_owned());
+    for (event, expected) in [
+        (mail("ann", &text, 0), 0),
+        (mail("ann", &idle(), 1), 0),
+        (mail("bob", &text, 1), 0),
+        (mail("ann", &text, 1), 1),
+        (mail("ann", &text, 1), 0),
+    ] {
+        assert_eq!(resumed(&react(&mut state, event, at(2))), expected);
     }
 }
 

@@ -312,6 +312,7 @@ impl World {
             | Effect::Hook(_)
             | Effect::JournalChange(_)
             | Effect::NotifyUnblocked(_)
+            | Effect::Recover { .. }
             | Effect::Warn { .. } => {}
         }
     }
