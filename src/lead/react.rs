@@ -124,6 +124,7 @@ fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         given: board.given(),
         working: board.working(),
         stale: followup::stale_tasks(&board),
+        reminders: followup::task_reminders(&board),
         board,
     };
     state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));

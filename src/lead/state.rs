@@ -164,6 +164,8 @@ pub(super) struct BoardView {
     /// The stale tasks of each owner that nothing has resumed yet, with the time since when each is
     /// stale; by the owner's name in lower case.
     pub(super) stale: BTreeMap<String, Vec<(TaskId, Timestamp)>>,
+    /// The times of the next reminders that members have set on tasks.
+    pub(super) reminders: BTreeMap<TaskId, Timestamp>,
 }
 
 impl BoardView {

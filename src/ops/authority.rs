@@ -66,7 +66,7 @@ impl Action {
             Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
             Action::Task => {
                 "`task create`, `claim`, `update`, `complete`, `review`, `cancel`, `fail`, `retry`, `release`, `assign`, \
-                 `block`, `unblock`, `comment`, `progress`, `attach`, `delete`"
+                 `block`, `unblock`, `comment`, `progress`, `attach`, `remind`, `unremind`, `delete`"
             }
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",

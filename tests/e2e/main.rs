@@ -57,6 +57,7 @@ mod staff;
 mod stale;
 mod stopped;
 mod task_mode;
+mod task_reminders;
 mod tasks;
 mod tmux;
 mod up;

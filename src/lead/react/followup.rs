@@ -1,5 +1,6 @@
-//! Reminders: pending requests are announced again to those who decide them, and owners of silent
-//! tasks in progress are reminded. `docs/decisions.md` has the rules.
+//! Reminders: pending requests are announced again to those who decide them, owners of silent tasks
+//! in progress are reminded, and the lead gets the reminders that members have set on tasks.
+//! `docs/decisions.md` has the rules.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,15 @@ pub(super) fn stale_tasks(board: &Board) -> BTreeMap<String, Vec<(TaskId, Timest
     stale
 }
 
-/// Treats any change of a task as a sign of life, except that it became stale.
+/// Returns the times of the next reminders that members have set on open tasks.
+pub(super) fn task_reminders(board: &Board) -> BTreeMap<TaskId, Timestamp> {
+    let open = board.work().filter(|task| !task.state.is_over());
+    let next = |task: &Task| task.extra.reminder.as_ref()?.next();
+    open.filter_map(|task| next(task).map(|(at, _)| (task.id, at))).collect()
+}
+
+/// Treats any change of a task as a sign of life, except what the lead itself changes: that the task
+/// became stale, and that a reminder about it was sent.
 pub(super) fn handle_board(
     state: &mut State,
     board: &Board,
@@ -50,9 +59,14 @@ pub(super) fn handle_board(
     effects: &mut Vec<Effect>,
 ) {
     let Some(before) = &state.seen else { return };
+    let seen = |board: &Board, id: &TaskId| {
+        let mut task = board.tasks.get(id)?.clone();
+        task.extra.reminder = None;
+        Some(task)
+    };
     let is_stale =
         |id: &TaskId| board.tasks.get(id).is_some_and(|task| task.state == TaskState::Stale);
-    let changed = |id: &TaskId| !is_stale(id) && before.board.tasks.get(id) != board.tasks.get(id);
+    let changed = |id: &TaskId| !is_stale(id) && seen(&before.board, id) != seen(board, id);
     let quiet = state
         .members
         .iter()
@@ -137,6 +151,16 @@ pub(super) fn follow_up(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
     }
     announce(state, now, effects);
     remind_owners(state, now, effects);
+    send_task_reminders(state, now, effects);
+}
+
+/// Requests the reminders that members have set on tasks. Each sent step changes the task, so that
+/// the next read of the board has the time of the next step.
+fn send_task_reminders(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if let (Some(seen), Phase::Leading) = (&mut state.seen, state.phase) {
+        let due = seen.reminders.extract_if(.., |_, at| *at <= now);
+        effects.extend(due.map(|(task, _)| Effect::SendReminder(task)));
+    }
 }
 
 /// Announces pending requests. The first announcement does not depend on the team's reminders.
@@ -211,6 +235,14 @@ fn owed(in_progress: &[&Task], name: &MemberName, view: &TrackedMember) -> Optio
 
 /// Returns the time of the next announcement or reminder.
 pub(super) fn next_reminder(state: &State) -> Option<Timestamp> {
+    let is_leading = state.leads() && state.phase == Phase::Leading;
+    let seen = state.seen.as_ref().filter(|_| is_leading);
+    let of_tasks = seen.and_then(|seen| seen.reminders.values().min().copied());
+    of_tasks.into_iter().chain(next_followup(state)).min()
+}
+
+/// Returns the time of the next reminder that the settings of the team ask for.
+fn next_followup(state: &State) -> Option<Timestamp> {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
     let announced = state.notifications.values().flatten();
     let requests = announced.filter_map(|last| followup.next(last.times, last.at));

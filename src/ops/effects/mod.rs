@@ -6,3 +6,4 @@ pub(crate) mod idle_check;
 pub(crate) mod notify;
 pub(crate) mod remind;
 pub(crate) mod results;
+pub(crate) mod task_reminder;

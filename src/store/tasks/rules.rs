@@ -114,6 +114,7 @@ pub(super) fn act(
     extra.result = step.result.clone().or(extra.result.take());
     extra.commit = step.commit.clone().or(extra.commit.take());
     if next.is_over() {
+        extra.reminder = None;
         extra.outcome.clone_from(&step.outcome);
         extra.reason.clone_from(&step.reason);
         extra.ended_at = Some(now);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::lead::event::SignOfLife;
 use crate::model::followup::{
-    Escalation, LastNotification, NotificationStep, Reminded, ReminderPolicy,
+    Escalation, LastNotification, NotificationStep, Reminded, ReminderPolicy, TaskReminder,
 };
 use crate::model::question::{Question, QuestionKind};
 
@@ -189,6 +189,11 @@ fn signs_of_life_restart_the_reminders() {
         ("another member writes to a peer", writes_to_peer("bob"), false),
         ("its task is changed", board(|task| task.description = "half done".to_owned()), true),
         ("the board is looked at", board(as_it_is), false),
+        (
+            "a reminder about its task is sent",
+            board(|task| task.extra.reminder = Some(reminder(1))),
+            false,
+        ),
         ("its state changes", Event::Members(vec![working]), false),
     ];
     for (what, event, is_sign) in table {
@@ -331,6 +336,48 @@ fn mail_of_the_owner_resumes_a_stale_task() {
     ] {
         assert_eq!(resumed(&react(&mut state, event, at(2))), expected);
     }
+}
+
+/// A reminder every minute, the last step sent at this time.
+fn reminder(sent: u32) -> TaskReminder {
+    TaskReminder {
+        text: "t".to_owned(),
+        every_ms: INTERVAL_MS,
+        max: 1,
+        escalation: Escalation::NotifyLead,
+        by: "ann".to_owned(),
+        sent,
+        last: at(u64::from(sent)),
+    }
+}
+
+#[test]
+fn reminder_of_a_task_is_due_after_each_interval_until_the_escalation() {
+    let due = [Effect::SendReminder(TaskId(1))];
+    let mut state = lead(None, ann());
+    let boards: [Change; 3] = [
+        |task| task.extra.reminder = Some(reminder(0)),
+        |task| task.extra.reminder = Some(reminder(1)),
+        |task| task.extra.reminder = Some(reminder(2)),
+    ];
+    for (nth, change) in (1..).zip(boards) {
+        react(&mut state, board(change), at(nth - 1));
+        let next = (nth < 3).then_some(at(nth));
+        assert_eq!(state.next_tick(), next);
+        assert_eq!(react(&mut state, Event::Tick, Timestamp(at(nth).0 - 1)), []);
+        let effects = react(&mut state, Event::Tick, at(nth));
+        assert_eq!(effects == due, next.is_some(), "{effects:?}");
+        assert_eq!(react(&mut state, Event::Tick, at(nth)), [], "once");
+        assert_eq!(state.next_tick(), None, "until the board is read");
+    }
+    let ended: Change = |task| {
+        (task.state, task.extra.reminder) = (TaskState::Completed, Some(reminder(0)));
+    };
+    react(&mut state, board(ended), at(5));
+    assert_eq!(state.next_tick(), None, "its task has ended");
+    react(&mut state, board(boards[0]), at(5));
+    react(&mut state, Event::Stop { force: false }, at(5));
+    assert_eq!(state.next_tick(), None, "the team ends");
 }
 
 /// A stopping team, or a lead that only carries a shutdown, sends no reminders of tasks. A request

@@ -313,6 +313,7 @@ impl World {
             | Effect::JournalChange(_)
             | Effect::NotifyUnblocked(_)
             | Effect::Recover { .. }
+            | Effect::SendReminder(_)
             | Effect::Warn { .. } => {}
         }
     }
