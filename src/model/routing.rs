@@ -208,7 +208,8 @@ mod tests {
         type RuleTexts = &'static [&'static str];
         const CHAIN: RuleTexts = &["dev -> senior", "senior -> lead", "* -> dev"];
         let (denied, unlisted) = (Err("in `deny` forbids it"), Err("no rule in `allow`"));
-        let table: [(RuleTexts, RuleTexts, &str, &str, Result<(), &str>); 17] = [
+        type Case = (RuleTexts, RuleTexts, &'static str, &'static str, Result<(), &'static str>);
+        let table: [Case; 17] = [
             (&[], &[], "ann:dev", "team-lead", Ok(())),
             (&[], &[], "ann", "bob", Ok(())),
             (CHAIN, &[], "ann:dev", "sam:senior", Ok(())),

@@ -22,7 +22,7 @@ impl Numbers {
 
 /// A task file; a subject of even length closes the task.
 fn text(id: u64, subject: &str) -> String {
-    let status = if subject.len() % 2 == 0 { "completed" } else { "in_progress" };
+    let status = if subject.len().is_multiple_of(2) { "completed" } else { "in_progress" };
     format!(r#"{{"id":"{id}","subject":"{subject}","status":"{status}","blocks":[]}}"#)
 }
 

@@ -22,6 +22,9 @@ const MAX_TASK: u64 = 64 * 1024 * 1024;
 /// Largest list of deleted ids that is read, in bytes; each id takes a few.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
 
+/// A task with the content of its file, if that has the plain form.
+pub(super) type TaskAndBytes = (Task, Option<Vec<u8>>);
+
 impl TeamStore {
     /// Reads the board without a lock, so it may already be outdated when it is returned.
     pub(crate) fn board(&self) -> Result<Board, StoreError> {
@@ -50,10 +53,7 @@ impl TeamStore {
     }
 
     /// Returns one task, with the content of its file if that has the plain form.
-    pub(super) fn task_and_bytes(
-        &self,
-        id: TaskId,
-    ) -> Result<Option<(Task, Option<Vec<u8>>)>, StoreError> {
+    pub(super) fn task_and_bytes(&self, id: TaskId) -> Result<Option<TaskAndBytes>, StoreError> {
         let Some(bytes) = fs::read(&self.layout.task(id), MAX_TASK)? else { return Ok(None) };
         if let Some(task) = Task::quick(id, &bytes) {
             return Ok(Some((task, Some(bytes))));
