@@ -81,6 +81,7 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
         (_, "team") => Some(NameSource::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
         (["profile", _], "name") | (_, "profile") => Some(NameSource::Profiles),
+        (["spawn"], "task") => Some(NameSource::Tasks),
         (["task", ..] | ["retry"], "id" | "by" | "blocked_by" | "unblock" | "blocks") => {
             Some(NameSource::Tasks)
         }

@@ -397,13 +397,21 @@ fn notification() -> DesktopNotification {
     DesktopNotification::for_terminal(term.as_deref(), env::var("VTE_VERSION").is_some())
 }
 
-/// Returns the text of a notification for the person at the terminal, if a request is waiting.
+/// Returns the text of a notification for the person at the terminal, if a request waits or a member
+/// has set a reminder.
 fn notification_text(event: &Event) -> Option<String> {
     use EventKind::{Escalated, Reminded, RequestAnnounced};
     if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {
         return None;
     }
     let part = |key| wire::text(&event.detail, key);
+    if let Some(text) = part("text") {
+        return Some(format!(
+            "{} asks about task #{}: {text}",
+            event.member.as_ref()?,
+            event.task?
+        ));
+    }
     let (kind, summary) = (part("kind")?, part("summary").unwrap_or_default());
     Some(format!("{} asks for a {kind}: {summary}", event.member.as_ref()?))
 }

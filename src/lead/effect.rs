@@ -63,6 +63,10 @@ pub(crate) enum Effect {
     /// Reminds the owner of a silent task, or carries out the escalation that the team has
     /// configured.
     Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: NotificationStep },
+    /// Resumes a stale task of this owner, which has given a sign of life.
+    Recover { task: TaskId, owner: MemberName },
+    /// Sends the reminder that a member has set on this task, to the lead.
+    SendReminder(TaskId),
     /// Resets the persisted reminder counter of the member.
     ResetReminders { name: MemberName, incarnation: Incarnation },
     /// Reports the results of these tasks to the lead's mailbox.
@@ -109,6 +113,8 @@ impl Effect {
             Effect::CheckIdle { name, .. } => format!("check whether `{name}` is idle"),
             Effect::Announce { id, .. } => format!("announce the request `{id}`"),
             Effect::Remind { name, task, .. } => format!("remind `{name}` of task #{task}"),
+            Effect::Recover { task, owner } => format!("resume task #{task} of `{owner}`"),
+            Effect::SendReminder(task) => format!("send the reminder of task #{task}"),
             Effect::ResetReminders { name, .. } => format!("reset the reminders of `{name}`"),
             Effect::Report(_) => "report results to the lead".to_owned(),
             Effect::JournalChange(_) => "journal a change of a task by another program".to_owned(),

@@ -53,7 +53,7 @@ impl AnswerSent {
     }
 }
 
-/// A sign of life: a member has sent a message or filed a request.
+/// A sign of life: a member has sent a message, filed a request or said something about a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignOfLife {
     pub(crate) member: MemberName,
@@ -61,18 +61,9 @@ pub(crate) struct SignOfLife {
 }
 
 impl SignOfLife {
-    /// Returns the sign of life that a journal event records, if any. Idle notifications do not
-    /// count: a program sends them without being asked.
+    /// Returns the sign of life that a journal event records, if any.
     pub(crate) fn from_journal(event: &Noted) -> Option<SignOfLife> {
-        let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
-        let member = if event.event == EventKind::RequestFiled {
-            event.member.clone()
-        } else if event.event == EventKind::MessageSent && text("kind")? != "idle_notification" {
-            MemberName::existing(text("from")?).ok()
-        } else {
-            None
-        };
-        Some(SignOfLife { member: member?, at: event.at })
+        Some(SignOfLife { member: event.sign_of_life()?, at: event.at })
     }
 }
 

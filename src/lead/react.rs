@@ -123,6 +123,8 @@ fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         can_move: board.can_move(),
         given: board.given(),
         working: board.working(),
+        stale: followup::stale_tasks(&board),
+        reminders: followup::task_reminders(&board),
         board,
     };
     state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));

@@ -161,6 +161,11 @@ pub(super) struct BoardView {
     pub(super) given: BTreeMap<String, TaskId>,
     /// The task in progress of each owner, by the owner's name in lower case.
     pub(super) working: BTreeMap<String, TaskId>,
+    /// The stale tasks of each owner that nothing has resumed yet, with the time since when each is
+    /// stale; by the owner's name in lower case.
+    pub(super) stale: BTreeMap<String, Vec<(TaskId, Timestamp)>>,
+    /// The times of the next reminders that members have set on tasks.
+    pub(super) reminders: BTreeMap<TaskId, Timestamp>,
 }
 
 impl BoardView {

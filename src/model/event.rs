@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::id::{MemberName, TaskId, TeamName};
 use super::task::Task;
 use super::time::Timestamp;
-use super::wire::Object;
+use super::wire::{self, Object};
 
 /// Kinds of events. `docs/events.md` lists them with their details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -110,6 +110,20 @@ impl Event {
     /// Returns true for the events that a task's page shows.
     pub(crate) fn is_about_task(&self) -> bool {
         self.task.is_some() && self.event.as_str().starts_with("task_")
+    }
+
+    /// Returns the member whose sign of life the event is, if any: it has sent a message, filed a
+    /// request, or said something about a task. Idle notifications do not count: a program sends
+    /// them without being asked.
+    pub(crate) fn sign_of_life(&self) -> Option<MemberName> {
+        use EventKind::{MessageSent, RequestFiled, TaskAttached, TaskCommented, TaskProgress};
+        if matches!(self.event, RequestFiled | TaskCommented | TaskProgress | TaskAttached) {
+            return self.member.clone();
+        }
+        let is_message =
+            self.event == MessageSent && wire::text(&self.detail, "kind")? != "idle_notification";
+        let from = wire::text(&self.detail, "from").filter(|_| is_message)?;
+        MemberName::existing(&from).ok()
     }
 }
 

@@ -6,14 +6,24 @@ use serde::{Deserialize, Serialize};
 use super::id::TaskId;
 use super::time::Timestamp;
 
-/// The final action for a silent task (`escalation_mode`).
+/// The action after the last reminder (`escalation_mode`).
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Escalation {
-    /// Notifies the lead only.
+    /// Notifies the lead. A silent task becomes stale.
     #[default]
     NotifyLead,
     /// Fails the task and notifies the lead.
@@ -40,6 +50,25 @@ pub(crate) struct ReminderPolicy {
 
 /// Default number of reminders.
 pub(crate) const MAX_REMINDERS: u32 = 3;
+/// Highest number of reminders that can be set.
+pub(crate) const MOST_REMINDERS: u32 = 1000;
+/// Longest interval that can be set, in minutes: a year.
+pub(crate) const LONGEST_MINUTES: f64 = 525_600.0;
+
+/// Returns an interval in milliseconds; `None` unless it is at least 1 ms and at most
+/// [`LONGEST_MINUTES`].
+pub(crate) fn interval_ms(minutes: f64) -> Option<u64> {
+    const MS_IN_A_MINUTE: f64 = 60_000.0;
+    let ms = (minutes * MS_IN_A_MINUTE).round();
+    // Within these bounds the conversion is exact to the millisecond; they also exclude NaN.
+    let is_valid = (1.0..=LONGEST_MINUTES * MS_IN_A_MINUTE).contains(&ms);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is within its bounds"
+    )]
+    is_valid.then_some(ms as u64)
+}
 
 /// The next notification to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +143,43 @@ pub(crate) struct Reminded {
     pub(crate) times: u32,
 }
 
+/// A reminder that a member has set on a task, for the lead and the person who watches it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TaskReminder {
+    /// What is to be decided.
+    pub(crate) text: String,
+    /// Time between two reminders, in milliseconds.
+    pub(crate) every_ms: u64,
+    /// Number of reminders. The escalation follows one interval after the last.
+    pub(crate) max: u32,
+    pub(crate) escalation: Escalation,
+    /// The member that has set it.
+    pub(crate) by: String,
+    /// [`NotificationStep::times`] of the last step sent.
+    #[serde(default)]
+    pub(crate) sent: u32,
+    /// Time of the last step; before the first, the time at which the reminder was set.
+    pub(crate) last: Timestamp,
+}
+
+impl TaskReminder {
+    /// Returns the next step and when it is due; `None` after the escalation. The numbers are kept
+    /// within the bounds of the command line, because another program may have written them.
+    pub(crate) fn next(&self) -> Option<(Timestamp, NotificationStep)> {
+        let policy = ReminderPolicy {
+            interval_ms: self.every_ms.max(1),
+            max_reminders: self.max.min(MOST_REMINDERS),
+            escalation: self.escalation,
+        };
+        policy.next(self.sent, self.last)
+    }
+
+    /// Returns the next step if it is due at `now`.
+    pub(crate) fn due(&self, now: Timestamp) -> Option<NotificationStep> {
+        self.next().filter(|(at, _)| *at <= now).map(|(_, step)| step)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,5 +218,24 @@ mod tests {
             seen.push(times);
         }
         assert_eq!(seen, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn numbers_of_a_reminder_are_kept_within_bounds() {
+        let reminder = TaskReminder {
+            text: String::new(),
+            every_ms: 0,
+            max: u32::MAX,
+            escalation: Escalation::NotifyLead,
+            by: String::new(),
+            sent: MOST_REMINDERS,
+            last: Timestamp(7),
+        };
+        let escalation =
+            NotificationStep::Escalation { after: MOST_REMINDERS, mode: Escalation::NotifyLead };
+        assert_eq!(reminder.next(), Some((Timestamp(8), escalation)));
+        assert_eq!(reminder.due(Timestamp(7)), None);
+        let escalated = TaskReminder { sent: escalation.times(), ..reminder };
+        assert_eq!(escalated.next(), None);
     }
 }

@@ -19,12 +19,12 @@ const TAIL_CHARS: usize = 500;
 const MOST: usize = 100;
 
 /// Returns the unreported ended tasks and the earliest time to report them; `None` while any task
-/// is in progress. Tasks that another program ended have no `ended_at` and are not reported.
+/// is in progress. A stale task delays no report. Tasks that another program ended have no `ended_at` and are not reported.
 pub(crate) fn ended(
     board: &Board,
     reported: &BTreeSet<TaskId>,
 ) -> Option<(Timestamp, Vec<TaskId>)> {
-    if board.work().any(|task| task.state.is_running()) {
+    if board.work().any(|task| task.state == TaskState::InProgress) {
         return None;
     }
     let fresh = |task: &&Task| task.state.is_over() && !reported.contains(&task.id);
@@ -142,6 +142,8 @@ mod tests {
         assert_eq!(ended(&all, &[TaskId(1), TaskId(2)].into()), None);
         let busy = board([&done[..], &[task(3, TaskState::InProgress, "")]].concat());
         assert_eq!(ended(&busy, &none), None, "a sibling is in work");
+        let silent = board([&done[..], &[task(3, TaskState::Stale, "")]].concat());
+        assert_eq!(ended(&silent, &none), Some((later, vec![TaskId(1), TaskId(2)])));
         let mut foreign = task(4, TaskState::Completed, "x");
         foreign.extra.ended_at = None;
         assert_eq!(ended(&board(vec![foreign]), &none), None);

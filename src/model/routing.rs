@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn rules_decide_who_may_message_whom() {
         type RuleTexts = &'static [&'static str];
-        type RuleCase<'c> = (RuleTexts, RuleTexts, &'c str, &'c str, Result<(), &'c str>);
         const CHAIN: RuleTexts = &["dev -> senior", "senior -> lead", "* -> dev"];
         let (denied, unlisted) = (Err("in `deny` forbids it"), Err("no rule in `allow`"));
-        let table: [RuleCase<'_>; 17] = [
+        type Case = (RuleTexts, RuleTexts, &'static str, &'static str, Result<(), &'static str>);
+        let table: [Case; 17] = [
             (&[], &[], "ann:dev", "team-lead", Ok(())),
             (&[], &[], "ann", "bob", Ok(())),
             (CHAIN, &[], "ann:dev", "sam:senior", Ok(())),

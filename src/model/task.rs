@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::digest;
+use super::followup::TaskReminder;
 use super::id::{MemberName, TaskId};
 use super::scope::Scope;
 use super::time::Timestamp;
@@ -186,6 +187,11 @@ pub(crate) struct Extra {
     pub(crate) created_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) claimed_at: Option<Timestamp>,
+    /// Time at which the task became stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stalled_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reminder: Option<TaskReminder>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Timestamp>,
     /// The member that completed or failed the task; the owner may have changed since.
@@ -421,7 +427,9 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
-const EXTRA_KEYS: [&str; 31] = [
+const EXTRA_KEYS: [&str; 33] = [
+    "stalled_at",
+    "reminder",
     "after",
     "decided_by",
     "type",

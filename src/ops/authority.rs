@@ -69,7 +69,8 @@ impl Action {
             Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
             Action::Task => {
                 "`task create`, `claim`, `update`, `complete`, `review`, `cancel`, `fail`, `retry`, `release`, `assign`, \
-                 `block`, `unblock`, `comment`, `progress`, `attach`, `delete`, `import`"
+                 `block`, `unblock`, `comment`, `progress`, `attach`, `remind`, `unremind`, `delete`, \
+                 `import`"
             }
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",

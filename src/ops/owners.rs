@@ -4,6 +4,7 @@
 use super::context::now;
 use super::error::OpsError;
 use super::send::{reads_mail, say, say_all, say_as};
+use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Task, TaskState};
@@ -31,10 +32,10 @@ pub(super) fn notify_owner(team: &TeamStore, task: &Task, by: &MemberName) -> Re
 }
 
 /// Sends the notifications that crashed processes did not send. Returns the tasks.
-pub(super) fn notify_owners(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
+pub(super) fn notify_owners(team: &TeamStore, board: &Board) -> Result<Vec<TaskId>, OpsError> {
     let roster = team.team()?;
     let mut notified = Vec::new();
-    for task in team.board()?.tasks.values().filter(|task| task.extra.untold) {
+    for task in board.tasks.values().filter(|task| task.extra.untold) {
         let owner = roster.members.iter().find(|member| task.is_owned_by(&member.name));
         let Some(owner) = owner.filter(|_| task.state == TaskState::Pending) else { continue };
         let mailbox = team.mailbox(&owner.name);
@@ -65,6 +66,29 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
             }
         }
     }
+    Ok(())
+}
+
+/// Notifies the former owner of a stale task that it lost the task.
+pub(super) fn notify_former(
+    team: &TeamStore,
+    before: &Task,
+    task: &Task,
+    by: &MemberName,
+) -> Result<(), OpsError> {
+    if before.state != TaskState::Stale || before.owner == task.owner {
+        return Ok(());
+    }
+    let owner = before.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+    let Some(owner) = owner.filter(|owner| owner != by) else { return Ok(()) };
+    if team.team()?.member(&owner).is_none() || !reads_mail(team, &owner)? {
+        return Ok(());
+    }
+    let text = format!(
+        "Task #{} \"{}\" was stale and is no longer assigned to you. Stop working on it.",
+        task.id, task.subject
+    );
+    say(team, by, &owner, &Message::Text(text), task.extra.event.clone())?;
     Ok(())
 }
 

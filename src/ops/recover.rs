@@ -3,6 +3,7 @@
 //! so a crash during recovery is recovered from in the same way.
 
 use super::context::Context;
+use super::effects;
 use super::error::OpsError;
 use super::forget;
 use super::owners;
@@ -14,7 +15,7 @@ use crate::model::event::{Event, EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
-use crate::model::task::Task;
+use crate::model::task::{Task, TaskState};
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
 use crate::sys::rand;
@@ -44,7 +45,10 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let over = ended(team)?;
     retire_ended(ctx, team, &over, &mut done)?;
     release_tasks(team, &over, &mut done)?;
-    done.assigned = owners::notify_owners(team)?;
+    let board = task::board(team)?;
+    done.assigned = owners::notify_owners(team, &board)?;
+    let mut stale = board.tasks.values().filter(|task| task.state == TaskState::Stale);
+    stale.try_for_each(|task| effects::remind::settle_stale(team, task))?;
     journal_repairs(team, id, &done)?;
     sweep(team)
 }

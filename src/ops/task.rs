@@ -7,6 +7,7 @@ mod guards;
 mod notes;
 mod page;
 mod read;
+mod remind;
 mod steps;
 
 pub(super) use announce::{ended_by, journal_ends, say_unsaid};
@@ -14,8 +15,9 @@ pub(crate) use edit::{create, delegate, delete, lay_out, retry, update};
 pub(super) use edit::{notify_new_owners, prepare_assignment};
 pub(crate) use external::{journal_change, notify_unblocked};
 pub(crate) use guards::{may_delegate, note_look};
-pub(crate) use notes::{attach, comment, report_progress};
+pub(crate) use notes::{attach, comment, report_progress, resume};
 pub(crate) use page::{TaskHistory, history};
 pub(super) use read::must_be_member;
 pub(crate) use read::{ScopeCount, board, board_of, claimed, get, role_of, scopes};
+pub(crate) use remind::{ReminderRequest, remind, unremind};
 pub(crate) use steps::{Completed, act, claim, claim_next, end, release, release_absent};

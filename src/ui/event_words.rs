@@ -227,14 +227,18 @@ fn decided_words(event: &Event) -> Option<String> {
     Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
 }
 
-/// Describes the overdue item: the answer to a request, or an update of a task.
+/// Describes the overdue item: the answer to a request, the decision about a task that a member has
+/// set a reminder for, or an update of a task.
 fn overdue_words(event: &Event) -> String {
     match (detail(event, "kind"), detail(event, "request_id")) {
         (Some(kind), Some(id)) => {
             let summary = detail(event, "summary").unwrap_or_default();
             format!("waits for an answer to {kind} {id}: {summary}")
         }
-        (_, _) => with_task(event, "says nothing of"),
+        (_, _) => match detail(event, "text") {
+            Some(text) => format!("{}: {text}", with_task(event, "waits for a decision about")),
+            None => with_task(event, "says nothing of"),
+        },
     }
 }
 

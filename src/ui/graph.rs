@@ -270,7 +270,7 @@ mod tests {
 
     fn forest(n: u64, edges: &[(u64, u64)]) -> String {
         let text = TaskGraph::new(&board(n, edges), false).draw(GraphFormat::Text, PLAIN);
-        text.replace("  pending", "")
+        text.replace("  pending", "").replace("  blocked", "")
     }
 
     #[test]
@@ -313,10 +313,10 @@ mod tests {
         b.tasks.remove(&TaskId(3));
         b.unreadable.insert(TaskId(3));
         let draw = |all| TaskGraph::new(&b, all).draw(GraphFormat::Text, PLAIN);
-        assert_eq!(draw(false), "#3 cannot be read  unreadable\n└─ #2 s2  pending");
+        assert_eq!(draw(false), "#3 cannot be read  unreadable\n└─ #2 s2  blocked");
         assert_eq!(
             draw(true),
-            "#1 s1  completed\n└─ #2 s2  pending  (also after #3)\n#3 cannot be read  unreadable"
+            "#1 s1  completed\n└─ #2 s2  blocked  (also after #3)\n#3 cannot be read  unreadable"
         );
         assert_eq!(TaskGraph::new(&Board::default(), true).draw(GraphFormat::Text, PLAIN), "");
     }
@@ -326,8 +326,9 @@ mod tests {
         let graph = TaskGraph::new(&board(2, &[(1, 2)]), false);
         assert_eq!(
             graph.draw(GraphFormat::Mermaid, PLAIN),
-            "flowchart LR\n    t1[\"#35;1 s1\"]:::pending\n    t2[\"#35;2 s2\"]:::pending\n    \
-             t1 --> t2\n    classDef pending fill:#ffffff,stroke:#57606a,color:#1f2328"
+            "flowchart LR\n    t1[\"#35;1 s1\"]:::pending\n    t2[\"#35;2 s2\"]:::blocked\n    \
+             t1 --> t2\n    classDef blocked fill:#eaeef2,stroke:#6e7781,color:#1f2328\n    \
+             classDef pending fill:#ffffff,stroke:#57606a,color:#1f2328"
         );
         let dot = graph.draw(GraphFormat::Dot, PLAIN);
         assert!(dot.starts_with("digraph tasks {\n    rankdir=LR;\n"), "{dot}");

@@ -125,8 +125,9 @@ impl TeamProgress {
     fn apply_to_task(&mut self, id: TaskId, event: &Event) {
         let Some(StateChange::Task(state)) = state_change(event) else { return };
         let before = self.tasks.get(&id);
-        let measured_ms =
-            before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
+        let began = before.filter(|t| t.state.is_running()).map(|t| t.since);
+        let measured_ms = began.map(|since| event.at.since(since));
+        let since = began.filter(|_| state.is_running()).unwrap_or(event.at);
         let elapsed_ms = if state.is_over() {
             wire::number(&event.detail, "elapsed_ms").or(measured_ms)
         } else {
@@ -137,10 +138,7 @@ impl TeamProgress {
         let subject = subject.or_else(|| before.map(|t| t.subject.clone())).unwrap_or_default();
         let active_form = wire::text(&event.detail, "active_form");
         let active_form = active_form.or_else(|| before.and_then(|t| t.active_form.clone()));
-        self.tasks.insert(
-            id,
-            TaskProgress { subject, active_form, state, by, since: event.at, elapsed_ms },
-        );
+        self.tasks.insert(id, TaskProgress { subject, active_form, state, by, since, elapsed_ms });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -233,8 +231,7 @@ impl TeamProgress {
     }
 
     fn work_of(&self, name: &MemberName) -> Option<(TaskId, &TaskProgress)> {
-        let works =
-            |t: &TaskProgress| t.state == TaskState::InProgress && t.by.as_ref() == Some(name);
+        let works = |t: &TaskProgress| t.state.is_running() && t.by.as_ref() == Some(name);
         self.tasks.iter().find(|(_, t)| works(t)).map(|(id, t)| (*id, t))
     }
 

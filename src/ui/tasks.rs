@@ -5,6 +5,7 @@ use super::paint::{Paint, Tint};
 use super::report::ids;
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::board::Board;
+use crate::model::followup::TaskReminder;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::Progress;
 use crate::model::text;
@@ -64,6 +65,7 @@ pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
         ("files", Some(extra.files.join(", "))),
         ("type", extra.kind.clone()),
         ("labels", Some(extra.labels.join(", "))),
+        ("reminder", extra.reminder.as_ref().map(reminder)),
         ("priority", extra.priority.map(|p| p.to_string())),
         ("scope", Some(extra.scope.to_string())),
         ("created", extra.created_at.map(|at| at.iso())),
@@ -107,6 +109,14 @@ pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
 fn progress(progress: &Progress) -> String {
     let step = if progress.step.is_empty() { "" } else { ", " };
     format!("{} %{step}{}", progress.percent, progress.step)
+}
+
+/// Describes a reminder: `1 of 3 sent, every 30m00s, set by ada: Which licence?`
+fn reminder(reminder: &TaskReminder) -> String {
+    let TaskReminder { text, every_ms, max, by, sent, .. } = reminder;
+    let escalated = if sent > max { " and escalated" } else { "" };
+    let (sent, every) = (sent.min(max), span(*every_ms));
+    format!("{sent} of {max} sent{escalated}, every {every}, set by {by}: {text}")
 }
 
 fn comments(history: &TaskHistory, paint: Paint) -> Vec<String> {

@@ -23,7 +23,7 @@ fn warnings(stage: &Stage) -> Vec<String> {
 
 /// Commands reserved for the lead, or for the lead and the member concerned, as ann runs them; each
 /// with the action named in the refusal.
-const REFUSED: [(&[&str], &str); 34] = [
+const REFUSED: [(&[&str], &str); 37] = [
     (&["shutdown", "bob"], "end `bob`"),
     (&["shutdown", "bob", "--force"], "end `bob`"),
     (&["shutdown", "ann", "bob"], "end `bob`"),
@@ -45,6 +45,9 @@ const REFUSED: [(&[&str], &str); 34] = [
     (&["mode", "--all", "plan"], "change the mode of all members"),
     (&["rules", "allow", "Bash(ls)"], "change the rules of the team"),
     (&["team", "set", "max_members", "9"], "change the settings of the team"),
+    (&["team", "upgrade"], "change the settings of the team"),
+    (&["task", "approve", "1"], "approve or reject the work of others"),
+    (&["task", "reject", "1", "--reason", "no"], "approve or reject the work of others"),
     (&["handoff", "put", "beta", "--type", "note", "--body", "{}"], "hand over to another team"),
     (&["doctor", "--fix"], "repair the team"),
     (&["inbox", "bob"], "read the mail of `bob`"),

@@ -7,7 +7,7 @@ use crate::harness::{Background, Stage, wait_for};
 
 /// Starts a team with the worker `ada`, who reads mail but runs no task without a command.
 /// Reminders are due after one second.
-fn led(stage: &Stage, more: &str) -> Background {
+pub fn led(stage: &Stage, more: &str) -> Background {
     let text = format!(
         "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\nfollowup_interval_minutes = 0.0166\n{more}\n\
          [[member]]\nname = \"ada\"\n"
@@ -17,17 +17,17 @@ fn led(stage: &Stage, more: &str) -> Background {
     lead
 }
 
-fn events(stage: &Stage, kind: &str) -> Vec<Value> {
+pub fn events(stage: &Stage, kind: &str) -> Vec<Value> {
     stage.journal("alpha").into_iter().filter(|e| e["event"] == kind).collect()
 }
 
-fn texts(stage: &Stage, owner: &str) -> Vec<String> {
+pub fn texts(stage: &Stage, owner: &str) -> Vec<String> {
     let inbox = stage.phalanx(&["--json", "inbox", owner, "--all"]).expect(0).json();
     let said = inbox.as_array().expect("entries").iter().filter(|e| e["from"] == "system");
     said.map(|e| e["text"].as_str().expect("text").to_owned()).collect()
 }
 
-fn killed_and_led_again(stage: &Stage, lead: Background) -> Background {
+pub fn killed_and_led_again(stage: &Stage, lead: Background) -> Background {
     lead.signal("KILL");
     drop(lead.end());
     let next = stage.start(&["lead"]);
@@ -35,7 +35,7 @@ fn killed_and_led_again(stage: &Stage, lead: Background) -> Background {
     next
 }
 
-fn down(stage: &Stage, lead: Background) -> String {
+pub fn down(stage: &Stage, lead: Background) -> String {
     stage.phalanx(&["down", "--force"]).expect(0);
     let said = lead.end().stderr;
     stage.assert_clean();
@@ -132,6 +132,6 @@ fn message_from_the_owner_restarts_the_reminders() {
     });
     assert!(mine.contains("phalanx peek ada"), "{mine}");
     let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
-    assert_eq!(task["status"], json!("in_progress"));
+    assert_eq!((&task["status"], &task["state"]), (&json!("in_progress"), &json!("stale")));
     drop(down(&stage, lead));
 }

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::gear;
 use crate::harness::{Run, Stage, binary, wait_for};
 
 /// A program that records its prompt, waits for the file `go`, and fails if its task contains
@@ -24,7 +25,10 @@ settle_ms = 10
 /// A stage with this profile installed.
 fn stage() -> Stage {
     let stage = Stage::without_tmux();
-    stage.profile("asker", ASKER);
+    // Without a subreaper a child with a session of its own is lost once its parent has exited.
+    let is_portable = gear::portable().is_some();
+    let asker = if is_portable { ASKER.replace("setsid ", "") } else { ASKER.to_owned() };
+    stage.profile("asker", &asker);
     stage
 }
 

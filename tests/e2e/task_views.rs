@@ -82,9 +82,9 @@ fn list_prints_pages_of_30_tasks() {
     };
     let first = list(&[]).expect(0);
     assert_eq!(first.stdout.lines().count(), 31);
-    assert_eq!(first.stderr, "page 1 of 3; more: phalanx task list --page 2\n");
+    assert_eq!(first.stderr, "page 1 of 3; more: add --page 2\n");
     let all = list(&["--all", "--page", "2"]).expect(0).stderr;
-    assert_eq!(all, "page 2 of 3; more: phalanx task list --all --page 3\n");
+    assert_eq!(all, "page 2 of 3; more: add --page 3\n");
     assert_eq!(rows(&["--page", "2"]).first().map(String::as_str), Some("31"));
     let last = list(&["--page", "3"]).expect(0);
     assert!(last.stdout.contains("s61") && last.stderr.is_empty(), "{last:?}");

@@ -2,14 +2,18 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use strum::VariantNames;
 
 use super::output::{print_change, print_task, run_with_hooks};
 use crate::cli::args::task_id;
 use crate::cli::fail::{Failure, VerbResult};
 use crate::cli::setup::Setup;
+use crate::model::followup::{Escalation, LONGEST_MINUTES, MOST_REMINDERS, interval_ms};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Progress, TaskAction};
+use crate::ops::task::ReminderRequest;
 use crate::ops::{self, ClaimKind, Kind, TaskChanges, TaskOwner, TaskStep, TeamStore};
 
 #[derive(Debug, Subcommand)]
@@ -110,6 +114,13 @@ pub(in crate::cli) enum TaskActionVerb {
         #[arg(default_value = "")]
         step: String,
     },
+    Remind(RemindArgs),
+    /// End the reminders about a task.
+    Unremind {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+    },
     /// Attach a file to a task; it stays where it is.
     Attach {
         /// Id of the task.
@@ -175,6 +186,37 @@ pub(in crate::cli) struct ReviewArgs {
     /// The commit that holds the work.
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
+}
+
+/// Remind the lead of a decision about a task.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx task remind 3 --every 30 \"Which licence?\"\n\n\
+    The first reminder is sent after the first interval. The reminders end with the task, or with `task unremind`.")]
+pub(in crate::cli) struct RemindArgs {
+    /// Id of the task.
+    #[arg(value_parser = task_id)]
+    id: TaskId,
+    /// What is to be decided.
+    text: String,
+    /// Minutes between two reminders [default: followup_interval_minutes of the team].
+    #[arg(long, value_name = "MINUTES", value_parser = minutes)]
+    every: Option<u64>,
+    /// Number of reminders [default: followup_max_reminders of the team, else 3].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_REMINDERS)))]
+    max: Option<u32>,
+    /// What follows the last reminder [default: escalation_mode of the team].
+    #[arg(long, value_name = "MODE", value_parser = escalation())]
+    escalation: Option<Escalation>,
+}
+
+/// Parses a number of minutes, with optional decimals, into milliseconds.
+fn minutes(given: &str) -> Result<u64, String> {
+    let minutes: f64 = given.parse().map_err(|_| "not a number of minutes".to_owned())?;
+    interval_ms(minutes).ok_or_else(|| format!("more than 0, and at most {LONGEST_MINUTES}"))
+}
+
+fn escalation() -> impl TypedValueParser<Value = Escalation> {
+    PossibleValuesParser::new(Escalation::VARIANTS).try_map(|word| word.parse::<Escalation>())
 }
 
 impl TaskActionVerb {
@@ -254,6 +296,15 @@ pub(super) fn perform(
             let progress = Progress { percent, step };
             let task = ops::task::report_progress(&setup.ctx, team, id, &progress)?;
             print_task(setup, &task, &format!("task {id} is at {percent} %"))
+        }
+        TaskActionVerb::Remind(RemindArgs { id, text, every, max, escalation }) => {
+            let wanted = ReminderRequest { text, every_ms: every, max, escalation };
+            let task = ops::task::remind(&setup.ctx, team, id, wanted)?;
+            print_task(setup, &task, &format!("reminders are set on task {id}"))
+        }
+        TaskActionVerb::Unremind { id } => {
+            let task = ops::task::unremind(&setup.ctx, team, id)?;
+            print_task(setup, &task, &format!("task {id} has no reminders"))
         }
         TaskActionVerb::Attach { id, file } => {
             let path = setup.absolute(&file)?;

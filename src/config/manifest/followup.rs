@@ -10,11 +10,9 @@ use toml::Spanned;
 
 use crate::config::Faults;
 use crate::config::value::{Choice, FIELD};
-use crate::model::followup::{Escalation, MAX_REMINDERS, ReminderPolicy};
-
-/// One year, in minutes.
-const LONGEST: f64 = 525_600.0;
-const MS_IN_A_MINUTE: f64 = 60_000.0;
+use crate::model::followup::{
+    Escalation, LONGEST_MINUTES, MAX_REMINDERS, MOST_REMINDERS, ReminderPolicy, interval_ms,
+};
 
 /// An interval in milliseconds, written in minutes that may be a fraction.
 #[derive(Debug)]
@@ -36,18 +34,9 @@ impl Visitor<'_> for IntervalVisitor {
     }
 
     fn visit_f64<E: Error>(self, minutes: f64) -> Result<Interval, E> {
-        let ms = (minutes * MS_IN_A_MINUTE).round();
-        // Within these bounds the conversion is exact to the millisecond; they also exclude NaN.
-        if (1.0..=LONGEST * MS_IN_A_MINUTE).contains(&ms) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "it is within its bounds"
-            )]
-            Ok(Interval(ms as u64))
-        } else {
-            Err(E::custom(format!("{FIELD} must be more than 0, and at most {LONGEST}")))
-        }
+        interval_ms(minutes).map(Interval).ok_or_else(|| {
+            E::custom(format!("{FIELD} must be more than 0, and at most {LONGEST_MINUTES}"))
+        })
     }
 
     fn visit_i128<E: Error>(self, minutes: i128) -> Result<Interval, E> {
@@ -69,10 +58,9 @@ pub(super) struct ReminderCount(u32);
 impl<'de> Deserialize<'de> for ReminderCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReminderCount, D::Error> {
         let count = u32::try_from(i64::deserialize(deserializer)?).ok();
-        count
-            .filter(|count| *count <= 1000)
-            .map(ReminderCount)
-            .ok_or_else(|| D::Error::custom(format!("{FIELD} must be between 0 and 1000")))
+        count.filter(|count| *count <= MOST_REMINDERS).map(ReminderCount).ok_or_else(|| {
+            D::Error::custom(format!("{FIELD} must be between 0 and {MOST_REMINDERS}"))
+        })
     }
 }
 

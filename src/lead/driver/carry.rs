@@ -86,6 +86,18 @@ impl LeadDriver<'_> {
             Effect::Remind { name, incarnation, task, step } => {
                 ops::effects::remind::remind(self.team, name, incarnation, *task, *step)?;
             }
+            Effect::Recover { task, owner } => {
+                if let Some(task) = ops::task::claimed(self.team, *task, owner)? {
+                    ops::task::resume(self.team, task, owner)?;
+                }
+            }
+            Effect::SendReminder(task) => {
+                if let Some(sent) = ops::effects::task_reminder::send_reminder(self.team, *task)? {
+                    self.run_blocking(Some(sent.by.clone()), move |_, team| {
+                        ops::effects::notify::run_notify(team, &sent.by, &sent.subject)
+                    });
+                }
+            }
             Effect::ResetReminders { name, incarnation } => {
                 ops::effects::remind::reset_reminders(self.team, name, incarnation)?
             }

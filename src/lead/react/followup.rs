@@ -1,12 +1,15 @@
-//! Reminders: pending requests are announced again to those who decide them, and owners of silent
-//! tasks in progress are reminded. `docs/decisions.md` has the rules.
+//! Reminders: pending requests are announced again to those who decide them, owners of silent tasks
+//! in progress are reminded, and the lead gets the reminders that members have set on tasks.
+//! `docs/decisions.md` has the rules.
+
+use std::collections::BTreeMap;
 
 use crate::lead::effect::Effect;
 use crate::lead::event::SignOfLife;
 use crate::lead::state::{Phase, Quiet, State, TrackedMember};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
-use crate::model::followup::{LastNotification, NotificationStep};
+use crate::model::followup::{Escalation, LastNotification, NotificationStep};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::protocol::Message;
@@ -27,7 +30,28 @@ pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
     state.notifications = open.iter().map(with_latest).collect();
 }
 
-/// Treats any change of a task as a sign of life.
+/// Returns the stale tasks of each owner, with the time since when each is stale; by the owner's
+/// name in lower case.
+pub(super) fn stale_tasks(board: &Board) -> BTreeMap<String, Vec<(TaskId, Timestamp)>> {
+    let mut stale: BTreeMap<String, Vec<(TaskId, Timestamp)>> = BTreeMap::new();
+    for task in board.work().filter(|task| task.state == TaskState::Stale) {
+        let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+        if let (Some(owner), Some(since)) = (owner, task.extra.stalled_at) {
+            stale.entry(owner.folded()).or_default().push((task.id, since));
+        }
+    }
+    stale
+}
+
+/// Returns the times of the next reminders that members have set on open tasks.
+pub(super) fn task_reminders(board: &Board) -> BTreeMap<TaskId, Timestamp> {
+    let open = board.work().filter(|task| !task.state.is_over());
+    let next = |task: &Task| task.extra.reminder.as_ref()?.next();
+    open.filter_map(|task| next(task).map(|(at, _)| (task.id, at))).collect()
+}
+
+/// Treats any change of a task as a sign of life, except what the lead itself changes: that the task
+/// became stale, and that a reminder about it was sent.
 pub(super) fn handle_board(
     state: &mut State,
     board: &Board,
@@ -35,7 +59,14 @@ pub(super) fn handle_board(
     effects: &mut Vec<Effect>,
 ) {
     let Some(before) = &state.seen else { return };
-    let changed = |task: &TaskId| before.board.tasks.get(task) != board.tasks.get(task);
+    let seen = |board: &Board, id: &TaskId| {
+        let mut task = board.tasks.get(id)?.clone();
+        task.extra.reminder = None;
+        Some(task)
+    };
+    let is_stale =
+        |id: &TaskId| board.tasks.get(id).is_some_and(|task| task.state == TaskState::Stale);
+    let changed = |id: &TaskId| !is_stale(id) && seen(&before.board, id) != seen(board, id);
     let quiet = state
         .members
         .iter()
@@ -52,7 +83,7 @@ pub(super) fn handle_mail(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    if state.followup.is_none() {
+    if state.followup.is_none() && state.seen.as_ref().is_none_or(|seen| seen.stale.is_empty()) {
         return;
     }
     for envelope in mail {
@@ -63,12 +94,12 @@ pub(super) fn handle_mail(
         };
         let Some(at) = Timestamp::parse(&envelope.timestamp) else { continue };
         if !matches!(Message::parse(&envelope.text), Message::IdleNotification(_)) {
-            reset_silence(state, &name, at.min(now), effects);
+            handle_sign(state, &name, at.min(now), effects);
         }
     }
 }
 
-/// Treats messages to other members, and questions, as signs of life.
+/// Treats messages to other members, questions, and what members say about tasks as signs of life.
 pub(super) fn handle_signs_of_life(
     state: &mut State,
     signs: &[SignOfLife],
@@ -76,7 +107,21 @@ pub(super) fn handle_signs_of_life(
     effects: &mut Vec<Effect>,
 ) {
     for sign in signs {
-        reset_silence(state, &sign.member, sign.at.min(now), effects);
+        handle_sign(state, &sign.member, sign.at.min(now), effects);
+    }
+}
+
+/// Restarts the count of reminders of a member, and resumes its stale tasks. A sign of life from
+/// before a task became stale does not resume it.
+fn handle_sign(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<Effect>) {
+    reset_silence(state, name, at, effects);
+    let leads = state.leads();
+    let stale = state.seen.as_mut().and_then(|seen| seen.stale.get_mut(&name.folded()));
+    if let Some(stale) = stale.filter(|_| leads) {
+        // The board shows the tasks as stale until it is read again.
+        for (task, _) in stale.extract_if(.., |(_, since)| *since < at) {
+            effects.push(Effect::Recover { task, owner: name.clone() });
+        }
     }
 }
 
@@ -106,6 +151,16 @@ pub(super) fn follow_up(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
     }
     announce(state, now, effects);
     remind_owners(state, now, effects);
+    send_task_reminders(state, now, effects);
+}
+
+/// Requests the reminders that members have set on tasks. Each sent step changes the task, so that
+/// the next read of the board has the time of the next step.
+fn send_task_reminders(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if let (Some(seen), Phase::Leading) = (&mut state.seen, state.phase) {
+        let due = seen.reminders.extract_if(.., |_, at| *at <= now);
+        effects.extend(due.map(|(task, _)| Effect::SendReminder(task)));
+    }
 }
 
 /// Announces pending requests. The first announcement does not depend on the team's reminders.
@@ -126,7 +181,8 @@ fn announce(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let (Some(followup), Some(seen), Phase::Leading) = (state.followup, &state.seen, state.phase)
+    let (Some(followup), Some(seen), Phase::Leading) =
+        (state.followup, &mut state.seen, state.phase)
     else {
         return;
     };
@@ -140,7 +196,11 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
             }
             continue;
         };
-        let before = view.reminded.take().filter(|before| before.task == task);
+        // A task that was escalated before and is in progress again starts anew.
+        let before = view
+            .reminded
+            .take()
+            .filter(|before| before.task == task && before.times <= followup.max_reminders);
         let quiet = view.quiet.filter(|quiet| quiet.task == task).unwrap_or(Quiet {
             task,
             since: now,
@@ -150,6 +210,10 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         view.quiet = Some(quiet);
         if let Some(step) = followup.due(quiet.times, quiet.since, now) {
             view.quiet = Some(Quiet { since: now, times: step.times(), ..quiet });
+            if let NotificationStep::Escalation { mode: Escalation::NotifyLead, .. } = step {
+                // The next sign of life may come before the board is read again.
+                seen.stale.entry(name.folded()).or_default().push((task, now));
+            }
             let (name, incarnation) = (name.clone(), view.incarnation.clone());
             effects.push(Effect::Remind { name, incarnation, task, step });
         }
@@ -171,6 +235,14 @@ fn owed(in_progress: &[&Task], name: &MemberName, view: &TrackedMember) -> Optio
 
 /// Returns the time of the next announcement or reminder.
 pub(super) fn next_reminder(state: &State) -> Option<Timestamp> {
+    let is_leading = state.leads() && state.phase == Phase::Leading;
+    let seen = state.seen.as_ref().filter(|_| is_leading);
+    let of_tasks = seen.and_then(|seen| seen.reminders.values().min().copied());
+    of_tasks.into_iter().chain(next_followup(state)).min()
+}
+
+/// Returns the time of the next reminder that the settings of the team ask for.
+fn next_followup(state: &State) -> Option<Timestamp> {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
     let announced = state.notifications.values().flatten();
     let requests = announced.filter_map(|last| followup.next(last.times, last.at));

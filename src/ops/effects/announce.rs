@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
 
+use serde_json::Value;
+
+use super::notify::run_notify;
 use crate::backend::tmux;
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{LastNotification, NotificationStep};
@@ -17,10 +19,7 @@ use crate::model::question::Question;
 use crate::model::text;
 use crate::ops::{Context, OpsError, backends, now, send};
 use crate::store::{StoreError, TeamStore};
-use crate::sys::exec::{self, ExecCommand};
 
-/// Time limit of the `notify` command.
-const DEADLINE: Duration = Duration::from_secs(10);
 /// Characters of a request's summary that a message quotes.
 const LONGEST: usize = 200;
 
@@ -42,7 +41,7 @@ pub(crate) fn announce(
     // Concurrently: tmux or the command may hang, and must not delay the other.
     thread::scope(|scope| {
         scope.spawn(|| show_in_tmux(ctx, team, &question, step));
-        run_notify(team, &question, step)
+        run_notify(team, &question.from, &described(team, &question, step))
     })
 }
 
@@ -133,31 +132,10 @@ fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Noti
     }
 }
 
-/// Runs the team's `notify` command, if it has one, with the request as JSON on stdin. A command
-/// that hangs, fails or floods is a warning in the journal and affects nothing else.
-fn run_notify(
-    team: &TeamStore,
-    question: &Question,
-    step: NotificationStep,
-) -> Result<(), OpsError> {
-    let argv = team.settings()?.map(|settings| settings.notify).unwrap_or_default();
-    let Some((program, args)) = argv.split_first() else { return Ok(()) };
-    let request = serde_json::json!({
+/// Returns the request for the `notify` command.
+fn described(team: &TeamStore, question: &Question, step: NotificationStep) -> Value {
+    serde_json::json!({
         "team": team.name(), "request_id": question.id, "kind": question.kind, "from": question.from,
         "summary": question.summary(), "deadline": question.deadline_at.iso(), "reminder": step.times(),
-    });
-    let command = ExecCommand {
-        program: program.into(),
-        args: args.iter().map(Into::into).collect(),
-        stdin: request.to_string().into_bytes(),
-        ..ExecCommand::default()
-    };
-    let problem = match exec::run(&command, DEADLINE) {
-        Ok(output) if output.code == Some(0) => return Ok(()),
-        Ok(output) => format!("`{program}` exited with {:?}", output.code),
-        Err(e) => e.to_string(),
-    };
-    let text = format!("notify: {problem}");
-    team.record(Note::of(EventKind::Warning).member(&question.from).with("text", text))?;
-    Ok(())
+    })
 }

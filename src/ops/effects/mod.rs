@@ -3,5 +3,7 @@
 pub(crate) mod announce;
 pub(crate) mod health;
 pub(crate) mod idle_check;
+pub(crate) mod notify;
 pub(crate) mod remind;
 pub(crate) mod results;
+pub(crate) mod task_reminder;

@@ -1,17 +1,18 @@
 //! Reminds the owner of a task that has had no update, and then escalates as the team's settings
-//! say. Each step is persisted before it is sent: a lead that crashes in between skips one
-//! reminder, and no lead sends one twice.
+//! say. Each reminder is persisted before it is sent: a lead that crashes in between skips one
+//! reminder, and no lead sends one twice. A task that becomes stale is announced once: the next
+//! lead completes what is missing.
 
 use super::announce::counted;
-use crate::model::event::{EventKind, Note};
+use crate::model::event::{Event, EventKind, Note};
 use crate::model::followup::{Escalation, NotificationStep, Reminded};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskAction, TaskState};
 use crate::model::text;
-use crate::ops::{OpsError, send, task};
+use crate::ops::{OpsError, now, send, task};
 use crate::store::{TaskStep, TeamStore};
-use crate::sys::rand;
+use crate::sys::{failpoint, rand};
 
 /// Characters of a task's subject that a reminder quotes.
 const SUBJECT: usize = 120;
@@ -32,12 +33,19 @@ pub(crate) fn remind(
     if task.state != TaskState::InProgress || !task.is_owned_by(name) {
         return Ok(());
     }
-    if let NotificationStep::Escalation { mode: Escalation::FailTask, .. } = step {
-        // Before the step is persisted: after a crash in between, the next lead finds the task
-        // failed.
-        let step =
-            TaskStep { reason: Some("no update".to_owned()), ..TaskStep::of(TaskAction::Fail) };
-        task::end(team, id, &MemberName::lead(), &step)?;
+    match step {
+        NotificationStep::First | NotificationStep::Reminder { .. } => {}
+        NotificationStep::Escalation { after, mode: Escalation::NotifyLead } => {
+            let is_current = team.member_record(name)?.is_some_and(|record| record.is(incarnation));
+            return if is_current { stall(team, name, id, after) } else { Ok(()) };
+        }
+        NotificationStep::Escalation { mode: Escalation::FailTask, .. } => {
+            // Before the step is persisted: after a crash in between, the next lead finds the task
+            // failed.
+            let step =
+                TaskStep { reason: Some("no update".to_owned()), ..TaskStep::of(TaskAction::Fail) };
+            task::end(team, id, &MemberName::lead(), &step)?;
+        }
     }
     let reminded = Some(Reminded { task: id, times: step.times() });
     if team.change_record(name, incarnation, |record| record.reminded = reminded)?.is_none() {
@@ -58,6 +66,66 @@ pub(crate) fn remind(
     };
     let note = note.task(id).member(name).with("subject", task.subject.as_str());
     team.record(counted(Note { id: Some(event), cause: task.extra.event, ..note }, step))?;
+    Ok(())
+}
+
+/// Makes the task stale, and announces that.
+fn stall(team: &TeamStore, owner: &MemberName, id: TaskId, after: u32) -> Result<(), OpsError> {
+    let step = TaskStep::of(TaskAction::Stall);
+    let (task, _) = team.step_task(id, &MemberName::lead(), &step, now())?;
+    failpoint::hit("task.stalled");
+    announce_stall(team, owner, &task, after)
+}
+
+/// Notifies the lead that the task is stale, journals it, and resets the reminders of the owner. The
+/// message has the id of the task's event. The journal comes last: [`settle_stale`] repeats the
+/// rest where it lacks the event.
+fn announce_stall(
+    team: &TeamStore,
+    owner: &MemberName,
+    task: &Task,
+    after: u32,
+) -> Result<(), OpsError> {
+    let (lead, mode) = (MemberName::lead(), Escalation::NotifyLead);
+    let step = NotificationStep::Escalation { after, mode };
+    let Some(event) = &task.extra.event else { return Ok(()) };
+    if team.mailbox(&lead).find(event)?.is_none() {
+        let system = MemberName::existing("system")?;
+        for (to, text) in compose_messages(owner, task, step) {
+            send::say_all(team, &system, &to, &[(Message::Text(text), event)])?;
+        }
+    }
+    failpoint::hit("task.stall_said");
+    if let Some(record) = team.member_record(owner)? {
+        reset_reminders(team, owner, &record.incarnation)?;
+    }
+    let escalated = Note::of(EventKind::Escalated).task(task.id).member(owner).because(event);
+    let escalated = escalated.with("subject", task.subject.as_str()).with("mode", mode.as_str());
+    let stale = Note::of_task(EventKind::TaskStale, task).member(owner).with("by", lead.as_str());
+    team.record_all(vec![stale, counted(escalated, step)])?;
+    Ok(())
+}
+
+/// Completes what an earlier lead left undone about a stale task: announces it, or resumes it if
+/// its owner has given a sign of life since.
+///
+/// # Errors
+/// A task, mailbox or journal that cannot be read or written.
+pub(crate) fn settle_stale(team: &TeamStore, task: &Task) -> Result<(), OpsError> {
+    let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+    let (Some(since), Some(owner)) = (task.extra.stalled_at, owner) else { return Ok(()) };
+    let is_announced = |event: &Event| Some(&event.id) == task.extra.event.as_ref();
+    if !team.task_events(task.id)?.iter().any(is_announced) {
+        let followup = team.settings()?.and_then(|settings| settings.followup);
+        let after = followup.map_or(0, |followup| followup.max_reminders);
+        announce_stall(team, &owner, task, after)?;
+    }
+    let is_sign = |event: &Event| {
+        event.at > since && event.sign_of_life().is_some_and(|member| task.is_owned_by(&member))
+    };
+    if team.events_since(since)?.iter().any(is_sign) {
+        task::resume(team, task.clone(), &owner)?;
+    }
     Ok(())
 }
 
@@ -89,14 +157,18 @@ fn compose_messages(
             vec![(name.clone(), text)]
         }
         NotificationStep::Escalation { after, mode } => {
-            let reminders = if after == 1 { "reminder" } else { "reminders" };
-            let what =
-                format!("{called} is in progress, but has had no update after {after} {reminders}");
+            let after = match after {
+                0 => String::new(),
+                1 => " after 1 reminder".to_owned(),
+                _ => format!(" after {after} reminders"),
+            };
+            let what = format!("{called} is in progress, but has had no update{after}");
             match mode {
                 Escalation::NotifyLead => vec![(
                     MemberName::lead(),
                     format!(
-                        "{name}: {what}. Send {name} a message, check its screen with `phalanx peek {name}`, or reassign the task."
+                        "{name}: {what}. The task is stale now, until {name} says something. Send {name} a message, check its screen \
+                         with `phalanx peek {name}`, or make the task free for others with `phalanx task retry {id}`."
                     ),
                 )],
                 Escalation::FailTask => vec![

@@ -50,7 +50,7 @@ pub(super) fn say_step(
         notify_about_review(team, task, who)?;
     }
     let note = kind.map(|kind| {
-        let note = Note::of_task(kind, task).with("by", who.as_str());
+        let note = Note::of_task(kind, task).member(who).with("by", who.as_str());
         task.extra.reason.iter().fold(note, |note, reason| note.with("reason", &**reason))
     });
     if task.state.is_over() {
@@ -153,6 +153,9 @@ fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Resul
     let called = format!("task #{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
     let reason = task.reason();
     let (recipients, said) = if task.state == TaskState::InReview {
+        if who.is_lead() {
+            return Ok(());
+        }
         let said = format!(
             "{called} is finished and waits for approval: `phalanx task get {0}` shows it, `phalanx task approve {0}` or \
              `phalanx task reject {0} --reason TEXT` decides.",

@@ -1,6 +1,6 @@
 //! Creating, editing, retrying and deleting tasks.
 
-use super::announce::{note_claim, say_end};
+use super::announce::{note_claim, say_end, say_step};
 use super::guards::{may_create, must_admit, must_be_open_to, must_have_verb};
 use super::read::{get, must_be_member};
 use super::steps::{Completed, claim};
@@ -143,7 +143,8 @@ pub(crate) fn update(
     failpoint::hit("assign.owned");
     note_update(ctx, team, &changed, &changes)?;
     failpoint::hit("assign.noted");
-    let TaskChanged { task, unblocked, freed, .. } = changed;
+    let TaskChanged { before, task, unblocked, freed } = changed;
+    owners::notify_former(team, &before, &task, &ctx.speaker)?;
     if task.extra.untold {
         owners::notify_owner(team, &task, &ctx.speaker)?;
     } else if unblocked {
@@ -193,6 +194,9 @@ fn note_update(
     }
     match of_status {
         Some(TargetStatus::Completed) => say_end(team, task, &ctx.speaker, freed, None),
+        Some(TargetStatus::InProgress) if before.state == TaskState::Stale => {
+            say_step(team, task, &ctx.speaker, TaskAction::Recover, freed)
+        }
         Some(TargetStatus::InProgress) => {
             let owner = task.owner_name().map(MemberName::existing).transpose()?;
             note_claim(team, task, owner.as_ref().unwrap_or(&ctx.speaker))
@@ -208,12 +212,14 @@ fn note_update(
     }
 }
 
-/// Makes a failed task pending again. A member that it was assigned to keeps it and is notified, if
-/// still there; otherwise any member may claim it.
+/// Makes a failed or stale task pending again. A member that a failed task was assigned to keeps it
+/// and is notified, if still there; otherwise any member may claim it. The former owner of a stale
+/// task is notified.
 pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     must_have_verb(team, "retry")?;
     let task = get(team, id)?;
-    let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some());
+    let is_stale = task.state == TaskState::Stale;
+    let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some() && !is_stale);
     let owner = assigned.and_then(|name| MemberName::existing(name).ok());
     let owner = owner.filter(|owner| must_be_member(team, owner).is_ok());
     let notify_owner = owner
@@ -221,6 +227,7 @@ pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task,
         .map_or(Ok(false), |owner| owners::must_be_notified(team, &ctx.speaker, owner))?;
     let (before, task) = team.retry_task(id, &ctx.speaker, owner.is_some(), notify_owner, now())?;
     note_retry(team, &before, &task, ctx.speaker.as_str())?;
+    owners::notify_former(team, &before, &task, &ctx.speaker)?;
     if task.extra.untold {
         owners::notify_owner(team, &task, &ctx.speaker)?;
     }

@@ -14,7 +14,7 @@ use crate::model::text;
 use crate::ops::context::Context;
 use crate::ops::error::OpsError;
 use crate::ops::send::{reads_mail, say};
-use crate::store::{TaskStep, TeamStore};
+use crate::store::{StoreError, TaskStep, TeamStore};
 use crate::sys::fs::{self, FileKind};
 use crate::sys::rand;
 
@@ -38,7 +38,7 @@ pub(crate) fn comment(
             Some("put a longer text in a file and attach it: `phalanx task attach`".to_owned());
         return Err(OpsError::Usage { problem, hint });
     }
-    let (task, who) = (recover(ctx, team, get(team, id)?)?, &ctx.speaker);
+    let (task, who) = (resume(team, get(team, id)?, &ctx.speaker)?, &ctx.speaker);
     let event = rand::uuid();
     let note = Note { id: Some(event.clone()), ..Note::of(EventKind::TaskCommented).task(id) };
     let note = note.member(who).with("subject", task.subject.as_str()).with("text", words);
@@ -68,7 +68,7 @@ pub(crate) fn report_progress(
     progress: &Progress,
 ) -> Result<Task, OpsError> {
     must_have_verb(team, "progress")?;
-    recover(ctx, team, get(team, id)?)?;
+    resume(team, get(team, id)?, &ctx.speaker)?;
     let task = team.set_progress(id, &ctx.speaker, progress)?;
     let note = Note::of(EventKind::TaskProgress).task(id).member(&ctx.speaker);
     let note = note.with("subject", task.subject.as_str()).with("percent", progress.percent);
@@ -93,18 +93,23 @@ pub(crate) fn attach(
         return Err(OpsError::Usage { problem, hint: None });
     }
     let bytes = fs::len(path)?.unwrap_or_default();
-    let task = recover(ctx, team, get(team, id)?)?;
+    let task = resume(team, get(team, id)?, &ctx.speaker)?;
     let note = Note::of(EventKind::TaskAttached).task(id).member(&ctx.speaker);
     let note = note.with("subject", task.subject.as_str());
     team.record(note.with("path", path.to_string_lossy()).with("bytes", bytes))?;
     Ok(task)
 }
 
-/// Resumes a stale task if the speaker owns it: its owner is not silent any more.
-fn recover(ctx: &Context, team: &TeamStore, task: Task) -> Result<Task, OpsError> {
-    if task.state != TaskState::Stale || !task.is_owned_by(&ctx.speaker) {
+/// Resumes a stale task if `who` owns it: its owner is not silent any more. Returns the task.
+pub(crate) fn resume(team: &TeamStore, task: Task, who: &MemberName) -> Result<Task, OpsError> {
+    if task.state != TaskState::Stale || !task.is_owned_by(who) {
         return Ok(task);
     }
-    let (task, _) = end(team, task.id, &ctx.speaker, &TaskStep::of(TaskAction::Recover))?;
-    Ok(task)
+    match end(team, task.id, who, &TaskStep::of(TaskAction::Recover)) {
+        // Another process has changed the task meanwhile.
+        Err(OpsError::Store(StoreError::Transition { .. } | StoreError::NotYours { .. })) => {
+            get(team, task.id)
+        }
+        resumed => Ok(resumed?.0),
+    }
 }

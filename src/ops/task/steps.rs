@@ -10,6 +10,7 @@ use crate::model::task::{Task, TaskAction, TaskState};
 use crate::ops::context::{Context, now};
 use crate::ops::error::OpsError;
 use crate::ops::hooks::{self, TeamHooks};
+use crate::ops::owners;
 use crate::store::{ClaimKind, StoreError, TaskStep, TeamStore};
 use crate::sys::failpoint;
 
@@ -47,9 +48,13 @@ pub(crate) fn end(
     who: &MemberName,
     step: &TaskStep,
 ) -> Result<(Task, Vec<TaskId>), OpsError> {
+    let before = if step.action == TaskAction::Release { team.task(id)? } else { None };
     let (task, freed) = team.step_task(id, who, step, now())?;
     failpoint::hit("task.ended");
     say_step(team, &task, who, step.action, &freed)?;
+    if let Some(before) = before {
+        owners::notify_former(team, &before, &task, who)?;
+    }
     Ok((task, freed))
 }
 

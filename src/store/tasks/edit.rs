@@ -7,6 +7,7 @@ use super::rules::{
     TaskStep, act, add_edge, begin, may_act, may_edit, may_touch, must_be_free, set_owner,
 };
 use crate::model::board::{Board, Refusal};
+use crate::model::followup::{Escalation, NotificationStep, TaskReminder};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::task::{Progress, Task, TaskAction, TaskState};
@@ -262,6 +263,51 @@ impl TeamStore {
             task.extra.progress = Some(progress.clone());
             Ok(())
         })
+    }
+
+    /// Sets the reminder of an open task, or removes it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYours`] unless `who` is the owner, the creator or the lead. A creator that
+    /// does not own the task cannot let a reminder fail it. [`Refusal::AlreadyResolved`] for a
+    /// reminder on a task that has ended.
+    pub(crate) fn set_reminder(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        reminder: Option<&TaskReminder>,
+    ) -> Result<Task, StoreError> {
+        let fails = reminder.is_some_and(|reminder| reminder.escalation == Escalation::FailTask);
+        self.change_task(id, |task| {
+            if fails || !task.is_created_by(who) {
+                may_touch(task, who)?;
+            }
+            if task.state.is_over() && reminder.is_some() {
+                return Err(Refusal::AlreadyResolved { id, state: task.state }.into());
+            }
+            task.extra.reminder = reminder.cloned();
+            task.goes_on(rand::uuid());
+            Ok(())
+        })
+    }
+
+    /// Records the step of the task's reminder that is due as sent, and returns it.
+    pub(crate) fn count_reminder(
+        &self,
+        id: TaskId,
+        now: Timestamp,
+    ) -> Result<Option<NotificationStep>, StoreError> {
+        let mut due = None;
+        self.change_task(id, |task| {
+            let is_open = !task.state.is_over();
+            let reminder = task.extra.reminder.as_mut().filter(|_| is_open);
+            due = reminder.as_ref().and_then(|reminder| reminder.due(now));
+            if let (Some(reminder), Some(step)) = (reminder, due) {
+                (reminder.sent, reminder.last) = (step.times(), now);
+            }
+            Ok(())
+        })?;
+        Ok(due)
     }
 
     /// Records that the owner was notified of the assignment.

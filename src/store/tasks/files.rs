@@ -22,8 +22,8 @@ const MAX_TASK: u64 = 64 * 1024 * 1024;
 /// Largest list of deleted ids that is read, in bytes; each id takes a few.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
 
-/// A task, with the content of its file if that has the plain form.
-type TaskAndBytes = (Task, Option<Vec<u8>>);
+/// A task with the content of its file, if that has the plain form.
+pub(super) type TaskAndBytes = (Task, Option<Vec<u8>>);
 
 impl TeamStore {
     /// Reads the board without a lock, so it may already be outdated when it is returned.

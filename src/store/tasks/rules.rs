@@ -110,9 +110,11 @@ pub(super) fn act(
     }
     task.state = next;
     let extra = &mut task.extra;
+    extra.stalled_at = (next == TaskState::Stale).then_some(now);
     extra.result = step.result.clone().or(extra.result.take());
     extra.commit = step.commit.clone().or(extra.commit.take());
     if next.is_over() {
+        extra.reminder = None;
         extra.outcome.clone_from(&step.outcome);
         extra.reason.clone_from(&step.reason);
         extra.ended_at = Some(now);
@@ -148,7 +150,7 @@ fn clear_ending(task: &mut Task) {
 
 fn return_to_pending(task: &mut Task) {
     task.extra.released += 1;
-    task.extra.claimed_at = None;
+    (task.extra.claimed_at, task.extra.stalled_at) = (None, None);
 }
 
 /// Starts the task for `who`.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::lead::event::SignOfLife;
 use crate::model::followup::{
-    Escalation, LastNotification, NotificationStep, Reminded, ReminderPolicy,
+    Escalation, LastNotification, NotificationStep, Reminded, ReminderPolicy, TaskReminder,
 };
 use crate::model::question::{Question, QuestionKind};
 
@@ -189,6 +189,11 @@ fn signs_of_life_restart_the_reminders() {
         ("another member writes to a peer", writes_to_peer("bob"), false),
         ("its task is changed", board(|task| task.description = "half done".to_owned()), true),
         ("the board is looked at", board(as_it_is), false),
+        (
+            "a reminder about its task is sent",
+            board(|task| task.extra.reminder = Some(reminder(1))),
+            false,
+        ),
         ("its state changes", Event::Members(vec![working]), false),
     ];
     for (what, event, is_sign) in table {
@@ -263,7 +268,8 @@ fn reminder_count_resets_when_no_report_is_owed() {
 
 #[test]
 fn new_lead_continues_the_reminders_of_tasks() {
-    for (task, times, next) in [(1, 1, "2"), (1, 2, "E"), (1, 3, ""), (2, 2, "1")] {
+    // The third was the escalation: the task has recovered since.
+    for (task, times, next) in [(1, 1, "2"), (1, 2, "E"), (1, 3, "1"), (2, 2, "1")] {
         let member =
             MemberRecord { reminded: Some(Reminded { task: TaskId(task), times }), ..ann() };
         let mut state = lead(Some(TWO), member);
@@ -274,6 +280,104 @@ fn new_lead_continues_the_reminders_of_tasks() {
         );
         assert_eq!(tick(&mut state, at(51)), next, "{task} {times}");
     }
+}
+
+fn resumed(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::Recover { .. })).count()
+}
+
+fn stale(task: &mut Task) {
+    (task.state, task.extra.stalled_at) = (TaskState::Stale, Some(at(1)));
+}
+
+/// Without reminders the escalation follows after one interval.
+#[test]
+fn sign_of_life_resumes_a_stale_task_once() {
+    let policy = ReminderPolicy { max_reminders: 0, escalation: Escalation::NotifyLead, ..TWO };
+    for is_board_read in [false, true] {
+        let mut state = lead(Some(policy), ann());
+        react(&mut state, board(as_it_is), NOW);
+        assert_eq!(tick(&mut state, Timestamp(at(1).0 - 1)), "");
+        assert_eq!(tick(&mut state, at(1)), "E");
+        assert_eq!(state.next_tick(), None);
+        if is_board_read {
+            react(&mut state, board(stale), at(1));
+            assert_eq!(tick(&mut state, at(9)), "", "it is not reminded of a stale task");
+        }
+        let soon = Timestamp(at(1).0 + 3);
+        let sign = |at: u64| {
+            Event::SignsOfLife(vec![SignOfLife { member: who("ann"), at: Timestamp(at) }])
+        };
+        let before = react(&mut state, sign(at(1).0), soon);
+        assert_eq!(resumed(&before), 0, "from before it was stale");
+        assert_eq!(resumed(&react(&mut state, sign(at(1).0 + 1), soon)), 1);
+        assert_eq!(resumed(&react(&mut state, sign(at(1).0 + 2), soon)), 0, "once");
+        react(&mut state, board(as_it_is), soon);
+        assert_eq!(tick(&mut state, at(3)), "E", "it is in progress again");
+    }
+}
+
+/// The mail counts also if the team has no reminders any more.
+#[test]
+fn mail_of_the_owner_resumes_a_stale_task() {
+    let mut state = lead(None, ann());
+    react(&mut state, board(stale), at(1));
+    let mail = |from: &str, message: &Message, ms: u64| {
+        let at = Timestamp(at(1).0 + ms);
+        Event::Mail(vec![Envelope::new(from, &message.to_text(), "m".to_owned(), at)])
+    };
+    let text = Message::Text("half done".to_owned());
+    for (event, expected) in [
+        (mail("ann", &text, 0), 0),
+        (mail("ann", &idle(), 1), 0),
+        (mail("bob", &text, 1), 0),
+        (mail("ann", &text, 1), 1),
+        (mail("ann", &text, 1), 0),
+    ] {
+        assert_eq!(resumed(&react(&mut state, event, at(2))), expected);
+    }
+}
+
+/// A reminder every minute, the last step sent at this time.
+fn reminder(sent: u32) -> TaskReminder {
+    TaskReminder {
+        text: "t".to_owned(),
+        every_ms: INTERVAL_MS,
+        max: 1,
+        escalation: Escalation::NotifyLead,
+        by: "ann".to_owned(),
+        sent,
+        last: at(u64::from(sent)),
+    }
+}
+
+#[test]
+fn reminder_of_a_task_is_due_after_each_interval_until_the_escalation() {
+    let due = [Effect::SendReminder(TaskId(1))];
+    let mut state = lead(None, ann());
+    let boards: [Change; 3] = [
+        |task| task.extra.reminder = Some(reminder(0)),
+        |task| task.extra.reminder = Some(reminder(1)),
+        |task| task.extra.reminder = Some(reminder(2)),
+    ];
+    for (nth, change) in (1..).zip(boards) {
+        react(&mut state, board(change), at(nth - 1));
+        let next = (nth < 3).then_some(at(nth));
+        assert_eq!(state.next_tick(), next);
+        assert_eq!(react(&mut state, Event::Tick, Timestamp(at(nth).0 - 1)), []);
+        let effects = react(&mut state, Event::Tick, at(nth));
+        assert_eq!(effects == due, next.is_some(), "{effects:?}");
+        assert_eq!(react(&mut state, Event::Tick, at(nth)), [], "once");
+        assert_eq!(state.next_tick(), None, "until the board is read");
+    }
+    let ended: Change = |task| {
+        (task.state, task.extra.reminder) = (TaskState::Completed, Some(reminder(0)));
+    };
+    react(&mut state, board(ended), at(5));
+    assert_eq!(state.next_tick(), None, "its task has ended");
+    react(&mut state, board(boards[0]), at(5));
+    react(&mut state, Event::Stop { force: false }, at(5));
+    assert_eq!(state.next_tick(), None, "the team ends");
 }
 
 /// A stopping team, or a lead that only carries a shutdown, sends no reminders of tasks. A request

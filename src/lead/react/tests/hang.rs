@@ -103,3 +103,11 @@ fn tasks_of_a_hanging_member_are_released() {
     let effects = hang(&mut state);
     assert!(effects.contains(&Effect::Release(who("ann"))) && effects.len() == 2, "{effects:?}");
 }
+
+/// The task of a hanging member is often stale already.
+#[test]
+fn owner_of_a_stale_task_can_hang() {
+    let mut state = at_work(OnHang::Release);
+    react(&mut state, Event::Board(board(TaskState::Stale)), NOW);
+    assert!(hang(&mut state).contains(&Effect::Release(who("ann"))));
+}

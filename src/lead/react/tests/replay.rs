@@ -312,6 +312,8 @@ impl World {
             | Effect::Hook(_)
             | Effect::JournalChange(_)
             | Effect::NotifyUnblocked(_)
+            | Effect::Recover { .. }
+            | Effect::SendReminder(_)
             | Effect::Warn { .. } => {}
         }
     }

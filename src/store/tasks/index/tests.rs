@@ -11,7 +11,8 @@ use crate::sys::clock::now_ms;
 /// A team with a large board, whose tasks all have the subject `from disk`.
 fn large() -> (TempDir, TeamStore, Vec<TaskId>) {
     let (dir, team) = fresh();
-    let ids: Vec<TaskId> = (1..=LARGE_BOARD as u64).map(TaskId).collect();
+    // A few more, so that the board stays large when tasks are removed.
+    let ids: Vec<TaskId> = (1..=LARGE_BOARD as u64 + 8).map(TaskId).collect();
     for id in &ids {
         put(&team, *id, "from disk");
     }

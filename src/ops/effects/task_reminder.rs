@@ -1,0 +1,110 @@
+//! Sends the reminders that members have set on tasks, to the lead. Each step is persisted before
+//! it is sent: a lead that crashes in between skips one reminder, and no lead sends one twice.
+
+use serde_json::{Value, json};
+
+use super::announce::counted;
+use crate::model::event::{EventKind, Note};
+use crate::model::followup::{Escalation, NotificationStep, TaskReminder};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::protocol::Message;
+use crate::model::task::{Task, TaskAction};
+use crate::model::text;
+use crate::ops::{OpsError, now, send, task};
+use crate::store::{TaskStep, TeamStore};
+use crate::sys::rand;
+
+/// Characters of a task's subject that a reminder quotes.
+const SUBJECT: usize = 120;
+
+/// A reminder that was sent, for the `notify` command.
+#[derive(Debug)]
+pub(crate) struct SentReminder {
+    /// The member that has set the reminder.
+    pub(crate) by: MemberName,
+    pub(crate) subject: Value,
+}
+
+/// Sends the step of the task's reminder that is due, if there is one, or escalates.
+///
+/// # Errors
+/// A task, mailbox or journal that cannot be read or written.
+pub(crate) fn send_reminder(
+    team: &TeamStore,
+    id: TaskId,
+) -> Result<Option<SentReminder>, OpsError> {
+    let Some(task) = team.task(id)?.filter(|task| !task.state.is_over()) else { return Ok(None) };
+    let Some(reminder) = task.extra.reminder.clone() else { return Ok(None) };
+    let due = match reminder.due(now()) {
+        Some(step @ NotificationStep::Escalation { mode: Escalation::FailTask, .. }) => {
+            // The end of the task removes the reminder.
+            let reason = Some("a reminder about it was not answered".to_owned());
+            let fail = TaskStep { reason, ..TaskStep::of(TaskAction::Fail) };
+            task::end(team, id, &MemberName::lead(), &fail)?;
+            Some(step)
+        }
+        Some(_) => team.count_reminder(id, now())?,
+        None => None,
+    };
+    let Some(step) = due else { return Ok(None) };
+    let (system, event) = (MemberName::existing("system")?, rand::uuid());
+    let text = compose_message(&task, &reminder, step);
+    for to in recipients(team, &task, step)? {
+        send::say(team, &system, &to, &Message::Text(text.clone()), Some(event.clone()))?;
+    }
+    let by = MemberName::existing(&reminder.by).unwrap_or_else(|_| MemberName::lead());
+    let kind = match step {
+        NotificationStep::First | NotificationStep::Reminder { .. } => EventKind::Reminded,
+        NotificationStep::Escalation { .. } => EventKind::Escalated,
+    };
+    let note = Note { id: Some(event), cause: task.extra.event.clone(), ..Note::of(kind) };
+    let note = note.task(id).member(&by).with("subject", task.subject.as_str());
+    let note = match step {
+        NotificationStep::Escalation { mode, .. } => note.with("mode", mode.as_str()),
+        NotificationStep::First | NotificationStep::Reminder { .. } => note,
+    };
+    team.record(counted(note.with("text", reminder.text.as_str()), step))?;
+    let subject = json!({
+        "team": team.name(), "task": id, "subject": task.subject, "from": by, "text": reminder.text,
+        "reminder": step.times(),
+    });
+    Ok(Some(SentReminder { by, subject }))
+}
+
+/// Returns the lead, and the owner of a task that the step has failed.
+fn recipients(
+    team: &TeamStore,
+    task: &Task,
+    step: NotificationStep,
+) -> Result<Vec<MemberName>, OpsError> {
+    let mut recipients = vec![MemberName::lead()];
+    let fails = matches!(step, NotificationStep::Escalation { mode: Escalation::FailTask, .. });
+    let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+    if let Some(owner) = owner.filter(|owner| fails && !owner.is_lead())
+        && team.team()?.member(&owner).is_some()
+        && send::reads_mail(team, &owner)?
+    {
+        recipients.push(owner);
+    }
+    Ok(recipients)
+}
+
+fn compose_message(task: &Task, reminder: &TaskReminder, step: NotificationStep) -> String {
+    let TaskReminder { text, by, .. } = reminder;
+    let id = task.id;
+    let called = format!("task #{id} ({})", text::short(&task.subject, SUBJECT));
+    match step {
+        NotificationStep::First => String::new(),
+        NotificationStep::Reminder { nth, of } => format!(
+            "Reminder {nth} of {of} about {called}, set by {by}: {text}\n\
+             `phalanx task unremind {id}` ends these reminders."
+        ),
+        NotificationStep::Escalation { after, mode: Escalation::NotifyLead } => format!(
+            "{called} still waits for a decision after {after} reminders set by {by}: {text}\n\
+             There will be no further reminder."
+        ),
+        NotificationStep::Escalation { after, mode: Escalation::FailTask } => format!(
+            "{called} has been marked as failed, because nothing was decided after {after} reminders set by {by}: {text}"
+        ),
+    }
+}
