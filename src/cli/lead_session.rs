@@ -397,8 +397,8 @@ fn notification() -> DesktopNotification {
     DesktopNotification::for_terminal(term.as_deref(), env::var("VTE_VERSION").is_some())
 }
 
-/// Returns the text of a notification for the person at the terminal, if a request waits or a member
-/// has set a reminder.
+/// Returns the text of a notification for the person at the terminal, if a request waits or a
+/// member has set a reminder.
 fn notification_text(event: &Event) -> Option<String> {
     use EventKind::{Escalated, Reminded, RequestAnnounced};
     if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {

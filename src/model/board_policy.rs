@@ -1,4 +1,4 @@
-//! What a team demands of those who use its task board.
+//! Demands of a team on the users of its task board.
 
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ impl BoardPolicy {
 }
 
 /// Returns the newest task by another member that `who` cannot have seen when it last looked at the
-/// board; `Ok` if there is none. Whoever has never looked has seen nothing.
+/// board; `Ok` if there is none. A member that has never looked has seen nothing.
 ///
 /// # Errors
 /// The id of that task; `None` if `who` has never looked.

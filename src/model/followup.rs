@@ -146,7 +146,7 @@ pub(crate) struct Reminded {
 /// A reminder that a member has set on a task, for the lead and the person who watches it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TaskReminder {
-    /// What is to be decided.
+    /// The question to be decided.
     pub(crate) text: String,
     /// Time between two reminders, in milliseconds.
     pub(crate) every_ms: u64,

@@ -19,7 +19,8 @@ const TAIL_CHARS: usize = 500;
 const MOST: usize = 100;
 
 /// Returns the unreported ended tasks and the earliest time to report them; `None` while any task
-/// is in progress. A stale task delays no report. Tasks that another program ended have no `ended_at` and are not reported.
+/// is in progress. A stale task delays no report. Tasks that another program
+/// ended have no `ended_at` and are not reported.
 pub(crate) fn ended(
     board: &Board,
     reported: &BTreeSet<TaskId>,

@@ -1,5 +1,5 @@
-//! Who may message whom in a team, and who gets the blockers of a member. The rules apply to what
-//! members write; protocol messages are not subject to them.
+//! Rules about which member may message which other, and the recipients of a member's blockers.
+//! They apply to texts that members write, not to protocol messages.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -104,7 +104,7 @@ pub(crate) struct TaskSnapshot {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) result_preview: String,
     pub(crate) final_status: TaskState,
-    /// As given by whoever ended the task.
+    /// As given by the member that ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) summary: Option<String>,
 }
@@ -161,7 +161,7 @@ pub(crate) struct Extra {
     pub(crate) labels: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) progress: Option<Progress>,
-    /// What the work led to, in the words of whoever completed it.
+    /// The result of the work, in the words of the member that completed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
     /// The commit that holds the work.
@@ -172,7 +172,7 @@ pub(crate) struct Extra {
     pub(crate) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<TaskSnapshot>,
-    /// Who approved or rejected the work.
+    /// The member that approved or rejected the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decided_by: Option<String>,
     /// Include the command's output in the team's final report.

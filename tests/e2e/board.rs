@@ -90,6 +90,8 @@ fn every_state_is_shown_and_mapped_to_the_wire() {
     assert_eq!(listed(&stage, &["--completed"]), ["4"]);
     assert_eq!(listed(&stage, &["--all"]).len(), 6);
     assert_eq!(listed(&stage, &["--owner", "ann"]), ["3"]);
+    assert_eq!(listed(&stage, &["--completed", "--owner", "ann"]), ["4"]);
+    lead(&stage, &["list", "--all", "--completed"]).expect(2);
 
     let done = task(&stage, "4")["metadata"]["phalanx"].clone();
     assert_eq!(done["snapshot"]["final_status"], "completed");

@@ -110,7 +110,7 @@ pub(in crate::cli) enum TaskActionVerb {
         /// Percent of the work that is done.
         #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
         percent: u8,
-        /// What is being done now.
+        /// The current step of the work.
         #[arg(default_value = "")]
         step: String,
     },
@@ -163,7 +163,7 @@ pub(in crate::cli) struct CompleteArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
     id: TaskId,
-    /// What the work led to.
+    /// Result of the work.
     #[arg(long, value_name = "TEXT")]
     result: Option<String>,
     /// One sentence about the work, for the display of the board.
@@ -180,7 +180,7 @@ pub(in crate::cli) struct ReviewArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
     id: TaskId,
-    /// What the work led to.
+    /// Result of the work.
     #[arg(long, value_name = "TEXT")]
     result: Option<String>,
     /// The commit that holds the work.
@@ -196,7 +196,7 @@ pub(in crate::cli) struct RemindArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
     id: TaskId,
-    /// What is to be decided.
+    /// The question to be decided.
     text: String,
     /// Minutes between two reminders [default: followup_interval_minutes of the team].
     #[arg(long, value_name = "MINUTES", value_parser = minutes)]
@@ -204,7 +204,7 @@ pub(in crate::cli) struct RemindArgs {
     /// Number of reminders [default: followup_max_reminders of the team, else 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_REMINDERS)))]
     max: Option<u32>,
-    /// What follows the last reminder [default: escalation_mode of the team].
+    /// Action after the last reminder [default: escalation_mode of the team].
     #[arg(long, value_name = "MODE", value_parser = escalation())]
     escalation: Option<Escalation>,
 }

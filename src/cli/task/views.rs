@@ -28,22 +28,21 @@ const RESULT: usize = 8000;
 
 /// List open tasks, in the order in which members claim them.
 #[derive(Debug, Args)]
-#[group(id = "kind", multiple = false, args = ["all", "active", "in_review", "completed"])]
 #[command(
     after_help = "Examples:\n  phalanx task list --mine\n  phalanx task list --all --label bug"
 )]
 pub(in crate::cli) struct ListTasksArgs {
     /// Include completed and cancelled tasks, and internal ones.
-    #[arg(long)]
+    #[arg(long, group = "kind")]
     pub(in crate::cli) all: bool,
     /// Only tasks that can or do go on: not failed ones.
-    #[arg(long)]
+    #[arg(long, group = "kind")]
     active: bool,
     /// Only tasks that wait for approval.
-    #[arg(long)]
+    #[arg(long, group = "kind")]
     in_review: bool,
     /// Only completed tasks.
-    #[arg(long)]
+    #[arg(long, group = "kind")]
     completed: bool,
     /// Only tasks of this member.
     #[arg(long, value_name = "NAME", conflicts_with = "mine")]

@@ -50,8 +50,8 @@ pub(super) fn task_reminders(board: &Board) -> BTreeMap<TaskId, Timestamp> {
     open.filter_map(|task| next(task).map(|(at, _)| (task.id, at))).collect()
 }
 
-/// Treats any change of a task as a sign of life, except what the lead itself changes: that the task
-/// became stale, and that a reminder about it was sent.
+/// Treats any change of a task as a sign of life, except what the lead itself changes: that the
+/// task became stale, and that a reminder about it was sent.
 pub(super) fn handle_board(
     state: &mut State,
     board: &Board,

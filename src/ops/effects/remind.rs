@@ -77,8 +77,8 @@ fn stall(team: &TeamStore, owner: &MemberName, id: TaskId, after: u32) -> Result
     announce_stall(team, owner, &task, after)
 }
 
-/// Notifies the lead that the task is stale, journals it, and resets the reminders of the owner. The
-/// message has the id of the task's event. The journal comes last: [`settle_stale`] repeats the
+/// Notifies the lead that the task is stale, journals it, and resets the reminders of the owner.
+/// The message has the id of the task's event. The journal comes last: [`settle_stale`] repeats the
 /// rest where it lacks the event.
 fn announce_stall(
     team: &TeamStore,

@@ -1,4 +1,4 @@
-//! What members say about a task: comments, progress and attached files.
+//! Comments on a task, reports of its progress, and attached files.
 
 use std::path::Path;
 

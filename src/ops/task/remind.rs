@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 4096;
 /// A reminder to set. The settings of the team apply where an option is `None`.
 #[derive(Debug, Clone)]
 pub(crate) struct ReminderRequest {
-    /// What is to be decided.
+    /// The question to be decided.
     pub(crate) text: String,
     /// Time between two reminders, in milliseconds.
     pub(crate) every_ms: Option<u64>,
@@ -28,8 +28,8 @@ pub(crate) struct ReminderRequest {
 ///
 /// # Errors
 /// [`OpsError::Usage`] for an empty or long text, and without an interval;
-/// [`StoreError::NotYours`](crate::store::StoreError::NotYours) unless the speaker is the owner, the
-/// creator or the lead.
+/// [`StoreError::NotYours`](crate::store::StoreError::NotYours) unless the speaker is the owner,
+/// the creator or the lead.
 pub(crate) fn remind(
     ctx: &Context,
     team: &TeamStore,

@@ -10,7 +10,7 @@ pub(crate) type ReadFile<'r> = &'r dyn Fn(&Path) -> Result<String, String>;
 /// Checks that an artifact exists and is complete. `named` is its path as the plan has it.
 ///
 /// # Errors
-/// What is wrong, with the name of the artifact.
+/// A fault, with the name of the artifact.
 pub(super) fn check(path: &Path, named: &str, read: ReadFile<'_>) -> Result<(), String> {
     let is_relative = |part: Component| {
         matches!(part, Component::Normal(_) | Component::CurDir | Component::ParentDir)

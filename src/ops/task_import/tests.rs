@@ -1,4 +1,4 @@
-//! What an import creates, changes and refuses, for files and boards in memory.
+//! Imports of files into boards in memory: created and changed tasks, refusals.
 
 use super::resolve::{LoadedFile, Resolved, resolve};
 use crate::config::task_file::TaskFileKind;

@@ -180,8 +180,8 @@ impl TeamStore {
         Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
     }
 
-    /// Checks that the list lock is still held, and renews it. Called between the changes of a batch,
-    /// which can take longer than a lock lasts.
+    /// Checks that the list lock is still held, and renews it. Called between the changes of a
+    /// batch, which can take longer than a lock lasts.
     pub(super) fn keep_list(&self, list: &DirLock) -> Result<(), StoreError> {
         if list.still_ours() {
             return Ok(());

@@ -17,7 +17,7 @@ pub(crate) struct TaskStep {
     pub(crate) action: TaskAction,
     /// The result of the task's command, if one has run.
     pub(crate) outcome: Option<CommandOutcome>,
-    /// What the work led to.
+    /// The result of the work.
     pub(crate) result: Option<String>,
     /// A sentence for the snapshot of the ended task.
     pub(crate) summary: Option<String>,
