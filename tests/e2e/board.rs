@@ -263,7 +263,7 @@ fn version_1_refuses_later_verbs_until_the_upgrade() {
     }
     let file = stage.file("f.txt", "x");
     as_ann(&stage, &["claim", "1"]).expect(0);
-    let refused: [&[&str]; 8] = [
+    let refused: [&[&str]; 9] = [
         &["review", "1"],
         &["approve", "1"],
         &["reject", "1", "--reason", "r"],
@@ -272,6 +272,7 @@ fn version_1_refuses_later_verbs_until_the_upgrade() {
         &["attach", "1", &file],
         &["update", "1", "--subject", "s"],
         &["retry", "1"],
+        &["remind", "1", "--every", "5", "Which licence?"],
     ];
     for verb in refused {
         let run = lead(&stage, verb).expect(4);

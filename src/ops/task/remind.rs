@@ -1,5 +1,6 @@
 //! Reminders about tasks, which the lead sends to itself and to the person beside it.
 
+use super::guards::must_have_verb;
 use super::read::get;
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Escalation, MAX_REMINDERS, TaskReminder};
@@ -36,6 +37,7 @@ pub(crate) fn remind(
     id: TaskId,
     wanted: ReminderRequest,
 ) -> Result<Task, OpsError> {
+    must_have_verb(team, "remind")?;
     let text = wanted.text;
     if text.trim().is_empty() || text.len() > MAX_TEXT {
         let problem =
