@@ -103,7 +103,7 @@ fn limits(
 /// # Errors
 /// [`OpsError::HookRefused`] if the edit completes the task and a hook rejects that;
 /// [`OpsError::AccessDenied`] if the new owner takes no tasks of this origin;
-/// [`StoreError::NoSuchMember`] for an unknown owner.
+/// [`StoreError::NoSuchMember`](crate::store::StoreError::NoSuchMember) for an unknown owner.
 pub(crate) fn update(
     ctx: &Context,
     team: &TeamStore,

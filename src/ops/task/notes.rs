@@ -58,8 +58,8 @@ pub(crate) fn comment(
 /// Records the progress of a task that the speaker owns.
 ///
 /// # Errors
-/// [`StoreError::NotYours`](crate::store::StoreError::NotYours) unless the speaker is the owner or
-/// the lead; [`StoreError::NotRunning`](crate::store::StoreError::NotRunning) unless the task is in
+/// [`StoreError::NotYours`] unless the speaker is the owner or
+/// the lead; [`StoreError::NotRunning`] unless the task is in
 /// progress.
 pub(crate) fn report_progress(
     ctx: &Context,
