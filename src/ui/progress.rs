@@ -102,6 +102,13 @@ impl TeamProgress {
             self.order.push(name.clone());
         }
         let before = self.members.get(name);
+        // A member may report its work before its spawner journals that it is ready.
+        let is_up = |m: &MemberProgress| {
+            !m.left && !matches!(m.state, MemberState::Pending | MemberState::Starting)
+        };
+        if event.event == EventKind::MemberReady && before.is_some_and(is_up) {
+            return;
+        }
         let color = before.and_then(|m| m.color.clone());
         let profile =
             wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
@@ -470,6 +477,22 @@ pub(super) mod tests {
             }
         }
         progress
+    }
+
+    #[test]
+    fn late_report_of_a_start_does_not_hide_the_work() {
+        let state =
+            |word: &str| Note::of(EventKind::MemberState).member(&name("ada")).with("state", word);
+        let ready = Note::of(EventKind::MemberReady).member(&name("ada"));
+        let asked = Note::of(EventKind::MemberAsked).member(&name("ada"));
+        let shown = |notes: &[Note]| {
+            let mut progress = TeamProgress::default();
+            notes.iter().for_each(|note| progress.apply(&event(10, note.clone())));
+            progress.members[&name("ada")].state
+        };
+        let late = [asked.clone(), state("working"), ready.clone()];
+        assert_eq!(shown(&late), MemberState::Working);
+        assert_eq!(shown(&[late.to_vec(), vec![asked, ready]].concat()), MemberState::Idle);
     }
 
     #[test]
