@@ -19,6 +19,9 @@ use crate::sys::failpoint;
 
 /// Time after a change within which the process that made it announces it, unless it was killed.
 const SETTLED: Duration = Duration::from_secs(5);
+/// A task that was changed this much before the first line of the log was changed by an older
+/// phalanx. Milliseconds.
+const BEFORE_LOG_MS: u64 = 60_000;
 /// Characters of a task's subject that a message quotes.
 pub(super) const SUBJECT: usize = 120;
 
@@ -98,8 +101,9 @@ pub(super) fn say_end(
 /// Journals and announces what happened to tasks where the process that did it was killed before it
 /// could. Returns those tasks.
 pub(in crate::ops) fn say_unsaid(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
+    let (mut said, first) = team.task_log_ids()?;
+    let Some(first) = first else { return Ok(Vec::new()) };
     let board = team.board()?;
-    let mut said: BTreeSet<String> = team.task_log_ids()?;
     let unsaid = |said: &BTreeSet<String>| {
         let is_unsaid =
             |task: &&Task| task.extra.event.as_ref().is_some_and(|id| !said.contains(id));
@@ -108,12 +112,14 @@ pub(in crate::ops) fn say_unsaid(team: &TeamStore) -> Result<Vec<TaskId>, OpsErr
     if unsaid(&said).is_empty() {
         return Ok(Vec::new());
     }
-    // The log of tasks is younger than the team if an older phalanx has created it.
     said.extend(team.events()?.into_iter().map(|event| event.id));
     let mut found = Vec::new();
     for task in unsaid(&said) {
-        // The process that changed the task may be about to say so.
-        if team.task_age(task.id)?.is_none_or(|age| age < SETTLED) {
+        let Some(age) = team.task_age(task.id)? else { continue };
+        let changed_at = now().minus_ms(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        // The process that changed the task may be about to say so. An older phalanx kept no log of
+        // tasks, and its journal may have been rotated since.
+        if age < SETTLED || changed_at.plus_ms(BEFORE_LOG_MS) < first {
             continue;
         }
         say_again(team, task)?;

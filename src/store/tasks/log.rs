@@ -45,21 +45,24 @@ impl TeamStore {
         Ok(fs::about(&self.layout.task(id))?.map(|about| about.age))
     }
 
-    /// Returns the ids of all events about tasks.
-    pub(crate) fn task_log_ids(&self) -> Result<BTreeSet<String>, StoreError> {
+    /// Returns the ids of all events about tasks, and the time of the first.
+    pub(crate) fn task_log_ids(&self) -> Result<(BTreeSet<String>, Option<Timestamp>), StoreError> {
         #[derive(Deserialize)]
         struct Head {
             id: String,
+            at: Timestamp,
         }
-        let Some(file) = LineFile::open(&self.layout.task_log())? else {
-            return Ok(BTreeSet::new());
-        };
-        let mut ids = BTreeSet::new();
-        file.read_lines(0, |line| {
-            ids.extend(serde_json::from_slice::<Head>(line).map(|head| head.id));
-            ControlFlow::Continue(())
-        })?;
-        Ok(ids)
+        let (mut ids, mut first) = (BTreeSet::new(), None);
+        if let Some(file) = LineFile::open(&self.layout.task_log())? {
+            file.read_lines(0, |line| {
+                if let Ok(head) = serde_json::from_slice::<Head>(line) {
+                    ids.insert(head.id);
+                    first.get_or_insert(head.at);
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok((ids, first))
     }
 
     /// Returns the comments of all tasks.
