@@ -58,7 +58,7 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
 pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
     forget::shutdowns(team)?;
     task::say_unsaid(team)?;
-    Ok(team.free_stale_locks()?)
+    Ok(team.sweep_leftovers()?)
 }
 
 /// Returns the runs whose records say that they have ended and whose spawners no longer run.

@@ -87,15 +87,21 @@ impl TeamStore {
         Ok(found)
     }
 
-    /// Removes stale locks. A killed process does not release its locks, and the next writer would
-    /// have to wait for them.
-    pub(crate) fn free_stale_locks(&self) -> Result<(), StoreError> {
+    /// Removes the stale locks and the temporary files of killed processes. The next writer would
+    /// have to wait for the locks.
+    pub(crate) fn sweep_leftovers(&self) -> Result<(), StoreError> {
+        self.written_dirs().iter().for_each(|dir| fs::sweep_abandoned(dir));
         self.stale_locks()?.iter().try_for_each(|lock| self.clear(lock).map(drop))
+    }
+
+    /// The directories in which other programs write, too.
+    fn written_dirs(&self) -> [PathBuf; 3] {
+        [self.layout.team_dir(), self.layout.inboxes(), self.layout.tasks()]
     }
 
     fn stale_locks(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = Vec::new();
-        for dir in [self.layout.team_dir(), self.layout.inboxes(), self.layout.tasks()] {
+        for dir in self.written_dirs() {
             for (path, about) in entries(&dir)? {
                 let lock = path.extension().is_some_and(|end| end == "lock")
                     && about.kind == FileKind::Directory;

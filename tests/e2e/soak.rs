@@ -41,7 +41,7 @@ const SWEPT: Duration = Duration::from_secs(90);
 /// Pause between two actions on the team.
 const PAUSE: Duration = Duration::from_millis(60);
 /// Limit for tasks and shutdowns to finish at the end.
-const AFTERWARDS: Duration = Duration::from_secs(120);
+const AFTERWARDS: Duration = Duration::from_secs(180);
 
 /// The length of the soak; `None` if it does not run with this gear.
 fn length(full: u64) -> Option<Duration> {

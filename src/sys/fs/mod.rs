@@ -28,7 +28,7 @@ pub(crate) use stamp::{FileStamp, StampDir};
 pub(super) use write::open_append;
 pub(crate) use write::{
     StagedFile, Sync, append_durable, append_line, append_lines, create_new, create_with, exchange,
-    persist, replace_if, stage, sweep_temporary, sync_dir_of, write_atomic,
+    persist, replace_if, stage, sweep_abandoned, sweep_temporary, sync_dir_of, write_atomic,
 };
 
 #[cfg(test)]

@@ -133,6 +133,18 @@ pub(crate) fn sweep_temporary(path: &Path) {
     }
 }
 
+/// Removes the temporary files in a directory that are older than a minute. The next writer would do
+/// so, but there may be none.
+pub(crate) fn sweep_abandoned(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let found = found.as_encoded_bytes();
+        if found.starts_with(b".") && found.ends_with(b".tmp") && is_older(&entry, ABANDONED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
     let written = entry.metadata().and_then(|meta| meta.modified());
     written
