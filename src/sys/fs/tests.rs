@@ -123,6 +123,18 @@ fn atomic_write_replaces_a_link_and_not_its_target() {
     assert!(fs::symlink_metadata(&link).expect("exists").is_file());
 }
 
+/// A process that changes a file sweeps the temporary files of those that were late to create it.
+#[test]
+fn late_creator_whose_temporary_file_was_swept_creates_nothing() {
+    let dir = dir();
+    let file = dir.path().join("file");
+    let late = stage(&[(file.clone(), b"late".to_vec())]).expect("writable").pop().expect("one");
+    assert!(create_new(&file, b"first").expect("writable"));
+    write_atomic(&file, b"changed").expect("writable");
+    assert!(!late.publish().expect("no error"));
+    assert_eq!(fs::read(&file).expect("file"), b"changed");
+}
+
 #[test]
 fn create_new_never_overwrites() {
     let dir = dir();

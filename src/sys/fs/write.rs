@@ -118,28 +118,29 @@ pub(crate) fn stage(files: &[(PathBuf, Vec<u8>)]) -> Result<Vec<StagedFile>> {
 
 /// Removes temporary files that killed writers of this file left behind, and those of other files
 /// in the directory that are older than a minute. The caller must hold the lock that all writers of
-/// the file acquire, because another writer's temporary file may be in use.
+/// the file acquire, because another writer's temporary file may be in use. Only [`create_new`] and
+/// its like need no lock: a creator whose file is swept finds that the file exists.
 pub(crate) fn sweep_temporary(path: &Path) {
     let Some(name) = path.file_name() else { return };
     let prefix = [b".", name.as_encoded_bytes(), b"."].concat();
-    // A file that cannot be removed does no harm; the next write tries again.
-    for entry in fs::read_dir(parent_of(path)).into_iter().flatten().flatten() {
-        let found = entry.file_name();
-        let found = found.as_encoded_bytes();
-        let temporary = found.starts_with(b".") && found.ends_with(b".tmp");
-        if temporary && (found.starts_with(&prefix) || is_older(&entry, ABANDONED)) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+    remove_temporary(parent_of(path), |found| found.starts_with(&prefix));
 }
 
-/// Removes the temporary files in a directory that are older than a minute. The next writer would do
-/// so, but there may be none.
+/// Removes the temporary files in a directory that are older than a minute. The next writer would
+/// do so, but there may be none.
 pub(crate) fn sweep_abandoned(dir: &Path) {
+    remove_temporary(dir, |_| false);
+}
+
+/// Removes the temporary files in a directory that are older than a minute, or whose names
+/// `is_abandoned` returns true for.
+fn remove_temporary(dir: &Path, is_abandoned: impl Fn(&[u8]) -> bool) {
+    // A file that cannot be removed does no harm; the next sweep tries again.
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let found = entry.file_name();
-        let found = found.as_encoded_bytes();
-        if found.starts_with(b".") && found.ends_with(b".tmp") && is_older(&entry, ABANDONED) {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
+        if temporary && (is_abandoned(name) || is_older(&entry, ABANDONED)) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -336,6 +337,10 @@ impl Temp {
         match rename_no_replace(&self.path, target) {
             Ok(()) => self.published = true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            // The process that has created the target holds its lock and has swept our file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && exists(target) => {
+                return Ok(false);
+            }
             Err(source) => return Err(FsError::io("create", target, source)),
         }
         Ok(true)

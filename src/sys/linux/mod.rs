@@ -1,4 +1,4 @@
-//! What Linux does in a way of its own. `sys::macos` has the same functions.
+//! Implementations for Linux. `sys::macos` has the same functions.
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper in our libraries")]
 

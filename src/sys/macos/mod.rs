@@ -1,6 +1,6 @@
-//! What macOS does in a way of its own, with the functions of `sys::linux`. Compiled and
-//! linked, but never run by the tests of this project: `docs/macos.md` lists each function with the
-//! check that a Mac owner runs.
+//! Implementations for macOS of the functions of `sys::linux`. Compiled and linked,
+//! but never run by the tests of this project: `docs/macos.md` lists each function with the check
+//! that a Mac owner runs.
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper in our libraries")]
 
