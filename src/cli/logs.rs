@@ -15,7 +15,7 @@ use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::logs::{LogLine, LogReader};
 use crate::ops::{Context, Kind, TeamStore, status};
-use crate::sys::clock;
+use crate::sys::{clock, failpoint};
 use crate::ui;
 
 /// Print the output of members, with the member's name before each line.
@@ -86,14 +86,16 @@ struct LogStream {
 
 impl LogStream {
     fn run(&mut self) -> VerbResult {
+        // The number of readers whose output was shown before.
+        let mut shown = 0;
         for round in 0.. {
-            let before = self.readers.len();
-            self.admit()?;
+            let is_starting = self.admit()?;
+            failpoint::hit("logs.admitted");
             // Checked before the read, so that output up to the exit is not missed.
             let live: Vec<bool> = self.readers.iter().map(|reader| self.is_live(reader)).collect();
             let mut lines = Vec::new();
             for (at, live) in live.iter().enumerate() {
-                let is_new = at >= before;
+                let is_new = at >= shown;
                 if is_new || !live || !self.readers[at].is_screen() || round % SCREEN_ROUNDS == 0 {
                     let read = self.read(at, !live, is_new)?;
                     lines.extend(read.into_iter().map(|line| (at, line)));
@@ -102,10 +104,16 @@ impl LogStream {
             // The sort is stable: lines without a time keep their order.
             lines.sort_by_key(|(_, line)| line.time);
             self.print(&lines)?;
-            if !live.contains(&true) {
+            shown = self.readers.len();
+            if is_starting || live.contains(&true) {
+                clock::sleep(PAUSE);
+                continue;
+            }
+            // A member may have joined after the last look, and before the others ended.
+            let is_starting = self.follow && self.admit()?;
+            if !is_starting && self.readers.len() == shown {
                 break;
             }
-            clock::sleep(PAUSE);
         }
         if self.readers.is_empty() && self.since.is_some() && !self.left_out.is_empty() {
             let hint = Some("leave out `--since`".to_owned());
@@ -118,8 +126,10 @@ impl LogStream {
         self.follow && !self.left_out.contains(&reader.name) && reader.is_live(&self.team)
     }
 
-    /// Opens the output of members that are not being read yet.
-    fn admit(&mut self) -> Result<(), Failure> {
+    /// Opens the output of members that are not being read yet. Returns true if one is being started
+    /// and will have output later, which is followed then.
+    fn admit(&mut self) -> Result<bool, Failure> {
+        let mut is_starting = false;
         let mut names = self.names.clone();
         if names.is_empty() && self.team.exists() {
             names = status::records(&self.team)?.into_iter().map(|record| record.name).collect();
@@ -130,7 +140,13 @@ impl LogStream {
             if is_known {
                 continue;
             }
-            let reader = LogReader::open(&self.team, &name)?;
+            let Some(reader) = LogReader::open(&self.team, &name)? else {
+                is_starting = self.follow;
+                if !self.follow {
+                    self.out.print_message(&text::line(&format!("`{name}` is being started")));
+                }
+                continue;
+            };
             if self.since.is_some() && !reader.has_times()? {
                 let problem = format!(
                     "the lines of `{name}` have no times: only an own terminal (pty) records them"
@@ -144,7 +160,7 @@ impl LogStream {
             }
             self.readers.push(reader);
         }
-        Ok(())
+        Ok(is_starting)
     }
 
     fn leave_out(&mut self, name: MemberName, problem: &str) {

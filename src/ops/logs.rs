@@ -8,6 +8,7 @@ use super::names::started_record;
 use super::{output, status};
 use crate::model::id::MemberName;
 use crate::model::placement::Placement;
+use crate::model::record::MemberRecord;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::store::TeamStore;
@@ -56,12 +57,16 @@ struct MemberLog {
 }
 
 impl LogReader {
-    /// Begins to read the output of a member.
+    /// Begins to read the output of a member. Returns `None` if it is being started and has no
+    /// terminal yet.
     ///
     /// # Errors
     /// A name that is not on the team, or a member that phalanx did not start.
-    pub(crate) fn open(team: &TeamStore, name: &MemberName) -> Result<LogReader, OpsError> {
+    pub(crate) fn open(team: &TeamStore, name: &MemberName) -> Result<Option<LogReader>, OpsError> {
         let record = started_record(team, name)?;
+        if record.placement.is_none() && is_live(&record) {
+            return Ok(None);
+        }
         let source = match record.placement {
             Some(Placement::Pty(hold)) => OutputSource::Log(MemberLog {
                 path: PathBuf::from(hold.log),
@@ -73,7 +78,7 @@ impl LogReader {
                 OutputSource::Screen(String::new())
             }
         };
-        Ok(LogReader { name: record.name, color: record.request.color, source })
+        Ok(Some(LogReader { name: record.name, color: record.request.color, source }))
     }
 
     /// Returns true if only the member's screen can be read, because no log of its output exists.
@@ -94,10 +99,7 @@ impl LogReader {
 
     /// Returns true while the member may still print.
     pub(crate) fn is_live(&self, team: &TeamStore) -> bool {
-        let record = status::record(team, &self.name).ok().flatten();
-        record.is_some_and(|record| {
-            !record.state.is_over() && status::liveness(&record) != Liveness::Dead
-        })
+        status::record(team, &self.name).ok().flatten().is_some_and(|record| is_live(&record))
     }
 
     /// Returns the lines that are new since the last call; with `all` also an incomplete last line.
@@ -124,6 +126,10 @@ impl LogReader {
             }
         }
     }
+}
+
+fn is_live(record: &MemberRecord) -> bool {
+    !record.state.is_over() && status::liveness(record) != Liveness::Dead
 }
 
 impl MemberLog {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::gear;
@@ -184,11 +184,18 @@ impl Stage {
 
     pub fn start(&self, args: &[&str]) -> Background {
         let mut command = self.command(binary());
-        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("phalanx starts");
-        let stdout = Drain::start(child.stdout.take().expect("piped"));
-        let stderr = Drain::start(child.stderr.take().expect("piped"));
-        Background { child, stdout, stderr }
+        command.args(args);
+        Background::start(command)
+    }
+
+    /// Starts phalanx and waits until it has stopped at the point with this name
+    /// (`src/sys/failpoint.rs`).
+    pub fn start_and_stop_at(&self, point: &str, args: &[&str]) -> Background {
+        let mut command = self.command(binary());
+        command.env("PHALANX_STOPPOINT", point).args(args);
+        let background = Background::start(command);
+        wait_for(point, || background.is_stopped().then_some(()));
+        background
     }
 
     /// Runs a tmux command on this stage's server; `None` if it fails.
@@ -224,6 +231,19 @@ impl Stage {
             }
         }
         found
+    }
+
+    /// Adds native members to a team: on the roster, reading their own mailboxes, not started by
+    /// phalanx.
+    pub fn add_native(&self, team: &str, names: &[&str]) {
+        let file = self.root().join("teams").join(team).join("config.json");
+        let mut config: Value =
+            serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        let members = config["members"].as_array_mut().expect("members");
+        for name in names {
+            members.push(json!({"agentId": format!("{name}@{team}"), "name": name}));
+        }
+        fs::write(&file, serde_json::to_string_pretty(&config).expect("text")).expect("write");
     }
 
     /// Asserts that no team has left a file, lock, pane or process.
@@ -291,6 +311,20 @@ pub struct Background {
 }
 
 impl Background {
+    pub fn start(mut command: Command) -> Background {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("phalanx starts");
+        let stdout = Drain::start(child.stdout.take().expect("piped"));
+        let stderr = Drain::start(child.stderr.take().expect("piped"));
+        Background { child, stdout, stderr }
+    }
+
+    /// Returns whether a signal has stopped the process.
+    pub fn is_stopped(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    }
+
     pub fn pid(&self) -> String {
         self.child.id().to_string()
     }

@@ -1,10 +1,11 @@
 //! `logs` and `peek` of several members: prefixes, times, JSON, and following.
 
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, wait_for};
+use crate::harness::{Stage, binary, wait_for};
 
 fn team(backend: &str, members: &[(&str, &str)]) -> Stage {
     let stage = Stage::new();
@@ -98,18 +99,52 @@ fn logs_follow_includes_later_members_and_ends_with_the_last() {
     end(&stage);
 }
 
+/// `logs -f` is stopped after it has looked for members, while one joins and all end.
+#[test]
+fn logs_follow_shows_a_member_that_joined_just_before_the_others_ended() {
+    let stage = team("pty", &[("ann", "echo one; read line")]);
+    let follow = stage.start_and_stop_at("logs.admitted", &["logs", "-f"]);
+    stage.phalanx(&["spawn", "ben", "--backend", "pty", "--", "echo", "two"]).expect(0);
+    stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
+    for name in ["ann", "ben"] {
+        stage.phalanx(&["wait", name, "--until", "gone"]).expect(0);
+    }
+    follow.signal("CONT");
+    let shown = follow.end().expect(0).stdout;
+    assert!(shown.contains("ann | one\n") && shown.contains("ben | two\n"), "{shown}");
+    end(&stage);
+}
+
+/// `logs -f` looks for members while one has a record and no terminal.
+#[test]
+fn logs_follow_shows_a_member_that_was_being_started() {
+    let stage = team("pty", &[("ann", "echo one; read line")]);
+    let spawn = ["spawn", "ben", "--backend", "pty", "--", "sh", "-c", "echo two; read line"];
+    let spawn = stage.start_and_stop_at("spawn.joined", &spawn);
+    let now = stage.phalanx(&["logs"]).expect(0);
+    assert!(
+        now.stdout == "ann | one\n" && now.stderr.contains("`ben` is being started"),
+        "{now:?}"
+    );
+    let follow = stage.start(&["logs", "-f"]);
+    follow.wait_for_output("ann | one\n");
+    spawn.signal("CONT");
+    spawn.end().expect(0);
+    follow.wait_for_output("ben | two\n");
+    for name in ["ann", "ben"] {
+        stage.phalanx(&["keys", name, "Enter"]).expect(0);
+    }
+    follow.end().expect(0);
+    end(&stage);
+}
+
 #[test]
 fn interrupted_logs_follow_exits_130() {
     let stage = team("pty", &[("ann", "echo one; exec sleep 300")]);
     let out = stage.at("work/out");
     let mut follow = stage.command("sh");
-    let line = format!(
-        "'{}' logs -f >'{}' & echo $!; wait $!; echo $?",
-        crate::harness::binary(),
-        out.display()
-    );
-    let follow =
-        follow.args(["-c", &line]).stdout(std::process::Stdio::piped()).spawn().expect("sh");
+    let line = format!("'{}' logs -f >'{}' & echo $!; wait $!; echo $?", binary(), out.display());
+    let follow = follow.args(["-c", &line]).stdout(Stdio::piped()).spawn().expect("sh");
     wait_for("the first line", || {
         fs::read_to_string(&out).is_ok_and(|text| text.contains("one")).then_some(())
     });
