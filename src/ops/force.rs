@@ -15,6 +15,7 @@ use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::store::TeamStore;
 use crate::sys::clock::{Deadline, sleep};
+use crate::sys::failpoint;
 use crate::sys::proc::{self, Process};
 
 /// Maximum number of times that the lead is continued, and the time limit of each.
@@ -59,6 +60,7 @@ pub(crate) fn end_members(
             None => shutdown::resolve(team, &request.id, ShutdownOutcome::Gone, None)?,
         }
     }
+    failpoint::hit("force.read");
     let endings: Vec<Termination> = living
         .iter()
         .map(|(_, record)| Termination { record: record.clone(), mode: TerminationMode::Immediate })
@@ -73,6 +75,7 @@ pub(crate) fn end_members(
     }
     let retirements: Vec<Retirement> = ended.iter().map(|(_, record)| retirement(record)).collect();
     retire::retire(team, &retirements)?;
+    end_late_launchers(ctx, team, &ended)?;
     for (request, _) in &ended {
         shutdown::resolve(team, &request.id, ShutdownOutcome::Forced, None)?;
     }
@@ -82,6 +85,24 @@ pub(crate) fn end_members(
         shutdown::resolve(team, &request.id, ShutdownOutcome::TimedOut, Some(&text))?;
     }
     requests.iter().map(|request| Ok(team.request(&request.id)?)).collect()
+}
+
+/// Ends launchers that recorded themselves after the records were read and before the runs were
+/// retired. Later ones are refused by their records.
+fn end_late_launchers(
+    ctx: &Context,
+    team: &TeamStore,
+    ended: &[(ShutdownRequest, MemberRecord)],
+) -> Result<(), OpsError> {
+    let mut late = Vec::new();
+    for (_, read) in ended.iter().filter(|(_, read)| read.launcher().is_none()) {
+        let record = team.member_record(&read.name)?;
+        let record =
+            record.filter(|record| record.is(&read.incarnation) && record.launcher().is_some());
+        let mode = TerminationMode::Immediate;
+        late.extend(record.map(|record| Termination { record, mode }));
+    }
+    terminate::terminate_all(ctx, team, &late).into_iter().collect()
 }
 
 /// Returns true if the record is of the run that the request names, and that run is not over.

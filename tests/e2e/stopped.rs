@@ -2,12 +2,11 @@
 //! it.
 
 use std::fs;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Background, Stage, binary, wait_for};
+use crate::harness::{Background, Stage, wait_for};
 
 /// Starts a team with a worker, a plain command, and a foreground lead.
 fn led(stage: &Stage) -> Background {
@@ -26,7 +25,7 @@ fn state(stage: &Stage) -> Value {
 fn stop(stage: &Stage, lead: &Background) {
     wait_for("the lead to be stopped between two writes", || {
         lead.signal("STOP");
-        wait_for("its stop", || is_stopped(lead).then_some(()));
+        wait_for("its stop", || lead.is_stopped().then_some(()));
         // The lease is one lock. A lead stopped with a second lock would block all other processes.
         let is_writing = locks(lead) > 1;
         if is_writing {
@@ -35,11 +34,6 @@ fn stop(stage: &Stage, lead: &Background) {
         (!is_writing).then_some(())
     });
     wait_for("the status to show it", || (state(stage) == "stopped").then_some(()));
-}
-
-fn is_stopped(process: &Background) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid())).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 /// The number of file locks that a process holds.
@@ -147,11 +141,7 @@ fn force_ends_a_team_whose_lead_is_stopped_holding_a_lock() {
             "demo.toml",
             "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n",
         );
-        let mut lead = stage.command(binary());
-        let lead = lead.env("PHALANX_STOPPOINT", "spawn.intended").args(["up", &manifest]);
-        let mut lead =
-            lead.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("phalanx runs");
-        wait_for("the team", || stage.root().join("teams/demo/config.json").exists().then_some(()));
+        let lead = stage.start_and_stop_at("spawn.intended", &["up", &manifest]);
         wait_for("the lead to stop", || (state(&stage) == "stopped").then_some(()));
         stage.phalanx(&["rules", "deny", "Bash(rm:*)"]).expect(0);
         let began = Instant::now();
@@ -163,18 +153,36 @@ fn force_ends_a_team_whose_lead_is_stopped_holding_a_lock() {
             began.elapsed()
         );
         assert!(command[0] == "down" || state(&stage) == "stopped", "it is stopped again");
-        let pid = lead.id().to_string();
-        assert!(
-            std::process::Command::new("kill")
-                .args(["-KILL", &pid])
-                .status()
-                .expect("kill")
-                .success()
-        );
-        lead.wait().expect("its end");
+        drop(lead);
         if stage.root().join("teams/demo").exists() {
             stage.phalanx(&["down", "--force"]).expect(0);
         }
         stage.assert_clean();
     }
+}
+
+/// A launcher starts after its record was read, and before its run is retired.
+#[test]
+fn force_ends_a_member_that_starts_meanwhile() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage);
+    let spawn = ["spawn", "cleo", "--backend", "pty", "--", "sleep", "301"];
+    let spawn = stage.start_and_stop_at("spawn.joined", &spawn);
+    stop(&stage, &lead);
+    let kill = stage.start_and_stop_at("force.read", &["kill", "cleo"]);
+    spawn.signal("CONT");
+    spawn.end().expect(0);
+    let record = stage.root().join("teams/demo/phalanx/members/cleo.json");
+    let record: Value = serde_json::from_slice(&fs::read(record).expect("read")).expect("json");
+    let run = record["incarnation"].as_str().expect("text");
+    let is_running =
+        || stage.processes().iter().any(|line| line.contains(run) || line.contains("sleep 301"));
+    assert!(is_running());
+    kill.signal("CONT");
+    kill.end().expect(0);
+    assert!(!is_running(), "{:?}", stage.processes());
+    stage.phalanx(&["down", "--force"]).expect(0);
+    lead.signal("CONT");
+    lead.end();
+    stage.assert_clean();
 }
