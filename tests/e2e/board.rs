@@ -1,7 +1,5 @@
 //! The task board: states, claims, review, comments, files and filters.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage};
@@ -10,13 +8,7 @@ use crate::harness::{Run, Stage};
 fn team() -> Stage {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    let file = stage.root().join("teams/demo/config.json");
-    let mut config: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
-    let members = config["members"].as_array_mut().expect("members");
-    for name in ["ann", "ben"] {
-        members.push(json!({"agentId": format!("{name}@demo"), "name": name}));
-    }
-    fs::write(&file, serde_json::to_string_pretty(&config).expect("text")).expect("write");
+    stage.add_native("demo", &["ann", "ben"]);
     stage
 }
 

@@ -6,8 +6,6 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::harness::{Run, Stage, binary, wait_for};
 
 /// The steps: inside the write of the task, after it, after the messages, after the journal.
@@ -106,13 +104,7 @@ fn dies_at(case: &Case, point: &str) {
 fn team() -> Stage {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    let file = stage.root().join("teams/demo/config.json");
-    let mut config: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
-    let members = config["members"].as_array_mut().expect("members");
-    for name in ["ann", "ben"] {
-        members.push(json!({"agentId": format!("{name}@demo"), "name": name}));
-    }
-    fs::write(&file, serde_json::to_string_pretty(&config).expect("text")).expect("write");
+    stage.add_native("demo", &["ann", "ben"]);
     stage.phalanx(&["task", "create", "a"]).expect(0);
     stage.phalanx(&["task", "create", "b", "--blocked-by", "1", "--owner", "ben"]).expect(0);
     stage.phalanx(&["--as", "ann", "task", "claim", "1"]).expect(0);

@@ -166,14 +166,7 @@ fn completion_is_silent_on_errors_and_skips_hostile_names() {
     assert!(!complete(&["phalanx", "ex"]).contains("exec"));
     assert!(!stage.root().exists(), "nothing is made");
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    let file = stage.root().join("teams/demo/config.json");
-    let text = std::fs::read_to_string(&file).expect("read");
-    let mut team: serde_json::Value = serde_json::from_str(&text).expect("json");
-    let members = team["members"].as_array_mut().expect("members");
-    for name in ["good", "two words", "$(id)", "esc\u{1b}[31m"] {
-        members.push(serde_json::json!({"agentId": format!("{name}@demo"), "name": name}));
-    }
-    std::fs::write(&file, team.to_string()).expect("write");
+    stage.add_native("demo", &["good", "two words", "$(id)", "esc\u{1b}[31m"]);
     let offered = complete(&["phalanx", "send", ""]);
     let names: Vec<&str> = offered.lines().collect();
     assert_eq!(names, ["team-lead\tteam-lead", "good"], "{offered:?}");

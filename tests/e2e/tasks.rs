@@ -21,7 +21,7 @@ fn tasks_are_edited_and_deleted() {
     assert!(refused.stderr.contains("1 → 2 → 3 → 1"), "{refused:?}");
     stage.phalanx(&["task", "update", "3"]).expect(2);
     stage.phalanx(&["task", "update", "3", "--owner", "nobody-here"]).expect(3);
-    native(&stage, "ann");
+    stage.add_native("demo", &["ann"]);
     stage.phalanx(&["--as", "ann", "task", "delete", "2", "--force"]).expect(4);
     let early = stage.phalanx(&["task", "delete", "2"]).expect(4);
     assert!(early.stderr.contains("--force"), "{early:?}");
@@ -38,21 +38,11 @@ fn tasks_are_edited_and_deleted() {
     );
 }
 
-/// Adds a native member: on the roster, reads its mailbox, not started by phalanx.
-fn native(stage: &Stage, name: &str) {
-    let file = stage.root().join("teams/demo/config.json");
-    let mut config: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
-    let members = config["members"].as_array_mut().expect("members");
-    members.push(serde_json::json!({"agentId": format!("{name}@demo"), "name": name}));
-    fs::write(&file, serde_json::to_string_pretty(&config).expect("text")).expect("write");
-}
-
 #[test]
 fn new_owner_is_notified_unless_it_assigned_itself() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    native(&stage, "ada");
-    native(&stage, "bob");
+    stage.add_native("demo", &["ada", "bob"]);
     let mail = || stage.phalanx(&["--json", "inbox", "ada", "--peek"]).expect(0).json();
     stage.phalanx(&["task", "create", "one", "--description", "d"]).expect(0);
     stage.phalanx(&["task", "update", "1", "--owner", "ada"]).expect(0);
@@ -224,7 +214,7 @@ fn retried_task_keeps_an_assigned_owner() {
 fn task_update_changes_every_field() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    native(&stage, "ada");
+    stage.add_native("demo", &["ada"]);
     for subject in ["one", "two", "three"] {
         stage.phalanx(&["task", "create", subject, "--metadata", r#"{"a": 1, "b": 2}"#]).expect(0);
     }
@@ -307,7 +297,7 @@ fn task_update_changes_every_field() {
 fn task_update_status_is_journaled_like_the_verb() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    native(&stage, "ada");
+    stage.add_native("demo", &["ada"]);
     stage.phalanx(&["task", "create", "one"]).expect(0);
     stage.phalanx(&["task", "create", "two", "--blocked-by", "1"]).expect(0);
     let set = |status: &str| stage.phalanx(&["task", "update", "1", "--status", status]);
@@ -372,7 +362,7 @@ fn worker_claims_the_highest_priority_first() {
 fn running_task_is_shown_by_its_active_form() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    native(&stage, "ada");
+    stage.add_native("demo", &["ada"]);
     stage
         .phalanx(&[
             "task",
@@ -418,7 +408,7 @@ fn internal_tasks_of_claude_code_are_hidden() {
 fn member_that_completes_a_task_notifies_the_lead_once() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    native(&stage, "ada");
+    stage.add_native("demo", &["ada"]);
     for (subject, owner) in [("one", "ada"), ("two", "ada"), ("three", "team-lead")] {
         stage.phalanx(&["task", "create", subject, "--owner", owner]).expect(0);
     }

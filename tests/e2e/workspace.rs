@@ -15,14 +15,6 @@ fn team() -> Stage {
     stage
 }
 
-fn join(stage: &Stage, name: &str) {
-    let file = stage.root().join("teams/demo/config.json");
-    let mut config: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
-    let members = config["members"].as_array_mut().expect("members");
-    members.push(json!({"agentId": format!("{name}@demo"), "name": name}));
-    fs::write(&file, serde_json::to_string_pretty(&config).expect("text")).expect("write");
-}
-
 fn dir(stage: &Stage) -> PathBuf {
     stage.root().join("teams/demo/phalanx/workspace/default")
 }
@@ -34,8 +26,7 @@ fn listed(stage: &Stage) -> Value {
 #[test]
 fn written_file_is_listed_with_its_writer_and_task() {
     let stage = team();
-    join(&stage, "ann");
-    join(&stage, "bob");
+    stage.add_native("demo", &["ann", "bob"]);
     let source = stage.file("report.md", "all is well\n");
     stage.phalanx(&["task", "create", "Report"]).expect(0);
     stage.phalanx(&["--as", "ann", "task", "claim", "1"]).expect(0);
@@ -70,8 +61,7 @@ fn written_file_is_listed_with_its_writer_and_task() {
 #[test]
 fn only_the_writer_and_the_lead_delete_a_file() {
     let stage = team();
-    join(&stage, "ann");
-    join(&stage, "bob");
+    stage.add_native("demo", &["ann", "bob"]);
     let source = stage.file("x", "x");
     for name in ["a", "b"] {
         stage.phalanx(&["--as", "ann", "workspace", "write", name, &source]).expect(0);

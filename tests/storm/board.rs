@@ -2,11 +2,15 @@
 //! read.
 
 use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
 
 use super::*;
 
 /// Above the size from which phalanx keeps an index.
 const TASKS: u64 = 800;
+
+/// The index takes in no file that changed later than this many seconds ago.
+const SETTLED_S: i64 = 4;
 
 /// Pseudo-random numbers, the same in each run (xorshift).
 struct Numbers(u64);
@@ -65,19 +69,26 @@ fn board_read_through_its_index_equals_the_files() {
     let dir = root.join("tasks/storm");
     let index = root.join("teams/storm/phalanx/board/index");
     let aside = root.join("aside");
-    let number_of = || fs::metadata(&index).map_or(0, |meta| meta.ino());
+    let newest = || {
+        let times = fs::read_dir(&dir)
+            .expect("list")
+            .map(|entry| entry.and_then(|entry| entry.metadata()).map_or(0, |meta| meta.ctime()));
+        times.max().unwrap_or(0)
+    };
     let read = || team.describe_board().expect("board");
     for id in 1..=TASKS {
         fs::write(dir.join(format!("{id}.json")), text(id, "at first ")).expect("write");
     }
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     for _ in 0..scaled(3) {
-        // Takes seconds: the index takes in no file that has just changed.
-        let before = number_of();
-        wait_for("a new index", || {
-            read();
-            (number_of() != before).then_some(())
+        // The index takes in no file that has just changed.
+        wait_for("all files to settle", || {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("clock");
+            (now.as_secs() as i64 > newest() + SETTLED_S).then_some(())
         });
+        let _ = fs::remove_file(&index);
+        read();
+        assert!(index.exists(), "a new index");
         for _ in 0..60 {
             for _ in 0..1 + numbers.below(8) {
                 change(&dir, &mut numbers);
