@@ -127,9 +127,7 @@ impl Board {
     pub(crate) fn working(&self) -> BTreeMap<String, TaskId> {
         let mut working = BTreeMap::new();
         for task in self.work().filter(|task| task.state.is_running()) {
-            if let Some(owner) =
-                task.owner_name().and_then(|owner| MemberName::existing(owner).ok())
-            {
+            if let Some(owner) = task.owner_member() {
                 working.entry(owner.folded()).or_insert(task.id);
             }
         }
@@ -141,7 +139,7 @@ impl Board {
     pub(crate) fn given(&self) -> BTreeMap<String, TaskId> {
         let mut given = BTreeMap::new();
         for task in self.pending() {
-            let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+            let owner = task.owner_member();
             let fresh = owner.filter(|owner| !given.contains_key(&owner.folded()));
             if let Some(owner) = fresh.filter(|owner| self.may_claim(task.id, owner, true).is_ok())
             {

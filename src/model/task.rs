@@ -420,6 +420,11 @@ impl Task {
         self.owner_name().is_some_and(|owner| name.clashes_with(owner))
     }
 
+    /// Returns the owner; `None` also for a name that no member can have.
+    pub(crate) fn owner_member(&self) -> Option<MemberName> {
+        self.owner_name().and_then(|owner| MemberName::existing(owner).ok())
+    }
+
     /// Returns the owner's name without a `@TEAM` suffix.
     pub(crate) fn owner_name(&self) -> Option<&str> {
         self.owner.as_deref().map(|owner| owner.split_once('@').map_or(owner, |(name, _)| name))

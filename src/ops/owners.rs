@@ -3,7 +3,7 @@
 
 use super::context::now;
 use super::error::OpsError;
-use super::send::{reads_mail, say, say_all, say_as};
+use super::send::{can_be_told, reads_mail, say, say_all, say_once_as};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
@@ -18,7 +18,7 @@ pub(super) fn must_be_notified(
     by: &MemberName,
     owner: &MemberName,
 ) -> Result<bool, OpsError> {
-    Ok(owner != by && team.team()?.member(owner).is_some() && reads_mail(team, owner)?)
+    Ok(owner != by && can_be_told(team, owner)?)
 }
 
 /// Notifies the new owner of a task. The message has the id of the task's event, so that recovery
@@ -79,9 +79,8 @@ pub(super) fn notify_former(
     if before.state != TaskState::Stale || before.owner == task.owner {
         return Ok(());
     }
-    let owner = before.owner_name().and_then(|owner| MemberName::existing(owner).ok());
-    let Some(owner) = owner.filter(|owner| owner != by) else { return Ok(()) };
-    if team.team()?.member(&owner).is_none() || !reads_mail(team, &owner)? {
+    let Some(owner) = before.owner_member().filter(|owner| owner != by) else { return Ok(()) };
+    if !can_be_told(team, &owner)? {
         return Ok(());
     }
     let text = format!(
@@ -104,10 +103,9 @@ pub(super) fn freed(
         let Some(task) = team.task(*id)?.filter(|task| task.state == TaskState::Pending) else {
             continue;
         };
-        let owner = task.owner.as_deref().and_then(|name| MemberName::existing(name).ok());
-        let Some(owner) = owner.filter(|owner| owner != by) else { continue };
+        let Some(owner) = task.owner_member().filter(|owner| owner != by) else { continue };
         // An owner that has left is not notified, since its tasks are released.
-        if team.team()?.member(&owner).is_none() || !reads_mail(team, &owner)? {
+        if !can_be_told(team, &owner)? {
             continue;
         }
         let text = format!(
@@ -117,12 +115,7 @@ pub(super) fn freed(
         let (message, cause) = (Message::Text(text), task.extra.event.clone());
         match event {
             None => drop(say(team, by, &owner, &message, cause)?),
-            Some(event) => {
-                let msg_id = format!("{event}-{id}");
-                if team.mailbox(&owner).find(&msg_id)?.is_none() {
-                    say_as(team, by, &owner, &message, cause, msg_id)?;
-                }
-            }
+            Some(event) => say_once_as(team, by, &owner, &message, cause, format!("{event}-{id}"))?,
         }
     }
     Ok(())

@@ -194,7 +194,7 @@ pub(crate) fn say(
 }
 
 /// Like [`say`], with an id that the sender can look for after a crash.
-pub(crate) fn say_as(
+fn say_as(
     team: &TeamStore,
     from: &MemberName,
     to: &MemberName,
@@ -244,6 +244,33 @@ fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
         | Message::Unknown { .. }
         | Message::Malformed { .. } => None,
     }
+}
+
+/// Sends a message with the id of the journal event that caused it, unless the mailbox has one with
+/// this id: a process that was killed may have sent it.
+pub(crate) fn say_once(
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    message: &Message,
+    event: &str,
+) -> Result<(), OpsError> {
+    say_once_as(team, from, to, message, Some(event.to_owned()), event.to_owned())
+}
+
+/// Like [`say_once`], with an id of its own.
+pub(crate) fn say_once_as(
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    message: &Message,
+    cause: Option<String>,
+    msg_id: String,
+) -> Result<(), OpsError> {
+    if team.mailbox(to).find(&msg_id)?.is_none() {
+        say_as(team, from, to, message, cause, msg_id)?;
+    }
+    Ok(())
 }
 
 /// Sends several protocol messages from `from` to one mailbox at once, each with the journal event
@@ -333,6 +360,11 @@ fn must_be_interruptible(
             refused(format!("profile `{}` is native: it reads its mail by itself", profile.name))
         }
     }
+}
+
+/// Returns true if a member is on the team, and its mailbox has a reader.
+pub(super) fn can_be_told(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
+    Ok(team.team()?.member(name).is_some() && reads_mail(team, name)?)
 }
 
 /// Returns true if the member's mailbox has a reader. A member that phalanx did not start is a

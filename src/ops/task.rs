@@ -12,8 +12,9 @@ mod steps;
 
 pub(super) use announce::{ended_by, journal_ends, say_unsaid};
 pub(crate) use edit::{create, delegate, delete, lay_out, retry, update};
-pub(super) use edit::{notify_new_owners, prepare_assignment};
+pub(super) use edit::{created, notify_new_owners, prepare_assignment};
 pub(crate) use external::{journal_change, notify_unblocked};
+pub(super) use guards::{may_create, must_have_verb};
 pub(crate) use guards::{may_delegate, note_look};
 pub(crate) use notes::{attach, comment, report_progress, resume};
 pub(crate) use page::{TaskHistory, history};

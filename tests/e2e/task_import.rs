@@ -250,3 +250,32 @@ fn simultaneous_imports_create_each_task_once() {
     }
     assert_eq!(edges(&stage, "demo").len(), 7);
 }
+
+/// The demands of the board and the access policy hold for imported tasks as for created ones.
+#[test]
+fn imported_tasks_meet_the_demands_of_the_board() {
+    let stage = stage();
+    stage.add_native("demo", &["ann"]);
+    let set = |key: &str, value: &str| {
+        stage.phalanx(&["team", "set", key, value, "-t", "demo"]).expect(0);
+    };
+    let list = stage.file("list.md", "- [ ] one\n");
+    set("board.assignee", "true");
+    for options in [&["--dry-run", &list][..], &[&list]] {
+        let refused = import(&stage, options).expect(4);
+        assert!(refused.stderr.contains("members: ann"), "{refused:?}");
+    }
+    set("board.assignee", "false");
+    stage.phalanx(&["task", "create", "seen by nobody", "-t", "demo"]).expect(0);
+    set("board.list_before_create", "true");
+    let hasty = stage.phalanx(&["--as", "ann", "task", "import", &list, "-t", "demo"]).expect(4);
+    assert!(hasty.stderr.contains("phalanx task list"), "{hasty:?}");
+    set("board.version", "1");
+    let absent = import(&stage, &[&list]).expect(4);
+    assert!(absent.stderr.contains("needs version 2"), "{absent:?}");
+    assert_eq!(edges(&stage, "demo"), ["seen by nobody <- "]);
+    set("board.version", "2");
+    stage.phalanx(&["--as", "ann", "task", "list", "-t", "demo"]).expect(0);
+    stage.phalanx(&["--as", "ann", "task", "import", &list, "-t", "demo"]).expect(0);
+    assert_eq!(edges(&stage, "demo").len(), 2);
+}

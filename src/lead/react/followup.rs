@@ -35,7 +35,7 @@ pub(super) fn handle_filed(state: &mut State, open: &[Question]) {
 pub(super) fn stale_tasks(board: &Board) -> BTreeMap<String, Vec<(TaskId, Timestamp)>> {
     let mut stale: BTreeMap<String, Vec<(TaskId, Timestamp)>> = BTreeMap::new();
     for task in board.work().filter(|task| task.state == TaskState::Stale) {
-        let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+        let owner = task.owner_member();
         if let (Some(owner), Some(since)) = (owner, task.extra.stalled_at) {
             stale.entry(owner.folded()).or_default().push((task.id, since));
         }

@@ -112,7 +112,7 @@ fn announce_stall(
 /// # Errors
 /// A task, mailbox or journal that cannot be read or written.
 pub(crate) fn settle_stale(team: &TeamStore, task: &Task) -> Result<(), OpsError> {
-    let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+    let owner = task.owner_member();
     let (Some(since), Some(owner)) = (task.extra.stalled_at, owner) else { return Ok(()) };
     let is_announced = |event: &Event| Some(&event.id) == task.extra.event.as_ref();
     if !team.task_events(task.id)?.iter().any(is_announced) {

@@ -79,10 +79,9 @@ fn recipients(
 ) -> Result<Vec<MemberName>, OpsError> {
     let mut recipients = vec![MemberName::lead()];
     let fails = matches!(step, NotificationStep::Escalation { mode: Escalation::FailTask, .. });
-    let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+    let owner = task.owner_member();
     if let Some(owner) = owner.filter(|owner| fails && !owner.is_lead())
-        && team.team()?.member(&owner).is_some()
-        && send::reads_mail(team, &owner)?
+        && send::can_be_told(team, &owner)?
     {
         recipients.push(owner);
     }

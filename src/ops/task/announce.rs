@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 use crate::ops::context::now;
 use crate::ops::error::OpsError;
 use crate::ops::owners;
-use crate::ops::send::{reads_mail, say_all};
+use crate::ops::send::{can_be_told, say_once};
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 
@@ -104,17 +104,16 @@ pub(in crate::ops) fn say_unsaid(team: &TeamStore) -> Result<Vec<TaskId>, OpsErr
     let (mut said, first) = team.task_log_ids()?;
     let Some(first) = first else { return Ok(Vec::new()) };
     let board = team.board()?;
-    let unsaid = |said: &BTreeSet<String>| {
-        let is_unsaid =
-            |task: &&Task| task.extra.event.as_ref().is_some_and(|id| !said.contains(id));
-        board.work().filter(is_unsaid).collect::<Vec<&Task>>()
+    let is_unsaid = |said: &BTreeSet<String>, task: &Task| {
+        task.extra.event.as_ref().is_some_and(|id| !said.contains(id))
     };
-    if unsaid(&said).is_empty() {
-        return Ok(Vec::new());
+    let mut unsaid: Vec<&Task> = board.work().filter(|task| is_unsaid(&said, task)).collect();
+    if !unsaid.is_empty() {
+        said.extend(team.events()?.into_iter().map(|event| event.id));
+        unsaid.retain(|task| is_unsaid(&said, task));
     }
-    said.extend(team.events()?.into_iter().map(|event| event.id));
     let mut found = Vec::new();
-    for task in unsaid(&said) {
+    for task in unsaid {
         let Some(age) = team.task_age(task.id)? else { continue };
         let changed_at = now().minus_ms(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         // The process that changed the task may be about to say so. An older phalanx kept no log of
@@ -169,15 +168,13 @@ fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Resul
         );
         (vec![MemberName::lead()], said)
     } else {
-        let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+        let owner = task.owner_member();
         let said = format!("{called} was rejected and is cancelled. Reason: {reason}");
         ([MemberName::lead()].into_iter().chain(owner).collect(), said)
     };
     for to in recipients {
-        let is_reader =
-            to.is_lead() || team.team()?.member(&to).is_some() && reads_mail(team, &to)?;
-        if is_reader && team.mailbox(&to).find(event)?.is_none() {
-            say_all(team, who, &to, &[(Message::Text(said.clone()), event)])?;
+        if to.is_lead() || can_be_told(team, &to)? {
+            say_once(team, who, &to, &Message::Text(said.clone()), event)?;
         }
     }
     Ok(())
@@ -190,17 +187,13 @@ fn notify_lead(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), Op
     let Some(event) = task.extra.event.as_deref().filter(|_| by_hand && !who.is_lead()) else {
         return Ok(());
     };
-    let lead = MemberName::lead();
-    if team.mailbox(&lead).find(event)?.is_some() {
-        return Ok(());
-    }
     let news = Message::TaskCompleted(TaskCompleted {
         from: Some(who.to_string()),
         task_id: task.id.to_string(),
         task_subject: Some(task.subject.clone()),
         timestamp: Some(now().iso()),
     });
-    say_all(team, who, &lead, &[(news, event)])
+    say_once(team, who, &MemberName::lead(), &news, event)
 }
 
 /// Returns the tasks that `who` has ended since then.

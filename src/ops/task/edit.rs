@@ -1,7 +1,7 @@
 //! Creating, editing, retrying and deleting tasks.
 
 use super::announce::{note_claim, say_end, say_step};
-use super::guards::{may_create, must_admit, must_be_open_to, must_have_verb};
+use super::guards::{may_create, must_be_open_to, must_have_verb};
 use super::read::{get, must_be_member};
 use super::steps::{Completed, claim};
 use crate::model::event::{EventKind, Note};
@@ -27,8 +27,7 @@ pub(crate) fn create(
         .iter()
         .filter_map(|t| t.owner.as_ref())
         .try_for_each(|owner| must_be_member(team, owner))?;
-    must_admit(ctx, team, batch)?;
-    may_create(team, &ctx.speaker, batch)?;
+    may_create(ctx, team, batch)?;
     let mut batch = batch.to_vec();
     batch.iter_mut().try_for_each(|new| prepare_assignment(ctx, team, new))?;
     let tasks = lay_out(ctx, team, &batch)?;
@@ -67,18 +66,21 @@ pub(crate) fn lay_out(
     batch: &[NewTask],
 ) -> Result<Vec<Task>, OpsError> {
     let tasks = team.create_tasks(batch, ctx.speaker.as_str(), now())?;
-    let mut notes = Vec::new();
-    for task in &tasks {
-        notes.push(Note::of_task(EventKind::TaskCreated, task));
-        notes.extend(assigned(task, &ctx.speaker));
-    }
-    team.record_all(notes)?;
+    team.record_all(created(&tasks, &ctx.speaker))?;
     Ok(tasks)
+}
+
+/// Returns the events of new tasks, and of their assignments.
+pub(in crate::ops) fn created(tasks: &[Task], by: &MemberName) -> Vec<Note> {
+    let notes = tasks
+        .iter()
+        .flat_map(|task| [Some(Note::of_task(EventKind::TaskCreated, task)), assigned(task, by)]);
+    notes.flatten().collect()
 }
 
 /// Returns the event of an assignment by another member than the owner, if there is an owner.
 fn assigned(task: &Task, by: &MemberName) -> Option<Note> {
-    let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok())?;
+    let owner = task.owner_member()?;
     let note = Note::of(EventKind::TaskAssigned).task(task.id).member(&owner);
     let note = note.with("subject", task.subject.as_str()).with("by", by.as_str());
     let cause = task.extra.event.clone();
@@ -115,9 +117,10 @@ pub(crate) fn update(
         Some(TaskOwner::Member(name)) => Some(name),
         Some(TaskOwner::Nobody) | None => None,
     };
+    let before = team.task(id)?;
     if let Some(owner) = owner {
         must_be_member(team, owner)?;
-        let scope = team.task(id)?.map(|task| task.extra.scope).unwrap_or_default();
+        let scope = before.as_ref().map(|task| task.extra.scope.clone()).unwrap_or_default();
         must_be_open_to(ctx, team, &scope, owner)?;
     }
     // Assigning, claiming and completing are verbs of version 1, under their own names.
@@ -125,16 +128,15 @@ pub(crate) fn update(
         must_have_verb(team, "update")?;
     }
     let completes = changes.status == Some(TargetStatus::Completed);
-    let complaints =
-        match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
-            Some(task) => {
-                let in_review = task.state == TaskState::InReview;
-                let action = if in_review { TaskAction::Approve } else { TaskAction::Complete };
-                let task = team.task_before(id, &ctx.speaker, &TaskStep::of(action))?;
-                hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
-            }
-            None => Vec::new(),
-        };
+    let complaints = match before.filter(|task| completes && task.state != TaskState::Completed) {
+        Some(task) => {
+            let in_review = task.state == TaskState::InReview;
+            let action = if in_review { TaskAction::Approve } else { TaskAction::Complete };
+            let task = team.task_before(id, &ctx.speaker, &TaskStep::of(action))?;
+            hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
+        }
+        None => Vec::new(),
+    };
     let notify_owner =
         owner.map_or(Ok(false), |owner| owners::must_be_notified(team, &ctx.speaker, owner))?;
     let limits = owner.map_or(Ok(None), |owner| limits(team, &ctx.speaker, owner))?;

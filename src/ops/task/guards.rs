@@ -28,42 +28,19 @@ fn policy(team: &TeamStore) -> Result<BoardPolicy, OpsError> {
 ///
 /// # Errors
 /// [`OpsError::BoardVersion`].
-pub(super) fn must_have_verb(team: &TeamStore, verb: &str) -> Result<(), OpsError> {
+pub(in crate::ops) fn must_have_verb(team: &TeamStore, verb: &str) -> Result<(), OpsError> {
     match policy(team)?.version {
         BoardVersion::Two => Ok(()),
         BoardVersion::One => Err(OpsError::BoardVersion { verb: verb.to_owned() }),
     }
 }
 
-/// Checks new tasks against the demands for an owner and for a look at the board.
+/// Checks new tasks against the access policy, for the team and for their owners, and against the
+/// demands for an owner and for a look at the board.
 ///
 /// # Errors
-/// [`OpsError::NoAssignee`] or [`OpsError::NotListed`].
-pub(super) fn may_create(
-    team: &TeamStore,
-    who: &MemberName,
-    batch: &[NewTask],
-) -> Result<(), OpsError> {
-    let policy = policy(team)?;
-    if policy.assignee
-        && let Some(task) = batch.iter().find(|task| task.owner.is_none())
-    {
-        let members = team.team()?.teammates().map(|member| member.name.clone()).collect();
-        return Err(OpsError::NoAssignee { subject: task.subject.clone(), members });
-    }
-    if !policy.list_before_create {
-        return Ok(());
-    }
-    let (board, looked_at) = (board(team)?, team.looked_at(who)?);
-    board_policy::has_seen_all(board.work(), who, looked_at)
-        .map_err(|unseen| OpsError::NotListed { unseen })
-}
-
-/// Checks the origins of new tasks against the access policy, for the team and for their owners.
-///
-/// # Errors
-/// [`OpsError::AccessDenied`].
-pub(super) fn must_admit(
+/// [`OpsError::AccessDenied`], [`OpsError::NoAssignee`] or [`OpsError::NotListed`].
+pub(in crate::ops) fn may_create(
     ctx: &Context,
     team: &TeamStore,
     batch: &[NewTask],
@@ -72,7 +49,19 @@ pub(super) fn must_admit(
         access::must_admit(ctx, team, &extra.scope, "cannot create the task")?;
         owner.iter().try_for_each(|owner| must_be_open_to(ctx, team, &extra.scope, owner))?;
     }
-    Ok(())
+    let policy = policy(team)?;
+    if policy.assignee
+        && let Some(task) = batch.iter().find(|task| task.owner.is_none())
+    {
+        let members = team.team()?.teammates().map(|member| member.name.clone()).collect();
+        return Err(OpsError::NoAssignee { subject: task.subject.clone(), members });
+    }
+    if !policy.list_before_create || batch.is_empty() {
+        return Ok(());
+    }
+    let (board, looked_at) = (board(team)?, team.looked_at(&ctx.speaker)?);
+    board_policy::has_seen_all(board.work(), &ctx.speaker, looked_at)
+        .map_err(|unseen| OpsError::NotListed { unseen })
 }
 
 /// Checks that the access policy lets a task of this origin be assigned to `owner`.
@@ -109,12 +98,13 @@ pub(crate) fn may_delegate(
     has_prompt: bool,
     specs: &[LaunchSpec],
 ) -> Result<(), OpsError> {
+    if task.is_none() && !(has_prompt && policy(team)?.delegation_task) {
+        return Ok(());
+    }
+    let board = board(team)?;
     let problem = match task {
-        None if has_prompt && policy(team)?.delegation_task => {
-            "work that is delegated with a prompt needs a task".to_owned()
-        }
-        None => return Ok(()),
-        Some(id) => match board(team)?.tasks.get(&id) {
+        None => "work that is delegated with a prompt needs a task".to_owned(),
+        Some(id) => match board.tasks.get(&id) {
             Some(task) if task.state == TaskState::Pending => {
                 return specs.iter().try_for_each(|spec| {
                     let name = MemberName::new(&spec.name)?;
@@ -126,7 +116,7 @@ pub(crate) fn may_delegate(
             None => format!("team {} has no task {id}", team.name()),
         },
     };
-    Err(OpsError::NoDelegatedTask { problem, pending: listed(&board(team)?) })
+    Err(OpsError::NoDelegatedTask { problem, pending: listed(&board) })
 }
 
 fn listed(board: &Board) -> Vec<String> {

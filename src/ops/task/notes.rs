@@ -13,7 +13,7 @@ use crate::model::task::{Progress, Task, TaskAction, TaskState};
 use crate::model::text;
 use crate::ops::context::Context;
 use crate::ops::error::OpsError;
-use crate::ops::send::{reads_mail, say};
+use crate::ops::send::{can_be_told, say};
 use crate::store::{StoreError, TaskStep, TeamStore};
 use crate::sys::fs::{self, FileKind};
 use crate::sys::rand;
@@ -43,10 +43,9 @@ pub(crate) fn comment(
     let note = Note { id: Some(event.clone()), ..Note::of(EventKind::TaskCommented).task(id) };
     let note = note.member(who).with("subject", task.subject.as_str()).with("text", words);
     team.record(note)?;
-    let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+    let owner = task.owner_member();
     if let Some(owner) = owner.filter(|owner| owner != who && !task.state.is_over())
-        && team.team()?.member(&owner).is_some()
-        && reads_mail(team, &owner)?
+        && can_be_told(team, &owner)?
     {
         let called = format!("task #{id} \"{}\"", text::short(&task.subject, SUBJECT));
         let said = Message::Text(format!("Comment on {called}: {words}"));
@@ -58,9 +57,8 @@ pub(crate) fn comment(
 /// Records the progress of a task that the speaker owns.
 ///
 /// # Errors
-/// [`StoreError::NotYours`] unless the speaker is the owner or
-/// the lead; [`StoreError::NotRunning`] unless the task is in
-/// progress.
+/// [`StoreError::NotYours`] unless the speaker is the owner or the lead; [`StoreError::NotRunning`]
+/// unless the task is in progress.
 pub(crate) fn report_progress(
     ctx: &Context,
     team: &TeamStore,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::read::{board, get};
+use super::read::get;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Task, TaskState};
@@ -49,7 +49,10 @@ pub(crate) struct TaskHistory {
 /// Reads a task and its history.
 pub(crate) fn history(team: &TeamStore, id: TaskId) -> Result<TaskHistory, OpsError> {
     let task = get(team, id)?;
-    let state = if task.blocked_by.is_empty() { task.state } else { board(team)?.state(&task) };
+    let state = match task.blocked_by.as_slice() {
+        [] => task.state,
+        _ => team.with_blockers(id)?.state(&task),
+    };
     let events = team.task_events(id)?;
     let comments = events.iter().filter_map(comment).collect();
     let attachments = events.iter().filter_map(attachment).collect();

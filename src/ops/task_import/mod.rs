@@ -40,7 +40,9 @@ pub(crate) struct Imported {
 /// commands are relative to the caller's.
 ///
 /// # Errors
-/// [`OpsError::Usage`] with all faults of the files; nothing is written then.
+/// [`OpsError::Usage`] with all faults of the files; [`OpsError::BoardVersion`] on a board of
+/// version 1; [`OpsError::AccessDenied`], [`OpsError::NoAssignee`] or [`OpsError::NotListed`] for new
+/// tasks. Nothing is written then.
 pub(crate) fn import(
     ctx: &Context,
     team: &TeamStore,
@@ -48,6 +50,7 @@ pub(crate) fn import(
     read: ReadFile<'_>,
     dry_run: bool,
 ) -> Result<Imported, OpsError> {
+    task::must_have_verb(team, "import")?;
     let files = load(files, read, &ctx.caller.cwd).map_err(refuse)?;
     let mut report =
         Imported { dry_run, created: Vec::new(), updated: Vec::new(), unchanged: 0, skipped: 0 };
@@ -68,6 +71,7 @@ pub(crate) fn import(
         if !faults.is_empty() {
             return Err(refuse(faults));
         }
+        task::may_create(ctx, team, &import.create)?;
         (report.updated, report.unchanged, report.skipped) = (updated, unchanged, skipped);
         report.created = (import.create.iter())
             .map(|new| ImportedTask {
@@ -85,12 +89,13 @@ pub(crate) fn import(
         return Ok(report);
     }
     let done = team.import_tasks(&ctx.speaker, now(), decide)?;
-    let created = done.created.iter().map(|task| Note::of_task(EventKind::TaskCreated, task));
+    let mut notes = task::created(&done.created, &ctx.speaker);
     let updated = done.revised.iter().zip(&report.updated).map(|(task, row)| {
         let note = Note::of_task(EventKind::TaskUpdated, task);
         note.with("by", ctx.speaker.as_str()).with("fields", row.fields.clone())
     });
-    team.record_all(created.chain(updated).collect())?;
+    notes.extend(updated);
+    team.record_all(notes)?;
     for (row, task) in report.created.iter_mut().zip(&done.created) {
         row.id = Some(task.id);
     }

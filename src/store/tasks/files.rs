@@ -64,7 +64,7 @@ impl TeamStore {
     }
 
     /// Reads the task and its direct blockers.
-    pub(super) fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
+    pub(crate) fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
         let mut part = Board::default();
         let mut open = vec![id];
         while let Some(next) = open.pop() {

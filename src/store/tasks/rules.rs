@@ -89,7 +89,7 @@ pub(super) fn act(
     match step.action {
         TaskAction::Claim => claim_for(task, who, now),
         TaskAction::Complete if task.state == TaskState::Pending => {
-            let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+            let owner = task.owner_member();
             claim_for(task, &owner.unwrap_or_else(|| who.clone()), now);
         }
         TaskAction::Retry => clear_ending(task),

@@ -125,7 +125,7 @@ fn ly_09_refused_permission_says_where_to_grant_it() {
 
 /// LY-09: a session variable that is not set may have no result at all instead of `missing value`.
 #[test]
-fn ly_09_unset_variable_without_a_result_is_no_token() {
+fn ly_09_unset_variable_without_a_result_gives_no_token() {
     for unset in ["missing value", "no result"] {
         let mac = Mac::new();
         mac.op("unset", &[unset]);
