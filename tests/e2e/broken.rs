@@ -31,15 +31,18 @@ impl Damage {
             Damage::Empty => return fs::write(path, "").expect("emptied"),
             Damage::Fifo | Damage::Directory => {}
         }
+        // A living lead may write a file again that is removed first.
+        let made = path.with_extension("made");
+        match self {
+            Damage::Directory => fs::create_dir(&made).expect("directory"),
+            _ => mkfifo(&made),
+        }
         if path.is_dir() {
             fs::remove_dir_all(path).expect("removed");
-        } else if path.exists() {
+        } else if path.exists() && made.is_dir() {
             fs::remove_file(path).expect("removed");
         }
-        match self {
-            Damage::Directory => fs::create_dir(path).expect("directory"),
-            _ => mkfifo(path),
-        }
+        fs::rename(made, path).expect("renamed");
     }
 }
 
