@@ -29,6 +29,7 @@ pub(super) use write::open_append;
 pub(crate) use write::{
     StagedFile, Sync, append_durable, append_line, append_lines, create_new, create_with, exchange,
     persist, replace_if, stage, sweep_abandoned, sweep_temporary, sync_dir_of, write_atomic,
+    write_foreign,
 };
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ use super::file::{exists, open_regular, parent_of};
 pub(super) const PRIVATE: u32 = 0o600;
 /// Age from which a temporary file counts as abandoned. Normally one exists for milliseconds.
 const ABANDONED: Duration = Duration::from_secs(60);
+/// Number of entries that a writer reads to find abandoned files. A large board has one file for
+/// each task, and each change of a task would read all of their names.
+const MOST_SWEPT: usize = 1000;
 /// Number of files that are synced at the same time. The file system commits simultaneous syncs
 /// together: on ext4, 1,000 of them take 0.1 s on 16 threads, and 2 s one after the other.
 const SYNCS: usize = 16;
@@ -64,6 +67,20 @@ pub(crate) fn replace_if(
         sync_dir_of(path);
     }
     Ok(true)
+}
+
+/// Replaces or creates a file that another program reads, such as its configuration: follows a
+/// symbolic link, keeps the mode, and makes missing directories.
+pub(crate) fn write_foreign(path: &Path, bytes: &[u8]) -> Result<()> {
+    let dir = parent_of(path);
+    fs::create_dir_all(dir).map_err(|source| FsError::io("create", dir, source))?;
+    let path = if exists(path) { super::file::canonical(path)? } else { path.to_owned() };
+    let mode = fs::metadata(&path).map_or(Permissions::from_mode(0o644), |meta| meta.permissions());
+    let temp = Temp::create(&path, bytes, Sync::Entry)?;
+    fs::set_permissions(&temp.path, mode).map_err(|source| FsError::io("write", &path, source))?;
+    temp.publish(&path)?;
+    sync_dir_of(&path);
+    Ok(())
 }
 
 /// Creates the file with these bytes, complete as soon as it is visible. Returns false, and changes
@@ -117,26 +134,27 @@ pub(crate) fn stage(files: &[(PathBuf, Vec<u8>)]) -> Result<Vec<StagedFile>> {
 }
 
 /// Removes temporary files that killed writers of this file left behind, and those of other files
-/// in the directory that are older than a minute. The caller must hold the lock that all writers of
-/// the file acquire, because another writer's temporary file may be in use. Only [`create_new`] and
-/// its like need no lock: a creator whose file is swept finds that the file exists.
+/// in the directory that are older than a minute, among the first [`MOST_SWEPT`] entries;
+/// [`sweep_abandoned`] removes the rest. The caller must hold the lock that all writers of the file
+/// acquire, because another writer's temporary file may be in use. Only [`create_new`] and its like
+/// need no lock: a creator whose file is swept finds that the file exists.
 pub(crate) fn sweep_temporary(path: &Path) {
     let Some(name) = path.file_name() else { return };
     let prefix = [b".", name.as_encoded_bytes(), b"."].concat();
-    remove_temporary(parent_of(path), |found| found.starts_with(&prefix));
+    remove_temporary(parent_of(path), MOST_SWEPT, |found| found.starts_with(&prefix));
 }
 
 /// Removes the temporary files in a directory that are older than a minute. The next writer would
 /// do so, but there may be none.
 pub(crate) fn sweep_abandoned(dir: &Path) {
-    remove_temporary(dir, |_| false);
+    remove_temporary(dir, usize::MAX, |_| false);
 }
 
-/// Removes the temporary files in a directory that are older than a minute, or whose names
-/// `is_abandoned` returns true for.
-fn remove_temporary(dir: &Path, is_abandoned: impl Fn(&[u8]) -> bool) {
+/// Removes the temporary files among `most` entries of a directory that are older than a minute, or
+/// whose names `is_abandoned` returns true for.
+fn remove_temporary(dir: &Path, most: usize, is_abandoned: impl Fn(&[u8]) -> bool) {
     // A file that cannot be removed does no harm; the next sweep tries again.
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten().take(most) {
         let name = entry.file_name();
         let name = name.as_encoded_bytes();
         let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
