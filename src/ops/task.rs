@@ -10,7 +10,7 @@ mod read;
 mod remind;
 mod steps;
 
-pub(super) use announce::{ended_by, journal_ends, say_unsaid};
+pub(super) use announce::{SUBJECT, ended_by, journal_ends, say_unsaid};
 pub(crate) use edit::{create, delegate, delete, lay_out, retry, update};
 pub(super) use edit::{created, notify_new_owners, prepare_assignment};
 pub(crate) use external::{journal_change, notify_unblocked};

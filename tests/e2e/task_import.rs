@@ -202,9 +202,9 @@ fn check_lists_and_manifests_are_imported() {
 fn export_is_imported_into_another_team() {
     let stage = stage();
     import(&stage, &[&stage.file("03-01.jsonl", FIRST)]).expect(0);
-    stage
-        .phalanx(&["task", "create", "=cmd()", "--blocked-by", "3", "--type", "bug", "--", "true"])
-        .expect(0);
+    let formula =
+        ["task", "create", "=cmd()", "--blocked-by", "3", "--type", "bug", "--label", "x"];
+    stage.phalanx(&[&formula[..], &["--", "true"]].concat()).expect(0);
     stage.phalanx(&["task", "complete", "1"]).expect(0);
     let exported = stage.phalanx(&["task", "export"]).expect(0);
     assert_eq!(exported.json().as_array().map(Vec::len), Some(7));
@@ -231,7 +231,9 @@ fn export_is_imported_into_another_team() {
     assert_eq!(again.stdout, "0 created, 0 updated, 7 unchanged\n");
     let last = stage.phalanx(&["--json", "task", "get", "8", "-t", "other"]).expect(0).json();
     assert_eq!((&last["subject"], &last["blockedBy"]), (&json!("=cmd()"), &json!(["3"])));
-    assert_eq!(last["metadata"]["phalanx"]["run"], json!(["true"]));
+    let extra = &last["metadata"]["phalanx"];
+    assert_eq!((&extra["run"], &extra["type"]), (&json!(["true"]), &json!("bug")));
+    assert_eq!(extra["labels"], json!(["x"]));
     let csv =
         stage.phalanx(&["task", "export", "--format", "csv", "--all", "-t", "demo"]).expect(0);
     assert_eq!(csv.stdout.lines().count(), 9);

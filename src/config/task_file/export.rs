@@ -112,6 +112,8 @@ fn definition(
             env: task.extra.env,
             role: task.extra.role,
             priority: task.extra.priority,
+            kind: task.extra.kind,
+            labels: task.extra.labels,
             show_output: task.extra.show_output,
             ..Extra::default()
         },

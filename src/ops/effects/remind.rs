@@ -10,12 +10,10 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskAction, TaskState};
 use crate::model::text;
+use crate::ops::task::SUBJECT;
 use crate::ops::{OpsError, now, send, task};
 use crate::store::{TaskStep, TeamStore};
 use crate::sys::{failpoint, rand};
-
-/// Characters of a task's subject that a reminder quotes.
-const SUBJECT: usize = 120;
 
 /// Reminds the member of its task, or escalates. Has no effect if the task is over or has another
 /// owner.

@@ -10,12 +10,10 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskAction};
 use crate::model::text;
+use crate::ops::task::SUBJECT;
 use crate::ops::{OpsError, now, send, task};
 use crate::store::{TaskStep, TeamStore};
 use crate::sys::rand;
-
-/// Characters of a task's subject that a reminder quotes.
-const SUBJECT: usize = 120;
 
 /// A reminder that was sent, for the `notify` command.
 #[derive(Debug)]

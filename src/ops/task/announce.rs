@@ -23,7 +23,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 /// phalanx. Milliseconds.
 const BEFORE_LOG_MS: u64 = 60_000;
 /// Characters of a task's subject that a message quotes.
-pub(super) const SUBJECT: usize = 120;
+pub(in crate::ops) const SUBJECT: usize = 120;
 
 pub(super) fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
     team.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;

@@ -353,6 +353,8 @@ fn revision(
                 .filter(|_| wanted.active_form != task.active_form),
             priority: extra.priority.filter(|_| extra.priority != now.priority),
             role: extra.role.clone().filter(|_| extra.role != now.role),
+            kind: extra.kind.clone().filter(|_| extra.kind != now.kind),
+            labels: differing(&now.labels, &extra.labels).filter(|labels| !labels.is_empty()),
             cwd: extra.cwd.clone().filter(|_| extra.cwd != now.cwd),
             files: wanted.files.as_ref().and_then(|files| differing(&now.files, files)),
             run: differing(&now.run, &extra.run).filter(|run| !run.is_empty()),
