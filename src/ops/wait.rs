@@ -41,8 +41,8 @@ const SWEEP: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// [`OpsError::Deadline`] if that takes longer than `limit`; [`OpsError::Failed`] for a member
-/// that has ended and so can no longer become ready or idle; [`StoreError::NoSuchMember`] for an
-/// unknown name.
+/// that has ended and so can no longer become ready or idle, or that phalanx did not start;
+/// [`StoreError::NoSuchMember`] for an unknown name.
 pub(crate) fn wait(
     ctx: &Context,
     team: &TeamStore,
@@ -134,6 +134,11 @@ fn member_came(
         let roster = team.team()?;
         if *until == Until::Gone && roster.member(name).is_none() {
             return Ok(Some("gone"));
+        }
+        if roster.member(name).is_some() {
+            let problem =
+                format!("`{name}` was not started by phalanx, which cannot tell its state");
+            return Err(OpsError::Failed { problem });
         }
         let known = roster.members.into_iter().map(|m| m.name).collect();
         return Err(StoreError::NoSuchMember {

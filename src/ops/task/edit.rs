@@ -155,7 +155,8 @@ pub(crate) fn update(
     Ok(Completed { task, freed, complaints })
 }
 
-/// Gives a pending task to a member that was started for it, and claims it for the member.
+/// Gives a pending task to a member that was started for it, and claims it for the member, which may
+/// have done that itself, and may even have completed the task.
 pub(crate) fn delegate(
     ctx: &Context,
     team: &TeamStore,
@@ -164,8 +165,12 @@ pub(crate) fn delegate(
 ) -> Result<Task, OpsError> {
     let owner = Some(TaskOwner::Member(to.clone()));
     let changes = TaskChanges { owner, ..TaskChanges::default() };
-    update(ctx, team, &hooks::load_hooks(ctx, team), id, &changes)?;
-    claim(team, id, to, false)
+    let given = update(ctx, team, &hooks::load_hooks(ctx, team), id, &changes);
+    let claimed = given.and_then(|_| claim(team, id, to, false));
+    claimed.or_else(|refused| match get(team, id)? {
+        task if task.is_owned_by(to) && task.state != TaskState::Pending => Ok(task),
+        _ => Err(refused),
+    })
 }
 
 /// Journals an edit: a change of the status as the verb for it does, other fields as
