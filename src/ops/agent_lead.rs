@@ -68,7 +68,11 @@ pub(crate) fn take(
     let text = brief::brief(ctx, Some(team), Some(&MemberName::lead()))?;
     let (argv, first) = command_line(&profile, command, text);
     let env = environment(ctx, team, incarnation.as_str(), &token);
-    Ok((lease, AgentLead { profile, argv, env, incarnation, first }))
+    let mut lead = AgentLead { profile, argv, env, incarnation, first };
+    if lead.takes_mail() {
+        lead.env.push(("PHALANX_MAIL".into(), lead.profile.mail.as_str().into()));
+    }
+    Ok((lease, lead))
 }
 
 /// Returns the named profile, else the one named like the program, else that of a plain command.

@@ -21,6 +21,8 @@ pub(crate) struct Profile {
     /// True if messages can be sent to the program: it reads its mailbox, or its wrapper does. Any
     /// other program is terminated without a shutdown request (MSG-16).
     pub(crate) reads_mail: bool,
+    /// How a wrapped program gets its messages.
+    pub(crate) mail: MailDelivery,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) launch: Launch,
     pub(crate) ready: Ready,
@@ -158,6 +160,27 @@ pub(crate) struct Keys {
     pub(crate) interrupt: Option<String>,
     /// Ends the program; each entry is typed separately.
     pub(crate) quit: Vec<String>,
+}
+
+/// The way in which a wrapped program gets its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MailDelivery {
+    /// The wrapper types them.
+    Typed,
+    /// The program reads them with the tools of `phalanx mcp`; the wrapper types one line when
+    /// some wait.
+    Tools,
+}
+
+impl MailDelivery {
+    /// Returns the value of `PHALANX_MAIL`, which tells the server of the tools.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            MailDelivery::Typed => "typed",
+            MailDelivery::Tools => "tools",
+        }
+    }
 }
 
 /// The party that answers a shutdown request to a wrapped program.

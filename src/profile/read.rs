@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::definition::{
-    Brief, ComposerRule, DialogKeys, Hook, Keys, Launch, Paste, Profile, Prompt, Ready, Runs,
-    ShutdownPolicy,
+    Brief, ComposerRule, DialogKeys, Hook, Keys, Launch, MailDelivery, Paste, Profile, Prompt,
+    Ready, Runs, ShutdownPolicy,
 };
 use super::rule::{Area, Pattern, ScreenRule, ScreenState};
 use super::snapshot::ReportedProgress;
@@ -38,6 +38,7 @@ struct ProfileTable {
     seen: Option<NonBlank>,
     runs: Option<Choice<Runs>>,
     reads_mail: Option<bool>,
+    mail: Option<Choice<MailDelivery>>,
     #[serde(default)]
     hooks: Vec<Choice<Hook>>,
     shutdown: Option<Choice<ShutdownPolicy>>,
@@ -247,6 +248,7 @@ impl ProfileTable {
             seen: self.seen.map(|seen| seen.0),
             runs,
             reads_mail: self.reads_mail.unwrap_or(true),
+            mail: self.mail.map_or(MailDelivery::Typed, |mail| mail.0),
             hooks: self.hooks.into_iter().map(|hook| hook.0).collect(),
             launch: self.launch.0.convert(runs, faults),
             ready: self.ready.0.convert(),

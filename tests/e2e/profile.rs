@@ -182,8 +182,11 @@ fn pm_06_option_that_a_profile_cannot_pass_on_is_refused() {
         .json();
     let notify = format!("notify=[\"{}\",\"hook\"]", crate::harness::binary());
     let argv = plan["argv"].as_array().expect("argv");
-    assert_eq!(argv[..4], [json!("codex"), json!("-c"), json!(notify), json!("--")]);
-    let first = argv[4].as_str().filter(|_| argv.len() == 5).expect("one word more");
+    assert_eq!(argv[..3], [json!("codex"), json!("-c"), json!(notify)]);
+    let server = format!("mcp_servers.phalanx.command=\"{}\"", crate::harness::binary());
+    assert!(argv.contains(&json!(server)), "{argv:?}");
+    let end = argv.iter().position(|word| word == "--").expect("the end of the options");
+    let first = argv[end + 1].as_str().filter(|_| argv.len() == end + 2).expect("one word more");
     assert!(first.starts_with("<system_context>\nYou are `ada`"), "{first}");
     assert!(first.ends_with("\n</system_context>\n\n-x; y"), "{first}");
     assert_eq!(plan["brief"], json!("first-message"));

@@ -439,3 +439,19 @@ impl Cast {
         self.record()["placement"]["tmux"]["socket"].as_str().expect("a socket").to_owned()
     }
 }
+
+/// With `mail = "tools"` the wrapper types one line, and the program's tool reads the messages.
+#[test]
+fn program_with_tools_reads_its_mail_itself() {
+    let stage = Stage::new();
+    stage.fake_tui(|sheet| format!("mail = \"tools\"\n{sheet}"));
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let log = stage.at("log");
+    let cast = Cast { stage, log, switches: Vec::new(), backend: "pty" };
+    cast.spawn(&[]);
+    cast.send("read me");
+    let turn = wait_for("the line", || cast.log().first().cloned());
+    assert_eq!(turn, "phalanx: 1 message waits for you. Read with the tool ReadInbox.");
+    assert_eq!(cast.unread(), 1);
+    cast.end();
+}

@@ -16,7 +16,7 @@ use crate::model::environ::{self, EnvRules};
 use crate::model::record::MemberRecord;
 use crate::model::rules::Rule;
 use crate::model::team::{Member, Team};
-use crate::profile::{self, Brief, Placeholder, Values};
+use crate::profile::{self, Brief, Placeholder, Runs, Values};
 use crate::sys::{fs, rand};
 use crate::worktree::MISLEADING;
 
@@ -205,7 +205,11 @@ pub(super) fn environment(
         ("PHALANX_CHAT", chat.as_str().to_owned()),
         ("PHALANX_WORKSPACE", workspace.to_string_lossy().into_owned()),
     ];
-    let identity = identity.map(|(name, value)| (name.to_owned(), value));
+    let profile = &launch.profile;
+    let mail = (profile.runs == Runs::Wrapped).then(|| profile.mail.as_str().to_owned());
+    let mail = mail.map(|mail| ("PHALANX_MAIL", mail));
+    let identity: Vec<_> =
+        identity.into_iter().chain(mail).map(|(name, value)| (name.to_owned(), value)).collect();
     let inherited = environ::compose(&ctx.caller.env, &own, &[], &[]);
     let extra: Vec<_> = command.env.iter().chain(&launch.spec.env).cloned().collect();
     let mut env = environ::compose(&inherited, &batch.settings.env, &extra, &identity);

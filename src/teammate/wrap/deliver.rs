@@ -12,6 +12,7 @@ use super::state::{
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
+use crate::profile::MailDelivery;
 
 /// Estimated size in bytes of an envelope, or of a message that points to a file.
 const AROUND: usize = 256;
@@ -67,10 +68,23 @@ fn begin(state: &mut State, screen: &ScreenSnapshot, now: Timestamp, effects: &m
         return;
     }
     state.rest_until = None;
-    let mail = one_turn(&state.waiting, state.paste.most_bytes).to_vec();
+    // A request to end is typed in any case: its answer is a command.
+    let is_prompt =
+        |envelope: &&Envelope| state.forwarded.iter().any(|f| f.msg_id == envelope.msg_id);
+    let prompts: Vec<Envelope> = state.waiting.iter().filter(is_prompt).cloned().collect();
+    let announces = state.mail == MailDelivery::Tools && prompts.is_empty();
+    let mail = match state.mail {
+        MailDelivery::Typed => one_turn(&state.waiting, state.paste.most_bytes).to_vec(),
+        MailDelivery::Tools if announces => state.waiting.clone(),
+        MailDelivery::Tools => prompts,
+    };
     let ids = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
-    state.turn = Some(PendingDelivery { ids, step: DeliveryStep::Typing, at: now, stood: false });
-    effects.push(Effect::Stage(mail));
+    let step = DeliveryStep::Typing;
+    state.turn = Some(PendingDelivery { ids, announces, step, at: now, stood: false });
+    effects.push(match announces {
+        true => Effect::Announce(mail.len()),
+        false => Effect::Stage(mail),
+    });
 }
 
 /// Returns the messages of one turn: as many as fit into `most` bytes, at least one. A longer text
@@ -207,6 +221,7 @@ pub(super) fn keep_unread(state: &mut State, is_unread: impl Fn(&String) -> bool
     let ids = under_way.map_or(Vec::new(), |turn| turn.ids.clone());
     state.waiting.retain(|envelope| ids.contains(&envelope.msg_id) || is_unread(&envelope.msg_id));
     state.unseen.retain(&is_unread);
+    state.announced.retain(&is_unread);
     let stuck = state.turn.as_ref().filter(|turn| turn.step == DeliveryStep::Stuck);
     if stuck.is_some_and(|turn| !turn.ids.iter().any(&is_unread)) {
         state.turn = None;
@@ -217,9 +232,14 @@ pub(super) fn keep_unread(state: &mut State, is_unread: impl Fn(&String) -> bool
 fn observed(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(turn) = state.turn.take() else { return };
     state.undelivered = None;
-    state.handled.extend(turn.ids.iter().cloned());
     state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
-    effects.extend([Effect::Release, Effect::Member(MemberEffect::Acknowledge(turn.ids))]);
+    effects.push(Effect::Release);
+    if turn.announces {
+        state.announced.extend(turn.ids);
+        return;
+    }
+    state.handled.extend(turn.ids.iter().cloned());
+    effects.push(Effect::Member(MemberEffect::Acknowledge(turn.ids)));
 }
 
 /// Handles a failure to compose the text; nothing was typed.

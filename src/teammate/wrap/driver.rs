@@ -278,6 +278,10 @@ impl WrapperDriver<'_> {
             Effect::Stage(mail) => {
                 self.stage(&mail).err().map(|refusal| Event::Staged(Err(refusal)))
             }
+            Effect::Announce(count) => {
+                let line = vec![turn::announcement(count)];
+                self.type_texts(|_, _| Ok(line)).err().map(|refusal| Event::Staged(Err(refusal)))
+            }
             Effect::Submit => {
                 failpoint::hit("wrap.staged");
                 // Usually held since staging, but released while a text waited for a working
@@ -380,18 +384,25 @@ impl WrapperDriver<'_> {
     ///
     /// A person is typing, or a long text cannot be written to a file.
     fn stage(&mut self, mail: &[Envelope]) -> Result<(), StageRefusal> {
+        self.type_texts(|driver, mode| {
+            mail.iter().map(|envelope| driver.render(mode, envelope)).collect()
+        })
+    }
+
+    fn type_texts(
+        &mut self,
+        texts: impl FnOnce(&Self, TypingMode) -> Result<Vec<String>, OpsError>,
+    ) -> Result<(), StageRefusal> {
         if !self.relay.hold_keyboard(Duration::from_millis(TYPING_MS)) {
             return Err(StageRefusal::PersonTyping);
         }
         let paste = self.profile.paste;
         let bracketed = paste.bracketed && self.relay.snapshot().bracketed_paste;
         let mode = TypingMode { bracketed, most_bytes: paste.most_bytes };
-        let rendered =
-            mail.iter().map(|envelope| self.render(mode, envelope)).collect::<Result<Vec<_>, _>>();
-        let rendered = rendered.map_err(|e| StageRefusal::Failed(member_io::failure(&e)))?;
-        self.mark = turn::mark(&rendered);
+        let texts = texts(self, mode).map_err(|e| StageRefusal::Failed(member_io::failure(&e)))?;
+        self.mark = turn::mark(&texts);
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };
-        self.relay.type_text(mode.keys(&rendered), gap);
+        self.relay.type_text(mode.keys(&texts), gap);
         Ok(())
     }
 

@@ -18,6 +18,8 @@ pub(crate) enum Effect {
     /// Hold back keyboard input and type these messages as one text, without the submit key.
     /// Reports `Staged`.
     Stage(Vec<Envelope>),
+    /// Like `Stage`, with one line that says how many messages wait to be read with tools.
+    Announce(usize),
     /// Type the submit key.
     Submit,
     /// Type the keys if the screen shows this dialog. Reports `Answered`.

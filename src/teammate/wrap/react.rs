@@ -198,7 +198,8 @@ fn read(
     deliver::keep_unread(state, |id| mail.iter().any(|e| e.msg_id == *id && !e.read));
     for envelope in mail.into_iter().filter(|envelope| !envelope.read) {
         let known = state.waiting.iter().any(|waiting| waiting.msg_id == envelope.msg_id);
-        if known || state.unseen.contains(&envelope.msg_id) {
+        let seen = [&state.unseen, &state.announced];
+        if known || seen.into_iter().any(|seen| seen.contains(&envelope.msg_id)) {
             continue;
         }
         if state.role == AgentRole::Lead && !state.handled.contains(&envelope.msg_id) {

@@ -9,7 +9,7 @@ use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
 use crate::profile::{
-    Composer, DialogKeys, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,
+    Composer, DialogKeys, MailDelivery, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,
 };
 
 /// Milliseconds without a keystroke after which a person counts as not typing (MSG-11).
@@ -48,6 +48,8 @@ pub(super) enum DeliveryStep {
 pub(super) struct PendingDelivery {
     /// Ids of the messages.
     pub(super) ids: Vec<String>,
+    /// The messages are only announced; the program reads them itself.
+    pub(super) announces: bool,
     pub(super) step: DeliveryStep,
     /// Time when this step began.
     pub(super) at: Timestamp,
@@ -148,6 +150,8 @@ pub(crate) struct State {
     pub(super) paste: Paste,
     /// Keys that answer dialogs, by rule of the profile.
     pub(super) answers: BTreeMap<String, DialogKeys>,
+    /// The way of the profile to deliver mail.
+    pub(super) mail: MailDelivery,
     /// Shutdown policy of the profile.
     pub(super) shutdown: ShutdownPolicy,
     /// The latest judgement; none before the first one, and while it is outdated.
@@ -173,6 +177,9 @@ pub(crate) struct State {
     /// Messages typed without a visible result before other mail was delivered. They stay unread
     /// and are not typed again in this run.
     pub(super) unseen: BTreeSet<String>,
+    /// Messages that were announced to a program that reads them with tools. They stay unread until
+    /// it does.
+    pub(super) announced: BTreeSet<String>,
     /// The reason why the last delivery failed or is uncertain.
     pub(super) undelivered: Option<String>,
     /// No delivery begins before this time.
@@ -213,6 +220,7 @@ impl State {
             teamless: false,
             paste,
             answers: BTreeMap::new(),
+            mail: MailDelivery::Typed,
             shutdown: ShutdownPolicy::Auto,
             screen: None,
             dialogs: Dialogs::default(),
@@ -225,6 +233,7 @@ impl State {
             interrupting: false,
             interrupted: BTreeSet::new(),
             unseen: BTreeSet::new(),
+            announced: BTreeSet::new(),
             undelivered: None,
             rest_until: None,
             outbound: VecDeque::new(),
@@ -244,7 +253,8 @@ impl State {
 
     /// Applies the profile's settings for dialogs and shutdown.
     pub(crate) fn by(self, profile: &Profile) -> State {
-        State { answers: profile.answers.clone(), shutdown: profile.shutdown, ..self }
+        let (mail, shutdown) = (profile.mail, profile.shutdown);
+        State { answers: profile.answers.clone(), mail, shutdown, ..self }
     }
 
     /// Sets the role. An agent lead needs no spawner to accept it.

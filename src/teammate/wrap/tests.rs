@@ -11,7 +11,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::time::Timestamp;
-use crate::profile::{Composer, Paste, ScreenFinding, ScreenState};
+use crate::profile::{Composer, MailDelivery, Paste, ScreenFinding, ScreenState};
 use crate::teammate::effect::MemberEffect;
 use crate::teammate::event::{MemberEvent, OpFailure};
 
@@ -117,6 +117,23 @@ fn msg_08_a_message_is_delivered_once_its_turn_is_seen() {
     assert_eq!(stand.at(10, seen(ScreenState::Working, Composer::Empty, false)), delivered());
     let mut quick = Stand::submitted();
     assert_eq!(quick.at(10, seen(ScreenState::Idle, Composer::Empty, true)), delivered());
+}
+
+/// A program that reads its mail with tools gets one line for each set of new messages, and they
+/// stay unread.
+#[test]
+fn program_with_tools_is_told_once_that_messages_wait() {
+    let mut stand = Stand::idle();
+    stand.state.mail = MailDelivery::Tools;
+    assert_eq!(stand.at(0, mail(&["hi"])), [Effect::Announce(1)]);
+    assert_eq!(stand.at(0, Event::Staged(Ok(()))), [note(EventKind::MessageStaged, None)]);
+    assert_eq!(stand.see(10, ScreenState::Idle, holds()), []);
+    let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
+    assert_eq!(stand.at(100, Event::Tick), submit);
+    let taken = stand.at(10, seen(ScreenState::Idle, Composer::Empty, true));
+    assert_eq!(taken, [Effect::Release], "nothing is acknowledged");
+    assert_eq!(stand.at(1000, mail(&["hi"])), []);
+    assert_eq!(stand.at(0, mail(&["hi", "ho", "hu"])), [Effect::Announce(2)]);
 }
 
 #[test]

@@ -63,6 +63,12 @@ impl TypingMode {
     }
 }
 
+/// Returns the line for a program that reads its messages with tools.
+pub(super) fn announcement(count: usize) -> String {
+    let messages = if count == 1 { "1 message waits" } else { &format!("{count} messages wait") };
+    format!("phalanx: {messages} for you. Read with the tool ReadInbox.")
+}
+
 /// Returns the text to search for after typing: the end of the last message, without its closing
 /// tag. Only characters that [`counts`] accepts are compared, since screens wrap lines anywhere and
 /// add frames and bullets.
