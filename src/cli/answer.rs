@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strum::VariantNames;
 
@@ -22,7 +24,7 @@ use crate::ops::decide::Answered;
 use crate::ops::{self, Kind};
 
 /// Answer a request: a member's plan or permission as the lead, a shutdown as a member.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     group(ArgGroup::new("verdict").required(true).args(["approve", "reject"])),
     after_help = "Examples:\n  phalanx answer perm-1795214628804-k2j --approve\n  \
@@ -44,30 +46,41 @@ pub(super) struct AnswerArgs {
     pub(super) approve: bool,
     /// Reject it.
     #[arg(long)]
+    #[serde(skip)]
     pub(super) reject: bool,
     /// Reason, or what to change; required to reject a shutdown.
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
     /// Permission mode after an approved plan [default: that of the lead].
     #[arg(long, value_parser = mode(), value_name = "MODE", conflicts_with = "reject")]
+    #[serde(default)]
+    #[schemars(schema_with = "super::json::words::<Mode>")]
     pub(super) mode: Option<Mode>,
     /// Approve a permission with this edited tool input, a JSON object.
     #[arg(long, value_parser = object, value_name = "JSON", conflicts_with = "reject")]
+    #[serde(default)]
+    #[schemars(schema_with = "super::json::object")]
     pub(super) input: Option<Map<String, Value>>,
     /// Approve, and add a team rule that allows the same from now on.
     #[arg(long, conflicts_with = "reject")]
+    #[serde(default)]
     pub(super) always: bool,
     /// State of the work at a shutdown.
     #[arg(long, value_parser = status(), value_name = "STATUS", conflicts_with = "reject")]
+    #[serde(default)]
+    #[schemars(schema_with = "super::json::words::<ShutdownStatus>")]
     pub(super) status: Option<ShutdownStatus>,
     /// Work that is left to do; repeatable.
     #[arg(long, value_name = "TEXT", conflicts_with = "reject")]
+    #[serde(default)]
     pub(super) pending: Vec<String>,
     /// All work is committed; git is used to check it.
     #[arg(long, conflicts_with_all = ["reject", "uncommitted"])]
+    #[serde(default)]
     pub(super) committed: bool,
     /// Some work is not committed.
     #[arg(long, conflicts_with = "reject")]
+    #[serde(skip)]
     pub(super) uncommitted: bool,
 }
 

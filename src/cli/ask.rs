@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::args::object;
@@ -34,7 +36,7 @@ pub(super) enum AskVerb {
 }
 
 /// Ask the lead for permission to run a command, or to use another tool.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx ask permission \"make deploy\" --reason \"the release is tested\"\n  \
     phalanx ask permission --tool Edit --input '{\"file_path\": \"/etc/hosts\"}'\n  \
@@ -52,6 +54,8 @@ pub(super) struct PermissionArgs {
     pub(super) tool: Option<String>,
     /// Input of that tool, a JSON object.
     #[arg(long, value_parser = object, value_name = "JSON", requires = "tool")]
+    #[serde(default)]
+    #[schemars(schema_with = "super::json::object")]
     pub(super) input: Option<Map<String, Value>>,
     /// Reason, for the person or agent who decides.
     #[arg(long, value_name = "TEXT")]

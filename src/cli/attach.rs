@@ -1,6 +1,8 @@
 //! `attach` and `peek`: show the screens of members.
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::fail::{Exit, Failure, VerbResult};
@@ -24,14 +26,19 @@ pub(super) struct AttachArgs {
 }
 
 /// Print the last lines of members' screens.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(super) struct PeekArgs {
     /// Names of the members.
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
     /// Number of lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[serde(default = "screen_lines")]
     pub(super) lines: usize,
+}
+
+fn screen_lines() -> usize {
+    20
 }
 
 pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> VerbResult {

@@ -1,6 +1,8 @@
 //! `type` and `keys`: send input to a member's terminal.
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::fail::{Exit, Failure, VerbResult};
@@ -10,7 +12,7 @@ use crate::ops;
 use crate::ops::authority::Action;
 
 /// Type a text into a member's terminal, whatever runs there.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx type server \"reload all\" --enter\n  phalanx type ada -- --help\n\n\
     The text arrives byte for byte. A line break is Enter; a program that asked for bracketed paste gets a text of \
@@ -23,6 +25,7 @@ pub(super) struct TypeArgs {
     pub(super) text: String,
     /// Press Enter afterwards.
     #[arg(long)]
+    #[serde(default)]
     pub(super) enter: bool,
 }
 

@@ -24,11 +24,13 @@ mod inbox;
 mod init;
 mod input;
 mod interrupt;
+mod json;
 mod lead;
 mod lead_session;
 mod logs;
 mod mail;
 mod manual;
+mod mcp;
 mod notice;
 mod out;
 mod profile;
@@ -137,6 +139,8 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
+        // Each call of a tool has a setup of its own.
+        Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args),
         Some(verb) => setup().and_then(|setup| {
             perform(&setup, verb).map_err(|failure| setup.explain_deleted_team(failure))
         }),
@@ -204,6 +208,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         | Verb::Hook(_)
         | Verb::Completions { .. }
         | Verb::Man { .. }
+        | Verb::Mcp(_)
         | Verb::Version => Ok(Exit::DONE),
         Verb::Wait(args) => wait::wait(setup, args),
         Verb::Events(args) => events::events(setup, &args),

@@ -33,7 +33,7 @@ impl WaitNotice {
                 pause = REPEAT;
                 let now = text();
                 if now.is_some() && now != printed {
-                    out.print_message(now.as_deref().unwrap_or_default());
+                    out.print_notice(now.as_deref().unwrap_or_default());
                     printed = now;
                 }
             }

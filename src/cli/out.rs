@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
 use crossterm::terminal;
@@ -33,6 +34,16 @@ pub(super) struct Out {
     pub(super) paint: Paint,
     /// Colours on stderr.
     pub(super) stderr_paint: Paint,
+    /// Receives the output instead of stdout and stderr.
+    capture: Option<Arc<Mutex<CapturedOutput>>>,
+}
+
+/// The output of a verb that another program calls, instead of a person.
+#[derive(Debug, Default)]
+pub(super) struct CapturedOutput {
+    pub(super) stdout: Vec<u8>,
+    /// The messages, without the error with which the verb ended.
+    pub(super) messages: Vec<String>,
 }
 
 impl Out {
@@ -46,7 +57,14 @@ impl Out {
         };
         let paint = Paint { on: on(env::stdout_is_tty()) };
         let stderr_paint = Paint { on: on(env::stderr_is_tty()) };
-        Out { json, quiet, verbose, paint, stderr_paint }
+        Out { json, quiet, verbose, paint, stderr_paint, capture: None }
+    }
+
+    /// Returns an output that prints JSON, and the place where it is collected.
+    pub(super) fn captured() -> (Out, Arc<Mutex<CapturedOutput>>) {
+        let captured = Arc::new(Mutex::new(CapturedOutput::default()));
+        let out = Out::new(true, false, false, Color::Never);
+        (Out { capture: Some(Arc::clone(&captured)), ..out }, captured)
     }
 
     /// Returns the line width of stdout in columns; 80 unless it is a terminal.
@@ -57,20 +75,17 @@ impl Out {
 
     /// Writes text to stdout and flushes it; adds a missing final line break.
     pub(super) fn print_text(&self, text: &str) -> Result<(), Failure> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        if !text.ends_with('\n') {
-            stdout.write_all(b"\n")?;
-        }
-        stdout.flush()?;
-        Ok(())
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        self.print_bytes(&[text.as_bytes(), end.as_bytes()].concat())
     }
 
     /// Writes bytes to stdout as they are.
     pub(super) fn print_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        if let Some(capture) = &self.capture {
+            let mut captured = capture.lock().unwrap_or_else(PoisonError::into_inner);
+            captured.stdout.extend_from_slice(bytes);
+            return Ok(());
+        }
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes)?;
         stdout.flush()?;
@@ -117,7 +132,14 @@ impl Out {
     /// Writes a message to stderr, unless `--quiet` is given.
     pub(super) fn print_message(&self, words: &str) {
         if !self.quiet {
-            write_stderr(words);
+            self.write_stderr(words);
+        }
+    }
+
+    /// Prints a notice about a wait: a message for a person who looks on.
+    pub(super) fn print_notice(&self, words: &str) {
+        if self.capture.is_none() {
+            self.print_message(words);
         }
     }
 
@@ -134,11 +156,17 @@ impl Out {
 
     /// Reports a failure on stderr only, when stdout already has its document.
     pub(super) fn report_error(&self, error: &ErrorMessage) {
-        write_stderr(&error.text());
+        self.write_stderr(&error.text());
     }
-}
 
-/// Writes a line to stderr and ignores failures to do so.
-fn write_stderr(words: &str) {
-    let _ = writeln!(io::stderr().lock(), "{words}");
+    /// Writes a line to stderr and ignores failures to do so.
+    fn write_stderr(&self, words: &str) {
+        match &self.capture {
+            Some(capture) => {
+                let mut captured = capture.lock().unwrap_or_else(PoisonError::into_inner);
+                captured.messages.push(words.to_owned());
+            }
+            None => drop(writeln!(io::stderr().lock(), "{words}")),
+        }
+    }
 }

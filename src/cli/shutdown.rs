@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::broken;
 use super::deletion::delete_team;
@@ -22,7 +24,7 @@ use crate::sys::fs;
 use crate::ui;
 
 /// Ask members to stop, wait for their answers, close their panes.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx shutdown ada\n  phalanx shutdown --all --deadline 10\n\n\
     Exits with 4 if a member refused, with 5 if one did not answer and was killed."
@@ -30,22 +32,31 @@ use crate::ui;
 pub(super) struct ShutdownArgs {
     /// Members to stop.
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
+    #[serde(default)]
     pub(super) names: Vec<String>,
     /// Stop all members.
     #[arg(long)]
+    #[serde(default)]
     pub(super) all: bool,
     /// Reason to give to the members.
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
     /// Seconds to wait for the members to answer.
     #[arg(long, value_name = "S", default_value_t = 30)]
+    #[serde(default = "answer_limit")]
     pub(super) deadline: u64,
     /// Kill the members without asking.
     #[arg(long)]
+    #[serde(default)]
     pub(super) force: bool,
     /// Send the request and do not wait.
     #[arg(long)]
+    #[serde(skip)]
     pub(super) no_wait: bool,
+}
+
+fn answer_limit() -> u64 {
+    30
 }
 
 /// Kill members without asking, as `shutdown --force` does.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 use strum::VariantNames;
 
@@ -14,7 +16,7 @@ use super::read::text_from;
 use super::scope::{ChatArg, ScopeArgs};
 use super::setup::Setup;
 use super::start::{how_to_watch, start};
-use super::{interrupt, stop};
+use super::{interrupt, json, stop};
 use crate::backend::choose::Chosen;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::launch::LaunchSpec;
@@ -31,7 +33,7 @@ use crate::ops::spawn::{DryRun, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, OpsError, TeamStore};
 
 /// Start members.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn ann ben cleo --profile claude --until running\n  \
     phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
@@ -54,25 +56,33 @@ pub(super) struct SpawnArgs {
     pub(super) model: Option<String>,
     /// Permission mode.
     #[arg(long, value_parser = mode(), value_name = "MODE")]
+    #[serde(default)]
+    #[schemars(schema_with = "json::words::<Mode>")]
     pub(super) mode: Option<Mode>,
     /// Tools that it may use, and no others: names or patterns with commas between them;
     /// repeatable.
     #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    #[serde(skip)]
     pub(super) allowed_tools: Vec<Vec<Rule>>,
     /// Tools that it may not use; repeatable.
     #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    #[serde(skip)]
     pub(super) disallowed_tools: Vec<Vec<Rule>>,
     /// Require an approved plan before it works.
     #[arg(long)]
+    #[serde(default)]
     pub(super) plan: bool,
     /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
     /// Pending task that the prompt is about; it becomes the member's, and is claimed for it.
     #[arg(long, value_name = "ID", value_parser = task_id)]
+    #[serde(default)]
+    #[schemars(schema_with = "json::task_id")]
     pub(super) task: Option<TaskId>,
     /// File with the first message; - reads stdin.
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub(super) prompt_file: Option<PathBuf>,
     /// Working directory [default: the current one].
     #[arg(long, value_name = "DIR")]
@@ -80,32 +90,43 @@ pub(super) struct SpawnArgs {
     /// Create a git worktree for it, on a new branch or on BRANCH.
     #[arg(long, value_parser = worktree_request, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
+    #[serde(default, deserialize_with = "json::worktree")]
+    #[schemars(schema_with = "json::worktree_schema")]
     pub(super) worktree: Option<WorktreeRequest>,
     /// Backend [default: that of the team's first members].
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
+    #[serde(skip)]
     pub(super) backend: Option<BackendChoice>,
     /// Placement: panes of a window, a window each, or beside the lead.
     #[arg(long, value_parser = layout(), value_name = "LAYOUT")]
+    #[serde(skip)]
     pub(super) layout: Option<Layout>,
     /// Environment variable; repeatable.
     #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
+    #[serde(skip)]
     pub(super) env: Vec<(String, String)>,
     /// Return when its process runs, or when its program is ready as its profile defines it.
     #[arg(long, value_parser = started_when(), value_name = "WHEN", default_value = "ready")]
+    #[serde(skip, default = "when_ready")]
     pub(super) until: StartedWhen,
     /// Seconds to wait for it to start.
     #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
+    #[serde(skip, default = "start_limit")]
     pub(super) deadline: Duration,
     /// Append -2, -3 … if the name is taken.
     #[arg(long)]
+    #[serde(skip)]
     pub(super) unique: bool,
     /// Print what would be started, and start nothing.
     #[arg(long)]
+    #[serde(skip)]
     pub(super) dry_run: bool,
     #[command(flatten)]
+    #[serde(skip)]
     pub(super) scope: ScopeArgs,
     /// Command line to run.
     #[arg(last = true, value_name = "CMD")]
+    #[serde(default)]
     pub(super) command: Vec<String>,
 }
 
@@ -116,6 +137,14 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
 fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
     PossibleValuesParser::new(StartedWhen::VARIANTS)
         .map(|word| word.parse().unwrap_or(StartedWhen::Ready))
+}
+
+fn when_ready() -> StartedWhen {
+    StartedWhen::Ready
+}
+
+fn start_limit() -> Duration {
+    Duration::from_secs(30)
 }
 
 /// Parses a branch; an empty value means a new branch.

@@ -66,7 +66,9 @@ fn follow(team: &TeamStore, out: &Out, all: bool) -> VerbResult {
             Err(_) if !team.exists() => return gone(team, out, screen.as_mut()),
             Err(e) => return Err(e.into()),
         };
-        let now = without_time(&status)?;
+        let mut now = serde_json::to_value(&status)
+            .map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))?;
+        without_time(&mut now);
         match &mut screen {
             Some(screen) => screen.draw(&ui::status(&status, status_format(out, all)))?,
             None if now == before => {}
@@ -98,10 +100,8 @@ fn gone(team: &TeamStore, out: &Out, screen: Option<&mut ui::Redraw>) -> VerbRes
     Ok(Exit::DONE)
 }
 
-/// Returns the status without the fields that only grow with time, to compare snapshots.
-fn without_time(status: &Status) -> Result<Value, Failure> {
-    let mut value = serde_json::to_value(status)
-        .map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))?;
+/// Removes the fields that only grow with time from a status, to compare snapshots.
+pub(super) fn without_time(value: &mut Value) {
     for (list, field) in [("members", "idle_ms"), ("left", "age_ms"), ("task_list", "elapsed_ms")] {
         for one in value[list].as_array_mut().into_iter().flatten() {
             one[field].take();
@@ -116,5 +116,4 @@ fn without_time(status: &Status) -> Result<Value, Failure> {
     if let Some(age) = value.pointer_mut("/lead/age_ms") {
         age.take();
     }
-    Ok(value)
 }

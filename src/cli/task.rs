@@ -8,14 +8,18 @@ use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
 pub(super) use actions::TaskActionVerb;
 use output::{print_change, print_task, run_with_hooks};
-use views::{ListTasksArgs, get, graph, graph_format, list, scopes, search};
+pub(super) use views::ListTasksArgs;
+use views::{get, graph, graph_format, list, scopes, search};
 
 use super::args::{object, task_id, variable};
 use super::fail::{Exit, Failure, VerbResult};
+use super::json;
 use super::scope::ScopeArgs;
 use super::setup::Setup;
 use super::task_import::{self, ExportTasksArgs, ImportTasksArgs};
@@ -88,7 +92,7 @@ impl TaskVerb {
 }
 
 /// Create a task.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx task create \"Write the docs\" --owner ada\n  \
     phalanx task create \"Run the tests\" --blocked-by 1 -- cargo test")]
 pub(super) struct CreateTaskArgs {
@@ -96,21 +100,26 @@ pub(super) struct CreateTaskArgs {
     pub(super) subject: String,
     /// Full description.
     #[arg(long, value_name = "TEXT", default_value = "")]
+    #[serde(default)]
     pub(super) description: String,
     /// Member to assign it to.
     #[arg(long, value_name = "NAME")]
     pub(super) owner: Option<String>,
     /// Tasks that must be completed first.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[serde(default)]
+    #[schemars(schema_with = "json::task_ids")]
     pub(super) blocked_by: Vec<TaskId>,
     #[command(flatten)]
+    #[serde(skip)]
     pub(super) scope: ScopeArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) fields: TaskFields,
 }
 
 /// Edit a task of the caller; the lead may edit any.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx task update 3 --owner ada\n  \
     phalanx task update 3 --blocked-by 1 --unblock 2\n  \
     phalanx task update 3 --status in_progress\n  \
@@ -119,6 +128,7 @@ pub(super) struct CreateTaskArgs {
 pub(super) struct UpdateTaskArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
+    #[schemars(schema_with = "json::task_id")]
     pub(super) id: TaskId,
     /// Short title.
     #[arg(long, value_name = "TEXT")]
@@ -128,28 +138,38 @@ pub(super) struct UpdateTaskArgs {
     pub(super) description: Option<String>,
     /// Status; `completed` runs the hooks first.
     #[arg(long, value_name = "STATUS", value_parser = status())]
+    #[serde(default)]
+    #[schemars(schema_with = "json::words::<TargetStatus>")]
     pub(super) status: Option<TargetStatus>,
     /// Member to assign it to; work begun by another member returns to pending.
     #[arg(long, value_name = "NAME", conflicts_with = "no_owner")]
     pub(super) owner: Option<String>,
     /// Assign it to no member; any free one may claim it.
     #[arg(long)]
+    #[serde(default)]
     pub(super) no_owner: bool,
     /// Tasks that must be completed first.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[serde(default)]
+    #[schemars(schema_with = "json::task_ids")]
     pub(super) blocked_by: Vec<TaskId>,
     /// Tasks that no longer have to be completed first.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[serde(default)]
+    #[schemars(schema_with = "json::task_ids")]
     pub(super) unblock: Vec<TaskId>,
     /// Tasks that have to wait for this one.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[serde(default)]
+    #[schemars(schema_with = "json::task_ids")]
     pub(super) blocks: Vec<TaskId>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) fields: TaskFields,
 }
 
 /// Fields that `task create` and `task update` share.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(super) struct TaskFields {
     /// Text to show while the task runs.
     #[arg(long, value_name = "TEXT")]
@@ -171,15 +191,19 @@ pub(super) struct TaskFields {
     pub(super) labels: Option<Vec<String>>,
     /// Metadata, as a JSON object; in an update, null removes a key.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
+    #[serde(default, deserialize_with = "metadata_from_json")]
+    #[schemars(schema_with = "json::object")]
     pub(super) metadata: Option<Object>,
     /// Working directory of its command [default: that of the worker].
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
     /// Environment variable of its command; repeatable.
     #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
+    #[serde(skip)]
     pub(super) env: Option<Vec<(String, String)>>,
     /// Command for a worker to run.
     #[arg(last = true, value_name = "CMD")]
+    #[serde(default)]
     pub(super) command: Vec<String>,
 }
 
@@ -188,11 +212,21 @@ fn status() -> impl TypedValueParser<Value = TargetStatus> {
 }
 
 fn metadata(given: &str) -> Result<Object, String> {
-    let object = object(given)?;
-    if object.contains_key("phalanx") {
-        return Err("the key `phalanx` is reserved".to_owned());
+    check_metadata(object(given)?)
+}
+
+fn metadata_from_json<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Object>, D::Error> {
+    let given = Option::<Object>::deserialize(deserializer)?;
+    given.map(check_metadata).transpose().map_err(de::Error::custom)
+}
+
+fn check_metadata(object: Object) -> Result<Object, String> {
+    match object.contains_key("phalanx") {
+        true => Err("the key `phalanx` is reserved".to_owned()),
+        false => Ok(object),
     }
-    Ok(object)
 }
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {

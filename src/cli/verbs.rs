@@ -20,6 +20,7 @@ use super::input::{KeysArgs, TypeArgs};
 use super::lead::{AdoptArgs, LeadArgs};
 use super::logs::LogsArgs;
 use super::mail::{BroadcastArgs, SendArgs};
+use super::mcp::McpArgs;
 use super::profile::ProfileVerb;
 use super::requests::{ModeArgs, RequestsArgs, RulesArgs};
 use super::resume::{RestartArgs, ResumeArgs};
@@ -132,6 +133,7 @@ pub(super) enum Verb {
     /// Show a hidden pane again.
     Show(MemberArg),
     Brief(BriefArgs),
+    Mcp(McpArgs),
     Hook(HookArgs),
     Wait(WaitArgs),
     Events(EventsArgs),

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 
 use super::args::{seconds, task_id};
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
+use super::json;
 use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::model::id::MemberName;
@@ -15,22 +18,28 @@ use crate::ops::wait::{Came, Until};
 use crate::ops::{self, Context, Kind, TeamStore};
 
 /// Wait until members or a task reach a state.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx wait ada --until idle --timeout 60\n  phalanx wait --until task=3"
 )]
 pub(super) struct WaitArgs {
     /// Members to wait for [default: all].
     #[arg(value_name = "NAME")]
+    #[serde(default)]
     pub(super) names: Vec<String>,
     /// Return as soon as one of them is there.
     #[arg(long)]
+    #[serde(default)]
     pub(super) any: bool,
     /// State to wait for: ready, idle, gone, or task=ID.
     #[arg(long, value_parser = until, value_name = "STATE")]
+    #[serde(deserialize_with = "until_from_json")]
+    #[schemars(with = "String")]
     pub(super) until: Until,
     /// Seconds to wait, then exit with 5 [default: no limit].
     #[arg(long, value_parser = seconds, value_name = "S")]
+    #[serde(default, deserialize_with = "json::seconds")]
+    #[schemars(with = "Option<f64>")]
     pub(super) timeout: Option<Duration>,
 }
 
@@ -42,6 +51,10 @@ fn until(given: &str) -> Result<Until, String> {
         (_, Some(id)) => task_id(id).map(Until::Task),
         (_, None) => Err("possible: ready, idle, gone, task=ID".to_owned()),
     }
+}
+
+fn until_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Until, D::Error> {
+    json::text(deserializer, until)
 }
 
 pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {

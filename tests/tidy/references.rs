@@ -10,7 +10,7 @@ use regex::Regex;
 use crate::{entries, root};
 
 /// Folders of other programs' files.
-const SKIPPED: [&str; 2] = ["node_modules", "target"];
+const SKIPPED: [&str; 3] = [".venv", "node_modules", "target"];
 
 /// A text file of the repository.
 struct Text {

@@ -26,7 +26,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("lead", &["model", "sys", "ops", "event_loop"]),
     ("teammate", &["model", "sys", "profile", "launcher", "ops", "event_loop"]),
     ("ui", &["model", "sys", "ops"]),
-    ("mcp", &["model", "sys", "ops"]),
     ("cli", EVERYTHING),
     ("testing", EVERYTHING),
 ];
@@ -46,7 +45,6 @@ const EVERYTHING: &[&str] = &[
     "lead",
     "teammate",
     "ui",
-    "mcp",
 ];
 
 /// The composition roots, which may import every folder.
@@ -76,6 +74,8 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("anyhow", &["src/cli/", "src/main.rs"], "return the folder's own error type"),
     ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
     ("clap", &["src/cli/"], "parse in cli and pass typed values down"),
+    ("schemars", &["src/cli/"], "describe the arguments of verbs in cli"),
+    ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
     ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
 ];
 
@@ -90,7 +90,6 @@ const ASYNC: &[&str] = &[
     "src/lead/",
     "src/teammate/",
     "src/ui/",
-    "src/mcp/",
     "src/cli/",
     "src/lib.rs",
     "src/main.rs",

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
 use super::output::{print_change, print_task, run_with_hooks};
 use crate::cli::args::task_id;
 use crate::cli::fail::{Failure, VerbResult};
+use crate::cli::json;
 use crate::cli::setup::Setup;
 use crate::model::followup::{Escalation, LONGEST_MINUTES, MOST_REMINDERS, interval_ms};
 use crate::model::id::{MemberName, TaskId};
@@ -16,7 +19,8 @@ use crate::model::task::{Progress, TaskAction};
 use crate::ops::task::ReminderRequest;
 use crate::ops::{self, ClaimKind, Kind, TaskChanges, TaskOwner, TaskStep, TeamStore};
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub(in crate::cli) enum TaskActionVerb {
     Claim(ClaimArgs),
     Complete(CompleteArgs),
@@ -25,12 +29,14 @@ pub(in crate::cli) enum TaskActionVerb {
     Approve {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
     },
     /// Reject finished work: the task is cancelled.
     Reject {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// Why; the owner and the lead are told.
         #[arg(long, value_name = "TEXT")]
@@ -40,6 +46,7 @@ pub(in crate::cli) enum TaskActionVerb {
     Cancel {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// Why.
         #[arg(long, value_name = "TEXT")]
@@ -49,6 +56,7 @@ pub(in crate::cli) enum TaskActionVerb {
     Fail {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// Why.
         #[arg(long, value_name = "TEXT")]
@@ -60,18 +68,21 @@ pub(in crate::cli) enum TaskActionVerb {
     Retry {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
     },
     /// Give a task back: it is pending and has no owner.
     Release {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
     },
     /// Assign a task to a member, which is told.
     Assign {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// Name of the member.
         name: String,
@@ -80,24 +91,30 @@ pub(in crate::cli) enum TaskActionVerb {
     Block {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// Tasks that must be completed first.
         #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',', required = true)]
+        #[schemars(schema_with = "json::task_ids")]
         by: Vec<TaskId>,
     },
     /// Let a task no longer wait for others.
     Unblock {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// Tasks that need not be completed first [default: all].
         #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+        #[serde(default)]
+        #[schemars(schema_with = "json::task_ids")]
         by: Vec<TaskId>,
     },
     /// Comment on a task; its owner is told.
     Comment {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// The comment.
         text: String,
@@ -106,25 +123,31 @@ pub(in crate::cli) enum TaskActionVerb {
     Progress {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// Percent of the work that is done.
         #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
         percent: u8,
         /// The current step of the work.
         #[arg(default_value = "")]
+        #[serde(default)]
         step: String,
     },
+    #[serde(alias = "ask_user")]
     Remind(RemindArgs),
     /// End the reminders about a task.
+    #[serde(alias = "clear_ask_user")]
     Unremind {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
     },
     /// Attach a file to a task; it stays where it is.
     Attach {
         /// Id of the task.
         #[arg(value_parser = task_id)]
+        #[schemars(schema_with = "json::task_id")]
         id: TaskId,
         /// The file.
         file: PathBuf,
@@ -132,7 +155,7 @@ pub(in crate::cli) enum TaskActionVerb {
 }
 
 /// Claim a task for the caller.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx task claim 3\n  phalanx task claim --next --busy-check\n\n\
     --next takes a task of the caller's first, then one that nobody owns and that its role may take: the highest\n\
@@ -141,20 +164,24 @@ pub(in crate::cli) enum TaskActionVerb {
 pub(in crate::cli) struct ClaimArgs {
     /// Id of the task.
     #[arg(value_parser = task_id, required_unless_present = "next", conflicts_with = "next")]
+    #[serde(default)]
+    #[schemars(schema_with = "json::task_id")]
     id: Option<TaskId>,
     /// Claim the next task in the order of priority, then age.
     #[arg(long)]
+    #[serde(default)]
     next: bool,
     /// With --next: role to claim for [default: the caller's].
     #[arg(long, value_name = "ROLE", requires = "next")]
     role: Option<String>,
     /// Refuse if the caller has another task in progress.
     #[arg(long)]
+    #[serde(default)]
     busy_check: bool,
 }
 
 /// Complete a task of the caller; the lead may complete any.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Example:\n  phalanx task complete 3 --result \"all tests pass\" --commit 1a2b3c4\n\n\
     A pending task is claimed first."
@@ -162,6 +189,7 @@ pub(in crate::cli) struct ClaimArgs {
 pub(in crate::cli) struct CompleteArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
+    #[schemars(schema_with = "json::task_id")]
     id: TaskId,
     /// Result of the work.
     #[arg(long, value_name = "TEXT")]
@@ -175,10 +203,11 @@ pub(in crate::cli) struct CompleteArgs {
 }
 
 /// Submit finished work for the lead's approval.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(in crate::cli) struct ReviewArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
+    #[schemars(schema_with = "json::task_id")]
     id: TaskId,
     /// Result of the work.
     #[arg(long, value_name = "TEXT")]
@@ -189,29 +218,42 @@ pub(in crate::cli) struct ReviewArgs {
 }
 
 /// Remind the lead of a decision about a task.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Example:\n  phalanx task remind 3 --every 30 \"Which licence?\"\n\n\
     The first reminder is sent after the first interval. The reminders end with the task, or with `task unremind`.")]
 pub(in crate::cli) struct RemindArgs {
     /// Id of the task.
     #[arg(value_parser = task_id)]
+    #[schemars(schema_with = "json::task_id")]
     id: TaskId,
     /// The question to be decided.
     text: String,
     /// Minutes between two reminders [default: followup_interval_minutes of the team].
     #[arg(long, value_name = "MINUTES", value_parser = minutes)]
+    #[serde(default, deserialize_with = "minutes_from_json")]
+    #[schemars(with = "Option<f64>")]
     every: Option<u64>,
     /// Number of reminders [default: followup_max_reminders of the team, else 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_REMINDERS)))]
     max: Option<u32>,
     /// Action after the last reminder [default: escalation_mode of the team].
     #[arg(long, value_name = "MODE", value_parser = escalation())]
+    #[serde(default)]
+    #[schemars(schema_with = "json::words::<Escalation>")]
     escalation: Option<Escalation>,
 }
 
 /// Parses a number of minutes, with optional decimals, into milliseconds.
 fn minutes(given: &str) -> Result<u64, String> {
-    let minutes: f64 = given.parse().map_err(|_| "not a number of minutes".to_owned())?;
+    interval(given.parse().map_err(|_| "not a number of minutes".to_owned())?)
+}
+
+fn minutes_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let minutes = Option::<f64>::deserialize(deserializer)?;
+    minutes.map(interval).transpose().map_err(de::Error::custom)
+}
+
+fn interval(minutes: f64) -> Result<u64, String> {
     interval_ms(minutes).ok_or_else(|| format!("more than 0, and at most {LONGEST_MINUTES}"))
 }
 

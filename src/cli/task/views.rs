@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 use strum::VariantNames;
 
@@ -27,36 +29,43 @@ const SNIPPET: usize = 500;
 const RESULT: usize = 8000;
 
 /// List open tasks, in the order in which members claim them.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx task list --mine\n  phalanx task list --all --label bug"
 )]
 pub(in crate::cli) struct ListTasksArgs {
     /// Include completed and cancelled tasks, and internal ones.
     #[arg(long, group = "kind")]
+    #[serde(skip)]
     pub(in crate::cli) all: bool,
     /// Only tasks that can or do go on: not failed ones.
     #[arg(long, group = "kind")]
-    active: bool,
+    #[serde(skip)]
+    pub(in crate::cli) active: bool,
     /// Only tasks that wait for approval.
     #[arg(long, group = "kind")]
-    in_review: bool,
+    #[serde(skip)]
+    pub(in crate::cli) in_review: bool,
     /// Only completed tasks.
     #[arg(long, group = "kind")]
-    completed: bool,
+    #[serde(skip)]
+    pub(in crate::cli) completed: bool,
     /// Only tasks of this member.
     #[arg(long, value_name = "NAME", conflicts_with = "mine")]
-    pub(super) owner: Option<String>,
+    pub(in crate::cli) owner: Option<String>,
     /// Only tasks of the caller.
     #[arg(long)]
+    #[serde(default)]
     mine: bool,
     /// Page to print, of 30 tasks each [default: 1; with --json: all tasks].
     #[arg(long, value_name = "N", value_parser = page_number)]
-    page: Option<usize>,
+    pub(in crate::cli) page: Option<usize>,
     /// Only tasks with this label; repeatable, then with any of them.
     #[arg(long = "label", value_name = "LABEL")]
+    #[serde(default)]
     labels: Vec<String>,
     #[command(flatten)]
+    #[serde(skip)]
     scope: ScopeArgs,
 }
 

@@ -28,7 +28,10 @@ pub(crate) enum TaskOwner {
 }
 
 /// The status that an edit sets, as named on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, strum::EnumString, strum::VariantNames,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum TargetStatus {
     Pending,

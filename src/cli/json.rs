@@ -1,0 +1,67 @@
+//! Arguments of verbs as JSON, which the tools of `phalanx mcp` receive: the values that clap parses
+//! from text, and their schemas.
+
+use std::time::Duration;
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::Value;
+use strum::VariantNames;
+
+use crate::model::worktree::{WorktreeRequest, check_branch};
+
+/// Parses a text with the parser of the command line.
+pub(super) fn text<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+}
+
+/// Parses a number of seconds.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    let Some(seconds) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
+    Duration::try_from_secs_f64(seconds).map(Some).map_err(de::Error::custom)
+}
+
+/// Parses `true` for a new branch, or the name of a branch.
+pub(super) fn worktree<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<WorktreeRequest>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null | Value::Bool(false) => Ok(None),
+        Value::Bool(true) => Ok(Some(WorktreeRequest::Own)),
+        Value::String(branch) => {
+            check_branch(&branch).map_err(de::Error::custom)?;
+            Ok(Some(WorktreeRequest::Branch(branch)))
+        }
+        _ => Err(de::Error::custom("true, or the name of a branch")),
+    }
+}
+
+/// The schema of [`worktree`].
+pub(super) fn worktree_schema(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["boolean", "string"] })
+}
+
+/// The schema of a word of a fixed list.
+pub(super) fn words<T: VariantNames>(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": T::VARIANTS })
+}
+
+/// The schema of the id of a task.
+pub(super) fn task_id(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string" })
+}
+
+/// The schema of a list of ids of tasks.
+pub(super) fn task_ids(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "string" } })
+}
+
+/// The schema of any JSON object.
+pub(super) fn object(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object" })
+}

@@ -1,0 +1,209 @@
+//! One call of a tool: runs verbs with captured output, waits, and reports progress.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::{Peer, RoleServer};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::deliveries::{Deliveries, ShownMessages};
+use crate::cli::args::Global;
+use crate::cli::fail::{Exit, Failure, VerbResult};
+use crate::cli::out::Out;
+use crate::cli::setup::Setup;
+use crate::model::wire::Object;
+use crate::ops::Kind;
+use crate::sys::clock::Deadline;
+
+/// Number of calls that run at the same time; others wait.
+pub(super) const MAX_CALLS: u32 = 128;
+/// Interval at which a wait looks whether it was cancelled, and reports progress.
+const SLICE: Duration = Duration::from_secs(1);
+
+/// The state of the server.
+pub(super) struct ServerState {
+    global: Global,
+    pub(super) read_only: bool,
+    /// The team that this server has created.
+    created: Mutex<Option<String>>,
+    pub(super) deliveries: Arc<Deliveries>,
+    /// A permit for each call that runs.
+    pub(super) calls: Arc<Semaphore>,
+    /// Ends waits when the client is gone.
+    pub(super) ending: CancellationToken,
+}
+
+impl ServerState {
+    pub(super) fn new(global: &Global, read_only: bool) -> ServerState {
+        ServerState {
+            global: Global { json: true, ..global.clone() },
+            read_only,
+            created: Mutex::new(None),
+            deliveries: Arc::new(Deliveries::default()),
+            calls: Arc::new(Semaphore::new(MAX_CALLS as usize)),
+            ending: CancellationToken::new(),
+        }
+    }
+
+    /// The team that this server has created.
+    pub(super) fn created(&self) -> MutexGuard<'_, Option<String>> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the environment and resolves the team and the speaker, as each command does.
+    pub(super) fn setup(&self, out: Out) -> Result<Setup, Failure> {
+        let team = self.global.team.clone().or_else(|| self.created().clone());
+        Setup::new(&Global { team, ..self.global.clone() }, out)
+    }
+}
+
+/// The result of a tool.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    pub(super) document: Object,
+    /// Warnings and the like.
+    pub(super) notes: Vec<String>,
+    /// The tool did not do what it was asked for, and the document says why.
+    pub(super) is_error: bool,
+    /// Messages in the document, which count as read once the client has it.
+    pub(super) messages: Option<ShownMessages>,
+}
+
+impl Reply {
+    /// Returns a reply with these fields.
+    pub(super) fn of(document: Value) -> Reply {
+        match document {
+            Value::Object(document) => Reply { document, ..Reply::default() },
+            other => Reply::of(json!({ "result": other })),
+        }
+    }
+}
+
+/// The output of a verb.
+#[derive(Debug)]
+pub(super) struct PrintedOutput {
+    pub(super) document: Value,
+    pub(super) notes: Vec<String>,
+    pub(super) exit: Exit,
+}
+
+impl PrintedOutput {
+    /// Returns the document as it is.
+    pub(super) fn into_reply(self) -> Reply {
+        let document = self.document.clone();
+        self.reply_with(document)
+    }
+
+    /// Returns a list as the field `name`.
+    pub(super) fn into_list(self, name: &str) -> Reply {
+        let document = json!({ name: self.document });
+        self.reply_with(document)
+    }
+
+    /// Returns another document with the notes and the success of this one.
+    pub(super) fn reply_with(self, document: Value) -> Reply {
+        let is_error = self.exit != Exit::DONE;
+        Reply { notes: self.notes, is_error, ..Reply::of(document) }
+    }
+}
+
+/// A call of a tool.
+pub(super) struct ToolCall {
+    pub(super) server: Arc<ServerState>,
+    pub(super) cancel: CancellationToken,
+    pub(super) progress: Option<ProgressReport>,
+}
+
+/// The way to report progress to the client.
+pub(super) struct ProgressReport {
+    pub(super) runtime: Handle,
+    pub(super) peer: Peer<RoleServer>,
+    pub(super) token: ProgressToken,
+}
+
+impl ToolCall {
+    /// Runs a verb and returns its JSON output.
+    pub(super) fn run(
+        &self,
+        verb: impl FnOnce(&Setup) -> VerbResult,
+    ) -> Result<PrintedOutput, Failure> {
+        let (out, captured) = Out::captured();
+        let setup = self.server.setup(out)?;
+        let exit = verb(&setup).map_err(|failure| setup.explain_deleted_team(failure))?;
+        let captured =
+            std::mem::take(&mut *captured.lock().unwrap_or_else(PoisonError::into_inner));
+        let document = match captured.stdout.as_slice() {
+            [] => Value::Null,
+            bytes => serde_json::from_slice(bytes)
+                .map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))?,
+        };
+        Ok(PrintedOutput { document, notes: captured.messages, exit })
+    }
+
+    /// Runs an operation that has no verb of its own.
+    pub(super) fn with<T>(
+        &self,
+        work: impl FnOnce(&Setup) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let setup = self.server.setup(Out::captured().0)?;
+        work(&setup).map_err(|failure| setup.explain_deleted_team(failure))
+    }
+
+    /// Calls `step` with time limits until it returns something. `None` after `limit`.
+    ///
+    /// # Errors
+    /// Those of `step`; [`Kind::Interrupted`] if the call is cancelled.
+    pub(super) fn wait<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut step: impl FnMut(Duration) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let deadline = Deadline::after(limit);
+        for seconds in 0_u32.. {
+            if let Some(found) = step(deadline.remaining().min(SLICE))? {
+                return Ok(Some(found));
+            }
+            if deadline.expired() {
+                break;
+            }
+            if self.cancel.is_cancelled() || self.server.ending.is_cancelled() {
+                return Err(Failure::interrupted("the call was cancelled", None));
+            }
+            self.report_progress(f64::from(seconds + 1), limit, what);
+        }
+        Ok(None)
+    }
+
+    fn report_progress(&self, seconds: f64, limit: Duration, what: &str) {
+        let Some(ProgressReport { runtime, peer, token }) = &self.progress else { return };
+        let mut progress = ProgressNotificationParam::new(token.clone(), seconds);
+        progress.total = Some(limit.as_secs_f64());
+        progress.message = Some(what.to_owned());
+        let peer = peer.clone();
+        // Not waited for: a client that reads nothing must not delay the wait.
+        runtime.spawn(async move { drop(peer.notify_progress(progress).await) });
+    }
+
+    /// Runs work that outlives the call. The server waits for it before it exits.
+    pub(super) fn in_background(&self, work: impl FnOnce(&ToolCall) + Send + 'static) {
+        let server = Arc::clone(&self.server);
+        let permit = Arc::clone(&server.calls).try_acquire_owned();
+        let call = ToolCall { server, cancel: CancellationToken::new(), progress: None };
+        // Without a thread the work is left to the next `Shutdown`.
+        let _ = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
+            work(&call);
+            drop(permit);
+        });
+    }
+
+    /// The ids of messages that other calls are returning.
+    pub(super) fn messages_on_their_way(&self) -> BTreeSet<String> {
+        self.server.deliveries.ids()
+    }
+}

@@ -1,0 +1,267 @@
+//! `mcp install`: registers the server in the configuration of an agent program.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+use toml_edit::{Array, DocumentMut, Item, Table, value};
+
+use crate::cli::fail::{Exit, Failure, VerbResult};
+use crate::cli::out::Out;
+use crate::cli::read::read_text;
+use crate::model::wire::Object;
+use crate::ops::Kind;
+use crate::sys::{env, fs};
+
+/// Register the server in the configuration of an agent program.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx mcp install --for claude\n  phalanx mcp install --for codex --print\n  \
+    phalanx mcp install --for claude --undo\n\n\
+    Codex keeps one configuration for all projects; the others get one in the current directory. \
+    What the file contains is kept."
+)]
+pub(in crate::cli) struct InstallArgs {
+    /// Program to configure.
+    #[arg(long = "for", value_enum, value_name = "PROGRAM")]
+    pub(in crate::cli) client: ClientProgram,
+    /// Print the configuration, and write nothing.
+    #[arg(long, conflicts_with = "undo")]
+    pub(in crate::cli) print: bool,
+    /// Remove the server from the configuration.
+    #[arg(long)]
+    pub(in crate::cli) undo: bool,
+}
+
+/// A program that can be configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum ClientProgram {
+    Claude,
+    Codex,
+    Gemini,
+    Opencode,
+    Cursor,
+    Vscode,
+}
+
+/// Name of the server in each configuration.
+const NAME: &str = "phalanx";
+/// Maximum size of a configuration, in bytes.
+const MAX_SIZE: u64 = 4 * 1024 * 1024;
+
+impl ClientProgram {
+    /// Returns the configuration file, from the current directory and the home directory.
+    fn file(self, here: &Path) -> Result<PathBuf, Failure> {
+        Ok(match self {
+            ClientProgram::Claude => here.join(".mcp.json"),
+            ClientProgram::Gemini => here.join(".gemini/settings.json"),
+            ClientProgram::Opencode => here.join("opencode.json"),
+            ClientProgram::Cursor => here.join(".cursor/mcp.json"),
+            ClientProgram::Vscode => here.join(".vscode/mcp.json"),
+            ClientProgram::Codex => {
+                let given = env::var("CODEX_HOME").map(PathBuf::from);
+                let home = given.or_else(|| env::home_dir().map(|home| home.join(".codex")));
+                let home = home.ok_or_else(|| {
+                    let hint = "set $CODEX_HOME, or use `--print`";
+                    Failure::usage("there is no home directory", hint)
+                })?;
+                home.join("config.toml")
+            }
+        })
+    }
+
+    /// Returns the key that holds the servers, and the entry of ours.
+    fn entry(self, command: &str) -> (&'static str, Value) {
+        match self {
+            ClientProgram::Opencode => {
+                ("mcp", json!({ "type": "local", "command": [command, "mcp"], "enabled": true }))
+            }
+            ClientProgram::Vscode => {
+                ("servers", json!({ "type": "stdio", "command": command, "args": ["mcp"] }))
+            }
+            ClientProgram::Codex => ("mcp_servers", json!({ "command": command, "args": ["mcp"] })),
+            ClientProgram::Claude | ClientProgram::Gemini | ClientProgram::Cursor => {
+                ("mcpServers", json!({ "command": command, "args": ["mcp"] }))
+            }
+        }
+    }
+}
+
+pub(super) fn install(out: &Out, args: &InstallArgs) -> VerbResult {
+    let client = args.client;
+    let command = own_command()?;
+    let file = client.file(&env::current_dir()?)?;
+    let shown = file.display().to_string();
+    let before = match args.print || !fs::exists(&file) {
+        true => None,
+        false => Some(read_text(&file, MAX_SIZE).map_err(|problem| unreadable(&shown, &problem))?),
+    };
+    let edit = Edit { client, command: &command, undo: args.undo };
+    let after = match client {
+        ClientProgram::Codex => edit.toml(before.as_deref()),
+        _ => edit.json(before.as_deref()),
+    };
+    let after = after.map_err(|problem| unreadable(&shown, &problem))?;
+    if args.print {
+        out.print(&json!({ "file": shown, "text": after }), || after.clone())?;
+        return Ok(Exit::DONE);
+    }
+    let is_changed = before.as_deref().unwrap_or_default() != after;
+    if is_changed && after.is_empty() {
+        fs::remove_file(&file)?;
+    } else if is_changed {
+        fs::write_foreign(&file, after.as_bytes())?;
+    }
+    let document = json!({ "file": shown, "changed": is_changed });
+    out.confirm(&document, || match (args.undo, is_changed) {
+        (false, true) => format!("added the server to {shown}"),
+        (false, false) => format!("{shown} has the server already"),
+        (true, true) => format!("removed the server from {shown}"),
+        (true, false) => format!("{shown} has no such server"),
+    })?;
+    Ok(Exit::DONE)
+}
+
+/// Returns `phalanx` if that is this program on the search path, else its path.
+fn own_command() -> Result<String, Failure> {
+    let own = env::current_exe()?;
+    let found = env::find_program(NAME.as_ref(), env::var("PATH").as_deref(), &env::current_dir()?);
+    let found = found.and_then(|path| fs::canonical(&path).ok());
+    if found.is_some() && found == fs::canonical(&own).ok() {
+        return Ok(NAME.to_owned());
+    }
+    own.into_os_string().into_string().map_err(|path| {
+        Failure::usage(format!("the path {path:?} is not UTF-8"), "move phalanx to another path")
+    })
+}
+
+fn unreadable(file: &str, problem: &str) -> Failure {
+    let hint = "add the entry by hand: `--print` shows it".to_owned();
+    Failure::new(Kind::Refused, format!("{file} is left as it is: {problem}"), Some(hint))
+}
+
+/// A change of a configuration. Each function returns the new text; it is empty if nothing is left.
+struct Edit<'a> {
+    client: ClientProgram,
+    command: &'a str,
+    undo: bool,
+}
+
+impl Edit<'_> {
+    fn json(&self, before: Option<&str>) -> Result<String, String> {
+        let text = before.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
+        let mut whole: Object = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
+        let (key, entry) = self.client.entry(self.command);
+        if self.undo {
+            let servers = whole.get_mut(key).and_then(Value::as_object_mut);
+            let removed = servers.and_then(|servers| servers.shift_remove(NAME));
+            if removed.is_none() {
+                return Ok(before.unwrap_or_default().to_owned());
+            }
+            if whole[key].as_object().is_some_and(Map::is_empty) {
+                whole.shift_remove(key);
+            }
+            if whole.is_empty() {
+                return Ok(String::new());
+            }
+        } else {
+            let servers = whole.entry(key).or_insert_with(|| json!({}));
+            let servers = servers.as_object_mut().ok_or(format!("`{key}` is not an object"))?;
+            if servers.get(NAME) == Some(&entry) {
+                return Ok(before.unwrap_or_default().to_owned());
+            }
+            servers.insert(NAME.to_owned(), entry);
+        }
+        let text = serde_json::to_string_pretty(&whole).map_err(|e| e.to_string())?;
+        Ok(format!("{text}\n"))
+    }
+
+    fn toml(&self, before: Option<&str>) -> Result<String, String> {
+        let text = before.unwrap_or_default();
+        let mut whole: DocumentMut = text.parse().map_err(|e| format!("not TOML: {e}"))?;
+        let (key, _) = self.client.entry(self.command);
+        if self.undo {
+            let servers = whole.get_mut(key).and_then(Item::as_table_like_mut);
+            let (removed, is_empty) = match servers {
+                Some(servers) => (servers.remove(NAME).is_some(), servers.is_empty()),
+                None => (false, false),
+            };
+            if removed && is_empty {
+                whole.remove(key);
+            }
+            return Ok(whole.to_string());
+        }
+        let servers = whole.entry(key).or_insert_with(|| {
+            let mut servers = Table::new();
+            // Only the tables of its servers have headers.
+            servers.set_implicit(true);
+            Item::Table(servers)
+        });
+        let servers = servers.as_table_like_mut().ok_or(format!("`{key}` is not a table"))?;
+        let is_ours =
+            |item: &Item| item.get("command").and_then(Item::as_str) == Some(self.command);
+        if !servers.get(NAME).is_some_and(is_ours) {
+            let mut entry = Table::new();
+            entry.insert("command", value(self.command));
+            entry.insert("args", value(Array::from_iter(["mcp"])));
+            servers.insert(NAME, Item::Table(entry));
+        }
+        Ok(whole.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(client: ClientProgram, undo: bool) -> Edit<'static> {
+        Edit { client, command: NAME, undo }
+    }
+
+    #[test]
+    fn json_configuration_is_kept_and_restored() {
+        let before = "{\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"other\": {\n      \"command\": \"x\"\n    }\n  }\n}\n";
+        let after = edit(ClientProgram::Claude, false).json(Some(before)).expect("json");
+        let document: Value = serde_json::from_str(&after).expect("json");
+        assert_eq!(document["theme"], "dark");
+        assert_eq!(document["mcpServers"]["other"]["command"], "x");
+        assert_eq!(
+            document["mcpServers"]["phalanx"],
+            json!({"command": "phalanx", "args": ["mcp"]})
+        );
+        assert_eq!(edit(ClientProgram::Claude, false).json(Some(&after)).expect("json"), after);
+        assert_eq!(edit(ClientProgram::Claude, true).json(Some(&after)).expect("json"), before);
+    }
+
+    #[test]
+    fn configuration_that_held_only_the_server_is_removed() {
+        for client in [ClientProgram::Gemini, ClientProgram::Opencode, ClientProgram::Vscode] {
+            let after = edit(client, false).json(None).expect("json");
+            assert_eq!(edit(client, true).json(Some(&after)).expect("json"), "");
+        }
+    }
+
+    #[test]
+    fn toml_configuration_keeps_its_comments() {
+        let before = "# mine\nmodel = \"o5\"\n\n[mcp_servers.other] # theirs\ncommand = \"x\"\n";
+        let after = edit(ClientProgram::Codex, false).toml(Some(before)).expect("toml");
+        assert!(after.starts_with(before.trim_end()), "{after}");
+        assert!(
+            after.contains("[mcp_servers.phalanx]\ncommand = \"phalanx\"\nargs = [\"mcp\"]\n"),
+            "{after}"
+        );
+        assert_eq!(edit(ClientProgram::Codex, false).toml(Some(&after)).expect("toml"), after);
+        let restored = edit(ClientProgram::Codex, true).toml(Some(&after)).expect("toml");
+        assert_eq!(restored.trim_end(), before.trim_end());
+        let alone = edit(ClientProgram::Codex, false).toml(None).expect("toml");
+        assert_eq!(edit(ClientProgram::Codex, true).toml(Some(&alone)).expect("toml"), "");
+    }
+
+    #[test]
+    fn configuration_that_cannot_be_parsed_is_refused() {
+        let comments = "{\n  // a comment\n  \"servers\": {}\n}";
+        assert!(edit(ClientProgram::Vscode, false).json(Some(comments)).is_err());
+        assert!(edit(ClientProgram::Codex, false).toml(Some("= 1")).is_err());
+        assert!(edit(ClientProgram::Claude, false).json(Some("{\"mcpServers\": 3}")).is_err());
+    }
+}

@@ -1,0 +1,231 @@
+//! Tools for messages, plans and permissions.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::arguments::{
+    ReadInboxInput, RequestsInput, SendMessageInput, SendMessageType, SubmitPlanInput,
+    TeamMessageAction, TeamMessageInput,
+};
+use super::call::{Reply, ToolCall};
+use super::deliveries::ShownMessages;
+use crate::cli::answer::{self, AnswerArgs};
+use crate::cli::ask::{self, AskVerb, PermissionArgs};
+use crate::cli::fail::{Exit, Failure};
+use crate::cli::requests::{self, RequestsArgs, RequestsVerb};
+use crate::cli::scope::ScopeArgs;
+use crate::cli::setup::Setup;
+use crate::cli::shutdown::{self, ShutdownArgs};
+use crate::model::envelope::Envelope;
+use crate::model::protocol::Message;
+use crate::ops;
+use crate::ops::authority::Action;
+use crate::ops::inbox::read_messages;
+
+/// Maximum time that `ReadInbox` waits.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// Seconds in which a member answers a request to end.
+const ANSWER_LIMIT: u64 = 30;
+
+pub(super) fn send_message(call: &ToolCall, input: SendMessageInput) -> Result<Reply, Failure> {
+    match input.kind {
+        SendMessageType::Message => {
+            let to = needed(input.recipient, "recipient")?;
+            send(call, &to, &needed(input.content, "content")?, input.summary.as_deref())
+        }
+        SendMessageType::Broadcast => {
+            broadcast(call, &needed(input.content, "content")?, input.summary.as_deref())
+        }
+        SendMessageType::ShutdownRequest => {
+            request_shutdown(call, needed(input.recipient, "recipient")?, input.content)
+        }
+        SendMessageType::ShutdownResponse | SendMessageType::PlanApprovalResponse => {
+            let approve = input.approve.ok_or_else(|| missing("approve"))?;
+            let id = needed(input.request_id, "request_id")?;
+            respond(call, verdict(id, approve, input.content))
+        }
+    }
+}
+
+pub(super) fn team_message(call: &ToolCall, input: TeamMessageInput) -> Result<Reply, Failure> {
+    match input.action {
+        TeamMessageAction::Send => {
+            send(call, &needed(input.to, "to")?, &needed(input.text, "text")?, None)
+        }
+        TeamMessageAction::Broadcast => broadcast(call, &needed(input.text, "text")?, None),
+        TeamMessageAction::Read => read_inbox(call, &ReadInboxInput { wait: 0.0, all: false }),
+    }
+}
+
+fn needed(given: Option<String>, name: &str) -> Result<String, Failure> {
+    given.filter(|text| !text.trim().is_empty()).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::usage(format!("`{name}` is missing"), "call the tool again with it")
+}
+
+fn send(call: &ToolCall, to: &str, text: &str, summary: Option<&str>) -> Result<Reply, Failure> {
+    call.with(|setup| {
+        let (team, to) = setup.member(to, Action::Talk)?;
+        let scope = ScopeArgs::default().resolve(setup)?;
+        let sent = ops::send::send(&setup.ctx, &team, &to, text, summary, false, &scope)?;
+        Ok(Reply::of(json!(sent)))
+    })
+}
+
+fn broadcast(call: &ToolCall, text: &str, summary: Option<&str>) -> Result<Reply, Failure> {
+    call.with(|setup| {
+        let team = setup.team(Action::Talk)?;
+        let scope = ScopeArgs::default().resolve(setup)?;
+        let sent = ops::send::broadcast(&setup.ctx, &team, text, summary, &scope)?;
+        Ok(Reply::of(json!(sent)))
+    })
+}
+
+/// Asks a member to end, and closes its place in the background when it has agreed.
+fn request_shutdown(
+    call: &ToolCall,
+    name: String,
+    reason: Option<String>,
+) -> Result<Reply, Failure> {
+    let args = |no_wait| ShutdownArgs {
+        names: vec![name.clone()],
+        all: false,
+        reason: reason.clone(),
+        deadline: ANSWER_LIMIT,
+        force: false,
+        no_wait,
+    };
+    let printed = call.run(|setup| shutdown::shutdown(setup, &args(true)))?;
+    let request_id = printed.document[0]["request_id"].clone();
+    let waiting = args(false);
+    call.in_background(move |call| {
+        // The outcome is in the journal, and a refusal is in the mailbox.
+        let _ = call.run(|setup| shutdown::shutdown(setup, &waiting));
+    });
+    let message = format!("Shutdown request sent to {name}");
+    let document = json!({
+        "success": true, "message": message, "request_id": request_id, "target": name,
+    });
+    Ok(printed.reply_with(document))
+}
+
+fn verdict(id: String, approve: bool, reason: Option<String>) -> AnswerArgs {
+    AnswerArgs {
+        id,
+        approve,
+        reject: !approve,
+        reason,
+        mode: None,
+        input: None,
+        always: false,
+        status: None,
+        pending: Vec::new(),
+        committed: false,
+        uncommitted: false,
+    }
+}
+
+fn respond(call: &ToolCall, args: AnswerArgs) -> Result<Reply, Failure> {
+    let (id, approve) = (args.id.clone(), args.approve);
+    let printed = call.run(|setup| answer::answer(setup, args))?;
+    let word = if approve { "approved" } else { "rejected" };
+    let message = match printed.document["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => format!("{id} is {word}"),
+    };
+    let success = printed.exit == Exit::DONE;
+    let document = json!({ "success": success, "message": message, "request_id": id });
+    Ok(printed.reply_with(document))
+}
+
+pub(super) fn answer(call: &ToolCall, args: AnswerArgs) -> Result<Reply, Failure> {
+    let args = AnswerArgs { reject: !args.approve, ..args };
+    let printed = call.run(|setup| answer::answer(setup, args))?;
+    Ok(printed.into_reply())
+}
+
+pub(super) fn list_requests(call: &ToolCall, input: RequestsInput) -> Result<Reply, Failure> {
+    let shows_one = input.request_id.is_some();
+    let verb = input.request_id.map(|id| RequestsVerb::Show { id });
+    let args = RequestsArgs { all: input.all, verb };
+    let printed = call.run(|setup| requests::requests(setup, &args))?;
+    Ok(if shows_one { printed.into_reply() } else { printed.into_list("requests") })
+}
+
+pub(super) fn submit_plan(call: &ToolCall, input: SubmitPlanInput) -> Result<Reply, Failure> {
+    if input.plan.trim().is_empty() {
+        return Err(missing("plan"));
+    }
+    call.with(|setup| {
+        let team = setup.team(Action::Talk)?;
+        let filed = ops::ask::submit_plan(&setup.ctx, &team, None, input.plan)?;
+        Ok(Reply::of(json!(filed)))
+    })
+}
+
+pub(super) fn ask_permission(call: &ToolCall, args: PermissionArgs) -> Result<Reply, Failure> {
+    if args.command.is_some() == args.input.is_some() {
+        let problem = "give `command`, or `tool` and `input`".to_owned();
+        return Err(Failure::usage(problem, "a command is what a shell runs"));
+    }
+    let printed = call.run(|setup| ask::ask(setup, AskVerb::Permission(args)))?;
+    Ok(printed.into_reply())
+}
+
+pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Reply, Failure> {
+    let wait = Duration::try_from_secs_f64(input.wait).unwrap_or_default().min(MAX_WAIT);
+    call.with(|setup| {
+        let speaker = setup.ctx.speaker.as_str().to_owned();
+        let (team, owner) = setup.member(&speaker, Action::ReadMail)?;
+        let delivery = setup.ctx.caller.var("PHALANX_MAIL").and_then(OsStr::to_str);
+        if delivery == Some("typed") {
+            let message = "your messages are typed into your terminal; there is nothing to read";
+            return Ok(Reply::of(json!({ "messages": [], "message": message })));
+        }
+        // The wrapper handles these, and types what is left to the program.
+        let is_for_wrapper = |message: &Envelope| {
+            delivery.is_some()
+                && matches!(Message::parse(&message.text), Message::ShutdownRequest(_))
+        };
+        // Before the first read, so that no message is missed.
+        let changes = team.changes().map_err(ops::OpsError::from)?;
+        let look = || -> Result<Option<Vec<Envelope>>, Failure> {
+            let mut messages = read_messages(&team, &owner, input.all)?;
+            let taken = call.messages_on_their_way();
+            messages.retain(|message| !taken.contains(&message.msg_id) && !is_for_wrapper(message));
+            Ok(Some(messages).filter(|messages| !messages.is_empty()))
+        };
+        let found = call.wait(wait, "waiting for messages", |limit| {
+            let found = look()?;
+            if found.is_some() || limit.is_zero() {
+                return Ok(found);
+            }
+            changes.wait(limit);
+            look()
+        })?;
+        let envelopes = found.unwrap_or_default();
+        let entries: Vec<Value> =
+            envelopes.iter().map(|message| json!(message.to_entry())).collect();
+        let reply = Reply::of(json!({ "messages": entries }));
+        let unread: Vec<Envelope> = envelopes.into_iter().filter(|message| !message.read).collect();
+        let messages =
+            (!unread.is_empty()).then_some(ShownMessages { team, owner, envelopes: unread });
+        Ok(Reply { messages, ..reply })
+    })
+}
+
+/// Names the members that have no task, for a refusal that another member can help with.
+pub(super) fn free_members(setup: &Setup) -> Option<String> {
+    let team = setup.selected_team().ok()?;
+    let status = ops::status::status(&team).ok()?;
+    let is_free = |member: &&ops::status::MemberStatus| {
+        member.task.is_none() && matches!(member.state.as_str(), "idle" | "active")
+    };
+    let free: Vec<&str> =
+        status.members.iter().filter(is_free).map(|member| member.name.as_str()).collect();
+    (!free.is_empty()).then(|| format!("free members: {}", free.join(", ")))
+}

@@ -1,0 +1,98 @@
+//! `mcp`: the team as tools for an agent, over the Model Context Protocol on stdin and stdout.
+
+mod arguments;
+mod call;
+mod deliveries;
+mod install;
+mod mail;
+mod resources;
+mod server;
+mod tasks;
+mod team;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod wording;
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use rmcp::ServiceExt;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::stdio_pipes;
+
+use call::{MAX_CALLS, ServerState};
+use deliveries::ConfirmingTransport;
+use server::TeamServer;
+
+use super::args::Global;
+use super::fail::{Exit, Failure, VerbResult};
+use super::interrupt;
+use super::out::Out;
+use crate::ops::Kind;
+use crate::sys::signal::Signals;
+
+pub(super) use install::InstallArgs;
+
+/// Offer the team to an agent as tools, over MCP on stdin and stdout.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  phalanx mcp install --for claude\n  phalanx mcp --read-only -t demo\n\n\
+    An agent program starts this; `phalanx mcp install` writes its configuration. In the program of a member it \
+    acts for that member, elsewhere for the lead."
+)]
+pub(super) struct McpArgs {
+    /// Offer only tools that change nothing.
+    #[arg(long)]
+    pub(super) read_only: bool,
+    #[command(subcommand)]
+    pub(super) verb: Option<McpVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum McpVerb {
+    Install(InstallArgs),
+}
+
+pub(super) fn mcp(global: &Global, out: &Out, args: &McpArgs) -> VerbResult {
+    match &args.verb {
+        Some(McpVerb::Install(install)) => install::install(out, install),
+        None => serve(global, args.read_only),
+    }
+}
+
+/// Serves until the client closes stdin, or a signal arrives. Calls that change something are then
+/// carried out to their end; waits are cancelled.
+fn serve(global: &Global, read_only: bool) -> VerbResult {
+    let state = Arc::new(ServerState::new(global, read_only));
+    let runtime = interrupt::runtime()?;
+    let ended = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let (reader, writer) = stdio_pipes();
+        let transport = ConfirmingTransport {
+            inner: AsyncRwTransport::new_server(reader, writer),
+            deliveries: Arc::clone(&state.deliveries),
+        };
+        let server = TeamServer::new(Arc::clone(&state));
+        let served = async {
+            match server.serve(transport).await {
+                Ok(running) => drop(running.waiting().await),
+                // The client has closed stdin before its first request.
+                Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => {}
+                Err(e) => return Err(Failure::new(Kind::Failed, e.to_string(), None)),
+            }
+            Ok(Exit::DONE)
+        };
+        let ended = tokio::select! {
+            ended = served => ended,
+            _signal = signals.recv() => Ok(Exit::of(Kind::Interrupted)),
+        };
+        state.ending.cancel();
+        let _ = state.calls.acquire_many(MAX_CALLS).await;
+        ended
+    });
+    // A read of stdin that is not a pipe cannot be cancelled.
+    runtime.shutdown_background();
+    ended
+}

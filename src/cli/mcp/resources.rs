@@ -1,0 +1,157 @@
+//! Resources: what a client can read without a tool, and watch.
+
+use std::time::Duration;
+
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::{Value, json};
+
+use super::call::ToolCall;
+use crate::cli::attach::{self, PeekArgs};
+use crate::cli::fail::Failure;
+use crate::cli::requests::{self, RequestsArgs};
+use crate::cli::status::{self, StatusArgs, without_time};
+use crate::model::envelope::Envelope;
+use crate::ops;
+use crate::ops::authority::Action;
+use crate::ops::inbox::read_messages;
+
+/// Interval at which a watch looks whether it has ended, and reads a screen again.
+const SLICE: Duration = Duration::from_secs(1);
+/// Lines of a screen.
+const LINES: usize = 50;
+
+const STATUS: &str = "team://status";
+const TASKS: &str = "team://tasks";
+const INBOX: &str = "team://inbox";
+const REQUESTS: &str = "team://requests";
+const MEMBERS: &str = "team://members/";
+const SCREEN: &str = "/screen";
+
+/// A resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ResourceName {
+    Status,
+    Tasks,
+    Inbox,
+    Requests,
+    Screen(String),
+}
+
+impl ResourceName {
+    pub(super) fn parse(uri: &str) -> Option<ResourceName> {
+        Some(match uri {
+            STATUS => ResourceName::Status,
+            TASKS => ResourceName::Tasks,
+            INBOX => ResourceName::Inbox,
+            REQUESTS => ResourceName::Requests,
+            _ => {
+                let name = uri.strip_prefix(MEMBERS)?.strip_suffix(SCREEN)?;
+                (!name.is_empty()).then(|| ResourceName::Screen(name.to_owned()))?
+            }
+        })
+    }
+}
+
+pub(super) fn list() -> Vec<Resource> {
+    let json = |uri: &str, name: &str, about: &str| {
+        Resource::new(uri, name).with_description(about).with_mime_type("application/json")
+    };
+    vec![
+        json(STATUS, "status", "The lead, the members and their states"),
+        json(TASKS, "tasks", "The tasks that have not ended, and what they wait for"),
+        json(INBOX, "inbox", "Your unread messages; reading them here does not mark them"),
+        json(REQUESTS, "requests", "Requests that wait for an answer"),
+    ]
+}
+
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let uri = format!("{MEMBERS}{{name}}{SCREEN}");
+    vec![
+        ResourceTemplate::new(uri, "screen")
+            .with_description("The last lines of the screen of a member")
+            .with_mime_type("text/plain"),
+    ]
+}
+
+/// Reads a resource: a JSON document, or a text.
+pub(super) fn read(call: &ToolCall, name: &ResourceName) -> Result<Value, Failure> {
+    let page = StatusArgs { all: false, watch: false };
+    match name {
+        ResourceName::Status => Ok(call.run(|setup| status::status(setup, &page))?.document),
+        ResourceName::Tasks => {
+            let status = call.run(|setup| status::status(setup, &page))?.document;
+            Ok(json!({ "counts": status["tasks"], "tasks": status["task_list"] }))
+        }
+        ResourceName::Inbox => call.with(|setup| {
+            let speaker = setup.ctx.speaker.as_str().to_owned();
+            let (team, owner) = setup.member(&speaker, Action::ReadMail)?;
+            let messages = read_messages(&team, &owner, false)?;
+            Ok(json!({ "messages": messages.iter().map(Envelope::to_entry).collect::<Vec<_>>() }))
+        }),
+        ResourceName::Requests => {
+            let args = RequestsArgs { all: false, verb: None };
+            let requests = call.run(|setup| requests::requests(setup, &args))?.document;
+            Ok(json!({ "requests": requests }))
+        }
+        ResourceName::Screen(name) => {
+            let args = PeekArgs { names: vec![name.clone()], lines: LINES };
+            let screen = call.run(|setup| attach::peek(setup, &args))?.document;
+            let lines = screen["lines"].as_array().into_iter().flatten();
+            Ok(lines.filter_map(Value::as_str).collect::<Vec<_>>().join("\n").into())
+        }
+    }
+}
+
+pub(super) fn contents(uri: &str, read: Value) -> ResourceContents {
+    match read {
+        Value::String(text) => ResourceContents::text(text, uri),
+        document => {
+            ResourceContents::text(document.to_string(), uri).with_mime_type("application/json")
+        }
+    }
+}
+
+/// Calls `notify` whenever the resource has changed, until the call is cancelled.
+pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dyn Fn(&str)) {
+    let changes = call.with(|setup| {
+        let team = setup.team(Action::Look)?;
+        Ok(team.changes().map_err(ops::OpsError::from)?)
+    });
+    // Without a team there is nothing to watch; the client learns that from a read.
+    let Ok(changes) = changes else { return };
+    let mut before = snapshot(call, name);
+    while !call.cancel.is_cancelled() {
+        let changed = changes.wait(SLICE);
+        // A screen changes without a file.
+        if !changed && !matches!(name, ResourceName::Screen(_)) {
+            continue;
+        }
+        let now = snapshot(call, name);
+        if now != before {
+            notify(uri);
+            before = now;
+        }
+    }
+}
+
+/// Reads a resource without the fields that only grow with time. `None` if it cannot be read, as
+/// when the team is deleted.
+fn snapshot(call: &ToolCall, name: &ResourceName) -> Option<Value> {
+    let mut read = read(call, name).ok()?;
+    match name {
+        ResourceName::Status => without_time(&mut read),
+        ResourceName::Tasks => {
+            let mut status = json!({ "task_list": read["tasks"].take() });
+            without_time(&mut status);
+            read["tasks"] = status["task_list"].take();
+        }
+        ResourceName::Requests => {
+            for request in read["requests"].as_array_mut().into_iter().flatten() {
+                request["age_ms"].take();
+                request["left_ms"].take();
+            }
+        }
+        ResourceName::Inbox | ResourceName::Screen(_) => {}
+    }
+    Some(read)
+}

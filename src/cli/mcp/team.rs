@@ -1,0 +1,208 @@
+//! Tools for teams and their members.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::arguments::{HandoffInput, TeamCreateInput};
+use super::call::{Reply, ToolCall};
+use crate::cli::attach::{self, PeekArgs};
+use crate::cli::fail::{Exit, Failure};
+use crate::cli::input::{self, TypeArgs};
+use crate::cli::shutdown::{self, ShutdownArgs};
+use crate::cli::spawn::{self, SpawnArgs};
+use crate::cli::status::{self, StatusArgs};
+use crate::cli::task::{self, TaskActionVerb, TaskVerb};
+use crate::cli::team::{self, CreateTeamArgs, TeamVerb};
+use crate::cli::wait::{self, WaitArgs};
+use crate::model::id::{MemberName, TaskId};
+use crate::ops::authority::Action;
+use crate::ops::wait::Until;
+use crate::ops::{Kind, NewTask};
+
+/// Time limits of a wait for members or a task.
+const DEFAULT_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(600);
+/// Default time limit of a handoff.
+const HANDOFF_WAIT: Duration = Duration::from_secs(300);
+/// Characters of a prompt that are the subject of its task.
+const SUBJECT: usize = 80;
+
+pub(super) fn create(call: &ToolCall, input: TeamCreateInput) -> Result<Reply, Failure> {
+    let led = call.server.created().clone();
+    let exists = led.is_some() && call.with(|setup| Ok(setup.selected_team()?.exists())).is_ok();
+    if let (Some(led), true) = (led, exists) {
+        let problem = format!("this session leads the team `{led}` already");
+        let hint = Some("delete it with TeamDelete first".to_owned());
+        return Err(Failure::new(Kind::Refused, problem, hint));
+    }
+    *call.server.created() = None;
+    let args = CreateTeamArgs {
+        name: input.team_name,
+        description: input.description,
+        agent_type: input.agent_type,
+        tmux_socket: None,
+        settings: None,
+        unique: true,
+    };
+    let printed = call.run(|setup| team::team(setup, TeamVerb::Create(args)))?;
+    *call.server.created() = printed.document["team_name"].as_str().map(str::to_owned);
+    Ok(printed.into_reply())
+}
+
+pub(super) fn delete(call: &ToolCall) -> Result<Reply, Failure> {
+    let printed = call.run(|setup| team::delete(setup, None, false))?;
+    *call.server.created() = None;
+    Ok(printed.into_reply())
+}
+
+pub(super) fn spawn(call: &ToolCall, args: SpawnArgs) -> Result<Reply, Failure> {
+    let prompt = args.prompt.clone();
+    let args = SpawnArgs { unique: true, ..args };
+    let printed = call.run(|setup| spawn::spawn(setup, args))?;
+    let mut document = json!({ "status": "teammate_spawned", "prompt": prompt });
+    if let (Some(whole), Some(spawned)) = (document.as_object_mut(), printed.document.as_object()) {
+        whole.extend(spawned.clone());
+    }
+    Ok(printed.reply_with(document))
+}
+
+pub(super) fn show(call: &ToolCall) -> Result<Reply, Failure> {
+    let args = StatusArgs { all: false, watch: false };
+    Ok(call.run(|setup| status::status(setup, &args))?.into_reply())
+}
+
+pub(super) fn list_members(call: &ToolCall) -> Result<Reply, Failure> {
+    let args = StatusArgs { all: false, watch: false };
+    let printed = call.run(|setup| status::status(setup, &args))?;
+    let document = json!({
+        "team": printed.document["team"], "members": printed.document["members"],
+        "left": printed.document["left"],
+    });
+    Ok(printed.reply_with(document))
+}
+
+pub(super) fn shutdown(call: &ToolCall, args: &ShutdownArgs) -> Result<Reply, Failure> {
+    if args.all != args.names.is_empty() {
+        return Err(Failure::usage("give `names`, or `all`", "`all` ends every member"));
+    }
+    Ok(call.run(|setup| shutdown::shutdown(setup, args))?.into_list("members"))
+}
+
+pub(super) fn peek(call: &ToolCall, args: &PeekArgs) -> Result<Reply, Failure> {
+    let printed = call.run(|setup| attach::peek(setup, args))?;
+    let screens = match printed.document.clone() {
+        Value::Array(screens) => screens,
+        one => vec![one],
+    };
+    Ok(printed.reply_with(json!({ "screens": screens })))
+}
+
+pub(super) fn type_text(call: &ToolCall, args: &TypeArgs) -> Result<Reply, Failure> {
+    Ok(call.run(|setup| input::type_text(setup, args))?.into_reply())
+}
+
+pub(super) fn wait_for(call: &ToolCall, args: &WaitArgs) -> Result<Reply, Failure> {
+    let limit = args.timeout.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
+    let came = call.wait(limit, "waiting", |limit| {
+        let args = WaitArgs {
+            names: args.names.clone(),
+            any: args.any,
+            until: args.until.clone(),
+            timeout: Some(limit),
+        };
+        match call.run(|setup| wait::wait(setup, args)) {
+            Err(failure) if failure.exit() == Exit::of(Kind::Deadline) => Ok(None),
+            came => came.map(Some),
+        }
+    })?;
+    match came {
+        // A failed task was waited for successfully.
+        Some(came) => Ok(Reply::of(json!({ "reached": true, "states": came.document }))),
+        None => Ok(Reply::of(json!({ "reached": false, "message": format!(
+            "not within {} s; wait again, or see Status", limit.as_secs_f64()
+        ) }))),
+    }
+}
+
+/// Gives a member a task of its own, waits until the task has ended, and returns its result.
+pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Failure> {
+    let limit = input.timeout.and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let limit = limit.unwrap_or(HANDOFF_WAIT).min(MAX_WAIT);
+    let name = input.name.clone();
+    let (id, is_member) = call.with(|setup| {
+        let team = setup.team(Action::Task)?;
+        let is_member = MemberName::existing(&name)
+            .is_ok_and(|name| team.team().is_ok_and(|team| team.member(&name).is_some()));
+        let subject: String =
+            input.prompt.lines().next().unwrap_or_default().chars().take(SUBJECT).collect();
+        let new = NewTask { subject, description: input.prompt.clone(), ..NewTask::default() };
+        let made = crate::ops::task::create(&setup.ctx, &team, &[new])?;
+        let made = made.first().map(|task| task.id);
+        let id = made.ok_or_else(|| Failure::new(Kind::Internal, "no task was made", None))?;
+        Ok((id, is_member))
+    })?;
+    let begun = if is_member {
+        let verb = TaskVerb::Action(TaskActionVerb::Assign { id, name: name.clone() });
+        call.run(|setup| task::task(setup, verb))
+    } else {
+        handoff_member(&input, id).and_then(|args| call.run(|setup| spawn::spawn(setup, args)))
+    };
+    if let Err(failure) = begun {
+        // Nobody has the task, so nobody would miss it.
+        let _ = call.run(|setup| task::task(setup, TaskVerb::Delete { id, force: true }));
+        return Err(failure);
+    }
+    let what = format!("waiting for {name} to end task {id}");
+    let ended = call.wait(limit, &what, |limit| {
+        let until = Until::Task(id);
+        let args = WaitArgs { names: Vec::new(), any: false, until, timeout: Some(limit) };
+        match call.run(|setup| wait::wait(setup, args)) {
+            Err(failure) if failure.exit() == Exit::of(Kind::Deadline) => Ok(None),
+            ended => ended.map(Some),
+        }
+    })?;
+    let printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full: false }))?;
+    let task = &printed.document;
+    let mut document = json!({
+        "name": name, "task_id": id, "state": task["state"], "result": result_of(task),
+    });
+    if ended.is_none() {
+        document["message"] = format!(
+            "no result within {} s; the task goes on: WaitFor with until task={id}, then TaskGet",
+            limit.as_secs_f64()
+        )
+        .into();
+    }
+    Ok(printed.reply_with(document))
+}
+
+fn result_of(task: &Value) -> Value {
+    let extra = &task["metadata"]["phalanx"];
+    [&extra["result"], &extra["reason"]]
+        .into_iter()
+        .find(|text| !text.is_null())
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Returns the arguments that start a member for a handoff.
+///
+/// # Errors
+/// A usage error without a profile and a role: a worker runs commands and reads no prompt.
+fn handoff_member(input: &HandoffInput, id: TaskId) -> Result<SpawnArgs, Failure> {
+    let HandoffInput { name, prompt, profile, role, model, cwd, .. } = input;
+    if profile.is_none() && role.is_none() {
+        let problem = format!("`{name}` is not on the team");
+        return Err(Failure::usage(problem, "give `profile` to start it, such as claude or codex"));
+    }
+    let prompt = format!(
+        "{prompt}\n\nThis is task {id} of the team. When it is done, complete it with its result: \
+         `phalanx task complete {id} --result TEXT`, or the tool TeamTasks with action complete."
+    );
+    let args = json!({
+        "names": [name], "profile": profile, "role": role, "model": model, "cwd": cwd,
+        "prompt": prompt, "task": id,
+    });
+    serde_json::from_value(args).map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))
+}
