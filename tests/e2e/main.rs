@@ -38,6 +38,8 @@ mod lead;
 mod lease;
 mod limits;
 mod logs;
+mod mcp;
+mod mcp_clients;
 mod names;
 mod nested;
 mod owners;
