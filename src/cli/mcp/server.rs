@@ -114,7 +114,9 @@ impl TeamServer {
         };
         let root = self.state.setup(Out::captured().0).ok();
         let root = root.map(|setup: Setup| setup.ctx.store.root().to_owned()).unwrap_or_default();
-        let hint = error.hint.map(|hint| for_model(&hint, &root));
+        // Who calls is settled by the environment.
+        let hint = error.hint.filter(|hint| !hint.contains("`--as"));
+        let hint = hint.map(|hint| for_model(&hint, &root));
         let document = json!({
             "success": false, "kind": error.kind.word(), "message": for_model(&error.message, &root),
             "hint": hint,
