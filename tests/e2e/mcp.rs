@@ -239,6 +239,10 @@ fn teammate_reports_through_tools_of_its_own() {
         "TeamTasks",
         json!({"action": "complete", "task_id": "1", "result": "all tests pass"}),
     );
+    let edit = json!({"action": "update", "task_id": 1, "subject": "Write it"});
+    assert_eq!(lead.call("TeamTasks", edit)["task"]["subject"], "Write it");
+    let found = lead.call("TeamTasks", json!({"action": "search", "query": "write"}));
+    assert_eq!(found["tasks"][0]["id"], "1", "{found}");
     let task = lead.call("TaskGet", json!({"taskId": "1"}));
     assert_eq!(task["task"]["metadata"]["phalanx"]["result"], "all tests pass");
     ann.call("TeamMessage", json!({"action": "send", "to": "team-lead", "text": "done"}));

@@ -135,6 +135,7 @@ pub(super) fn board_schema() -> ToolSchema {
     }
     for more in [
         schema_of::<CreateTaskArgs>(BOARD),
+        schema_of::<UpdateTaskArgs>(BOARD),
         list_schema(BOARD),
         schema_of::<TaskSearchInput>(BOARD),
         schema_of::<TaskGetInput>(BOARD),
