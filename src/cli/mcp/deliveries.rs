@@ -72,6 +72,9 @@ impl Deliveries {
 pub(super) struct ConfirmingTransport<T> {
     pub(super) inner: T,
     pub(super) deliveries: Arc<Deliveries>,
+    /// Cancelled when the client has closed its end. The service waits some seconds for the calls
+    /// that run then.
+    pub(super) ending: CancellationToken,
 }
 
 impl<T: Transport<RoleServer>> Transport<RoleServer> for ConfirmingTransport<T> {
@@ -99,8 +102,12 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for ConfirmingTransport<T> 
         }
     }
 
-    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleServer>>> + Send {
-        self.inner.receive()
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let received = self.inner.receive().await;
+        if received.is_none() {
+            self.ending.cancel();
+        }
+        received
     }
 
     fn close(&mut self) -> impl Future<Output = Result<(), T::Error>> + Send {

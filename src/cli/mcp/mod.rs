@@ -73,6 +73,7 @@ fn serve(global: &Global, read_only: bool) -> VerbResult {
         let transport = ConfirmingTransport {
             inner: AsyncRwTransport::new_server(reader, writer),
             deliveries: Arc::clone(&state.deliveries),
+            ending: state.ending.clone(),
         };
         let server = TeamServer::new(Arc::clone(&state));
         let served = async {
