@@ -32,7 +32,7 @@ pub(super) struct PeekArgs {
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
     /// Number of lines.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = screen_lines())]
     #[serde(default = "screen_lines")]
     pub(super) lines: usize,
 }

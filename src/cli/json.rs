@@ -1,5 +1,5 @@
-//! Arguments of verbs as JSON, which the tools of `phalanx mcp` receive: the values that clap parses
-//! from text, and their schemas.
+//! Arguments of verbs as JSON, which the tools of `phalanx mcp` receive: the values that clap
+//! parses from text, and their schemas.
 
 use std::time::Duration;
 

@@ -126,8 +126,8 @@ impl LogStream {
         self.follow && !self.left_out.contains(&reader.name) && reader.is_live(&self.team)
     }
 
-    /// Opens the output of members that are not being read yet. Returns true if one is being started
-    /// and will have output later, which is followed then.
+    /// Opens the output of members that are not being read yet. Returns true if one is being
+    /// started; its output is followed once it has a terminal.
     fn admit(&mut self) -> Result<bool, Failure> {
         let mut is_starting = false;
         let mut names = self.names.clone();

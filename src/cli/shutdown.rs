@@ -42,7 +42,7 @@ pub(super) struct ShutdownArgs {
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
     /// Seconds to wait for the members to answer.
-    #[arg(long, value_name = "S", default_value_t = 30)]
+    #[arg(long, value_name = "S", default_value_t = answer_limit())]
     #[serde(default = "answer_limit")]
     pub(super) deadline: u64,
     /// Kill the members without asking.

@@ -311,6 +311,7 @@ pub struct Background {
 }
 
 impl Background {
+    /// Starts the command with both of its outputs collected.
     pub fn start(mut command: Command) -> Background {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("phalanx starts");

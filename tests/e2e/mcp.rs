@@ -152,7 +152,7 @@ impl Drop for Client {
     }
 }
 
-/// Team `demo` with a member that reads its own mail and is no process of phalanx's.
+/// Team `demo` with a member that reads its own mail and was not started by phalanx.
 fn team() -> Stage {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);

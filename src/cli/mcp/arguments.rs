@@ -1,5 +1,5 @@
-//! Arguments of tools: their schemas, and JSON objects turned into the arguments of verbs. The types
-//! are those of the command line; the types here are for tools without a verb of their own.
+//! Arguments of tools: their schemas, and JSON objects turned into the arguments of verbs. The
+//! types are those of the command line; the types here are for tools without a verb of their own.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -183,7 +183,7 @@ pub(super) enum SendMessageType {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SendMessageInput {
-    /// What is sent.
+    /// Kind of message.
     #[serde(rename = "type")]
     #[schemars(schema_with = "crate::cli::json::words::<SendMessageType>")]
     pub(super) kind: SendMessageType,
@@ -199,7 +199,7 @@ pub(super) struct SendMessageInput {
     pub(super) approve: Option<bool>,
 }
 
-/// What `TeamMessage` does.
+/// The actions of `TeamMessage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -211,7 +211,7 @@ pub(super) enum TeamMessageAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct TeamMessageInput {
-    /// What to do.
+    /// Action.
     #[schemars(schema_with = "crate::cli::json::words::<TeamMessageAction>")]
     pub(super) action: TeamMessageAction,
     /// Recipient, to send.

@@ -68,7 +68,7 @@ pub(super) struct Reply {
     pub(super) document: Object,
     /// Warnings and the like.
     pub(super) notes: Vec<String>,
-    /// The tool did not do what it was asked for, and the document says why.
+    /// True if the tool failed; the document then has the reason.
     pub(super) is_error: bool,
     /// Messages in the document, which count as read once the client has it.
     pub(super) messages: Option<ShownMessages>,
@@ -94,14 +94,14 @@ pub(super) struct PrintedOutput {
 
 impl PrintedOutput {
     /// Returns the document as it is.
-    pub(super) fn into_reply(self) -> Reply {
-        let document = self.document.clone();
+    pub(super) fn into_reply(mut self) -> Reply {
+        let document = self.document.take();
         self.reply_with(document)
     }
 
     /// Returns a list as the field `name`.
-    pub(super) fn into_list(self, name: &str) -> Reply {
-        let document = json!({ name: self.document });
+    pub(super) fn into_list(mut self, name: &str) -> Reply {
+        let document = json!({ name: self.document.take() });
         self.reply_with(document)
     }
 

@@ -1,5 +1,5 @@
-//! Messages in results of tools. They are marked as read after the result was written to the client,
-//! so that none is lost if the client or the server dies before.
+//! Messages in results of tools. They are marked as read after the result was written to the
+//! client, so that none is lost if the client or the server dies before.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,8 +34,8 @@ impl Deliveries {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers the messages in the result of a request. Does nothing for a cancelled request,
-    /// whose result is not sent.
+    /// Registers the messages in the result of a request. A cancelled request is left out, because
+    /// its result is not sent.
     pub(super) fn register(
         &self,
         request: &RequestId,

@@ -16,7 +16,6 @@ use crate::cli::ask::{self, AskVerb, PermissionArgs};
 use crate::cli::fail::{Exit, Failure};
 use crate::cli::requests::{self, RequestsArgs, RequestsVerb};
 use crate::cli::scope::ScopeArgs;
-use crate::cli::setup::Setup;
 use crate::cli::shutdown::{self, ShutdownArgs};
 use crate::model::envelope::Envelope;
 use crate::model::protocol::Message;
@@ -216,16 +215,4 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
             (!unread.is_empty()).then_some(ShownMessages { team, owner, envelopes: unread });
         Ok(Reply { messages, ..reply })
     })
-}
-
-/// Names the members that have no task, for a refusal that another member can help with.
-pub(super) fn free_members(setup: &Setup) -> Option<String> {
-    let team = setup.selected_team().ok()?;
-    let status = ops::status::status(&team).ok()?;
-    let is_free = |member: &&ops::status::MemberStatus| {
-        member.task.is_none() && matches!(member.state.as_str(), "idle" | "active")
-    };
-    let free: Vec<&str> =
-        status.members.iter().filter(is_free).map(|member| member.name.as_str()).collect();
-    (!free.is_empty()).then(|| format!("free members: {}", free.join(", ")))
 }

@@ -56,7 +56,7 @@ impl TeamServer {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks up who calls, as each command does: a member's server may outlive a change of its mode.
+    /// Looks up the caller, as each command does: the mode of the lead may change.
     fn user(&self) -> Result<ToolUser, Failure> {
         let setup = self.state.setup(Out::captured().0)?;
         let is_lead = setup.ctx.speaker.is_lead();

@@ -7,15 +7,15 @@ use super::arguments::{
     schema_of,
 };
 use super::call::{Reply, ToolCall};
-use super::mail::free_members;
 use crate::cli::fail::{ErrorMessage, Failure};
 use crate::cli::out::Out;
+use crate::cli::setup::Setup;
 use crate::cli::task::{
     self, CreateTaskArgs, ListTasksArgs, TaskActionVerb, TaskVerb, UpdateTaskArgs,
 };
 use crate::model::id::TaskId;
 use crate::model::wire::Object;
-use crate::ops::{Kind, TargetStatus};
+use crate::ops::{self, Kind, TargetStatus};
 
 /// Claude Code's names of the arguments of its task tools.
 pub(super) const CAMEL: &[Renamed] = &[
@@ -55,7 +55,7 @@ pub(super) fn create(call: &ToolCall, args: CreateTaskArgs) -> Result<Reply, Fai
     act(call, TaskVerb::Create(Box::new(args)))
 }
 
-/// Edits a task. A member that sets a task of nobody in progress claims it.
+/// Edits a task. A member that sets a task without an owner in progress claims it.
 pub(super) fn update(call: &ToolCall, mut args: UpdateTaskArgs) -> Result<Reply, Failure> {
     if args.status == Some(TargetStatus::InProgress) && args.owner.is_none() {
         let speaker = call.with(|setup| Ok(setup.ctx.speaker.clone()))?;
@@ -69,9 +69,10 @@ pub(super) fn get(call: &ToolCall, input: &TaskGetInput) -> Result<Reply, Failur
 }
 
 fn show(call: &ToolCall, id: TaskId, full: bool) -> Result<Reply, Failure> {
-    let printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full }))?;
-    let shown = if full { printed.document.clone() } else { shortened(printed.document.clone()) };
-    Ok(printed.reply_with(json!({ "task": shown })))
+    let mut printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full }))?;
+    let task = printed.document.take();
+    let task = if full { task } else { shortened(task) };
+    Ok(printed.reply_with(json!({ "task": task })))
 }
 
 /// Cuts a long description, as the command cuts a long result.
@@ -148,35 +149,20 @@ pub(super) fn board_schema() -> ToolSchema {
 pub(super) fn board(call: &ToolCall, mut given: Object) -> Result<Reply, Failure> {
     let schema = board_schema();
     let action = given.get("action").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let schema_of_action = |given: &mut Object| {
-        given.remove("action");
-        schema.clone()
-    };
     match action.as_str() {
-        "create" => {
-            let schema = schema_of_action(&mut given);
-            create(call, parse(given, &schema, BOARD)?)
-        }
-        "update" => {
-            let schema = schema_of_action(&mut given);
-            update(call, parse(given, &schema, BOARD)?)
-        }
+        "create" => create(call, parse(given, &schema, BOARD)?),
+        "update" => update(call, parse(given, &schema, BOARD)?),
         "list" => {
             given.remove("action");
             list(call, given, BOARD)
         }
-        "get" => {
-            let schema = schema_of_action(&mut given);
-            get(call, &parse(given, &schema, BOARD)?)
-        }
+        "get" => get(call, &parse(given, &schema, BOARD)?),
         "search" => {
-            let schema = schema_of_action(&mut given);
             let TaskSearchInput { query, limit } = parse(given, &schema, BOARD)?;
             let verb = TaskVerb::Search { words: vec![query], limit: limit.unwrap_or(30) };
             Ok(call.run(|setup| task::task(setup, verb))?.into_reply())
         }
         "delete" => {
-            let schema = schema_of_action(&mut given);
             let TaskGetInput { id, .. } = parse(given, &schema, BOARD)?;
             act(call, TaskVerb::Delete { id, force: false })
         }
@@ -191,16 +177,29 @@ pub(super) fn board(call: &ToolCall, mut given: Object) -> Result<Reply, Failure
 
 /// Changes a task. A refusal names members that are free.
 fn act(call: &ToolCall, verb: TaskVerb) -> Result<Reply, Failure> {
-    let printed = call.run(|setup| task::task(setup, verb)).map_err(|failure| match failure {
-        Failure::Message(error) if error.kind == Kind::Refused => {
-            let free = call.server.setup(Out::captured().0).ok();
-            let free = free.and_then(|setup| free_members(&setup));
-            let hints: Vec<String> = error.hint.into_iter().chain(free).collect();
-            let hint = (!hints.is_empty()).then(|| hints.join("; "));
-            Failure::Message(ErrorMessage { hint, ..error })
-        }
-        other => other,
-    })?;
-    let document = json!({ "task": shortened(printed.document.clone()) });
+    let mut printed =
+        call.run(|setup| task::task(setup, verb)).map_err(|failure| match failure {
+            Failure::Message(error) if error.kind == Kind::Refused => {
+                let free = call.server.setup(Out::captured().0).ok();
+                let free = free.and_then(|setup| free_members(&setup));
+                let hints: Vec<String> = error.hint.into_iter().chain(free).collect();
+                let hint = (!hints.is_empty()).then(|| hints.join("; "));
+                Failure::Message(ErrorMessage { hint, ..error })
+            }
+            other => other,
+        })?;
+    let document = json!({ "task": shortened(printed.document.take()) });
     Ok(printed.reply_with(document))
+}
+
+/// Names the members that have no task, for a refusal that another member can help with.
+fn free_members(setup: &Setup) -> Option<String> {
+    let team = setup.selected_team().ok()?;
+    let status = ops::status::status(&team).ok()?;
+    let is_free = |member: &&ops::status::MemberStatus| {
+        member.task.is_none() && matches!(member.state.as_str(), "idle" | "active")
+    };
+    let free: Vec<&str> =
+        status.members.iter().filter(is_free).map(|member| member.name.as_str()).collect();
+    (!free.is_empty()).then(|| format!("free members: {}", free.join(", ")))
 }

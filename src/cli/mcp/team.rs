@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::arguments::{HandoffInput, TeamCreateInput};
-use super::call::{Reply, ToolCall};
+use super::call::{PrintedOutput, Reply, ToolCall};
 use crate::cli::attach::{self, PeekArgs};
 use crate::cli::fail::{Exit, Failure};
 use crate::cli::input::{self, TypeArgs};
@@ -104,25 +104,35 @@ pub(super) fn type_text(call: &ToolCall, args: &TypeArgs) -> Result<Reply, Failu
 
 pub(super) fn wait_for(call: &ToolCall, args: &WaitArgs) -> Result<Reply, Failure> {
     let limit = args.timeout.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
-    let came = call.wait(limit, "waiting", |limit| {
-        let args = WaitArgs {
-            names: args.names.clone(),
-            any: args.any,
-            until: args.until.clone(),
-            timeout: Some(limit),
-        };
-        match call.run(|setup| wait::wait(setup, args)) {
-            Err(failure) if failure.exit() == Exit::of(Kind::Deadline) => Ok(None),
-            came => came.map(Some),
-        }
-    })?;
-    match came {
+    match wait_until(call, limit, "waiting", args)? {
         // A failed task was waited for successfully.
         Some(came) => Ok(Reply::of(json!({ "reached": true, "states": came.document }))),
         None => Ok(Reply::of(json!({ "reached": false, "message": format!(
             "not within {} s; wait again, or see Status", limit.as_secs_f64()
         ) }))),
     }
+}
+
+/// Runs `wait` until it has come to its end; `None` after `limit`.
+fn wait_until(
+    call: &ToolCall,
+    limit: Duration,
+    what: &str,
+    wanted: &WaitArgs,
+) -> Result<Option<PrintedOutput>, Failure> {
+    call.wait(limit, what, |limit| {
+        let WaitArgs { names, any, until, .. } = wanted;
+        let args = WaitArgs {
+            names: names.clone(),
+            any: *any,
+            until: until.clone(),
+            timeout: Some(limit),
+        };
+        match call.run(|setup| wait::wait(setup, args)) {
+            Err(failure) if failure.exit() == Exit::of(Kind::Deadline) => Ok(None),
+            came => came.map(Some),
+        }
+    })
 }
 
 /// Gives a member a task of its own, waits until the task has ended, and returns its result.
@@ -149,19 +159,14 @@ pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Fa
         handoff_member(&input, id).and_then(|args| call.run(|setup| spawn::spawn(setup, args)))
     };
     if let Err(failure) = begun {
-        // Nobody has the task, so nobody would miss it.
+        // The task has no owner.
         let _ = call.run(|setup| task::task(setup, TaskVerb::Delete { id, force: true }));
         return Err(failure);
     }
     let what = format!("waiting for {name} to end task {id}");
-    let ended = call.wait(limit, &what, |limit| {
-        let until = Until::Task(id);
-        let args = WaitArgs { names: Vec::new(), any: false, until, timeout: Some(limit) };
-        match call.run(|setup| wait::wait(setup, args)) {
-            Err(failure) if failure.exit() == Exit::of(Kind::Deadline) => Ok(None),
-            ended => ended.map(Some),
-        }
-    })?;
+    let until = Until::Task(id);
+    let wanted = WaitArgs { names: Vec::new(), any: false, until, timeout: None };
+    let ended = wait_until(call, limit, &what, &wanted)?;
     let printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full: false }))?;
     let task = &printed.document;
     let mut document = json!({

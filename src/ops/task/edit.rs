@@ -155,8 +155,8 @@ pub(crate) fn update(
     Ok(Completed { task, freed, complaints })
 }
 
-/// Gives a pending task to a member that was started for it, and claims it for the member, which may
-/// have done that itself, and may even have completed the task.
+/// Gives a pending task to a member that was started for it, and claims it for the member. The
+/// member may have claimed it already, and even have completed it.
 pub(crate) fn delegate(
     ctx: &Context,
     team: &TeamStore,

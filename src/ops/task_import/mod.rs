@@ -41,8 +41,8 @@ pub(crate) struct Imported {
 ///
 /// # Errors
 /// [`OpsError::Usage`] with all faults of the files; [`OpsError::BoardVersion`] on a board of
-/// version 1; [`OpsError::AccessDenied`], [`OpsError::NoAssignee`] or [`OpsError::NotListed`] for new
-/// tasks. Nothing is written then.
+/// version 1; [`OpsError::AccessDenied`], [`OpsError::NoAssignee`] or [`OpsError::NotListed`] for
+/// new tasks. Nothing is written then.
 pub(crate) fn import(
     ctx: &Context,
     team: &TeamStore,

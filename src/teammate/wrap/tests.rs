@@ -122,7 +122,7 @@ fn msg_08_a_message_is_delivered_once_its_turn_is_seen() {
 /// A program that reads its mail with tools gets one line for each set of new messages, and they
 /// stay unread.
 #[test]
-fn program_with_tools_is_told_once_that_messages_wait() {
+fn program_with_tools_gets_one_line_for_new_messages() {
     let mut stand = Stand::idle();
     stand.state.mail = MailDelivery::Tools;
     assert_eq!(stand.at(0, mail(&["hi"])), [Effect::Announce(1)]);
