@@ -16,6 +16,7 @@ pub(crate) mod lock;
 mod macos;
 #[cfg(any(target_os = "macos", test))]
 mod macos_formats;
+pub(crate) mod output_watch;
 pub(crate) mod parallel;
 mod portable;
 pub(crate) mod proc;

@@ -4,7 +4,7 @@
 //! release candidate so far, can leave these events out; it replaces this file once it is stable.
 
 use std::io::{self, PipeReader, PipeWriter, pipe};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -75,6 +75,17 @@ impl Inotify {
         dirs.push((id, dir.to_owned()));
         Ok(())
     }
+}
+
+/// Returns a descriptor that becomes readable when a program writes to the terminal at this path.
+/// Echoed input is not reported. Reads never block and discard the reports.
+pub(in crate::sys) fn tty_output(tty: &Path) -> io::Result<OwnedFd> {
+    let instance = Instance::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)
+        .map_err(|e| limit(e, Errno::EMFILE, "max_user_instances"))?;
+    instance
+        .add_watch(tty, AddWatchFlags::IN_MODIFY)
+        .map_err(|e| limit(e, Errno::ENOSPC, "max_user_watches"))?;
+    Ok(instance.into())
 }
 
 /// Names the limit that is exhausted, which the kernel's error does not.

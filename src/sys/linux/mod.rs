@@ -14,7 +14,7 @@ use std::path::Path;
 
 use nix::sys::statfs::statfs;
 
-pub(super) use inotify::Inotify;
+pub(super) use inotify::{Inotify, tty_output};
 pub(super) use process::{
     argv, become_subreaper, cwd, environment, exe, exit_notice, ignores, is_subreaper, owner,
     signal_if, start_of, start_text, stat, stats, terminal_name,

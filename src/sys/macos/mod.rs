@@ -8,7 +8,7 @@ mod process;
 mod watch;
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -67,6 +67,11 @@ pub(super) fn close_on_exec_from(_first: i32) -> bool {
 /// unknown type counts as local, since callers sweep anyway.
 pub(super) fn is_remote(dir: &Path) -> bool {
     statfs(dir).is_ok_and(|found| !found.flags().contains(MntFlags::MNT_LOCAL))
+}
+
+/// Fails: macOS does not report the output on a terminal.
+pub(super) fn tty_output(_tty: &Path) -> io::Result<OwnedFd> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Returns nothing: the system does not list flocks.
