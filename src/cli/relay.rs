@@ -138,7 +138,9 @@ fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) 
                 Err(e) => return RelayEnd::Lost(format!("this terminal: {e}")),
             },
             Ok(Some(LauncherMessage::Ended(end))) => return RelayEnd::Ended(end),
-            Ok(Some(LauncherMessage::Lines(_) | LauncherMessage::Typed)) => {
+            Ok(Some(
+                LauncherMessage::Size { .. } | LauncherMessage::Lines(_) | LauncherMessage::Typed,
+            )) => {
                 return RelayEnd::Lost("its launcher gave no screen".to_owned());
             }
             Ok(None) => return RelayEnd::Lost("its launcher has gone".to_owned()),

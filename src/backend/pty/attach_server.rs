@@ -135,7 +135,14 @@ fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<(
         Some(ViewerMessage::Attach { rows, cols }) => {
             stream.set_read_timeout(None)?;
             let id = broadcaster.join((rows, cols));
-            let done = serve_viewer(&stream, broadcaster, id);
+            let done = serve_viewer(&stream, broadcaster, id, read_messages);
+            broadcaster.leave(id);
+            done
+        }
+        Some(ViewerMessage::Follow) => {
+            stream.set_read_timeout(None)?;
+            let id = broadcaster.follow();
+            let done = serve_viewer(&stream, broadcaster, id, wait_for_end);
             broadcaster.leave(id);
             done
         }
@@ -143,11 +150,13 @@ fn serve(mut stream: UnixStream, broadcaster: &Arc<Broadcaster>) -> io::Result<(
     }
 }
 
-/// Sends output from a thread of its own and reads the viewer's messages in this one.
+/// Sends output from a thread of its own and runs `read`, which reads the viewer's messages, in
+/// this one.
 fn serve_viewer(
     mut stream: &UnixStream,
     broadcaster: &Arc<Broadcaster>,
     id: ViewerId,
+    read: fn(&mut &UnixStream, &Broadcaster) -> io::Result<()>,
 ) -> io::Result<()> {
     let (mut to, shown) = (stream.try_clone()?, broadcaster.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
@@ -161,7 +170,7 @@ fn serve_viewer(
         // Also ends the read in the other thread.
         let _ = to.shutdown(Shutdown::Both);
     })?;
-    let done = read_messages(&mut stream, broadcaster);
+    let done = read(&mut stream, broadcaster);
     broadcaster.leave(id);
     // The output thread may be blocked in a write that the viewer does not read.
     let _ = stream.shutdown(Shutdown::Both);
@@ -174,7 +183,10 @@ fn read_messages(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Res
         match message {
             ViewerMessage::Keys(keys) => broadcaster.type_in(&keys)?,
             ViewerMessage::Size { rows, cols } => broadcaster.resize((rows, cols)),
-            ViewerMessage::Attach { .. } | ViewerMessage::Lines(_) | ViewerMessage::Input(_) => {
+            ViewerMessage::Attach { .. }
+            | ViewerMessage::Follow
+            | ViewerMessage::Lines(_)
+            | ViewerMessage::Input(_) => {
                 return Ok(());
             }
         }
@@ -182,9 +194,74 @@ fn read_messages(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Res
     Ok(())
 }
 
+/// Returns once the follower has closed the connection, or at its first message: followers send
+/// none.
+fn wait_for_end(stream: &mut &UnixStream, _broadcaster: &Broadcaster) -> io::Result<()> {
+    ViewerMessage::read(stream).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::viewer::{Viewer, peek};
     use super::*;
+    use crate::sys::child::{ChildExit, open_pty};
+
+    /// A server of a terminal of 6x30 whose program has printed `hello`.
+    fn served() -> (tempfile::TempDir, AttachServer, Arc<Broadcaster>) {
+        let (master, _slave) = open_pty(6, 30).expect("a pty");
+        let broadcaster = Arc::new(Broadcaster::new(master, (6, 30)));
+        broadcaster.feed(b"hello");
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let places = [dir.path().join("sockets/run")];
+        let server = AttachServer::open(&places, &broadcaster).expect("writable");
+        (dir, server, broadcaster)
+    }
+
+    fn next(viewer: &mut Viewer) -> LauncherMessage {
+        viewer.next().expect("connected").expect("not at its end")
+    }
+
+    fn is_whole(message: &LauncherMessage) -> bool {
+        matches!(message, LauncherMessage::Output(bytes) if bytes.starts_with(b"\x18"))
+    }
+
+    #[test]
+    fn follower_sees_sizes_screens_and_output_over_the_socket() {
+        let (_dir, server, broadcaster) = served();
+        let mut follower = Viewer::follow(server.path()).expect("it listens");
+        assert_eq!(next(&mut follower), LauncherMessage::Size { rows: 6, cols: 30 });
+        assert!(is_whole(&next(&mut follower)));
+        broadcaster.feed(b" world");
+        assert_eq!(next(&mut follower), LauncherMessage::Output(b" world".to_vec()));
+        let mut viewer = Viewer::attach(server.path(), (8, 40)).expect("it listens");
+        assert!(is_whole(&next(&mut viewer)), "no size for an attached viewer");
+        assert_eq!(next(&mut follower), LauncherMessage::Size { rows: 8, cols: 40 });
+        assert!(is_whole(&next(&mut follower)));
+        viewer.leave();
+        assert_eq!(next(&mut follower), LauncherMessage::Size { rows: 6, cols: 30 });
+        assert!(is_whole(&next(&mut follower)));
+        let exit = ChildExit { code: Some(7), signal: None };
+        broadcaster.end(exit, Duration::ZERO);
+        assert_eq!(next(&mut follower), LauncherMessage::Ended(exit));
+        assert_eq!(follower.next().expect("closed in order"), None);
+    }
+
+    #[test]
+    fn follower_that_types_or_resizes_is_disconnected() {
+        let (_dir, server, _broadcaster) = served();
+        let keys: fn(&mut Viewer) -> io::Result<()> = |viewer| viewer.type_in(b"x".to_vec());
+        for send in [keys, |viewer| viewer.resize((9, 50))] {
+            let mut follower = Viewer::follow(server.path()).expect("it listens");
+            assert_eq!(next(&mut follower), LauncherMessage::Size { rows: 6, cols: 30 });
+            assert!(is_whole(&next(&mut follower)));
+            send(&mut follower).expect("connected");
+            assert!(matches!(follower.next(), Ok(None) | Err(_)));
+        }
+        assert_eq!(peek(server.path(), 5).expect("it still serves"), "hello");
+        let mut follower = Viewer::follow(server.path()).expect("it listens");
+        let size = LauncherMessage::Size { rows: 6, cols: 30 };
+        assert_eq!(next(&mut follower), size, "the size is unchanged");
+    }
 
     #[test]
     fn pt_05_long_socket_path_falls_back_to_a_short_directory() {

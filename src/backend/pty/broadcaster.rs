@@ -1,5 +1,7 @@
 //! One program's terminal and its viewers. The program's output never waits for a viewer: a viewer
-//! that falls behind gets the current screen instead of the output that it missed.
+//! that falls behind gets the current screen instead of the output that it missed. A viewer is
+//! attached, and then the terminal has the size of its own one, or it follows the terminal without
+//! any influence on it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,25 +21,56 @@ const PENDING: usize = 256 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ViewerId(u64);
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ViewerKind {
+    /// Determines the size of the program's terminal.
+    Attached,
+    /// Gets the size of the program's terminal before each whole screen.
+    Follower,
+}
+
+#[derive(Debug)]
+struct ViewerState {
+    kind: ViewerKind,
+    outbox: Outbox,
+}
+
 /// The output that a viewer has not received yet.
 #[derive(Debug)]
 enum Outbox {
     Bytes(Vec<u8>),
     /// The whole screen: the viewer is new or fell too far behind.
     Screen,
+    /// The whole screen, of which a follower has received the size.
+    ScreenOfKnownSize,
 }
 
 struct BroadcastState {
     screen: LiveScreen,
-    viewers: BTreeMap<ViewerId, Outbox>,
+    viewers: BTreeMap<ViewerId, ViewerState>,
     next: u64,
     end: Option<ChildExit>,
+}
+
+impl ViewerState {
+    fn is_attached(&self) -> bool {
+        self.kind == ViewerKind::Attached
+    }
+}
+
+impl BroadcastState {
+    fn add(&mut self, kind: ViewerKind) -> ViewerId {
+        let id = ViewerId(self.next);
+        self.next += 1;
+        self.viewers.insert(id, ViewerState { kind, outbox: Outbox::Screen });
+        id
+    }
 }
 
 /// The terminal, shared by the thread that reads it and the viewers' threads.
 pub(crate) struct Broadcaster {
     master: PtyMaster,
-    /// Rows and columns while no viewer is attached.
+    /// Rows and columns while no viewer is attached. Followers do not count.
     home: (u16, u16),
     state: Mutex<BroadcastState>,
     changed: Condvar,
@@ -62,13 +95,13 @@ impl Broadcaster {
     pub(crate) fn feed(&self, bytes: &[u8]) {
         let mut state = self.state();
         let afresh = state.screen.process(bytes);
-        for outbox in state.viewers.values_mut() {
+        for ViewerState { outbox, .. } in state.viewers.values_mut() {
             match outbox {
                 Outbox::Bytes(pending) if !afresh && pending.len() + bytes.len() <= PENDING => {
                     pending.extend_from_slice(bytes);
                 }
                 Outbox::Bytes(_) => *outbox = Outbox::Screen,
-                Outbox::Screen => (),
+                Outbox::Screen | Outbox::ScreenOfKnownSize => (),
             }
         }
         self.changed.notify_all();
@@ -103,14 +136,18 @@ impl Broadcaster {
         self.type_in(&bytes)
     }
 
-    /// Adds a viewer. The program's terminal takes the size of the viewer's, in rows and columns.
+    /// Attaches a viewer. The program's terminal takes the size of the viewer's, in rows and
+    /// columns.
     pub(super) fn join(&self, size: (u16, u16)) -> ViewerId {
         let mut state = self.state();
-        let id = ViewerId(state.next);
-        state.next += 1;
-        state.viewers.insert(id, Outbox::Screen);
+        let id = state.add(ViewerKind::Attached);
         self.resize_to(&mut state, size);
         id
+    }
+
+    /// Adds a viewer that does not change the terminal.
+    pub(super) fn follow(&self) -> ViewerId {
+        self.state().add(ViewerKind::Follower)
     }
 
     /// Handles a new size of a viewer's terminal. The latest size wins; other viewers see the part
@@ -123,7 +160,7 @@ impl Broadcaster {
         let Some((rows, cols)) = state.screen.resize(size) else { return };
         // If this fails, the program only draws for a wrong size.
         let _ = self.master.resize(rows, cols);
-        state.viewers.values_mut().for_each(|outbox| *outbox = Outbox::Screen);
+        state.viewers.values_mut().for_each(|viewer| viewer.outbox = Outbox::Screen);
         self.changed.notify_all();
     }
 
@@ -132,8 +169,14 @@ impl Broadcaster {
         let mut state = self.state();
         loop {
             let BroadcastState { screen, viewers, end, .. } = &mut *state;
-            match viewers.get_mut(&id)? {
-                outbox @ Outbox::Screen => {
+            let ViewerState { kind, outbox } = viewers.get_mut(&id)?;
+            match outbox {
+                Outbox::Screen if *kind == ViewerKind::Follower => {
+                    *outbox = Outbox::ScreenOfKnownSize;
+                    let (rows, cols) = screen.size();
+                    return Some(LauncherMessage::Size { rows, cols });
+                }
+                Outbox::Screen | Outbox::ScreenOfKnownSize => {
                     *outbox = Outbox::Bytes(Vec::new());
                     return Some(LauncherMessage::Output(screen.repaint()));
                 }
@@ -150,11 +193,15 @@ impl Broadcaster {
         }
     }
 
-    /// Removes a viewer; idempotent. After the last one, the terminal returns to its own size, for
-    /// which its log is drawn.
+    /// Removes a viewer; idempotent. After the last attached one, the terminal returns to its own
+    /// size, for which its log is drawn.
     pub(super) fn leave(&self, id: ViewerId) {
         let mut state = self.state();
-        if state.viewers.remove(&id).is_some() && state.viewers.is_empty() && state.end.is_none() {
+        let was_attached = state.viewers.remove(&id).is_some_and(|viewer| viewer.is_attached());
+        if was_attached
+            && !state.viewers.values().any(ViewerState::is_attached)
+            && state.end.is_none()
+        {
             self.resize_to(&mut state, self.home);
         }
         self.changed.notify_all();
@@ -164,5 +211,84 @@ impl Broadcaster {
         // The code under this lock that may panic is the terminal emulator, and `LiveScreen`
         // catches its panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::child::open_pty;
+
+    const HOME: (u16, u16) = (6, 30);
+
+    /// A terminal of size [`HOME`] whose program has printed `hello`.
+    fn broadcaster() -> Broadcaster {
+        let (master, _slave) = open_pty(HOME.0, HOME.1).expect("a pty");
+        let made = Broadcaster::new(master, HOME);
+        made.feed(b"hello");
+        made
+    }
+
+    fn output(message: Option<LauncherMessage>) -> String {
+        match message {
+            Some(LauncherMessage::Output(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            other => panic!("not output: {other:?}"),
+        }
+    }
+
+    fn size(rows: u16, cols: u16) -> Option<LauncherMessage> {
+        Some(LauncherMessage::Size { rows, cols })
+    }
+
+    #[test]
+    fn follower_gets_the_size_before_each_whole_screen() {
+        let terminal = broadcaster();
+        let follower = terminal.follow();
+        assert_eq!(terminal.next(follower), size(6, 30));
+        assert!(output(terminal.next(follower)).contains("hello"));
+        terminal.feed(b" world");
+        assert_eq!(output(terminal.next(follower)), " world");
+        let viewer = terminal.join((8, 40));
+        assert_eq!(terminal.next(follower), size(8, 40), "another size");
+        assert!(output(terminal.next(follower)).contains("hello world"));
+        terminal.feed(b"\x1b[?1049h");
+        assert_eq!(terminal.next(follower), size(8, 40), "another screen");
+        assert!(output(terminal.next(follower)).starts_with("\x18\x1b[?1049h"));
+        terminal.feed(&vec![b'x'; PENDING + 1]);
+        assert_eq!(terminal.next(follower), size(8, 40), "it fell behind");
+        terminal.leave(viewer);
+        assert_eq!(terminal.next(follower), size(6, 30), "resized between size and screen");
+        output(terminal.next(follower));
+    }
+
+    #[test]
+    fn follower_does_not_change_the_size() {
+        let terminal = broadcaster();
+        let first = terminal.follow();
+        assert_eq!(terminal.state().screen.size(), HOME);
+        let viewer = terminal.join((8, 40));
+        let second = terminal.follow();
+        terminal.leave(first);
+        assert_eq!(terminal.state().screen.size(), (8, 40));
+        terminal.leave(viewer);
+        assert_eq!(terminal.state().screen.size(), HOME, "a follower is no viewer that stays");
+        terminal.leave(second);
+        assert_eq!(terminal.state().screen.size(), HOME);
+    }
+
+    #[test]
+    fn attached_viewer_gets_no_sizes() {
+        let terminal = broadcaster();
+        let viewer = terminal.join((8, 40));
+        assert!(output(terminal.next(viewer)).contains("hello"));
+        terminal.resize((9, 41));
+        assert!(output(terminal.next(viewer)).contains("hello"));
+        let exit = ChildExit { code: Some(0), signal: None };
+        terminal.feed(b"bye");
+        terminal.end(exit, Duration::ZERO);
+        assert_eq!(output(terminal.next(viewer)), "bye");
+        assert_eq!(terminal.next(viewer), Some(LauncherMessage::Ended(exit)));
+        terminal.leave(viewer);
+        assert_eq!(terminal.next(viewer), None);
     }
 }

@@ -21,7 +21,12 @@ pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     ViewerMessage::Lines(u32::try_from(lines).unwrap_or(u32::MAX)).write(&mut stream)?;
     match LauncherMessage::read(&mut stream)? {
         Some(LauncherMessage::Lines(text)) => Ok(text),
-        Some(LauncherMessage::Output(_) | LauncherMessage::Typed | LauncherMessage::Ended(_))
+        Some(
+            LauncherMessage::Output(_)
+            | LauncherMessage::Size { .. }
+            | LauncherMessage::Typed
+            | LauncherMessage::Ended(_),
+        )
         | None => Err(io::Error::other("it did not answer")),
     }
 }
@@ -56,6 +61,15 @@ impl Viewer {
         let mut stream = socket::connect(socket)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         ViewerMessage::Attach { rows, cols }.write(&mut stream)?;
+        Ok(Viewer { stream })
+    }
+
+    /// Connects to watch the terminal without any influence on it. A launcher of an older build
+    /// closes the connection without a message.
+    pub(crate) fn follow(socket: &Path) -> io::Result<Viewer> {
+        let mut stream = socket::connect(socket)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        ViewerMessage::Follow.write(&mut stream)?;
         Ok(Viewer { stream })
     }
 

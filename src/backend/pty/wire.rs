@@ -18,6 +18,9 @@ pub(crate) enum ViewerMessage {
     /// First message of a viewer that stays: requests all output from now on, for a terminal of
     /// this size.
     Attach { rows: u16, cols: u16 },
+    /// First and only message of a viewer that watches without typing: requests all output from now
+    /// on, for a terminal of any size.
+    Follow,
     /// Only message of a client that requests the last lines of the screen once.
     Lines(u32),
     /// Keys typed on the viewer's terminal.
@@ -33,6 +36,9 @@ pub(crate) enum ViewerMessage {
 pub(crate) enum LauncherMessage {
     /// Bytes to write to the viewer's terminal unchanged.
     Output(Vec<u8>),
+    /// The size of the program's terminal. The next output draws the whole screen. Only sent after
+    /// [`ViewerMessage::Follow`].
+    Size { rows: u16, cols: u16 },
     /// The answer to [`ViewerMessage::Lines`]: plain text without control characters except line
     /// breaks.
     Lines(String),
@@ -48,6 +54,7 @@ impl ViewerMessage {
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
             ViewerMessage::Attach { rows, cols } => frame(to, b'A', &pair(*rows, *cols)),
+            ViewerMessage::Follow => frame(to, b'F', b""),
             ViewerMessage::Lines(count) => frame(to, b'L', &count.to_be_bytes()),
             ViewerMessage::Keys(bytes) => frame(to, b'K', bytes),
             ViewerMessage::Input(Input::Text(text)) => frame(to, b'X', text.as_str().as_bytes()),
@@ -62,17 +69,12 @@ impl ViewerMessage {
     /// Reads the next message; `None` at the end of the stream.
     pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<ViewerMessage>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
-        let size = || payload.first_chunk::<4>().filter(|_| payload.len() == 4);
+        let count = || payload.as_slice().try_into().ok().map(u32::from_be_bytes);
         let message = match kind {
-            b'A' => size().map(|[a, b, c, d]| ViewerMessage::Attach {
-                rows: u16::from_be_bytes([*a, *b]),
-                cols: u16::from_be_bytes([*c, *d]),
-            }),
-            b'S' => size().map(|[a, b, c, d]| ViewerMessage::Size {
-                rows: u16::from_be_bytes([*a, *b]),
-                cols: u16::from_be_bytes([*c, *d]),
-            }),
-            b'L' => size().map(|count| ViewerMessage::Lines(u32::from_be_bytes(*count))),
+            b'A' => unpair(&payload).map(|(rows, cols)| ViewerMessage::Attach { rows, cols }),
+            b'S' => unpair(&payload).map(|(rows, cols)| ViewerMessage::Size { rows, cols }),
+            b'F' => payload.is_empty().then_some(ViewerMessage::Follow),
+            b'L' => count().map(ViewerMessage::Lines),
             b'K' => Some(ViewerMessage::Keys(payload)),
             b'X' => utf8(&payload)
                 .and_then(|text| Text::parse(text).ok())
@@ -91,6 +93,7 @@ impl LauncherMessage {
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
             LauncherMessage::Output(bytes) => frame(to, b'O', bytes),
+            LauncherMessage::Size { rows, cols } => frame(to, b'S', &pair(*rows, *cols)),
             LauncherMessage::Lines(text) => frame(to, b'T', text.as_bytes()),
             LauncherMessage::Typed => frame(to, b'D', b""),
             LauncherMessage::Ended(end) => {
@@ -104,6 +107,7 @@ impl LauncherMessage {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
         let message = match kind {
             b'O' => Some(LauncherMessage::Output(payload)),
+            b'S' => unpair(&payload).map(|(rows, cols)| LauncherMessage::Size { rows, cols }),
             b'T' => String::from_utf8(payload).ok().map(LauncherMessage::Lines),
             b'D' => payload.is_empty().then_some(LauncherMessage::Typed),
             b'E' => match payload.as_slice() {
@@ -132,6 +136,11 @@ fn keys(names: &str) -> Option<Vec<Key>> {
 fn pair(rows: u16, cols: u16) -> [u8; 4] {
     let ([a, b], [c, d]) = (rows.to_be_bytes(), cols.to_be_bytes());
     [a, b, c, d]
+}
+
+fn unpair(payload: &[u8]) -> Option<(u16, u16)> {
+    let [a, b, c, d] = payload.try_into().ok()?;
+    Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
 /// Encodes an optional number: a byte that is 1 if it is present, then the number.
@@ -183,6 +192,7 @@ mod tests {
     fn every_message_survives_a_round_trip() {
         let viewer_messages = [
             ViewerMessage::Attach { rows: 24, cols: 513 },
+            ViewerMessage::Follow,
             ViewerMessage::Lines(70_000),
             ViewerMessage::Keys(b"\x1b[A\x00\xff".to_vec()),
             ViewerMessage::Keys(Vec::new()),
@@ -201,6 +211,7 @@ mod tests {
         assert_eq!(ViewerMessage::read(&mut from).expect("the end"), None);
         let launcher_messages = [
             LauncherMessage::Output(vec![0; 70_000]),
+            LauncherMessage::Size { rows: 24, cols: 513 },
             LauncherMessage::Lines("a\nü".to_owned()),
             LauncherMessage::Typed,
             LauncherMessage::Ended(ChildExit { code: Some(-1), signal: None }),
@@ -216,7 +227,7 @@ mod tests {
 
     #[test]
     fn invalid_frames_are_errors_without_large_allocations() {
-        let bad: [&[u8]; 9] = [
+        let bad: [&[u8]; 11] = [
             b"A\0\0\0\x03abc",
             b"Z\0\0\0\0",
             b"K\xff\xff\xff\xff",
@@ -225,6 +236,8 @@ mod tests {
             b"X\0\0\0\x01\x03",
             b"P\0\0\0\x05hello",
             b"D\0\0\0\x01x",
+            b"F\0\0\0\x01x",
+            b"S\0\0\0\x03abc",
             b"GET / HTTP/1.1\r\n",
         ];
         for bytes in bad {
