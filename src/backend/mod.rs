@@ -4,6 +4,7 @@
 pub(crate) mod choose;
 mod error;
 pub(crate) mod external;
+pub(crate) mod follow;
 pub(crate) mod iterm2;
 mod proof;
 pub(crate) mod pty;
@@ -16,9 +17,11 @@ use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, Verdict};
 use crate::model::spec::Terminal;
+use crate::sys::output_watch::OutputWatch;
 use proof::{NO_ANSWER, Observation, judge};
 
 pub(crate) use error::BackendError;
+pub(crate) use follow::ScreenImage;
 pub(crate) use proof::{BeforeClose, CloseOutcome, Mark};
 
 /// One launcher to be placed.
@@ -82,6 +85,30 @@ pub(crate) trait Backend: Send + Sync {
         token: &str,
         lines: usize,
     ) -> Result<String, BackendError>;
+
+    /// Passes its screen to `on_screen` now and after each change, until `watch` is stopped. Has no
+    /// effect on the placement. Polls plain text if the backend does not report changes.
+    ///
+    /// # Errors
+    /// [`BackendError::NotOurs`] once the placement is not proven ours; another error if its screen
+    /// could not be read several times in a row.
+    fn follow(
+        &self,
+        placement: &Placement,
+        token: &str,
+        watch: &mut OutputWatch,
+        on_screen: &mut dyn FnMut(ScreenImage),
+    ) -> Result<(), BackendError> {
+        let read = || {
+            self.screen(placement, token, follow::LINES).map_err(|error| {
+                match self.verify(placement, token) {
+                    Verdict::Owned | Verdict::Unknown { .. } => error,
+                    verdict => BackendError::NotOurs { place: placement.to_string(), verdict },
+                }
+            })
+        };
+        follow::poll(watch, read, on_screen)
+    }
 
     /// Returns where to watch the placement, as text for the user: a command line or a short
     /// description.

@@ -13,11 +13,14 @@ use std::path::{Path, PathBuf};
 use super::proof::{
     IdentityPart, Observation, ProcessState, Proven, close_proven, judge, process_state,
 };
-use super::{Backend, BackendError, BeforeClose, CloseOutcome, Mark, PlacementRequest};
+use super::{
+    Backend, BackendError, BeforeClose, CloseOutcome, Mark, PlacementRequest, ScreenImage, follow,
+};
 use crate::model::id::MemberName;
 use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
 use crate::model::spec::Terminal;
 use crate::sys::exec::spawn_detached;
+use crate::sys::output_watch::OutputWatch;
 use crate::sys::proc::{self, Process};
 
 pub(crate) use attach_server::{AttachServer, places};
@@ -105,6 +108,21 @@ impl Backend for Pty {
     ) -> Result<String, BackendError> {
         let hold = pty_hold(placement).map_err(|verdict| not_ours(placement, verdict))?;
         Ok(screen::last_lines(Path::new(&hold.log), (ROWS, COLS), lines)?)
+    }
+
+    /// Polls the log, which outlives the placement.
+    fn follow(
+        &self,
+        placement: &Placement,
+        token: &str,
+        watch: &mut OutputWatch,
+        on_screen: &mut dyn FnMut(ScreenImage),
+    ) -> Result<(), BackendError> {
+        let read = || match verdict(placement) {
+            Verdict::Owned => self.screen(placement, token, follow::LINES),
+            other => Err(not_ours(placement, other)),
+        };
+        follow::poll(watch, read, on_screen)
     }
 
     fn how_to_watch(&self, placement: &Placement) -> String {

@@ -1,9 +1,11 @@
 //! Panes of a tmux server. Acts only on panes that it has created and that carry the team's token.
 //!
 //! Each call is a tmux process of its own, and a batch is one call. A persistent client in control
-//! mode was measured and rejected: it saves a few milliseconds when sixteen panes close and one or
-//! two per batch of labels, but it adds a client to the user's session and a second quoting rule,
-//! and its replies cannot be counted, because commands run by `if-shell` reply too.
+//! mode was measured and rejected twice. For the calls, it saves a few milliseconds when sixteen
+//! panes close and one or two per batch of labels, but it adds a client to the user's session and a
+//! second quoting rule, and its replies cannot be counted, because commands run by `if-shell` reply
+//! too. For live screens, it would report output, but attaching it sends input to the session's
+//! active pane; `monitor` has the details and what is used instead.
 
 mod arrange;
 mod census;
@@ -12,6 +14,7 @@ mod command;
 mod identity;
 mod input;
 mod label;
+mod monitor;
 mod notice;
 mod place;
 mod private;
@@ -25,12 +28,14 @@ mod view;
 mod tests;
 
 use super::{
-    Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest, TmuxHome,
+    Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest, ScreenImage,
+    TmuxHome,
 };
 use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
+use crate::sys::output_watch::OutputWatch;
 use identity::PaneClaim;
 
 pub(crate) use census::{Census, Resident, census, has_pane};
@@ -127,6 +132,19 @@ impl Backend for Tmux {
         input: &Input,
     ) -> Result<(), BackendError> {
         input::write(&self.home.program, &self.owned(placement, token)?, input)
+    }
+
+    fn follow(
+        &self,
+        placement: &Placement,
+        token: &str,
+        watch: &mut OutputWatch,
+        on_screen: &mut dyn FnMut(ScreenImage),
+    ) -> Result<(), BackendError> {
+        let claim = self.owned(placement, token)?;
+        let server = claim.server(&self.home.program);
+        let verify = || self.owned(placement, token).map(drop);
+        monitor::follow(&server, &claim, watch, &verify, on_screen)
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {

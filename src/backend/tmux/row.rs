@@ -16,6 +16,8 @@ pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{se
                                #{window_width} #{window_height} #{pane_width} #{pane_height} \
                                #{window_zoomed_flag} #{pane_active} #{@phalanx_beside} #{@phalanx_token}";
 pub(super) const INPUT: &str = "phx-input #{pane_dead} #{pane_input_off} #{pane_synchronized}";
+pub(super) const SCREEN: &str = "phx-screen #{pane_width} #{pane_height} #{cursor_x} #{cursor_y} \
+                                 #{cursor_flag} #{pane_tty}";
 pub(super) const CLIENT: &str =
     "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
 
@@ -99,6 +101,20 @@ pub(super) struct InputRow {
     pub(super) off: bool,
     /// Keys also go to the other panes of its window (`synchronize-panes`).
     pub(super) synchronized: bool,
+}
+
+/// The form of a pane's screen, whose lines follow the row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ScreenRow {
+    pub(super) cols: u16,
+    pub(super) rows: u16,
+    /// Column and row of the cursor, from 0.
+    pub(super) cursor_x: u16,
+    pub(super) cursor_y: u16,
+    /// The cursor is visible.
+    pub(super) cursor: bool,
+    /// Path of the pane's terminal.
+    pub(super) tty: String,
 }
 
 /// A terminal attached to a session.
@@ -216,6 +232,23 @@ impl TmuxRow for InputRow {
     fn read(fields: &str) -> Option<Self> {
         let mut field = fields.split(' ').map(|flag| flag == "1");
         Some(InputRow { dead: field.next()?, off: field.next()?, synchronized: field.next()? })
+    }
+}
+
+impl TmuxRow for ScreenRow {
+    const FORMAT: &'static str = SCREEN;
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut field = fields.splitn(6, ' ');
+        let mut next = || field.next();
+        Some(ScreenRow {
+            cols: next()?.parse().ok()?,
+            rows: next()?.parse().ok()?,
+            cursor_x: next()?.parse().ok()?,
+            cursor_y: next()?.parse().ok()?,
+            cursor: next()? == "1",
+            tty: next()?.to_owned(),
+        })
     }
 }
 

@@ -323,6 +323,14 @@ pub(super) fn capture_pane(pane: PaneId, lines: usize) -> Unit {
     unit(&command.build())
 }
 
+/// Prints a row about the screen of a pane, then its visible lines with their colours.
+pub(super) fn capture_screen(pane: PaneId) -> Unit {
+    let row =
+        DisplayMessage::new().print().target_pane(pane.to_string()).message(row::SCREEN).build();
+    let capture = CapturePane::new().stdout().escape_sequences().trailing_spaces();
+    unit(&row).then(unit(&capture.target_pane(pane.to_string()).build()))
+}
+
 /// Stores stdin in a paste buffer.
 pub(super) fn load_buffer(buffer: &PlainWord) -> Unit {
     unit(&LoadBuffer::new().buffer_name(buffer.as_str()).path("-").build())

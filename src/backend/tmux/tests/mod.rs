@@ -4,6 +4,7 @@ mod batch;
 mod configured;
 mod harness;
 mod identity;
+mod monitor;
 mod place;
 mod split;
 mod view;
