@@ -57,6 +57,8 @@ pub(crate) mod retire;
 pub(crate) mod roles;
 mod routing;
 pub(crate) mod rules;
+#[cfg_attr(not(test), expect(dead_code, reason = "the dashboard uses it"))]
+pub(crate) mod screen;
 pub(crate) mod send;
 pub(crate) mod settings;
 pub(crate) mod shutdown;

@@ -33,7 +33,7 @@ pub(crate) fn peek(
 
 /// Returns the screen from the launcher, if that runs and keeps that many lines; otherwise the log
 /// is the best source.
-fn live_screen(record: &MemberRecord, lines: usize) -> Option<String> {
+pub(super) fn live_screen(record: &MemberRecord, lines: usize) -> Option<String> {
     let socket = record.start.as_ref()?.socket.as_ref()?;
     (lines <= pty::LIVE_SCROLLBACK).then(|| pty::peek(Path::new(socket), lines).ok()).flatten()
 }
