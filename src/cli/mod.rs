@@ -27,6 +27,7 @@ mod interrupt;
 mod json;
 mod lead;
 mod lead_session;
+mod locale;
 mod logs;
 mod mail;
 mod manual;

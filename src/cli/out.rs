@@ -31,6 +31,8 @@ pub(super) struct Out {
     pub(super) json: bool,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
+    /// The policy that `paint` follows.
+    pub(super) color: Color,
     pub(super) paint: Paint,
     /// Colours on stderr.
     pub(super) stderr_paint: Paint,
@@ -57,7 +59,7 @@ impl Out {
         };
         let paint = Paint { on: on(env::stdout_is_tty()) };
         let stderr_paint = Paint { on: on(env::stderr_is_tty()) };
-        Out { json, quiet, verbose, paint, stderr_paint, capture: None }
+        Out { json, quiet, verbose, color, paint, stderr_paint, capture: None }
     }
 
     /// Returns an output that prints JSON, and the place where it is collected.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
-use super::out::Out;
+use super::locale;
+use super::out::{Color, Out};
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::status::Status;
@@ -17,7 +18,7 @@ use crate::sys::{clock, env};
 use crate::ui;
 
 /// Show a team: its lead, members, former members, tasks and why they wait.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct StatusArgs {
     /// Include completed tasks, and all former members.
     #[arg(short, long)]
@@ -25,6 +26,16 @@ pub(super) struct StatusArgs {
     /// Keep it up to date until the team is deleted.
     #[arg(short, long)]
     pub(super) watch: bool,
+    /// Output format; tmux is one line for tmux's status line [default: text].
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "watch")]
+    pub(super) format: Option<StatusOutput>,
+}
+
+/// The formats of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum StatusOutput {
+    Text,
+    Tmux,
 }
 
 /// Maximum interval between two reads: a process can exit without writing a file, and idle times
@@ -32,6 +43,12 @@ pub(super) struct StatusArgs {
 const SWEEP: Duration = Duration::from_secs(1);
 
 pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
+    if setup.out.json && args.format.is_some() {
+        return Err(Failure::usage(
+            "`--json` and `--format` name different forms",
+            "leave one of them out",
+        ));
+    }
     let team = setup.team(Action::Look)?;
     let all = args.all;
     if args.watch {
@@ -41,6 +58,10 @@ pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
         });
     }
     let status = ops::status::status(&team)?;
+    if args.format == Some(StatusOutput::Tmux) {
+        setup.out.print_text(&ui::status_line(&status, status_line_format(setup)))?;
+        return Ok(Exit::DONE);
+    }
     setup.out.print(&status, || ui::status(&status, status_format(&setup.out, all)))?;
     Ok(Exit::DONE)
 }
@@ -48,6 +69,13 @@ pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
 /// Returns the size and style of a page on stdout.
 fn status_format(out: &Out, all: bool) -> ui::StatusFormat {
     ui::StatusFormat { width: out.width(), all, paint: out.paint }
+}
+
+/// Returns the form of the line for tmux. Its styles are not those of a terminal, so they are used
+/// on request only.
+fn status_line_format(setup: &Setup) -> ui::StatusLineFormat {
+    let utf8 = locale::uses_utf8(|name| setup.ctx.caller.var(name));
+    ui::StatusLineFormat { utf8, styled: setup.out.color == Color::Always }
 }
 
 fn follow(team: &TeamStore, out: &Out, all: bool) -> VerbResult {

@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser};
 use super::inbox::MessageFormat;
 use super::lead_session::OnExit;
 use super::out::Color;
+use super::status::StatusOutput;
 use super::task::{TaskActionVerb, TaskVerb};
 use super::team::TeamVerb;
 use super::verbs::{Cli, Verb};
@@ -242,6 +243,14 @@ fn read_only_and_wait_verbs_are_parsed() {
         other => panic!("{other:?}"),
     };
     assert!(!watched("status") && watched("status --watch") && watched("status -w"));
+    let format = |line: &str| match verb(line) {
+        Verb::Status(status) => status.format,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(format("status"), None);
+    assert_eq!(format("status --format text"), Some(StatusOutput::Text));
+    assert_eq!(format("status --format tmux"), Some(StatusOutput::Tmux));
+    assert!(refused("status --format tmux --watch") && refused("status --format html"));
     assert!(matches!(verb("ps"), Verb::Ps));
     assert!(matches!(verb("doctor --fix"), Verb::Doctor(doctor) if doctor.fix));
     assert!(matches!(verb("doctor --self-test"), Verb::Doctor(doctor) if doctor.self_test));

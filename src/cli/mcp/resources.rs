@@ -75,7 +75,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 
 /// Reads a resource: a JSON document, or a text.
 pub(super) fn read(call: &ToolCall, name: &ResourceName) -> Result<Value, Failure> {
-    let page = StatusArgs { all: false, watch: false };
+    let page = StatusArgs::default();
     match name {
         ResourceName::Status => Ok(call.run(|setup| status::status(setup, &page))?.document),
         ResourceName::Tasks => {

@@ -68,12 +68,12 @@ pub(super) fn spawn(call: &ToolCall, args: SpawnArgs) -> Result<Reply, Failure> 
 }
 
 pub(super) fn show(call: &ToolCall) -> Result<Reply, Failure> {
-    let args = StatusArgs { all: false, watch: false };
+    let args = StatusArgs::default();
     Ok(call.run(|setup| status::status(setup, &args))?.into_reply())
 }
 
 pub(super) fn list_members(call: &ToolCall) -> Result<Reply, Failure> {
-    let args = StatusArgs { all: false, watch: false };
+    let args = StatusArgs::default();
     let printed = call.run(|setup| status::status(setup, &args))?;
     let document = json!({
         "team": printed.document["team"], "members": printed.document["members"],
