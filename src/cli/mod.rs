@@ -34,6 +34,7 @@ mod manual;
 mod mcp;
 mod notice;
 mod out;
+mod popup;
 mod profile;
 mod ps;
 mod read;
@@ -198,6 +199,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Ps => ps::ps(setup),
         Verb::Doctor(args) => doctor::doctor(setup, &args),
         Verb::Explain(args) => explain::explain(setup, &args),
+        Verb::Popup => popup::popup(setup),
         Verb::Focus(args) => focus::focus(setup, &args),
         Verb::Hide(args) => focus::hide(setup, &args),
         Verb::Show(args) => focus::show(setup, &args),

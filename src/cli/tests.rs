@@ -251,6 +251,7 @@ fn read_only_and_wait_verbs_are_parsed() {
     assert_eq!(format("status --format text"), Some(StatusOutput::Text));
     assert_eq!(format("status --format tmux"), Some(StatusOutput::Tmux));
     assert!(refused("status --format tmux --watch") && refused("status --format html"));
+    assert!(matches!(verb("popup"), Verb::Popup) && refused("popup demo"));
     assert!(matches!(verb("ps"), Verb::Ps));
     assert!(matches!(verb("doctor --fix"), Verb::Doctor(doctor) if doctor.fix));
     assert!(matches!(verb("doctor --self-test"), Verb::Doctor(doctor) if doctor.self_test));

@@ -126,6 +126,10 @@ pub(super) enum Verb {
     Doctor(DoctorArgs),
     /// Explain a member's state: the known facts and their sources.
     Explain(MemberArg),
+    /// Show the dashboard in a popup of tmux, over the panes of this terminal.
+    ///
+    /// It shows the same as `phalanx watch`, and closes with it.
+    Popup,
     /// Bring a member's pane to the front.
     Focus(MemberArg),
     /// Hide a member's pane; the member keeps running.

@@ -39,6 +39,7 @@ pub(crate) enum Action {
     SetRules,
     SetTeam,
     HandOver,
+    Popup,
     Lead,
     Adopt,
     Down,
@@ -92,6 +93,7 @@ impl Action {
             Action::SetRules => "`rules`, to change them",
             Action::SetTeam => "`team set`, `team upgrade`",
             Action::HandOver => "`handoff put`",
+            Action::Popup => "`popup`",
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
@@ -133,6 +135,7 @@ impl Action {
             (Action::SetRules, _) => "change the rules of the team",
             (Action::SetTeam, _) => "change the settings of the team",
             (Action::HandOver, _) => "hand over to another team",
+            (Action::Popup, _) => "show the dashboard in a popup",
             (Action::Lead, _) => "lead the team",
             (Action::Adopt, _) => "adopt the team",
             (Action::Down, _) => "end the team",
@@ -166,6 +169,7 @@ impl Action {
             | Action::SetRules
             | Action::SetTeam
             | Action::HandOver
+            | Action::Popup
             | Action::Lead
             | Action::Adopt
             | Action::Down

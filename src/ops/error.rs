@@ -123,6 +123,9 @@ pub(crate) enum OpsError {
     /// The member's backend does not support this verb.
     #[error(transparent)]
     CannotDo(BackendError),
+    /// The caller's terminal has no popups.
+    #[error("the dashboard cannot be shown in a popup: {why}")]
+    NoPopup { team: TeamName, why: String },
     #[error("`{name}` has no terminal to show: {reason}")]
     NotAttachable { name: MemberName, team: TeamName, reason: String },
     #[error("this process cannot act as `{speaker}`: its token belongs to {}", holder(owner.as_ref()))]
@@ -305,6 +308,7 @@ impl OpsError {
             | OpsError::MayBeLed { .. }
             | OpsError::TeamTaken { .. }
             | OpsError::NotAttachable { .. }
+            | OpsError::NoPopup { .. }
             | OpsError::WorktreeInUse { .. }
             | OpsError::NotTheSpeaker { .. }
             | OpsError::NoWorktreesHere { .. }
@@ -423,6 +427,9 @@ impl OpsError {
                 Some("bring a member to this terminal with `phalanx attach NAME`".to_owned())
             }
             OpsError::CannotDo(_) => Some("follow a member's output with `phalanx logs NAME -f`".to_owned()),
+            OpsError::NoPopup { team, .. } => {
+                Some(format!("show it on the whole terminal: `phalanx watch {team}`"))
+            }
             OpsError::NotAttachable { name, team, .. } => {
                 Some(format!("show its output with `phalanx logs {name} -t {team}`"))
             }

@@ -46,6 +46,7 @@ pub(crate) mod names;
 pub(crate) mod one_shot;
 pub(crate) mod output;
 mod owners;
+pub(crate) mod popup;
 pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod ps;

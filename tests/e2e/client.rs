@@ -31,6 +31,11 @@ impl<'a> ClientTerminal<'a> {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    pub fn press(&self, keys: &[&str]) {
+        let target = format!("={}:", self.session);
+        self.tmux(&[&["send-keys", "-t", &target], keys].concat());
+    }
+
     pub fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-t", &format!("={}:", self.session)])
     }

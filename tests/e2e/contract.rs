@@ -11,7 +11,7 @@ use crate::harness::{Run, Stage, binary, wait_for};
 #[test]
 fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
-    let verbs: [&[&str]; 34] = [
+    let verbs: [&[&str]; 35] = [
         &["status"],
         &["down"],
         &["lead"],
@@ -40,6 +40,7 @@ fn every_verb_exits_3_without_a_team() {
         &["answer", "p-1@ann", "--approve"],
         &["explain", "ann"],
         &["focus", "ann"],
+        &["popup"],
         &["wait", "--until", "idle"],
         &["events"],
         &["peek", "ann"],

@@ -45,6 +45,7 @@ mod names;
 mod nested;
 mod owners;
 mod plans;
+mod popup;
 mod profile;
 mod ps;
 mod reminders;

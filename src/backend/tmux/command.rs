@@ -217,6 +217,12 @@ impl Server<'_> {
         run(&command, units.len())
     }
 
+    /// Returns the arguments of a `tmux` program that sends one unit, for a process that becomes
+    /// this program.
+    pub(super) fn args(&self, unit: &Unit) -> Vec<OsString> {
+        self.command(std::slice::from_ref(unit)).args
+    }
+
     fn command(&self, units: &[Unit]) -> exec::ExecCommand {
         let mut args = vec![OsString::from("-u")];
         match self.socket {

@@ -17,6 +17,7 @@ mod label;
 mod monitor;
 mod notice;
 mod place;
+mod popup;
 mod private;
 mod probe;
 mod row;
@@ -40,6 +41,7 @@ use identity::PaneClaim;
 
 pub(crate) use census::{Census, Resident, census, has_pane};
 pub(crate) use notice::{RequestNotice, show_notice};
+pub(crate) use popup::{PopupCaller, popup_args};
 pub(crate) use private::PrivateServer;
 pub(crate) use probe::probe;
 

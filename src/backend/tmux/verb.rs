@@ -1,14 +1,15 @@
 //! All tmux commands that phalanx uses, each typed and with an explicit target. Options that
 //! override the user's configuration are set here, and only on our own sessions, windows and panes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use tmux_interface::{
-    BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, IfShell, JoinPane, KillPane,
-    KillServer, ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession,
-    NewWindow, PaneSize, PasteBuffer, RenameWindow, ResizePane, SelectLayout, SelectPane,
-    SelectWindow, SendKeys, SetOption, ShowOptions, SplitWindow, StartServer, SwitchClient,
-    TmuxCommand,
+    BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, DisplayPopup, IfShell,
+    JoinPane, KillPane, KillServer, ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer,
+    NewSession, NewWindow, PaneSize, PasteBuffer, RenameWindow, ResizePane, SelectLayout,
+    SelectPane, SelectWindow, SendKeys, SetOption, ShowOptions, SplitWindow, StartServer,
+    SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -51,6 +52,8 @@ const BORDER: &str = "#[fg=#{?@phalanx_color,#{@phalanx_color},default}] #{@phal
 /// Display time of a notice, in milliseconds. Short, because tmux 3.3a does not update the panes of
 /// that terminal meanwhile.
 const SHOWN_MS: usize = 2_000;
+/// Width and height of a popup, in percent of the terminal.
+const POPUP: &str = "90%";
 /// The start directory of new panes; never a user's, because tmux format-expands `-c` (SEC-02). The
 /// launcher changes directory itself.
 const DIRECTORY: &str = "/";
@@ -377,6 +380,41 @@ pub(super) fn if_accepts_input(pane: PaneId, unit: &Unit) -> Unit {
 pub(super) fn show_message(client: &str, words: &str) -> Unit {
     let message = DisplayMessage::new().target_client(client.to_owned()).delay(SHOWN_MS);
     unit(&message.message(words.to_owned()).build())
+}
+
+/// Runs `argv` in a popup over the panes of a client, until it exits or the popup is closed. tmux
+/// executes two or more words directly, without a shell. It format-expands `directory`, so that must
+/// be quoted by [`unexpanded`].
+pub(super) fn popup(
+    client: &str,
+    target: &str,
+    directory: OsString,
+    argv: impl IntoIterator<Item = OsString>,
+) -> Unit {
+    let popup = DisplayPopup::new()
+        .close_on_exit()
+        .target_client(client.to_owned())
+        .target_pane(target.to_owned());
+    let mut all = words(&popup.build());
+    all.extend(["-w", POPUP, "-h", POPUP, "-d"].map(OsString::from));
+    all.extend([directory, OsString::from("--")]);
+    all.extend(argv);
+    Unit::new(all)
+}
+
+/// Quotes text that tmux format-expands, so that it comes out unchanged: doubles each `#`, which
+/// alone would begin a format. tmux keeps any number of `#` before a `[`, for the parser of styles.
+pub(super) fn unexpanded(text: &OsStr) -> OsString {
+    let bytes = text.as_bytes();
+    let mut quoted = Vec::with_capacity(bytes.len());
+    for (at, byte) in bytes.iter().enumerate() {
+        quoted.push(*byte);
+        let next = bytes[at..].iter().find(|byte| **byte != b'#');
+        if *byte == b'#' && next != Some(&b'[') {
+            quoted.push(b'#');
+        }
+    }
+    OsString::from_vec(quoted)
 }
 
 /// Prints a row about the server.
