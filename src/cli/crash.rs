@@ -7,11 +7,24 @@ use std::sync::{Mutex, PoisonError};
 use super::fail::{ErrorMessage, exhausted};
 use crate::model::text;
 use crate::ops::Kind;
+use crate::sys::contain;
 
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
+static RESTORE: Mutex<Option<fn()>> = Mutex::new(None);
+
+/// Sets what the panic hook calls before it prints, to restore the terminal; `None` for nothing.
+pub(super) fn restore_before_message(restore: Option<fn()>) {
+    *RESTORE.lock().unwrap_or_else(PoisonError::into_inner) = restore;
+}
 
 pub(super) fn install_panic_hook() {
     panic::set_hook(Box::new(|info| {
+        if contain::is_contained() {
+            return;
+        }
+        if let Some(restore) = *RESTORE.lock().unwrap_or_else(PoisonError::into_inner) {
+            restore();
+        }
         let text = panic_text(info);
         let _ = writeln!(io::stderr().lock(), "{}", error_message(&text).text());
         *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = text;

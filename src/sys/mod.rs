@@ -5,6 +5,7 @@
 
 pub(crate) mod child;
 pub(crate) mod clock;
+pub(crate) mod contain;
 pub(crate) mod env;
 pub(crate) mod exec;
 pub(crate) mod failpoint;

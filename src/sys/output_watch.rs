@@ -1,6 +1,6 @@
 //! Waits for output on a terminal that another program holds. Another thread can end the wait.
 
-use std::io::{self, PipeReader, PipeWriter, pipe};
+use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,15 @@ const REPORTS: usize = 1024;
 /// Ends the waits of an [`OutputWatch`] when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Stopper {
-    _open: PipeWriter,
+    open: PipeWriter,
+}
+
+impl Stopper {
+    /// Ends a wait as output does.
+    pub(crate) fn wake(&self) {
+        // Fails only if the other end is gone.
+        let _ = (&self.open).write_all(&[1]);
+    }
 }
 
 /// Waits for output on a terminal. Without a terminal it waits for time to pass.
@@ -31,7 +39,8 @@ pub(crate) struct OutputWatch {
 /// The reason why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wakeup {
-    /// A program has written to the terminal since [`OutputWatch::clear`].
+    /// A program has written to the terminal since [`OutputWatch::clear`], or [`Stopper::wake`] was
+    /// called.
     Output,
     Timeout,
     /// The [`Stopper`] was dropped.
@@ -45,7 +54,7 @@ impl OutputWatch {
     /// Fails if the process has run out of descriptors.
     pub(crate) fn new() -> io::Result<(OutputWatch, Stopper)> {
         let (stopped, open) = pipe()?;
-        Ok((OutputWatch { stopped, events: None }, Stopper { _open: open }))
+        Ok((OutputWatch { stopped, events: None }, Stopper { open }))
     }
 
     /// Watches the terminal at this path, instead of the one before. Returns false if the system
@@ -86,7 +95,11 @@ impl OutputWatch {
             }
             let is_ready = |nth: usize| fds.get(nth).and_then(PollFd::any).unwrap_or(false);
             if is_ready(0) {
-                return Wakeup::Stopped;
+                match (&self.stopped).read(&mut [0; REPORTS]) {
+                    Ok(0) | Err(_) => return Wakeup::Stopped,
+                    Ok(_) if events.is_some() => return Wakeup::Output,
+                    Ok(_) => {}
+                }
             }
             if is_ready(1) {
                 return Wakeup::Output;
@@ -126,11 +139,9 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn output_on_a_terminal_is_reported_until_it_is_cleared() {
-        use std::io::Write;
-
         let (master, mut terminal) = super::super::child::open_pty(24, 80).expect("a pty");
         let name = master.tty_name().expect("it has a name");
-        let (mut watch, _stopper) = OutputWatch::new().expect("descriptors are left");
+        let (mut watch, stopper) = OutputWatch::new().expect("descriptors are left");
         // Not by `watch`, which fails in the portable gear.
         watch.events = Some(native::tty_output(Path::new(&name)).expect("inotify works here"));
         assert_eq!(watch.wait(Duration::ZERO), Wakeup::Timeout, "nothing was written");
@@ -139,5 +150,10 @@ mod tests {
         assert_eq!(watch.wait(PATIENCE), Wakeup::Output, "reported until it is cleared");
         watch.clear();
         assert_eq!(watch.wait(Duration::ZERO), Wakeup::Timeout);
+        stopper.wake();
+        assert_eq!(watch.wait(PATIENCE), Wakeup::Output);
+        assert_eq!(watch.wait(Duration::ZERO), Wakeup::Timeout);
+        drop(stopper);
+        assert_eq!(watch.wait(PATIENCE), Wakeup::Stopped);
     }
 }

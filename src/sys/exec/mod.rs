@@ -2,6 +2,7 @@
 
 mod command;
 mod detached;
+mod foreground;
 mod fresh;
 mod pump;
 
@@ -19,6 +20,7 @@ use pump::{Pump, PumpResult};
 
 pub(crate) use command::{ExecCommand, ExecError, ExecOutput};
 pub(crate) use detached::spawn_detached;
+pub(crate) use foreground::run_in_foreground;
 pub(super) use fresh::start_fresh;
 
 /// Time limit for reaping a killed child. A child that exceeds it is left to init, which reaps it
