@@ -24,6 +24,8 @@ pub(crate) enum Action {
     UseWorkspace,
     ReadOutput,
     ReadMail,
+    /// See everything of the team: all screens and all mail.
+    Watch,
     Answer,
     Attach,
     MovePane,
@@ -78,6 +80,7 @@ impl Action {
             Action::UseWorkspace => "`workspace list`, `read`, `write`, `path`",
             Action::ReadOutput => "`logs`, `peek`",
             Action::ReadMail => "`inbox`, with every option",
+            Action::Watch => "`watch`",
             Action::Answer => "`answer` to a request to end",
             Action::Attach => "`attach`",
             Action::MovePane => "`focus`, `hide`, `show`",
@@ -115,6 +118,7 @@ impl Action {
             (Action::ReadOutput, true) => "read the output of",
             (Action::ReadOutput, false) => "read the output of all members",
             (Action::ReadMail, _) => "read the mail of",
+            (Action::Watch, _) => "see all screens and messages of the team",
             (Action::Attach, true) => "attach to the terminal of",
             (Action::Attach, false) => "attach to the terminals of the team",
             (Action::MovePane, _) => "move the pane of",
@@ -161,7 +165,8 @@ impl Action {
             | Action::RemoveWorktree
             | Action::DeleteFile
             | Action::Shutdown => Grant::Owner,
-            Action::Decide
+            Action::Watch
+            | Action::Decide
             | Action::DecideTask
             | Action::Restart
             | Action::Resume

@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::authority::{self, Action};
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use super::focus::{placed, prove};
-use crate::backend::{BackendError, pty};
+use crate::backend::{Backend, BackendError, pty};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::input::{Input, Key, Text};
@@ -62,6 +63,62 @@ pub(crate) fn press(
     Ok(())
 }
 
+/// A person who types into a member's terminal key by key. The terminal is proven once, at the
+/// start, and by its backend at each write. One event records the whole session, on drop.
+pub(crate) struct TypingSession {
+    ctx: Context,
+    team: TeamStore,
+    target: Target,
+    backend: Box<dyn Backend>,
+    keys: usize,
+    bytes: usize,
+}
+
+impl TypingSession {
+    /// Starts to type into `name`.
+    ///
+    /// # Errors
+    /// As [`type_text`], and a refusal if the speaker may not type into the member.
+    pub(crate) fn open(
+        ctx: &Context,
+        team: &TeamStore,
+        name: &MemberName,
+    ) -> Result<TypingSession, OpsError> {
+        authority::enter(ctx, team, Action::Type, std::slice::from_ref(name))?;
+        let target = Target::find(team, name)?;
+        let backend = target.proven_backend(ctx, team)?;
+        let (ctx, team) = (ctx.clone(), team.clone());
+        Ok(TypingSession { ctx, team, target, backend, keys: 0, bytes: 0 })
+    }
+
+    pub(crate) fn member(&self) -> &MemberName {
+        &self.target.record.name
+    }
+
+    /// Writes input to the terminal.
+    ///
+    /// # Errors
+    /// As [`type_text`].
+    pub(crate) fn write(&mut self, input: &Input) -> Result<(), OpsError> {
+        self.target.write_by(self.backend.as_ref(), input)?;
+        match input {
+            Input::Keys(keys) => self.keys += keys.len(),
+            Input::Text(text) => self.bytes += text.as_str().len(),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TypingSession {
+    fn drop(&mut self) {
+        if self.keys + self.bytes > 0 {
+            let event = self.target.event(&self.ctx).with("keys", self.keys);
+            // A journal that cannot be written must not stop the person.
+            let _ = self.team.record(event.with("bytes", self.bytes));
+        }
+    }
+}
+
 /// A running member and its placement.
 struct Target {
     record: MemberRecord,
@@ -75,12 +132,26 @@ impl Target {
     }
 
     fn write(&self, ctx: &Context, team: &TeamStore, input: &Input) -> Result<(), OpsError> {
+        self.write_by(self.proven_backend(ctx, team)?.as_ref(), input)
+    }
+
+    /// Returns the backend of the placement, which is proven to be the member's.
+    fn proven_backend(
+        &self,
+        ctx: &Context,
+        team: &TeamStore,
+    ) -> Result<Box<dyn Backend>, OpsError> {
         let Target { record, placement } = self;
         let backend = backends::open_for(ctx, team, placement)?;
         prove(record, placement, backend.as_ref()).map_err(|e| match e {
             OpsError::NotProven { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),
             other => other,
         })?;
+        Ok(backend)
+    }
+
+    fn write_by(&self, backend: &dyn Backend, input: &Input) -> Result<(), OpsError> {
+        let Target { record, placement } = self;
         // The launcher knows the modes of the terminal that it holds.
         if let Some(socket) = record.start.as_ref().and_then(|start| start.socket.as_ref()) {
             return pty::write_input(Path::new(socket), input)

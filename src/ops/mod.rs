@@ -58,11 +58,11 @@ pub(crate) mod retire;
 pub(crate) mod roles;
 mod routing;
 pub(crate) mod rules;
-#[cfg_attr(not(test), expect(dead_code, reason = "the dashboard uses it"))]
 pub(crate) mod screen;
 pub(crate) mod send;
 pub(crate) mod settings;
 pub(crate) mod shutdown;
+pub(crate) mod snapshot;
 pub(crate) mod spawn;
 mod speaker;
 pub(crate) mod status;

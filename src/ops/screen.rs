@@ -40,7 +40,14 @@ pub(crate) enum ScreenUpdate {
 pub(crate) struct ScreenFollower {
     is_dropped: Arc<AtomicBool>,
     viewer: Option<Viewer>,
-    _stopper: Stopper,
+    stopper: Stopper,
+}
+
+impl ScreenFollower {
+    /// Reads the screen soon, because the person has typed something.
+    pub(crate) fn refresh(&self) {
+        self.stopper.wake();
+    }
 }
 
 impl Drop for ScreenFollower {
@@ -102,7 +109,7 @@ pub(crate) fn follow(
     let started = thread
         .spawn(move || if has_ended { relay.show_last_lines() } else { relay.run(viewer, watch) });
     started.map_err(no_follower)?;
-    Ok(ScreenFollower { is_dropped, viewer: handle, _stopper: stopper })
+    Ok(ScreenFollower { is_dropped, viewer: handle, stopper })
 }
 
 /// The thread's side of a [`ScreenFollower`].

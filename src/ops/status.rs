@@ -164,8 +164,12 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
 /// Reads the state of the team. Members that left without a request are listed separately until
 /// their name runs again; others that left are omitted (LY-12).
 pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
+    status_with(team, &team.board()?)
+}
+
+/// Like [`status`], with a board that was read before.
+pub(super) fn status_with(team: &TeamStore, board: &Board) -> Result<Status, OpsError> {
     let roster = team.team()?;
-    let board = team.board()?;
     // Without records that cannot be read: one of them must not hide the other members.
     let records = team.member_records()?;
     let mut members = Vec::new();
@@ -212,7 +216,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let crew = crew(&roster, &records, &templates);
     let is_led = lead.is_some();
     let task_list =
-        board.tasks.values().map(|task| task_status(&board, task, &crew, is_led)).collect();
+        board.tasks.values().map(|task| task_status(board, task, &crew, is_led)).collect();
     let shutdowns = team.requests()?;
     let left = left(&roster, &records, &shutdowns);
     let asked = team.questions()?.iter().filter(|q| q.is_open()).count();
