@@ -12,6 +12,7 @@ use crate::model::board::Board;
 use crate::model::id::TaskId;
 use crate::model::task::Task;
 use crate::model::text;
+use crate::ops::snapshot::TaskCard;
 
 /// Maximum length of a subject, in characters.
 const SUBJECT: usize = 60;
@@ -69,6 +70,24 @@ impl TaskGraph {
         edges.sort_unstable();
         edges.dedup();
         TaskGraph { tasks, edges }
+    }
+
+    /// Returns the graph of these tasks and of the dependencies between them.
+    pub(super) fn of_cards<'c>(cards: impl Iterator<Item = &'c TaskCard>) -> TaskGraph {
+        let mut cards: Vec<&TaskCard> = cards.collect();
+        cards.sort_by_key(|card| card.id);
+        let tasks = cards.iter().map(|card| GraphNode {
+            id: card.id,
+            subject: text::short(&card.subject, SUBJECT),
+            state: card.state.as_str(),
+        });
+        let known: BTreeSet<TaskId> = cards.iter().map(|card| card.id).collect();
+        let edges = cards
+            .iter()
+            .flat_map(|card| card.blockers.iter().map(|blocker| (*blocker, card.id)))
+            .filter(|(blocker, _)| known.contains(blocker));
+        let edges: BTreeSet<(TaskId, TaskId)> = edges.collect();
+        TaskGraph { tasks: tasks.collect(), edges: edges.into_iter().collect() }
     }
 
     /// Draws the graph, without a line break at the end.

@@ -35,6 +35,16 @@ pub(crate) fn message(envelope: &Envelope, now: Option<Timestamp>, paint: Paint)
     format!("{from}  {at}{about}{read}{lines}")
 }
 
+/// Returns the message in one line: what it says about its sender, its summary, or its text.
+pub(super) fn in_one_line(envelope: &Envelope) -> String {
+    let text = message_text(&Message::parse(&envelope.text));
+    let first = text.body.lines().map(str::trim).find(|line| !line.is_empty());
+    text.sentence
+        .or_else(|| envelope.summary.clone())
+        .or_else(|| first.map(str::to_owned))
+        .unwrap_or_default()
+}
+
 fn message_text(message: &Message) -> MessageText {
     let only = |sentence: String| MessageText { sentence: Some(sentence), body: String::new() };
     let with = |sentence: String, body: Option<&str>| MessageText {

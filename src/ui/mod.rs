@@ -1,6 +1,7 @@
 //! Formats data for terminals: tables, reports and the progress of a team. It reads no files and
 //! calls no other programs.
 
+pub(crate) mod dashboard;
 mod doctor;
 mod event_words;
 mod events;

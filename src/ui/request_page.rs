@@ -14,6 +14,16 @@ const BODIES: [&str; 4] = ["command", "old_string", "new_string", "content"];
 
 /// Formats the page. Control characters in the member's texts are made visible.
 pub(crate) fn request_page(shown: &Shown, paint: Paint) -> String {
+    let mut page = request_text(shown, paint);
+    if let Some(next) = next(shown) {
+        page.push_str("\n\n");
+        page.push_str(&paint.put(Tint::Dim, &next));
+    }
+    page
+}
+
+/// Formats the page without the command that answers the request.
+pub(super) fn request_text(shown: &Shown, paint: Paint) -> String {
     let ask = Ask::of(Message::parse(&shown.body.to_string()));
     let mut page = RequestPage { lines: Vec::new(), paint };
     page.lines.push(paint.put(Tint::Bold, &text::line(shown.request_id.as_str())));
@@ -36,10 +46,6 @@ pub(crate) fn request_page(shown: &Shown, paint: Paint) -> String {
         page.heading("answered with this input:");
         page.lines
             .extend(text::block(&pretty(&Value::Object(input.clone()))).lines().map(str::to_owned));
-    }
-    if let Some(next) = next(shown) {
-        page.lines.push(String::new());
-        page.lines.push(paint.put(Tint::Dim, &next));
     }
     page.lines.join("\n")
 }

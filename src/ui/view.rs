@@ -53,7 +53,8 @@ impl DesktopNotification {
         }
     }
 
-    fn sequence(self, words: &str) -> String {
+    /// Returns the bytes to send for a notification with this text.
+    pub(crate) fn sequence(self, words: &str) -> String {
         let words = text::short(words, LONGEST_NOTICE);
         match self {
             DesktopNotification::Osc9 => format!("\x1b]9;{words}\x1b\\\x07"),

@@ -77,6 +77,9 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("schemars", &["src/cli/"], "describe the arguments of verbs in cli"),
     ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
     ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
+    ("ratatui", &["src/ui/dashboard/", "src/cli/watch/"], "draw in ui::dashboard"),
+    ("tui_term", &["src/ui/dashboard/"], "draw in ui::dashboard"),
+    ("futures_core", &["src/cli/watch/"], "await a tokio type"),
 ];
 
 const SYS: &[&str] = &["src/sys/"];

@@ -1,0 +1,252 @@
+//! The panel of the board: columns of cards, or the graph of dependencies.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use strum::VariantArray;
+
+use super::Panel;
+use super::members::{age, first_of};
+use super::state::{BoardColumn, Dashboard};
+use super::theme::Tone;
+use super::words::{cut, painted};
+use crate::model::id::TaskId;
+use crate::model::task::TaskState;
+use crate::model::time::Timestamp;
+use crate::ops::snapshot::TaskCard;
+use crate::ui::Paint;
+use crate::ui::graph::TaskGraph;
+
+/// Smallest width of columns side by side; narrower panels list them one below the other.
+const COLUMN: u16 = 20;
+
+/// The place of a part of the board.
+enum BoardArea {
+    Title(BoardColumn, Rect),
+    Card(TaskId, Rect),
+}
+
+/// Returns the task whose card is at a position.
+pub(super) fn task_at(dashboard: &Dashboard, place: Rect, column: u16, row: u16) -> Option<TaskId> {
+    if dashboard.as_graph {
+        return None;
+    }
+    let here = Position::new(column, row);
+    let inner = Rect {
+        x: place.x + 1,
+        y: place.y + 1,
+        width: place.width.saturating_sub(2),
+        height: place.height.saturating_sub(2),
+    };
+    parts(dashboard, inner).into_iter().find_map(|part| match part {
+        BoardArea::Card(id, place) if place.contains(here) => Some(id),
+        BoardArea::Card(..) | BoardArea::Title(..) => None,
+    })
+}
+
+/// Returns the parts that fit into the area.
+fn parts(dashboard: &Dashboard, area: Rect) -> Vec<BoardArea> {
+    let count = u16::try_from(BoardColumn::VARIANTS.len()).unwrap_or(4);
+    match area.width >= COLUMN * count {
+        true => side_by_side(dashboard, area, area.width / count),
+        false => one_below_the_other(dashboard, area),
+    }
+}
+
+fn side_by_side(dashboard: &Dashboard, area: Rect, width: u16) -> Vec<BoardArea> {
+    let mut found = Vec::new();
+    let selected = dashboard.task.and_then(|id| dashboard.column_of(id));
+    let mut x = area.x;
+    for column in BoardColumn::VARIANTS {
+        let nth = column.index();
+        let place = Rect { x, width: width.saturating_sub(1), height: area.height.min(1), ..area };
+        found.push(BoardArea::Title(*column, place));
+        let rows = usize::from(area.height.saturating_sub(1) / 2);
+        let tasks = &dashboard.columns[nth];
+        let at = selected.filter(|(column, _)| *column == nth).map_or(0, |(_, at)| at);
+        let first = first_of(at, rows, tasks.len());
+        let mut y = area.y + 1;
+        for id in ids(dashboard, tasks, first).take(rows) {
+            found.push(BoardArea::Card(id, Rect { y, height: 2, ..place }));
+            y += 2;
+        }
+        x += width;
+    }
+    found
+}
+
+fn one_below_the_other(dashboard: &Dashboard, area: Rect) -> Vec<BoardArea> {
+    // Rows of the whole list: `None` is a title.
+    let mut rows: Vec<(BoardColumn, Option<TaskId>)> = Vec::new();
+    for column in BoardColumn::VARIANTS {
+        let tasks = &dashboard.columns[column.index()];
+        if !tasks.is_empty() {
+            rows.push((*column, None));
+            rows.extend(ids(dashboard, tasks, 0).map(|id| (*column, Some(id))));
+        }
+    }
+    let at = rows.iter().position(|(_, id)| id.is_some() && *id == dashboard.task).unwrap_or(0);
+    let first = first_of(at, area.height.into(), rows.len());
+    let shown = rows.into_iter().skip(first).zip(area.y..area.bottom());
+    shown
+        .map(|((column, id), y)| {
+            let place = Rect { y, height: 1, ..area };
+            id.map_or(BoardArea::Title(column, place), |id| BoardArea::Card(id, place))
+        })
+        .collect()
+}
+
+fn ids<'d>(
+    dashboard: &'d Dashboard,
+    tasks: &'d [usize],
+    first: usize,
+) -> impl Iterator<Item = TaskId> + 'd {
+    let all = dashboard.snapshot.as_ref().map(|snapshot| &snapshot.tasks);
+    tasks.iter().skip(first).filter_map(move |at| Some(all?.get(*at)?.id))
+}
+
+pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: Timestamp) {
+    let theme = dashboard.theme;
+    if dashboard.columns.iter().all(Vec::is_empty) {
+        let words = match dashboard.filter.is_empty() {
+            true => "no tasks: N creates one",
+            false => "no task matches; Esc ends the filter",
+        };
+        let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
+        buffer.set_line(area.x, area.y, &line, area.width);
+        return;
+    }
+    if dashboard.as_graph {
+        return draw_graph(dashboard, area, buffer);
+    }
+    for part in parts(dashboard, area) {
+        match part {
+            BoardArea::Title(column, place) => {
+                let count = dashboard.columns[column.index()].len();
+                let words = cut(&format!("{} {count}", column.title()), place.width.into());
+                let style = theme.style(Tone::Strong).add_modifier(Modifier::UNDERLINED);
+                buffer.set_line(place.x, place.y, &Line::styled(words, style), place.width);
+            }
+            BoardArea::Card(id, place) => {
+                if let Some(task) = dashboard.task_card(id) {
+                    draw_card(dashboard, task, place, buffer, now);
+                }
+            }
+        }
+    }
+}
+
+fn draw_card(
+    dashboard: &Dashboard,
+    task: &TaskCard,
+    place: Rect,
+    buffer: &mut Buffer,
+    now: Timestamp,
+) {
+    let theme = dashboard.theme;
+    let width = usize::from(place.width);
+    let (symbol, tone) = theme.task_state(task.state);
+    let (mark, mark_tone) = relation(dashboard, task);
+    let head = format!("#{} ", task.id);
+    let detail = detail(task, now);
+    let head_width = Span::raw(format!("{mark}{symbol} {head}")).width();
+    let room = width.saturating_sub(head_width);
+    let mut spans = vec![
+        Span::styled(mark.to_owned(), theme.style(mark_tone)),
+        Span::styled(format!("{symbol} "), theme.style(tone)),
+        Span::styled(head, theme.style(Tone::Dim)),
+    ];
+    if place.height >= 2 {
+        spans.push(Span::raw(cut(&task.subject, room)));
+        buffer.set_line(place.x, place.y, &Line::from(spans), place.width);
+        let mut below = vec![Span::raw("   ")];
+        below.extend(card_detail(dashboard, task, &detail, width.saturating_sub(3)));
+        buffer.set_line(place.x, place.y + 1, &Line::from(below), place.width);
+    } else {
+        let detail_room = Span::raw(detail.as_str()).width().min(room / 2);
+        let subject = cut(&task.subject, room.saturating_sub(detail_room + 1));
+        let gap = room.saturating_sub(Span::raw(subject.as_str()).width() + detail_room);
+        spans.push(Span::raw(subject));
+        spans.push(Span::raw(" ".repeat(gap)));
+        spans.push(Span::styled(cut(&detail, detail_room), theme.style(Tone::Dim)));
+        buffer.set_line(place.x, place.y, &Line::from(spans), place.width);
+    }
+    if dashboard.task == Some(task.id) {
+        let row = Rect { height: 1, ..place };
+        buffer.set_style(row, theme.selected(dashboard.focus == Panel::Board));
+    }
+}
+
+/// Marks the tasks that the selected one waits for, and those that wait for it.
+fn relation(dashboard: &Dashboard, task: &TaskCard) -> (&'static str, Tone) {
+    let theme = dashboard.theme;
+    let Some(selected) = dashboard.task.and_then(|id| dashboard.task_card(id)) else {
+        return (" ", Tone::Plain);
+    };
+    if selected.blockers.contains(&task.id) {
+        (theme.either("←", "<"), Tone::Waiting)
+    } else if task.blockers.contains(&selected.id) {
+        (theme.either("→", ">"), Tone::Working)
+    } else {
+        (" ", Tone::Plain)
+    }
+}
+
+/// Returns owner and age, or what the task waits for.
+fn detail(task: &TaskCard, now: Timestamp) -> String {
+    let mut words = Vec::new();
+    words.extend(task.owner.clone());
+    if let Some(since) = task.running_since {
+        words.push(age(now.since(since)));
+    }
+    match task.state {
+        TaskState::Blocked => {
+            let blockers: Vec<String> = task.blockers.iter().map(|id| format!("#{id}")).collect();
+            words.push(format!("after {}", blockers.join(" ")));
+        }
+        TaskState::Pending | TaskState::Failed | TaskState::Stale => {
+            words.extend(task.reason.clone());
+        }
+        TaskState::InProgress
+        | TaskState::InReview
+        | TaskState::Completed
+        | TaskState::Cancelled => {}
+    }
+    words.join(" ")
+}
+
+fn card_detail(
+    dashboard: &Dashboard,
+    task: &TaskCard,
+    detail: &str,
+    width: usize,
+) -> Vec<Span<'static>> {
+    let theme = dashboard.theme;
+    let Some(progress) = task.progress.as_ref().filter(|_| width >= 14) else {
+        return vec![Span::styled(cut(detail, width), theme.style(Tone::Dim))];
+    };
+    let bar = format!("{} {}% ", theme.bar(progress.percent, 5), progress.percent);
+    let room = width.saturating_sub(Span::raw(bar.as_str()).width());
+    let words = match progress.step.is_empty() {
+        true => detail.to_owned(),
+        false => format!("{detail} {}", progress.step),
+    };
+    vec![
+        Span::styled(bar, theme.style(Tone::Working)),
+        Span::styled(cut(&words, room), theme.style(Tone::Dim)),
+    ]
+}
+
+fn draw_graph(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) {
+    let Some(snapshot) = &dashboard.snapshot else { return };
+    let shown = dashboard.columns.iter().flatten().filter_map(|at| snapshot.tasks.get(*at));
+    let graph = TaskGraph::of_cards(shown.filter(|task| !task.state.frees_dependants()));
+    let paint = Paint { on: dashboard.theme.color };
+    let text = graph.draw(crate::ui::GraphFormat::Text, paint);
+    let lines: Vec<&str> = text.lines().collect();
+    let first = dashboard.graph_scroll.min(lines.len().saturating_sub(area.height.into()));
+    for (y, line) in (area.y..area.bottom()).zip(&lines[first..]) {
+        buffer.set_line(area.x, y, &painted(line, dashboard.theme), area.width);
+    }
+}

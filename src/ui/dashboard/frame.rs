@@ -1,0 +1,292 @@
+//! One frame of the dashboard: the lines at the top and the bottom, and the panels between them.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Widget};
+use strum::VariantArray;
+
+use super::keys::{BINDINGS, Binding, KeyGroup, label};
+use super::layout::{Panel, places};
+use super::members::age;
+use super::state::{BoardColumn, Dashboard};
+use super::theme::Tone;
+use super::words::cut;
+use super::{board, lists, members, overlay};
+use crate::model::task::TaskState;
+use crate::model::text;
+use crate::model::time::Timestamp;
+
+/// Width of a name in the list of panels, with the space behind it.
+const TAB: u16 = 13;
+
+/// Returns the panel whose name is at this column of the list of panels.
+pub(super) fn tab_at(column: u16) -> Option<Panel> {
+    Panel::VARIANTS.get(usize::from(column / TAB)).copied()
+}
+
+impl Dashboard {
+    /// The time at which the state on display was read.
+    pub(super) fn read_at(&self) -> Timestamp {
+        self.snapshot.as_ref().map_or(Timestamp(u64::MAX), |snapshot| snapshot.read_at)
+    }
+
+    /// Draws the dashboard.
+    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, now: Timestamp) {
+        self.expire_notice(now);
+        let area = frame.area();
+        self.places = places(area, self.view());
+        let buffer = frame.buffer_mut();
+        self.draw_header(buffer, now);
+        self.draw_tabs(buffer);
+        for (panel, place) in self.places.panels.clone() {
+            self.draw_panel(panel, place, buffer, now);
+        }
+        self.draw_footer(buffer);
+        let cursor = overlay::draw(self, area, buffer);
+        clean(buffer, self.theme.color);
+        if let Some(position) = cursor {
+            frame.set_cursor_position(position);
+        }
+    }
+
+    fn draw_header(&self, buffer: &mut Buffer, now: Timestamp) {
+        let place = self.places.header;
+        if place.is_empty() {
+            return;
+        }
+        let theme = self.theme;
+        let right = self.counts();
+        let room = usize::from(place.width).saturating_sub(right.width() + 1);
+        let left = format!("{}{}", text::line(&self.team), self.about_lead(now));
+        let style = Style::default().add_modifier(Modifier::BOLD);
+        buffer.set_line(place.x, place.y, &Line::styled(cut(&left, room), style), place.width);
+        let x = place.right().saturating_sub(u16::try_from(right.width()).unwrap_or(0));
+        buffer.set_line(x.max(place.x), place.y, &right, place.width);
+        if place.height < 2 {
+            return;
+        }
+        let row = place.y + 1;
+        let line = match (&self.problem, self.attention.split_first()) {
+            (Some(problem), _) => {
+                Line::styled(cut(problem, place.width.into()), theme.style(Tone::Bad))
+            }
+            (None, None) if self.snapshot.is_none() => {
+                Line::styled("reading the team", theme.style(Tone::Dim))
+            }
+            (None, None) => Line::styled("nothing waits for you", theme.style(Tone::Dim)),
+            (None, Some((item, rest))) => {
+                let who = item.member.as_ref().map(|name| format!("{name} "));
+                let since = match now.since(item.since) {
+                    0..1_000 => String::new(),
+                    ms => format!(" ({})", age(ms)),
+                };
+                let more = match rest.len() {
+                    0 => String::new(),
+                    count => format!("  and {count} more: n"),
+                };
+                let mark = theme.either("▲", "!");
+                let tail = format!("{since}{more}");
+                let room = usize::from(place.width).saturating_sub(tail.len() + 2);
+                let words = format!("{}{}", who.unwrap_or_default(), item.why);
+                Line::from(vec![
+                    Span::styled(
+                        format!("{mark} {}", cut(&words, room)),
+                        theme.style(Tone::Waiting),
+                    ),
+                    Span::styled(tail, theme.style(Tone::Dim)),
+                ])
+            }
+        };
+        buffer.set_line(place.x, row, &line, place.width);
+    }
+
+    fn about_lead(&self, now: Timestamp) -> String {
+        let Some(snapshot) = &self.snapshot else { return String::new() };
+        let lead = match (&snapshot.status.lead, &snapshot.status.dead_lead) {
+            (Some(lead), _) if lead.state == "stopped" => format!("lead {} is stopped", lead.pid),
+            (Some(lead), _) => {
+                let led = lead.age_ms + now.since(snapshot.read_at);
+                format!("led for {}", crate::model::time::human(led))
+            }
+            (None, Some(lead)) => format!("lead {} has died", lead.pid),
+            (None, None) => "no lead".to_owned(),
+        };
+        let foreign = if snapshot.is_foreign { ", by another program" } else { "" };
+        format!("  {lead}{foreign}")
+    }
+
+    /// Returns how many members work, what waits, and how many tasks are done.
+    fn counts(&self) -> Line<'static> {
+        let theme = self.theme;
+        let Some(snapshot) = &self.snapshot else { return Line::default() };
+        let working = snapshot.status.members.iter().filter(|m| m.state == "working").count();
+        let done = snapshot.tasks.iter().filter(|task| task.state == TaskState::Completed).count();
+        let mut spans = Vec::new();
+        let mut part = |tone: Tone, words: String| {
+            if !spans.is_empty() {
+                spans.push(Span::raw("  "));
+            }
+            spans.push(Span::styled(words, theme.style(tone)));
+        };
+        let symbol = |state: &str| theme.member_state(state).0;
+        part(Tone::Working, format!("{} {working}", symbol("working")));
+        part(
+            Tone::Plain,
+            format!("{} {}", symbol("idle"), snapshot.status.members.len() - working),
+        );
+        if !self.attention.is_empty() {
+            part(Tone::Waiting, format!("{} {}", theme.either("▲", "!"), self.attention.len()));
+        }
+        if !snapshot.tasks.is_empty() {
+            let mark = theme.task_state(TaskState::Completed).0;
+            part(Tone::Good, format!("{mark} {done}/{}", snapshot.tasks.len()));
+        }
+        Line::from(spans)
+    }
+
+    fn draw_tabs(&self, buffer: &mut Buffer) {
+        let place = self.places.tabs;
+        if place.is_empty() {
+            return;
+        }
+        let theme = self.theme;
+        for (nth, panel) in (0..).zip(Panel::VARIANTS) {
+            let x = place.x + nth * TAB;
+            if x + TAB > place.right() {
+                break;
+            }
+            let style = match *panel == self.focus {
+                true => theme.style(Tone::Focus).add_modifier(Modifier::UNDERLINED),
+                false => theme.style(Tone::Dim),
+            };
+            let count = match panel {
+                Panel::Requests => self.requests().len(),
+                Panel::Members | Panel::Screen | Panel::Board | Panel::Messages | Panel::Events => {
+                    0
+                }
+            };
+            let count = if count > 0 { format!(" {count}") } else { String::new() };
+            let words = cut(&format!("{} {}{count}", nth + 1, panel.title()), usize::from(TAB) - 1);
+            buffer.set_line(x, place.y, &Line::styled(words, style), TAB);
+        }
+    }
+
+    fn draw_panel(&self, panel: Panel, place: Rect, buffer: &mut Buffer, now: Timestamp) {
+        let theme = self.theme;
+        let is_focused = panel == self.focus;
+        let style = theme.style(if is_focused { Tone::Focus } else { Tone::Dim });
+        let room = usize::from(place.width.saturating_sub(4));
+        let title = Line::styled(format!(" {} ", cut(&self.title(panel), room)), style);
+        let block = Block::bordered().border_set(theme.border()).border_style(style).title(title);
+        let inner = block.inner(place);
+        block.render(place, buffer);
+        if inner.is_empty() {
+            return;
+        }
+        match panel {
+            Panel::Members => members::draw(self, place, inner, buffer, now),
+            Panel::Screen => self.screen.draw(inner, buffer, theme, self.typing),
+            Panel::Board => board::draw(self, inner, buffer, now),
+            Panel::Requests => lists::draw_requests(self, inner, buffer, now),
+            Panel::Messages => lists::draw_messages(self, inner, buffer, now),
+            Panel::Events => lists::draw_events(self, inner, buffer, now),
+        }
+    }
+
+    fn title(&self, panel: Panel) -> String {
+        let filter = match self.filter.as_str() {
+            "" => String::new(),
+            filter => format!(" /{filter}"),
+        };
+        let member = self.member.as_ref().map(ToString::to_string).unwrap_or_default();
+        match panel {
+            Panel::Members => {
+                let order: &str = self.order.into();
+                format!("Members by {order}{filter}")
+            }
+            Panel::Screen => {
+                let typing = if self.typing { ": typing, Esc leaves" } else { "" };
+                let state = self.screen.state();
+                let gap = if state.is_empty() { "" } else { "  " };
+                format!("{member}{typing}{gap}{state}")
+            }
+            Panel::Board => {
+                let open: usize = [BoardColumn::ToDo, BoardColumn::Doing, BoardColumn::Review]
+                    .iter()
+                    .map(|column| self.columns[column.index()].len())
+                    .sum();
+                format!("Board: {open} open{filter}")
+            }
+            Panel::Requests => format!("Requests{filter}"),
+            Panel::Messages if self.all_messages => format!("Messages of all{filter}"),
+            Panel::Messages => format!("Messages of {member}{filter}"),
+            Panel::Events => format!("Events{filter}"),
+        }
+    }
+
+    fn draw_footer(&self, buffer: &mut Buffer) {
+        let place = self.places.footer;
+        if place.is_empty() {
+            return;
+        }
+        let theme = self.theme;
+        let line = match (&self.notice, self.running.last()) {
+            (Some(notice), _) => {
+                let words = cut(&notice.words, place.width.into());
+                Line::styled(words, theme.style(notice.tone))
+            }
+            (None, Some(running)) => {
+                let words = cut(&format!("runs: {running}"), place.width.into());
+                Line::styled(words, theme.style(Tone::Dim))
+            }
+            (None, None) => self.hints(place.width),
+        };
+        buffer.set_line(place.x, place.y, &line, place.width);
+    }
+
+    /// Returns the important keys, as many as fit.
+    fn hints(&self, width: u16) -> Line<'static> {
+        let theme = self.theme;
+        let mut spans: Vec<Span<'static>> = Vec::new();
+        let mut used = 0;
+        // With a request, its keys come first.
+        let has_request = self.selected_request().is_some();
+        let (of_request, others): (Vec<&Binding>, Vec<&Binding>) =
+            BINDINGS.iter().partition(|binding| binding.group == KeyGroup::Request);
+        let shown = of_request.into_iter().filter(|_| has_request).chain(others);
+        for binding in shown {
+            let Some(hint) = binding.hint else { continue };
+            let key = binding.keys.first().map(|key| label(key)).unwrap_or_default();
+            let next = key.len() + hint.len() + 3;
+            if used + next > usize::from(width) {
+                break;
+            }
+            used += next;
+            spans.push(Span::styled(key, theme.style(Tone::Strong)));
+            spans.push(Span::styled(format!(" {hint}  "), theme.style(Tone::Dim)));
+        }
+        Line::from(spans)
+    }
+}
+
+/// Makes what remains of control characters visible, wherever it came from.
+fn clean(buffer: &mut Buffer, color: bool) {
+    for cell in &mut buffer.content {
+        let symbol = cell.symbol();
+        if !matches!(symbol.as_bytes(), [b' '..=b'~']) {
+            let visible = text::line(symbol);
+            if visible != symbol {
+                // One character only, so that the cell keeps its width.
+                let first: String = visible.chars().take(1).collect();
+                cell.set_symbol(&first);
+            }
+        }
+        if !color {
+            cell.fg = Color::Reset;
+            cell.bg = Color::Reset;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The panels of requests, messages and events.
+
+use std::collections::VecDeque;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::Panel;
+use super::members::{age, first_of};
+use super::state::Dashboard;
+use super::theme::{Theme, Tone};
+use super::words::{cut, fit, painted, wrap};
+use crate::model::event::Event;
+use crate::model::text;
+use crate::model::time::Timestamp;
+use crate::ops::requests::Shown;
+use crate::ops::snapshot::SentMessage;
+use crate::ui::events::{EventFormat, event_lines};
+use crate::ui::request_page::request_text;
+use crate::ui::{Paint, message};
+
+/// Draws the open requests, and below them the selected one in full as far as it fits.
+pub(super) fn draw_requests(
+    dashboard: &Dashboard,
+    area: Rect,
+    buffer: &mut Buffer,
+    now: Timestamp,
+) {
+    let theme = dashboard.theme;
+    let requests = dashboard.requests();
+    if requests.is_empty() {
+        return draw_note("no open requests", area, buffer, theme);
+    }
+    let rows = match usize::from(area.height) {
+        height @ 0..6 => height,
+        height => requests.len().min(height / 3),
+    };
+    let is_selected = |one: &Shown| Some(one.request_id.as_str()) == dashboard.request.as_deref();
+    let at = requests.iter().position(|one| is_selected(one)).unwrap_or(0);
+    let first = first_of(at, rows, requests.len());
+    let mut y = area.y;
+    for one in requests.iter().skip(first).take(rows) {
+        let since = one.age_ms + now.since(dashboard.read_at());
+        buffer.set_line(area.x, y, &request_line(one, since, area.width, theme), area.width);
+        if is_selected(one) {
+            let row = Rect { y, height: 1, ..area };
+            buffer.set_style(row, theme.selected(dashboard.focus == Panel::Requests));
+        }
+        y += 1;
+    }
+    let Some(selected) = dashboard.selected_request() else { return };
+    let rest = usize::from(area.bottom().saturating_sub(y));
+    if rest < 3 {
+        return;
+    }
+    let rule = theme.either("─", "-").repeat(area.width.into());
+    buffer.set_line(area.x, y, &Line::styled(rule, theme.style(Tone::Dim)), area.width);
+    y += 1;
+    let page = request_text(selected, Paint { on: theme.color });
+    // The first line is the id.
+    let lines = page.lines().skip(1).flat_map(|line| wrap(painted(line, theme), area.width.into()));
+    let lines: Vec<Line<'static>> = lines.collect();
+    let room = rest - 1;
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    for line in &lines[..shown] {
+        buffer.set_line(area.x, y, line, area.width);
+        y += 1;
+    }
+    if shown < lines.len() {
+        let words = format!("{} more lines: Enter", lines.len() - shown);
+        buffer.set_line(area.x, y, &Line::styled(words, theme.style(Tone::Dim)), area.width);
+    }
+}
+
+fn request_line(one: &Shown, age_ms: u64, width: u16, theme: Theme) -> Line<'static> {
+    let age = age(age_ms);
+    let head = format!("{} {}: ", text::line(one.from.as_str()), one.kind);
+    let room = usize::from(width).saturating_sub(Span::raw(head.as_str()).width() + age.len() + 1);
+    Line::from(vec![
+        Span::styled(head, theme.style(Tone::Waiting)),
+        Span::raw(fit(&one.summary, room)),
+        Span::styled(format!(" {age}"), theme.style(Tone::Dim)),
+    ])
+}
+
+fn draw_note(words: &str, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
+    buffer.set_line(area.x, area.y, &line, area.width);
+}
+
+/// Draws the messages from and to the selected member, or of all members; the latest is last.
+pub(super) fn draw_messages(
+    dashboard: &Dashboard,
+    area: Rect,
+    buffer: &mut Buffer,
+    now: Timestamp,
+) {
+    let theme = dashboard.theme;
+    let Some(snapshot) = &dashboard.snapshot else { return };
+    let is_shown = |one: &&SentMessage| {
+        let (from, to) = (one.envelope.from.as_str(), one.to.as_str());
+        let about = dashboard.member.as_ref().is_none_or(|member| {
+            dashboard.all_messages || member.as_str() == from || member.as_str() == to
+        });
+        about && dashboard.passes([from, to, &one.envelope.text])
+    };
+    let shown = snapshot.messages.iter().filter(is_shown);
+    let lines = |one: &SentMessage| {
+        let page = message(&one.envelope, Some(now), Paint { on: theme.color });
+        let mut lines = Vec::new();
+        for (nth, line) in page.lines().enumerate() {
+            let mut line = painted(line, theme);
+            if nth == 0 {
+                let to = format!(" {} {}", theme.either("→", ">"), text::line(one.to.as_str()));
+                line.spans
+                    .insert(1.min(line.spans.len()), Span::styled(to, theme.style(Tone::Dim)));
+            }
+            lines.extend(wrap(line, area.width.into()));
+        }
+        lines
+    };
+    let below = dashboard.below.get(&Panel::Messages).copied().unwrap_or(0);
+    if !draw_from_the_end(shown.rev().map(lines), below, area, buffer) {
+        draw_note("no messages: m writes one", area, buffer, theme);
+    }
+}
+
+/// Draws the events; the latest is last.
+pub(super) fn draw_events(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: Timestamp) {
+    let theme = dashboard.theme;
+    let Some(snapshot) = &dashboard.snapshot else { return };
+    let events: &VecDeque<Event> = &snapshot.events;
+    let format = EventFormat {
+        now,
+        absolute: false,
+        width: Some(area.width.into()),
+        paint: Paint { on: theme.color },
+    };
+    let lines = |event: &Event| {
+        let line = event_lines(std::slice::from_ref(event), format);
+        dashboard.passes([&line]).then(|| vec![painted(&line, theme)])
+    };
+    let below = dashboard.below.get(&Panel::Events).copied().unwrap_or(0);
+    if !draw_from_the_end(events.iter().rev().filter_map(lines), below, area, buffer) {
+        draw_note("no events", area, buffer, theme);
+    }
+}
+
+/// Draws entries that are given from the last to the first, so that `below` lines are below the
+/// area. Returns false if there are none.
+fn draw_from_the_end(
+    entries: impl Iterator<Item = Vec<Line<'static>>>,
+    below: usize,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> bool {
+    let height = usize::from(area.height);
+    // From the last line to the first; no more than can be seen.
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    for entry in entries {
+        lines.extend(entry.into_iter().rev());
+        if lines.len() >= below.saturating_add(height) {
+            break;
+        }
+    }
+    let skipped = below.min(lines.len().saturating_sub(height));
+    let shown: Vec<&Line<'static>> = lines.iter().skip(skipped).take(height).collect();
+    for (y, line) in (area.y..area.bottom()).zip(shown.into_iter().rev()) {
+        buffer.set_line(area.x, y, line, area.width);
+    }
+    !lines.is_empty()
+}

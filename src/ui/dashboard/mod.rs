@@ -1,0 +1,28 @@
+//! The dashboard of `phalanx watch`: draws the state of a team, and turns keys into effects. It
+//! does no I/O; the driver in `cli::watch` reads, runs and writes for it.
+
+mod actions;
+mod board;
+mod dialog;
+mod editor;
+mod effect;
+mod frame;
+mod keys;
+mod layout;
+mod lists;
+mod members;
+mod moves;
+mod overlay;
+mod react;
+mod screen;
+mod state;
+#[cfg(test)]
+mod tests;
+mod theme;
+mod words;
+
+use layout::Panel;
+
+pub(crate) use effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, SpawnChoices};
+pub(crate) use state::{Dashboard, PaletteVerb};
+pub(crate) use theme::Theme;

@@ -1,0 +1,226 @@
+//! Moving the selection with keys and with the mouse.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+use super::effect::Effect;
+use super::keys::KeyCommand;
+use super::layout::Panel;
+use super::state::{Dashboard, DraggedEdge};
+use crate::model::time::Timestamp;
+
+/// Lines that one step of the mouse wheel scrolls.
+const WHEEL: isize = 3;
+/// Smallest share of a part that the mouse can drag, in percent.
+const LEAST: u16 = 15;
+
+impl Dashboard {
+    /// Moves the selection in the panel with the focus, or scrolls it.
+    pub(super) fn move_selection(&mut self, command: KeyCommand) -> Vec<Effect> {
+        let page = self.page(self.focus).cast_signed();
+        let step = match command {
+            KeyCommand::Up => -1,
+            KeyCommand::Down => 1,
+            KeyCommand::PageUp => -page,
+            KeyCommand::PageDown => page,
+            KeyCommand::First => isize::MIN / 2,
+            KeyCommand::Last => isize::MAX / 2,
+            KeyCommand::Left => return self.move_column(-1),
+            KeyCommand::Right => return self.move_column(1),
+            _ => return Vec::new(),
+        };
+        self.scroll(self.focus, step)
+    }
+
+    /// Moves the selection of a panel, or scrolls it, by lines; downwards if positive.
+    fn scroll(&mut self, panel: Panel, step: isize) -> Vec<Effect> {
+        match panel {
+            Panel::Members => {
+                let at = self
+                    .member
+                    .as_ref()
+                    .and_then(|member| self.members.iter().position(|shown| shown == member));
+                let next = moved(at, step, self.members.len());
+                match next.and_then(|next| self.members.get(next).cloned()) {
+                    Some(member) => return self.select_member(member),
+                    None => return Vec::new(),
+                }
+            }
+            Panel::Requests => {
+                let requests = self.requests();
+                let at = requests
+                    .iter()
+                    .position(|one| Some(one.request_id.as_str()) == self.request.as_deref());
+                let next = moved(at, step, requests.len());
+                let chosen =
+                    next.map(|at| (requests[at].request_id.to_string(), requests[at].from.clone()));
+                let (request, from) = chosen.unzip();
+                self.request = request;
+                if let Some(from) = from.filter(|from| self.members.contains(from)) {
+                    return self.select_member(from);
+                }
+            }
+            Panel::Board if self.as_graph => {
+                self.graph_scroll = self.graph_scroll.saturating_add_signed(step);
+            }
+            Panel::Board => {
+                let Some(snapshot) = &self.snapshot else { return Vec::new() };
+                let (column, at) = self.task.and_then(|id| self.column_of(id)).unwrap_or((0, 0));
+                if let Some(next) = moved(Some(at), step, self.columns[column].len()) {
+                    self.task = Some(snapshot.tasks[self.columns[column][next]].id);
+                }
+            }
+            Panel::Screen if self.screen.is_scrolled() => {
+                let page = self.page(Panel::Screen);
+                self.screen.scroll(-step, page);
+            }
+            Panel::Screen => {
+                if let Some(member) = self.member.clone().filter(|_| step < 0) {
+                    return vec![Effect::ReadHistory(member)];
+                }
+            }
+            Panel::Messages | Panel::Events => {
+                let below = self.below.entry(panel).or_default();
+                *below = below.saturating_add_signed(-step);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Selects the task in the next column that has any.
+    fn move_column(&mut self, step: isize) -> Vec<Effect> {
+        let Some(snapshot) = &self.snapshot else { return Vec::new() };
+        if self.focus != Panel::Board || self.as_graph {
+            return Vec::new();
+        }
+        let (column, at) = self.task.and_then(|id| self.column_of(id)).unwrap_or((0, 0));
+        let mut next = column.checked_add_signed(step);
+        while let Some(column) = next.filter(|column| *column < self.columns.len()) {
+            let tasks = &self.columns[column];
+            if let Some(task) = tasks.get(at).or(tasks.last()) {
+                self.task = Some(snapshot.tasks[*task].id);
+                break;
+            }
+            next = column.checked_add_signed(step);
+        }
+        Vec::new()
+    }
+
+    /// Selects what is clicked, scrolls with the wheel, and drags edges.
+    pub(super) fn mouse(&mut self, event: MouseEvent, now: Timestamp) -> Vec<Effect> {
+        if self.dialog.is_some() {
+            return Vec::new();
+        }
+        let (column, row) = (event.column, event.row);
+        match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.dragged = self.edge_at(column, row);
+                if self.dragged.is_some() {
+                    return Vec::new();
+                }
+                self.click(column, row, now)
+            }
+            MouseEventKind::Drag(MouseButton::Left) => {
+                self.drag(column, row);
+                Vec::new()
+            }
+            MouseEventKind::Up(_) => {
+                self.dragged = None;
+                Vec::new()
+            }
+            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+                let Some((panel, _)) = self.places.panel_at(column, row) else {
+                    return Vec::new();
+                };
+                let down = event.kind == MouseEventKind::ScrollDown;
+                self.scroll(panel, if down { WHEEL } else { -WHEEL })
+            }
+            MouseEventKind::Down(_)
+            | MouseEventKind::Drag(_)
+            | MouseEventKind::Moved
+            | MouseEventKind::ScrollLeft
+            | MouseEventKind::ScrollRight => Vec::new(),
+        }
+    }
+
+    fn edge_at(&self, column: u16, row: u16) -> Option<DraggedEdge> {
+        let places = &self.places;
+        let on_divider = |x: u16| column == x || column + 1 == x;
+        if places.divider.is_some_and(on_divider) && places.panel_at(column, row).is_some() {
+            return Some(DraggedEdge::Divider);
+        }
+        let screen = places.of(Panel::Screen)?;
+        let is_beside = (screen.x..screen.right()).contains(&column);
+        places
+            .fold
+            .filter(|fold| is_beside && (row == *fold || row + 1 == *fold))
+            .map(|_| DraggedEdge::Fold)
+    }
+
+    fn drag(&mut self, column: u16, row: u16) {
+        let places = &self.places;
+        let width = places.footer.width.max(1);
+        let top = places.header.height + places.tabs.height;
+        let height = places.footer.y.saturating_sub(top).max(1);
+        let percent = |part: u16, whole: u16| {
+            let share = u32::from(part) * 100 / u32::from(whole);
+            u16::try_from(share).unwrap_or(50).clamp(LEAST, 100 - LEAST)
+        };
+        match self.dragged {
+            Some(DraggedEdge::Divider) => self.split.left = percent(column, width),
+            Some(DraggedEdge::Fold) => self.split.upper = percent(row.saturating_sub(top), height),
+            None => {}
+        }
+    }
+
+    fn click(&mut self, column: u16, row: u16, now: Timestamp) -> Vec<Effect> {
+        if row < self.places.header.height {
+            return self.command(KeyCommand::NextAttention, now);
+        }
+        let Some((panel, place)) = self.places.panel_at(column, row) else {
+            return match self.tab_at(column, row) {
+                Some(panel) => {
+                    self.show(panel);
+                    Vec::new()
+                }
+                None => Vec::new(),
+            };
+        };
+        self.show(panel);
+        let Some(line) = row.checked_sub(place.y + 1).map(usize::from) else { return Vec::new() };
+        match panel {
+            Panel::Members => {
+                let rows = super::members::rows_per_member(place.width);
+                let at = super::members::first_shown(self, place) + line / rows;
+                match self.members.get(at).cloned() {
+                    Some(member) => self.select_member(member),
+                    None => Vec::new(),
+                }
+            }
+            Panel::Requests => {
+                let id = self.requests().get(line).map(|one| one.request_id.to_string());
+                self.request = id.or(self.request.take());
+                Vec::new()
+            }
+            Panel::Board => {
+                if let Some(task) = super::board::task_at(self, place, column, row) {
+                    self.task = Some(task);
+                }
+                Vec::new()
+            }
+            Panel::Screen | Panel::Messages | Panel::Events => Vec::new(),
+        }
+    }
+
+    /// Returns the panel whose name is at this position of the list of panels.
+    fn tab_at(&self, column: u16, row: u16) -> Option<Panel> {
+        let tabs = self.places.tabs;
+        let is_there = tabs.height > 0 && row == tabs.y;
+        is_there.then(|| super::frame::tab_at(column.saturating_sub(tabs.x)))?
+    }
+}
+
+/// Returns the index `step` places further, within `count`; `None` for an empty list.
+fn moved(at: Option<usize>, step: isize, count: usize) -> Option<usize> {
+    let last = count.checked_sub(1)?;
+    Some(at.map_or(0, |at| at.saturating_add_signed(step).min(last)))
+}

@@ -1,0 +1,259 @@
+//! Draws the dialogs over the panels.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Widget};
+use strum::VariantArray;
+
+use super::dialog::{
+    Confirmation, OpenDialog, PageKind, PromptKind, SpawnForm, TeamPicker, TextPage, TextPrompt,
+};
+use super::keys::{BINDINGS, KeyGroup, label};
+use super::members::first_of;
+use super::state::Dashboard;
+use super::theme::{Theme, Tone};
+use super::words::{cut, fit, painted, wrap};
+
+/// Verbs that the palette suggests at once.
+const SUGGESTED: usize = 8;
+
+/// Draws the open dialog, if any. Returns the place of the cursor in a field.
+pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let theme = dashboard.theme;
+    match dashboard.dialog.as_ref()? {
+        OpenDialog::Help { scroll } => {
+            let inner = window("Keys", (76, area.height), area, buffer, theme);
+            lines(&help(theme), *scroll, inner, buffer);
+            None
+        }
+        OpenDialog::Page(page) => {
+            draw_page(page, area, buffer, theme);
+            None
+        }
+        OpenDialog::Confirmation(question) => {
+            draw_question(question, area, buffer, theme);
+            None
+        }
+        OpenDialog::Teams(picker) => {
+            draw_teams(picker, area, buffer, theme);
+            None
+        }
+        OpenDialog::TextPrompt(prompt) => draw_prompt(dashboard, prompt, area, buffer),
+        OpenDialog::Spawn(form) => draw_form(form, area, buffer, theme),
+    }
+}
+
+/// Draws an empty window of this size in the middle and returns the area within its border.
+fn window(
+    title: &str,
+    (width, height): (u16, u16),
+    area: Rect,
+    buffer: &mut Buffer,
+    theme: Theme,
+) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    let place = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
+    Clear.render(place, buffer);
+    let style = theme.style(Tone::Focus);
+    let title = format!(" {} ", cut(title, usize::from(width.saturating_sub(4))));
+    let block = Block::bordered()
+        .border_set(theme.border())
+        .border_style(style)
+        .title(Line::styled(title, style));
+    let inner = block.inner(place);
+    block.render(place, buffer);
+    inner
+}
+
+fn lines(all: &[Line<'static>], scroll: usize, area: Rect, buffer: &mut Buffer) {
+    let first = scroll.min(all.len().saturating_sub(area.height.into()));
+    for (y, line) in (area.y..area.bottom()).zip(&all[first..]) {
+        buffer.set_line(area.x, y, line, area.width);
+    }
+}
+
+/// Returns the help, made of the table that binds the keys.
+fn help(theme: Theme) -> Vec<Line<'static>> {
+    let mut found = Vec::new();
+    for group in KeyGroup::VARIANTS {
+        if !found.is_empty() {
+            found.push(Line::default());
+        }
+        let title: &str = group.into();
+        found.push(Line::styled(title, theme.style(Tone::Strong)));
+        for binding in BINDINGS.iter().filter(|binding| binding.group == *group) {
+            let keys: Vec<String> = binding.keys.iter().map(|key| label(key)).collect();
+            found.push(Line::from(vec![
+                Span::styled(format!("  {}", fit(&keys.join(", "), 14)), theme.style(Tone::Focus)),
+                Span::raw(binding.help),
+            ]));
+        }
+    }
+    found
+}
+
+fn draw_page(page: &TextPage, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let size = (area.width.saturating_sub(4), area.height.saturating_sub(2));
+    let count = page.lines.len();
+    let title = format!("{}  {}/{count}  Esc closes", page.title, (page.scroll + 1).min(count));
+    let inner = window(&title, size, area, buffer, theme);
+    let width = usize::from(inner.width);
+    let shown = page.lines.iter().skip(page.scroll).flat_map(|line| match page.kind {
+        PageKind::Diff => vec![diff_line(line, width, theme)],
+        PageKind::Text | PageKind::Request => wrap(painted(line, theme), width),
+    });
+    let shown: Vec<Line<'static>> = shown.take(inner.height.into()).collect();
+    lines(&shown, 0, inner, buffer);
+}
+
+fn diff_line(line: &str, width: usize, theme: Theme) -> Line<'static> {
+    let tone = match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => {
+            Tone::Strong
+        }
+        [b'+', ..] => Tone::Good,
+        [b'-', ..] => Tone::Bad,
+        [b'@', b'@', ..] => Tone::Focus,
+        _ => Tone::Plain,
+    };
+    Line::styled(cut(line, width), theme.style(tone))
+}
+
+fn draw_question(question: &Confirmation, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let width = area.width.saturating_sub(4).min(80);
+    let room = usize::from(width.saturating_sub(2));
+    let mut shown: Vec<Line<'static>> = question
+        .details
+        .lines()
+        .flat_map(|line| wrap(painted(line, theme), room))
+        .take(usize::from(area.height.saturating_sub(6)))
+        .collect();
+    if !shown.is_empty() {
+        shown.push(Line::default());
+    }
+    shown.extend(wrap(Line::styled(cut(&question.words, 400), theme.style(Tone::Strong)), room));
+    shown.push(Line::styled("y: yes   n, Esc: no", theme.style(Tone::Dim)));
+    let height = u16::try_from(shown.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let inner = window("Please confirm", (width, height), area, buffer, theme);
+    lines(&shown, 0, inner, buffer);
+}
+
+fn draw_teams(picker: &TeamPicker, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let Some(choices) = &picker.choices else {
+        let inner = window("Teams", (40, 3), area, buffer, theme);
+        return lines(&[Line::from("looking for teams")], 0, inner, buffer);
+    };
+    let height = u16::try_from(choices.len()).unwrap_or(u16::MAX).saturating_add(3);
+    let inner = window("Teams of this machine", (90, height), area, buffer, theme);
+    if inner.is_empty() {
+        return;
+    }
+    let rows = usize::from(inner.height - 1);
+    let first = first_of(picker.at, rows, choices.len());
+    for (nth, team) in choices.iter().enumerate().skip(first).take(rows) {
+        let about = match &team.problem {
+            Some(problem) => problem.clone(),
+            None => format!(
+                "{} members, {} working, {} requests, {}{}",
+                team.members,
+                team.working,
+                team.requests,
+                team.lead,
+                if team.is_foreign { ", by another program" } else { "" },
+            ),
+        };
+        let y = inner.y + u16::try_from(nth - first).unwrap_or(0);
+        let about_width = usize::from(inner.width).saturating_sub(21);
+        let line = Line::from(vec![
+            Span::styled(fit(team.name.as_str(), 20), theme.style(Tone::Strong)),
+            Span::raw(format!(" {}", cut(&about, about_width))),
+        ]);
+        buffer.set_line(inner.x, y, &line, inner.width);
+        if nth == picker.at {
+            buffer.set_style(Rect { y, height: 1, ..inner }, theme.selected(true));
+        }
+    }
+    let root = choices.get(picker.at).map(|team| team.root.display().to_string());
+    let line =
+        Line::styled(cut(&root.unwrap_or_default(), inner.width.into()), theme.style(Tone::Dim));
+    buffer.set_line(inner.x, inner.bottom() - 1, &line, inner.width);
+}
+
+/// Draws a line to fill in at the bottom, above it the verbs that the palette suggests.
+fn draw_prompt(
+    dashboard: &Dashboard,
+    prompt: &TextPrompt,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Option<Position> {
+    let theme = dashboard.theme;
+    let suggested: Vec<Line<'static>> = match prompt.kind {
+        PromptKind::Palette => suggestions(dashboard, &prompt.editor.text(), area.width.into()),
+        _ => Vec::new(),
+    };
+    let height = u16::try_from(suggested.len()).unwrap_or(0) + 3;
+    let place = Rect {
+        y: area.bottom().saturating_sub(height.min(area.height)),
+        height: height.min(area.height),
+        ..area
+    };
+    let inner = window(&prompt.kind.title(), (place.width, place.height), place, buffer, theme);
+    if inner.is_empty() {
+        return None;
+    }
+    lines(&suggested, 0, Rect { height: inner.height - 1, ..inner }, buffer);
+    let (text, column) = prompt.editor.window(inner.width.into());
+    let row = inner.bottom() - 1;
+    buffer.set_line(inner.x, row, &Line::from(text), inner.width);
+    Some(Position::new(inner.x + u16::try_from(column).unwrap_or(0), row))
+}
+
+fn suggestions(dashboard: &Dashboard, typed: &str, width: usize) -> Vec<Line<'static>> {
+    let verb = typed.split(' ').next().unwrap_or_default();
+    let is_whole = typed.contains(' ');
+    let fits = |name: &str| if is_whole { name == verb } else { name.starts_with(verb) };
+    let found = dashboard.verbs.iter().filter(|verb| fits(&verb.name)).take(SUGGESTED);
+    let line = |verb: &super::state::PaletteVerb| {
+        let about = cut(&verb.about, width.saturating_sub(18));
+        Line::from(vec![
+            Span::styled(fit(&verb.name, 14), dashboard.theme.style(Tone::Focus)),
+            Span::raw(about),
+        ])
+    };
+    found.map(line).collect()
+}
+
+fn draw_form(form: &SpawnForm, area: Rect, buffer: &mut Buffer, theme: Theme) -> Option<Position> {
+    let height = u16::try_from(form.fields.len()).unwrap_or(8) + 4;
+    let inner = window("Spawn a member", (72, height), area, buffer, theme);
+    let mut cursor = None;
+    for (nth, (field, y)) in form.fields.iter().zip(inner.y..inner.bottom()).enumerate() {
+        let is_focused = nth == form.at;
+        let tone = if is_focused { Tone::Focus } else { Tone::Dim };
+        let arrows = if field.choices.is_empty() { "" } else { theme.either(" ◂ ▸", " < >") };
+        let width = usize::from(inner.width).saturating_sub(11 + 4);
+        let (text, column) = field.editor.window(width);
+        let line = Line::from(vec![
+            Span::styled(fit(field.label, 11), theme.style(tone)),
+            Span::raw(fit(&text, width)),
+            Span::styled(arrows, theme.style(Tone::Dim)),
+        ]);
+        buffer.set_line(inner.x, y, &line, inner.width);
+        if is_focused {
+            let x = inner.x + 11 + u16::try_from(column).unwrap_or(0);
+            cursor = (x < inner.right()).then_some(Position::new(x, y));
+        }
+    }
+    if inner.height > 0 {
+        let help = "Tab: next field   arrows: choices   Enter: spawn   Esc: cancel";
+        let line = Line::styled(cut(help, inner.width.into()), theme.style(Tone::Dim));
+        buffer.set_line(inner.x, inner.bottom() - 1, &line, inner.width);
+    }
+    cursor
+}

@@ -1,0 +1,576 @@
+//! Reactions of the dashboard to keys, and to what its driver reports.
+
+use crossterm::event::{Event, KeyEvent, KeyEventKind};
+
+use super::dialog::{
+    Confirmation, DialogStep, OpenDialog, PageKind, PromptKind, SpawnForm, TeamPicker, TextPage,
+    TextPrompt,
+};
+use super::editor::LineEditor;
+use super::effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, SpawnChoices};
+use super::keys::{self, KeyCommand};
+use super::layout::Panel;
+use super::state::{Dashboard, MemberOrder};
+use super::theme::Tone;
+use crate::model::id::MemberName;
+use crate::model::input::Text;
+use crate::model::time::Timestamp;
+use crate::ops::screen::ScreenUpdate;
+use crate::ops::snapshot::{AttentionCause, TeamChoice, TeamSnapshot};
+use strum::VariantArray;
+
+impl Dashboard {
+    /// Handles an event of the terminal.
+    pub(crate) fn handle(&mut self, event: &Event, now: Timestamp) -> Vec<Effect> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key, now),
+            Event::Mouse(mouse) => self.mouse(*mouse, now),
+            Event::Paste(text) => self.paste(text, now),
+            Event::Key(_) | Event::Resize(..) | Event::FocusGained | Event::FocusLost => Vec::new(),
+        }
+    }
+
+    /// Takes a newer state of the team.
+    pub(crate) fn set_snapshot(&mut self, snapshot: TeamSnapshot) -> Vec<Effect> {
+        self.take_snapshot(snapshot);
+        self.follow_selected()
+    }
+
+    /// Shows why the team cannot be read; the last state stays on display.
+    pub(crate) fn set_problem(&mut self, problem: String) {
+        self.problem = Some(problem);
+    }
+
+    /// Shows another team, of which nothing is known yet.
+    pub(crate) fn set_team(&mut self, team: &str) -> Vec<Effect> {
+        let (theme, verbs, split) = (self.theme, std::mem::take(&mut self.verbs), self.split);
+        *self = Dashboard::new(team, theme, verbs);
+        self.split = split;
+        vec![Effect::Follow(None)]
+    }
+
+    pub(crate) fn set_screen(&mut self, member: &MemberName, update: ScreenUpdate) {
+        if self.screen.member.as_ref() == Some(member) {
+            self.screen.update(update);
+        }
+    }
+
+    pub(crate) fn set_history(&mut self, member: &MemberName, text: &str) {
+        if self.screen.member.as_ref() == Some(member) {
+            let page = self.page(Panel::Screen);
+            self.screen.show_history(text, page);
+        }
+    }
+
+    pub(crate) fn set_teams(&mut self, teams: Vec<TeamChoice>) {
+        if let Some(OpenDialog::Teams(picker)) = &mut self.dialog {
+            picker.at = teams.iter().position(|team| team.name.as_str() == self.team).unwrap_or(0);
+            picker.choices = Some(teams);
+        }
+    }
+
+    pub(crate) fn set_spawn_choices(&mut self, choices: SpawnChoices) {
+        if let Some(OpenDialog::Spawn(form)) = &mut self.dialog {
+            form.offer(choices);
+        }
+    }
+
+    /// Shows a problem of the driver.
+    pub(crate) fn report_problem(&mut self, words: &str, now: Timestamp) {
+        self.notify(words, Tone::Bad, now);
+    }
+
+    /// Handles the end of a command.
+    pub(crate) fn finish(&mut self, done: FinishedCommand, now: Timestamp) -> Vec<Effect> {
+        let text = done.command.text();
+        if let Some(at) = self.running.iter().position(|running| *running == text) {
+            self.running.remove(at);
+        }
+        let output = done.output.trim_end().to_owned();
+        match done.after {
+            AfterRun::Then(effect) if done.success => return self.perform(*effect),
+            AfterRun::Ask { question, effect } if done.success => {
+                self.dialog = Some(OpenDialog::Confirmation(Confirmation {
+                    words: question,
+                    details: output,
+                    effect: *effect,
+                }));
+            }
+            AfterRun::Page { title, is_diff } if done.success => {
+                let kind = if is_diff { PageKind::Diff } else { PageKind::Text };
+                self.show_page(&title, &output, kind);
+            }
+            AfterRun::Report | AfterRun::Page { .. } | AfterRun::Ask { .. } | AfterRun::Then(_) => {
+                self.report(&text, &output, done.success, now)
+            }
+        }
+        Vec::new()
+    }
+
+    /// Shows the output of a command: a line at the bottom, or a page if it is longer.
+    fn report(&mut self, command: &str, output: &str, success: bool, now: Timestamp) {
+        let lines = output.lines().count();
+        match (success, lines) {
+            (true, 0) => self.notify(format!("done: {command}"), Tone::Good, now),
+            (true, 1) => self.notify(output, Tone::Good, now),
+            (false, 0) => self.notify(format!("failed: {command}"), Tone::Bad, now),
+            (false, 1) => self.notify(output, Tone::Bad, now),
+            _ => self.show_page(command, output, PageKind::Text),
+        }
+    }
+
+    fn show_page(&mut self, title: &str, text: &str, kind: PageKind) {
+        let lines = match text {
+            "" => vec!["nothing".to_owned()],
+            text => text.lines().map(str::to_owned).collect(),
+        };
+        let title = title.to_owned();
+        self.dialog = Some(OpenDialog::Page(TextPage { title, lines, kind, scroll: 0 }));
+    }
+
+    /// Returns the number of rows that a panel shows.
+    pub(super) fn page(&self, panel: Panel) -> usize {
+        let rows = self.places.of(panel).map_or(10, |place| place.height.saturating_sub(2));
+        usize::from(rows).max(1)
+    }
+
+    fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.paste(text);
+            return Vec::new();
+        }
+        let Some(member) = self.member.clone().filter(|_| self.typing) else { return Vec::new() };
+        match Text::parse(&text.replace("\r\n", "\n").replace('\r', "\n")) {
+            Ok(text) => vec![Effect::Paste { member, text }],
+            Err(problem) => {
+                self.notify(format!("the pasted text {problem}"), Tone::Bad, now);
+                Vec::new()
+            }
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
+        if self.dialog.is_some() {
+            return self.dialog_key(key, now);
+        }
+        if self.typing {
+            return self.typed_key(key);
+        }
+        let Some(command) = keys::command(key) else { return Vec::new() };
+        self.notice = None;
+        if self.is_foreign() && changes_team(command) {
+            let words = "another program leads this team: only messages and tasks can be sent";
+            self.notify(words, Tone::Bad, now);
+            return Vec::new();
+        }
+        self.command(command, now)
+    }
+
+    /// Sends a key to the member; Escape leaves, and Ctrl-] sends Escape.
+    fn typed_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let name = keys::name(key);
+        if name.as_deref() == Some("Escape") {
+            self.typing = false;
+            return Vec::new();
+        }
+        let escape = "Escape".parse().ok().filter(|_| {
+            // Terminals send the same byte for Ctrl-] and Ctrl-5.
+            matches!(name.as_deref(), Some("C-]" | "C-5"))
+        });
+        match (escape.or_else(|| keys::typed(key)), self.member.clone()) {
+            (Some(key), Some(member)) => vec![Effect::Press { member, keys: vec![key] }],
+            _ => Vec::new(),
+        }
+    }
+
+    fn dialog_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
+        let page = usize::from(self.places.header.height + self.places.footer.height);
+        let page = page.max(usize::from(self.places.panels.first().map_or(10, |(_, p)| p.height)));
+        if key.code == crossterm::event::KeyCode::Tab
+            && let Some(OpenDialog::TextPrompt(prompt)) = &self.dialog
+            && prompt.kind == PromptKind::Palette
+        {
+            self.complete_verb();
+            return Vec::new();
+        }
+        if let Some(OpenDialog::Page(TextPage { kind: PageKind::Request, .. })) = &self.dialog
+            && let Some(command) = keys::command(key).filter(|command| answers_request(*command))
+        {
+            self.dialog = None;
+            return self.request_command(command, now);
+        }
+        let Some(dialog) = &mut self.dialog else { return Vec::new() };
+        let step = dialog.handle(key, page);
+        // The filter applies while it is typed.
+        if let (
+            OpenDialog::TextPrompt(TextPrompt { kind: PromptKind::Filter, editor }),
+            DialogStep::Stay,
+        ) = (&*dialog, &step)
+        {
+            self.filter = editor.text();
+            self.arrange();
+            return self.follow_selected();
+        }
+        match step {
+            DialogStep::Stay => Vec::new(),
+            DialogStep::Close => {
+                let closed = self.dialog.take();
+                if let Some(OpenDialog::TextPrompt(TextPrompt {
+                    kind: PromptKind::Filter, ..
+                })) = closed
+                {
+                    self.filter.clear();
+                    self.arrange();
+                }
+                self.follow_selected()
+            }
+            DialogStep::Yes | DialogStep::Submit => match self.dialog.take() {
+                Some(OpenDialog::Confirmation(question)) => self.perform(question.effect),
+                Some(OpenDialog::TextPrompt(prompt)) => self.submit(prompt, now),
+                Some(OpenDialog::Spawn(form)) => self.run(form.words()),
+                Some(OpenDialog::Teams(picker)) => self.open_team(&picker),
+                Some(OpenDialog::Help { .. } | OpenDialog::Page(_)) | None => Vec::new(),
+            },
+        }
+    }
+
+    /// Completes the verb in the palette as far as it is unique.
+    fn complete_verb(&mut self) {
+        let Some(OpenDialog::TextPrompt(prompt)) = &mut self.dialog else { return };
+        let typed = prompt.editor.text();
+        let fitting: Vec<&str> = self
+            .verbs
+            .iter()
+            .map(|verb| verb.name.as_str())
+            .filter(|name| name.starts_with(&typed))
+            .collect();
+        let Some(first) = fitting.first() else { return };
+        let shared = |end: &usize| fitting.iter().all(|name| name.get(..*end) == first.get(..*end));
+        let end = (typed.len()..=first.len()).rev().find(shared).unwrap_or(typed.len());
+        let space = if fitting.len() == 1 { " " } else { "" };
+        prompt.editor = LineEditor::with(&format!("{}{space}", &first[..end]));
+    }
+
+    fn open_team(&mut self, picker: &TeamPicker) -> Vec<Effect> {
+        let chosen = picker.choices.as_ref().and_then(|choices| choices.get(picker.at));
+        let Some(team) = chosen.filter(|team| team.problem.is_none()) else { return Vec::new() };
+        vec![Effect::OpenTeam { root: team.root.clone(), name: team.name.clone() }]
+    }
+
+    fn submit(&mut self, prompt: TextPrompt, now: Timestamp) -> Vec<Effect> {
+        let text = prompt.editor.text().trim().to_owned();
+        if text.is_empty() {
+            if prompt.kind == PromptKind::Filter {
+                self.filter.clear();
+                self.arrange();
+            }
+            return Vec::new();
+        }
+        let words: Vec<String> = match prompt.kind {
+            PromptKind::Filter => return Vec::new(),
+            PromptKind::Palette => match shlex::split(&text) {
+                Some(words) => return self.palette(words),
+                None => {
+                    self.notify("a quotation mark is missing", Tone::Bad, now);
+                    return Vec::new();
+                }
+            },
+            // The text follows `--`, because it may begin with a dash.
+            PromptKind::Message { to } => {
+                ["send", to.as_str(), "--", &text].map(str::to_owned).to_vec()
+            }
+            PromptKind::Broadcast => ["broadcast", "--", &text].map(str::to_owned).to_vec(),
+            PromptKind::NewTask => ["task", "create", "--", &text].map(str::to_owned).to_vec(),
+            PromptKind::Assign { task } => {
+                ["task", "assign", &task.to_string(), "--", &text].map(str::to_owned).to_vec()
+            }
+            PromptKind::Reject { id } => {
+                vec!["answer".to_owned(), id, "--reject".to_owned(), format!("--reason={text}")]
+            }
+            PromptKind::EditInput { id } => {
+                vec!["answer".to_owned(), id, "--approve".to_owned(), format!("--input={text}")]
+            }
+            PromptKind::Commit { dir, .. } => {
+                let git = |words: &[&str]| ChosenCommand::Program {
+                    argv: words.iter().map(|word| (*word).to_owned()).collect(),
+                    dir: dir.clone(),
+                };
+                let commit = Effect::Run {
+                    command: git(&["git", "commit", &format!("--message={text}")]),
+                    after: AfterRun::Report,
+                };
+                let after = AfterRun::Then(Box::new(commit));
+                let command = git(&["git", "add", "--all"]);
+                return self.perform(Effect::Run { command, after });
+            }
+        };
+        self.run(words)
+    }
+
+    /// Runs what was typed into the palette.
+    fn palette(&mut self, words: Vec<String>) -> Vec<Effect> {
+        let command = ChosenCommand::Verb(words);
+        match needs_terminal(&command) {
+            true => vec![Effect::RunHere(command)],
+            false => self.perform(Effect::Run { command, after: AfterRun::Report }),
+        }
+    }
+
+    pub(super) fn run<S: Into<String>>(
+        &mut self,
+        words: impl IntoIterator<Item = S>,
+    ) -> Vec<Effect> {
+        let command = ChosenCommand::verb(words);
+        self.perform(Effect::Run { command, after: AfterRun::Report })
+    }
+
+    /// Returns an effect after noting what runs.
+    pub(super) fn perform(&mut self, effect: Effect) -> Vec<Effect> {
+        if let Effect::Run { command, .. } = &effect {
+            self.running.push(command.text());
+        }
+        vec![effect]
+    }
+
+    pub(super) fn command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
+        match command {
+            KeyCommand::Quit => return vec![Effect::Quit],
+            KeyCommand::Suspend => return vec![Effect::Suspend],
+            KeyCommand::Redraw => return vec![Effect::Redraw],
+            KeyCommand::Help => self.dialog = Some(OpenDialog::Help { scroll: 0 }),
+            KeyCommand::Palette => self.ask(PromptKind::Palette, ""),
+            KeyCommand::Filter => self.ask(PromptKind::Filter, &self.filter.clone()),
+            KeyCommand::Leave => return self.leave(),
+            KeyCommand::NextPanel => self.show(self.focus.next(1)),
+            KeyCommand::PreviousPanel => self.show(self.focus.next(-1)),
+            KeyCommand::Show(panel) => self.show(panel),
+            KeyCommand::Zoom => self.zoomed = !self.zoomed,
+            KeyCommand::Teams => {
+                self.dialog = Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 }));
+                return vec![Effect::ReadTeams];
+            }
+            KeyCommand::NextAttention => return self.next_attention(now),
+            KeyCommand::Snooze => self.snooze_selected(now),
+            KeyCommand::Sort => self.sort(now),
+            KeyCommand::Back => {
+                if let Some(previous) = self.previous.clone() {
+                    return self.select_member(previous);
+                }
+            }
+            KeyCommand::Up
+            | KeyCommand::Down
+            | KeyCommand::Left
+            | KeyCommand::Right
+            | KeyCommand::First
+            | KeyCommand::Last
+            | KeyCommand::PageUp
+            | KeyCommand::PageDown => return self.move_selection(command),
+            KeyCommand::Open => return self.open(now),
+            KeyCommand::Broadcast => self.ask(PromptKind::Broadcast, ""),
+            KeyCommand::NewTask => self.ask(PromptKind::NewTask, ""),
+            KeyCommand::Spawn => {
+                self.dialog = Some(OpenDialog::Spawn(SpawnForm::new()));
+                return vec![Effect::ReadSpawnChoices];
+            }
+            KeyCommand::Graph => {
+                self.as_graph = !self.as_graph;
+                self.show(Panel::Board);
+            }
+            KeyCommand::AllMessages => {
+                self.all_messages = !self.all_messages;
+                self.show(Panel::Messages);
+            }
+            KeyCommand::TaskPage | KeyCommand::Assign | KeyCommand::Retry => {
+                return self.task_command(command, now);
+            }
+            KeyCommand::Approve
+            | KeyCommand::Reject
+            | KeyCommand::EditAndApprove
+            | KeyCommand::AlwaysAllow => {
+                return self.request_command(command, now);
+            }
+            KeyCommand::Type
+            | KeyCommand::Message
+            | KeyCommand::Shutdown
+            | KeyCommand::Restart
+            | KeyCommand::Focus
+            | KeyCommand::HideOrShow
+            | KeyCommand::Attach
+            | KeyCommand::Shell
+            | KeyCommand::Diff
+            | KeyCommand::DiffInPager
+            | KeyCommand::Commit
+            | KeyCommand::Merge
+            | KeyCommand::Log
+            | KeyCommand::Explain => return self.member_command(command, now),
+        }
+        Vec::new()
+    }
+
+    pub(super) fn ask(&mut self, kind: PromptKind, text: &str) {
+        self.dialog =
+            Some(OpenDialog::TextPrompt(TextPrompt { kind, editor: LineEditor::with(text) }));
+    }
+
+    fn leave(&mut self) -> Vec<Effect> {
+        if self.screen.is_scrolled() {
+            self.screen.leave_history();
+        } else if !self.filter.is_empty() {
+            self.filter.clear();
+            self.arrange();
+        } else {
+            self.zoomed = false;
+        }
+        self.follow_selected()
+    }
+
+    /// Moves the focus to a panel.
+    pub(super) fn show(&mut self, panel: Panel) {
+        self.focus = panel;
+        if matches!(panel, Panel::Board | Panel::Messages | Panel::Events) {
+            self.lower = panel;
+        }
+    }
+
+    fn sort(&mut self, now: Timestamp) {
+        let all = MemberOrder::VARIANTS;
+        let at = all.iter().position(|order| *order == self.order).unwrap_or(0);
+        self.order = all[(at + 1) % all.len()];
+        let word: &str = self.order.into();
+        self.notify(format!("members by {word}"), Tone::Plain, now);
+        self.arrange();
+    }
+
+    /// Selects what has waited longest, or what follows it if that is selected already.
+    fn next_attention(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.attention.is_empty() {
+            self.notify("nothing waits for you", Tone::Good, now);
+            return Vec::new();
+        }
+        let current = self.selected_cause();
+        let at = current.and_then(|cause| self.attention.iter().position(|i| i.cause == cause));
+        let item = self.attention[at.map_or(0, |at| (at + 1) % self.attention.len())].clone();
+        match &item.cause {
+            AttentionCause::Request(id) => {
+                self.request = Some(id.clone());
+                self.show(Panel::Requests);
+            }
+            AttentionCause::Task(id) => {
+                self.task = Some(*id);
+                self.show(Panel::Board);
+            }
+            AttentionCause::Member(_) | AttentionCause::Lead => self.show(Panel::Members),
+        }
+        match item.member {
+            Some(member) if self.members.contains(&member) => self.select_member(member),
+            _ => {
+                self.notify(item.why, Tone::Waiting, now);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns what is selected in the panel with the focus, if it may need a person.
+    fn selected_cause(&self) -> Option<AttentionCause> {
+        match self.focus {
+            Panel::Requests => self.request.clone().map(AttentionCause::Request),
+            Panel::Board => self.task.map(AttentionCause::Task),
+            Panel::Members | Panel::Screen | Panel::Messages | Panel::Events => {
+                self.member.clone().map(AttentionCause::Member)
+            }
+        }
+    }
+
+    fn snooze_selected(&mut self, now: Timestamp) {
+        let cause = self.selected_cause();
+        let first = self.attention.first().map(|item| item.cause.clone());
+        let known = cause.filter(|cause| self.attention.iter().any(|item| item.cause == *cause));
+        match known.or(first).and_then(|cause| self.snooze(&cause)) {
+            Some(why) => self.notify(format!("snoozed for 15 minutes: {why}"), Tone::Plain, now),
+            None => self.notify("nothing waits for you", Tone::Good, now),
+        }
+    }
+
+    /// Selects a member and follows its screen.
+    pub(super) fn select_member(&mut self, name: MemberName) -> Vec<Effect> {
+        if self.member.as_ref() != Some(&name) {
+            self.previous = self.member.replace(name);
+            self.below.remove(&Panel::Messages);
+        }
+        self.follow_selected()
+    }
+
+    /// Follows the screen of the selected member, unless that is done already.
+    pub(super) fn follow_selected(&mut self) -> Vec<Effect> {
+        if self.screen.member == self.member {
+            return Vec::new();
+        }
+        self.typing = false;
+        self.screen.follow(self.member.clone());
+        vec![Effect::Follow(self.member.clone())]
+    }
+
+    fn open(&mut self, now: Timestamp) -> Vec<Effect> {
+        match self.focus {
+            Panel::Members => {
+                self.show(Panel::Screen);
+                Vec::new()
+            }
+            Panel::Screen => self.command(KeyCommand::Type, now),
+            Panel::Board => {
+                let owner = self.task.and_then(|id| self.task_card(id)?.owner.clone());
+                let owner = owner.and_then(|owner| MemberName::existing(&owner).ok());
+                match owner.filter(|owner| self.members.contains(owner)) {
+                    Some(owner) => {
+                        self.show(Panel::Screen);
+                        self.select_member(owner)
+                    }
+                    None => self.task_command(KeyCommand::TaskPage, now),
+                }
+            }
+            Panel::Requests => self.request_page(),
+            Panel::Messages => self.member_command(KeyCommand::Message, now),
+            Panel::Events => Vec::new(),
+        }
+    }
+}
+
+/// Returns true for the keys that work on the page of a request.
+fn answers_request(command: KeyCommand) -> bool {
+    matches!(
+        command,
+        KeyCommand::Approve
+            | KeyCommand::Reject
+            | KeyCommand::EditAndApprove
+            | KeyCommand::AlwaysAllow
+    )
+}
+
+/// Returns true for a command that a team of another program does not allow.
+fn changes_team(command: KeyCommand) -> bool {
+    matches!(
+        command,
+        KeyCommand::Type
+            | KeyCommand::Spawn
+            | KeyCommand::Shutdown
+            | KeyCommand::Restart
+            | KeyCommand::HideOrShow
+            | KeyCommand::Commit
+            | KeyCommand::Merge
+            | KeyCommand::Approve
+            | KeyCommand::Reject
+            | KeyCommand::EditAndApprove
+            | KeyCommand::AlwaysAllow
+    )
+}
+
+/// Returns true for a verb that reads keys, or that runs until it is interrupted.
+fn needs_terminal(command: &ChosenCommand) -> bool {
+    let ChosenCommand::Verb(words) = command else { return true };
+    let verb = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
+    let follows = ["-f", "--follow", "-w", "--watch"];
+    matches!(
+        verb,
+        "attach" | "up" | "run" | "lead" | "adopt" | "resume" | "watch" | "popup" | "mcp" | "wait"
+    ) || words.iter().any(|word| follows.contains(&word.as_str()))
+}

@@ -1,0 +1,244 @@
+//! The screen of the selected member: live, or scrolled back.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::Widget;
+use tui_term::widget::{Cursor, PseudoTerminal, Screen};
+
+use super::theme::{Theme, Tone};
+use super::words::cut;
+use crate::model::id::MemberName;
+use crate::ops::screen::ScreenUpdate;
+use crate::sys::contain::contain;
+
+/// Largest size of a terminal that is drawn.
+const MOST: (u16, u16) = (500, 1000);
+
+/// The emulated terminal of a member, and how it is shown.
+#[derive(Default)]
+pub(super) struct ScreenView {
+    /// The member that is followed.
+    pub(super) member: Option<MemberName>,
+    terminal: Option<vt100::Parser>,
+    /// Why no more updates follow.
+    ended: Option<String>,
+    /// Earlier lines, while a person scrolls back.
+    history: Option<ScreenHistory>,
+}
+
+struct ScreenHistory {
+    lines: Vec<String>,
+    /// Number of lines below the visible part.
+    below: usize,
+}
+
+impl ScreenView {
+    /// Starts with an empty screen of this member.
+    pub(super) fn follow(&mut self, member: Option<MemberName>) {
+        *self = ScreenView { member, ..ScreenView::default() };
+    }
+
+    pub(super) fn update(&mut self, update: ScreenUpdate) {
+        match update {
+            ScreenUpdate::Whole { rows, cols, bytes } => {
+                self.ended = None;
+                let size = (rows.clamp(1, MOST.0), cols.clamp(2, MOST.1));
+                self.terminal = Some(vt100::Parser::new(size.0, size.1, 0));
+                self.process(&bytes);
+            }
+            ScreenUpdate::Output(bytes) => self.process(&bytes),
+            ScreenUpdate::Ended(reason) => self.ended = Some(reason),
+        }
+    }
+
+    /// Draws output. Hostile output that the emulator cannot process empties the screen.
+    fn process(&mut self, bytes: &[u8]) {
+        let Some(terminal) = &mut self.terminal else { return };
+        if contain(|| terminal.process(bytes)).is_none() {
+            let (rows, cols) = terminal.screen().size();
+            self.terminal = Some(vt100::Parser::new(rows, cols, 0));
+        }
+    }
+
+    pub(super) fn is_scrolled(&self) -> bool {
+        self.history.is_some()
+    }
+
+    /// Shows earlier lines, one page above the end.
+    pub(super) fn show_history(&mut self, text: &str, page: usize) {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let below = page.min(lines.len().saturating_sub(page));
+        self.history = Some(ScreenHistory { lines, below });
+    }
+
+    /// Scrolls by lines, upwards if positive; below the end it is live again.
+    pub(super) fn scroll(&mut self, lines: isize, page: usize) {
+        let Some(history) = &mut self.history else { return };
+        let most = history.lines.len().saturating_sub(page);
+        match history.below.checked_add_signed(lines) {
+            Some(below) if below > 0 => history.below = below.min(most),
+            Some(_) | None => self.history = None,
+        }
+    }
+
+    pub(super) fn leave_history(&mut self) {
+        self.history = None;
+    }
+
+    /// Returns what the title of the panel says besides the member's name.
+    pub(super) fn state(&self) -> String {
+        match (&self.history, &self.ended, &self.terminal) {
+            (Some(history), _, _) => format!("{} lines below; Esc: live", history.below),
+            (None, Some(reason), _) => reason.clone(),
+            (None, None, Some(terminal)) => {
+                let (rows, cols) = terminal.screen().size();
+                format!("{cols}x{rows}")
+            }
+            (None, None, None) => String::new(),
+        }
+    }
+
+    /// Draws the part of the screen that fits, with the cursor in it.
+    pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme, typing: bool) {
+        if area.is_empty() {
+            return;
+        }
+        if let Some(history) = &self.history {
+            return draw_history(history, area, buffer);
+        }
+        let Some(terminal) = &self.terminal else {
+            let words = match (&self.member, &self.ended) {
+                (None, _) => "no member is selected",
+                (Some(_), Some(_)) => "there is no screen to show",
+                (Some(_), None) => "connecting",
+            };
+            let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
+            buffer.set_line(area.x, area.y, &line, area.width);
+            return;
+        };
+        let screen = terminal.screen();
+        let part = ScreenPart { screen, top: top(screen, area.height), left: 0 };
+        let part = ScreenPart { left: left(screen, area.width, typing), ..part };
+        let cursor = Cursor::default().symbol(theme.either("█", "_"));
+        PseudoTerminal::new(&part).cursor(cursor.visibility(typing)).render(area, buffer);
+    }
+}
+
+/// Returns the first row to show: the last rows with text, and the cursor among them.
+fn top(screen: &vt100::Screen, height: u16) -> u16 {
+    let (rows, cols) = screen.size();
+    let is_blank = |row: u16| {
+        (0..cols).all(|col| screen.cell(row, col).is_none_or(|cell| !cell.has_contents()))
+    };
+    let text_end = (0..rows).rev().find(|row| !is_blank(*row)).map_or(0, |row| row + 1);
+    let cursor_end = if screen.hide_cursor() { 0 } else { screen.cursor_position().0 + 1 };
+    text_end.max(cursor_end).min(rows).saturating_sub(height)
+}
+
+/// Returns the first column to show: the first one, unless the cursor is further to the right while
+/// a person types.
+fn left(screen: &vt100::Screen, width: u16, typing: bool) -> u16 {
+    let (_, column) = screen.cursor_position();
+    if typing { (column + 1).saturating_sub(width) } else { 0 }
+}
+
+fn draw_history(history: &ScreenHistory, area: Rect, buffer: &mut Buffer) {
+    let end = history.lines.len().saturating_sub(history.below);
+    let start = end.saturating_sub(area.height.into());
+    for (row, line) in (area.y..area.bottom()).zip(&history.lines[start..end]) {
+        let line = Line::from(cut(line, area.width.into()));
+        buffer.set_line(area.x, row, &line, area.width);
+    }
+}
+
+/// The part of a screen from this row and column on.
+struct ScreenPart<'s> {
+    screen: &'s vt100::Screen,
+    top: u16,
+    left: u16,
+}
+
+impl Screen for ScreenPart<'_> {
+    type C = vt100::Cell;
+
+    fn cell(&self, row: u16, col: u16) -> Option<&vt100::Cell> {
+        self.screen.cell(row.checked_add(self.top)?, col.checked_add(self.left)?)
+    }
+
+    fn hide_cursor(&self) -> bool {
+        let (row, col) = self.screen.cursor_position();
+        self.screen.hide_cursor() || row < self.top || col < self.left
+    }
+
+    fn cursor_position(&self) -> (u16, u16) {
+        let (row, col) = self.screen.cursor_position();
+        (row.saturating_sub(self.top), col.saturating_sub(self.left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THEME: Theme = Theme { color: true, light: false, ascii: false };
+
+    fn drawn(view: &ScreenView, width: u16, height: u16, typing: bool) -> Vec<String> {
+        let area = Rect::new(0, 0, width, height);
+        let mut buffer = Buffer::empty(area);
+        view.draw(area, &mut buffer, THEME, typing);
+        let row = |y| (0..width).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
+        (0..height).map(|y| row(y).trim_end().to_owned()).collect()
+    }
+
+    fn whole(text: &str) -> ScreenUpdate {
+        ScreenUpdate::Whole { rows: 6, cols: 20, bytes: text.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn last_rows_with_text_are_shown() {
+        let mut view = ScreenView::default();
+        view.update(whole("a\r\nb\r\nc\r\nd"));
+        assert_eq!(drawn(&view, 5, 2, false), ["c", "d"]);
+        assert_eq!(drawn(&view, 5, 6, false), ["a", "b", "c", "d", "", ""]);
+        view.update(ScreenUpdate::Output(b"\r\ne".to_vec()));
+        assert_eq!(drawn(&view, 5, 2, false), ["d", "e"]);
+    }
+
+    #[test]
+    fn cursor_stays_visible_while_typing() {
+        let mut view = ScreenView::default();
+        view.update(whole("0123456789"));
+        assert_eq!(drawn(&view, 5, 1, false), ["01234"]);
+        assert_eq!(drawn(&view, 5, 1, true), ["6789█"]);
+    }
+
+    #[test]
+    fn history_scrolls_and_returns_to_the_live_screen() {
+        let mut view = ScreenView::default();
+        view.update(whole("live"));
+        let text: Vec<String> = (0..10).map(|n| format!("line {n}")).collect();
+        view.show_history(&text.join("\n"), 3);
+        assert_eq!(drawn(&view, 9, 3, false), ["line 4", "line 5", "line 6"]);
+        view.scroll(99, 3);
+        assert_eq!(drawn(&view, 9, 3, false), ["line 0", "line 1", "line 2"]);
+        view.scroll(-99, 3);
+        assert!(!view.is_scrolled());
+        assert_eq!(drawn(&view, 9, 1, false), ["live"]);
+    }
+
+    #[test]
+    fn hostile_output_is_drawn_without_a_panic() {
+        let mut view = ScreenView::default();
+        view.update(ScreenUpdate::Whole { rows: 0, cols: 0, bytes: Vec::new() });
+        view.update(ScreenUpdate::Whole {
+            rows: 3,
+            cols: 2,
+            bytes: b"\x1b[9;9H\xe4\xb8\xad".to_vec(),
+        });
+        view.update(ScreenUpdate::Output(b"\x1b[99999S\x1b[99999T\xff\x1b[1;1r".to_vec()));
+        assert_eq!(drawn(&view, 1, 1, true).len(), 1);
+        view.update(ScreenUpdate::Ended("exit code 3".to_owned()));
+        assert_eq!(view.state(), "exit code 3");
+    }
+}

@@ -1,0 +1,336 @@
+//! The state of the dashboard: the team as last read, what is selected, and what is shown.
+
+use std::collections::BTreeMap;
+
+use strum::VariantArray;
+
+use super::dialog::OpenDialog;
+use super::layout::{LayoutView, Panel, Places, Split};
+use super::screen::ScreenView;
+use super::theme::{Theme, Tone};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::task::TaskState;
+use crate::model::time::Timestamp;
+use crate::ops::requests::Shown;
+use crate::ops::snapshot::{AttentionCause, AttentionItem, TaskCard, TeamSnapshot};
+use crate::ops::status::MemberStatus;
+use crate::ui::mail::in_one_line;
+
+/// Time for which an item is not mentioned after it was snoozed.
+const SNOOZE_MS: u64 = 15 * 60 * 1000;
+/// Time for which a line about a finished command is shown.
+const NOTICE_MS: u64 = 8_000;
+
+/// The order of the members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::VariantArray, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub(super) enum MemberOrder {
+    /// Those who need a person first, then those at work.
+    #[default]
+    Attention,
+    Name,
+    /// The latest change of state first.
+    Age,
+}
+
+/// A column of the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
+pub(super) enum BoardColumn {
+    ToDo,
+    Doing,
+    Review,
+    Done,
+}
+
+impl BoardColumn {
+    pub(super) fn of(state: TaskState) -> BoardColumn {
+        match state {
+            TaskState::Pending | TaskState::Blocked => BoardColumn::ToDo,
+            TaskState::InProgress | TaskState::Stale | TaskState::Failed => BoardColumn::Doing,
+            TaskState::InReview => BoardColumn::Review,
+            TaskState::Completed | TaskState::Cancelled => BoardColumn::Done,
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            BoardColumn::ToDo => "To do",
+            BoardColumn::Doing => "In progress",
+            BoardColumn::Review => "In review",
+            BoardColumn::Done => "Done",
+        }
+    }
+
+    pub(super) fn index(self) -> usize {
+        BoardColumn::VARIANTS.iter().position(|column| *column == self).unwrap_or(0)
+    }
+}
+
+/// A line at the bottom about something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Notice {
+    pub(super) words: String,
+    pub(super) tone: Tone,
+    until: Timestamp,
+}
+
+/// A verb of the command line and what it does, for the palette.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PaletteVerb {
+    pub(crate) name: String,
+    pub(crate) about: String,
+}
+
+/// The dashboard. It draws and decides; its driver carries out the effects.
+pub(crate) struct Dashboard {
+    pub(super) theme: Theme,
+    pub(super) verbs: Vec<PaletteVerb>,
+    pub(super) team: String,
+    pub(super) snapshot: Option<TeamSnapshot>,
+    /// Why the team could not be read.
+    pub(super) problem: Option<String>,
+    /// What waits for a person, without what is snoozed.
+    pub(super) attention: Vec<AttentionItem>,
+    snoozed: BTreeMap<AttentionCause, Timestamp>,
+    pub(super) focus: Panel,
+    pub(super) lower: Panel,
+    pub(super) zoomed: bool,
+    pub(super) split: Split,
+    pub(super) order: MemberOrder,
+    pub(super) filter: String,
+    /// The members on display, in order.
+    pub(super) members: Vec<MemberName>,
+    pub(super) member: Option<MemberName>,
+    pub(super) previous: Option<MemberName>,
+    /// The last thing that each member has said.
+    pub(super) last_words: BTreeMap<String, String>,
+    /// The tasks on display by column: indexes into the snapshot's tasks.
+    pub(super) columns: [Vec<usize>; 4],
+    pub(super) task: Option<TaskId>,
+    /// The board is shown as a graph of dependencies.
+    pub(super) as_graph: bool,
+    /// The first line of the graph on display.
+    pub(super) graph_scroll: usize,
+    pub(super) request: Option<String>,
+    /// Messages of all members are shown, not only those of the selected one.
+    pub(super) all_messages: bool,
+    /// Number of lines below the visible part, of messages and of events.
+    pub(super) below: BTreeMap<Panel, usize>,
+    pub(super) screen: ScreenView,
+    /// Keys go to the selected member.
+    pub(super) typing: bool,
+    pub(super) dialog: Option<OpenDialog>,
+    pub(super) notice: Option<Notice>,
+    /// Commands that run in the background.
+    pub(super) running: Vec<String>,
+    /// Where everything was when it was last drawn.
+    pub(super) places: Places,
+    pub(super) dragged: Option<DraggedEdge>,
+}
+
+/// An edge between panels that the mouse drags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DraggedEdge {
+    Divider,
+    Fold,
+}
+
+impl Dashboard {
+    /// Creates the dashboard of a team of which nothing is known yet.
+    pub(crate) fn new(team: &str, theme: Theme, verbs: Vec<PaletteVerb>) -> Dashboard {
+        Dashboard {
+            theme,
+            verbs,
+            team: team.to_owned(),
+            snapshot: None,
+            problem: None,
+            attention: Vec::new(),
+            snoozed: BTreeMap::new(),
+            focus: Panel::Members,
+            lower: Panel::Board,
+            zoomed: false,
+            split: Split::default(),
+            order: MemberOrder::default(),
+            filter: String::new(),
+            members: Vec::new(),
+            member: None,
+            previous: None,
+            last_words: BTreeMap::new(),
+            columns: Default::default(),
+            task: None,
+            as_graph: false,
+            graph_scroll: 0,
+            request: None,
+            all_messages: false,
+            below: BTreeMap::new(),
+            screen: ScreenView::default(),
+            typing: false,
+            dialog: None,
+            notice: None,
+            running: Vec::new(),
+            places: Places::default(),
+            dragged: None,
+        }
+    }
+
+    pub(super) fn view(&self) -> LayoutView {
+        LayoutView { focus: self.focus, lower: self.lower, zoomed: self.zoomed, split: self.split }
+    }
+
+    /// Takes a newer state of the team.
+    pub(super) fn take_snapshot(&mut self, snapshot: TeamSnapshot) {
+        self.problem = None;
+        // Later messages replace earlier ones.
+        self.last_words = snapshot
+            .messages
+            .iter()
+            .map(|message| (message.envelope.from.clone(), in_one_line(&message.envelope)))
+            .collect();
+        self.snapshot = Some(snapshot);
+        self.arrange();
+    }
+
+    /// Recomputes what is on display: attention, order, filter and columns.
+    pub(super) fn arrange(&mut self) {
+        let Some(snapshot) = &self.snapshot else { return };
+        let now = snapshot.read_at;
+        self.snoozed.retain(|_, until| *until > now);
+        self.attention = snapshot.attention();
+        self.attention.retain(|item| !self.snoozed.contains_key(&item.cause));
+        self.members = self.ordered_members(snapshot);
+        self.columns = self.sorted_tasks(snapshot);
+        if self.member.as_ref().is_none_or(|member| !self.members.contains(member)) {
+            self.member = self.members.first().cloned();
+        }
+        let requests = self.requests();
+        let is_open = |id: &String| requests.iter().any(|one| one.request_id.as_str() == id);
+        if !self.request.as_ref().is_some_and(is_open) {
+            self.request = requests.first().map(|one| one.request_id.to_string());
+        }
+        let is_shown = |id: &TaskId| self.column_of(*id).is_some();
+        if !self.task.as_ref().is_some_and(is_shown) {
+            self.task = self.columns.iter().flatten().next().map(|at| snapshot.tasks[*at].id);
+        }
+    }
+
+    fn ordered_members(&self, snapshot: &TeamSnapshot) -> Vec<MemberName> {
+        let shown = |member: &&MemberStatus| {
+            let task = member.activity.as_deref().unwrap_or_default();
+            let role = member.role.as_deref().unwrap_or_default();
+            self.passes([member.name.as_str(), role, task, member.state.as_str()])
+        };
+        let mut members: Vec<&MemberStatus> =
+            snapshot.status.members.iter().filter(shown).collect();
+        members.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+        match self.order {
+            MemberOrder::Name => {}
+            MemberOrder::Attention => members.sort_by_key(|member| {
+                let waiting = self
+                    .attention
+                    .iter()
+                    .position(|item| item.member.as_ref() == Some(&member.name));
+                (waiting.unwrap_or(usize::MAX), u8::from(member.state != "working"))
+            }),
+            MemberOrder::Age => members.sort_by_key(|member| {
+                let details = snapshot.details.get(&member.name);
+                let since = details.and_then(|details| details.state_since);
+                std::cmp::Reverse(since.map_or(0, |since| since.0))
+            }),
+        }
+        members.into_iter().map(|member| member.name.clone()).collect()
+    }
+
+    fn sorted_tasks(&self, snapshot: &TeamSnapshot) -> [Vec<usize>; 4] {
+        let mut columns: [Vec<usize>; 4] = Default::default();
+        for (at, task) in snapshot.tasks.iter().enumerate() {
+            let owner = task.owner.as_deref().unwrap_or_default();
+            if self.passes([task.subject.as_str(), owner, &format!("#{}", task.id)]) {
+                columns[BoardColumn::of(task.state).index()].push(at);
+            }
+        }
+        let tasks = &snapshot.tasks;
+        columns[BoardColumn::ToDo.index()].sort_by_key(|at| {
+            let task = &tasks[*at];
+            (task.state == TaskState::Blocked, std::cmp::Reverse(task.priority), task.id)
+        });
+        columns[BoardColumn::Done.index()].reverse();
+        columns
+    }
+
+    /// Returns true if a text contains the filter, ignoring case.
+    pub(super) fn passes<const N: usize>(&self, texts: [&str; N]) -> bool {
+        let wanted = self.filter.to_lowercase();
+        wanted.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wanted))
+    }
+
+    pub(super) fn member_status(&self, name: &MemberName) -> Option<&MemberStatus> {
+        self.snapshot.as_ref()?.status.members.iter().find(|member| member.name == *name)
+    }
+
+    pub(super) fn task_card(&self, id: TaskId) -> Option<&TaskCard> {
+        let tasks = &self.snapshot.as_ref()?.tasks;
+        tasks.binary_search_by_key(&id, |task| task.id).ok().map(|at| &tasks[at])
+    }
+
+    /// Returns the column of a task on display and its place in it.
+    pub(super) fn column_of(&self, id: TaskId) -> Option<(usize, usize)> {
+        let tasks = &self.snapshot.as_ref()?.tasks;
+        let column = BoardColumn::of(self.task_card(id)?.state).index();
+        let place = self.columns[column].iter().position(|at| tasks[*at].id == id)?;
+        Some((column, place))
+    }
+
+    /// Returns the open requests on display, oldest first.
+    pub(super) fn requests(&self) -> Vec<&Shown> {
+        let all = self.snapshot.as_ref().map(|snapshot| snapshot.requests.as_slice());
+        let shown = |one: &&Shown| self.passes([one.from.as_str(), one.kind, one.summary.as_str()]);
+        all.unwrap_or_default().iter().filter(shown).collect()
+    }
+
+    pub(super) fn selected_request(&self) -> Option<&Shown> {
+        let id = self.request.as_ref()?;
+        let requests = &self.snapshot.as_ref()?.requests;
+        requests.iter().find(|one| one.request_id.as_str() == id)
+    }
+
+    pub(super) fn is_foreign(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_foreign)
+    }
+
+    /// Leaves an item out for a while. Returns its reason.
+    pub(super) fn snooze(&mut self, cause: &AttentionCause) -> Option<String> {
+        let item = self.attention.iter().find(|item| item.cause == *cause)?;
+        let words = item.why.clone();
+        let now = self.snapshot.as_ref()?.read_at;
+        self.snoozed.insert(cause.clone(), now.plus_ms(SNOOZE_MS));
+        self.arrange();
+        Some(words)
+    }
+
+    pub(super) fn notify(&mut self, words: impl Into<String>, tone: Tone, now: Timestamp) {
+        self.notice = Some(Notice { words: words.into(), tone, until: now.plus_ms(NOTICE_MS) });
+    }
+
+    /// Removes a line that was shown for long enough.
+    pub(super) fn expire_notice(&mut self, now: Timestamp) {
+        if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
+            self.notice = None;
+        }
+    }
+
+    /// Returns the milliseconds after which the display changes without any input: ages grow.
+    /// `None` if nothing on display has an age.
+    pub(crate) fn redraw_after_ms(&self) -> Option<u64> {
+        let snapshot = self.snapshot.as_ref()?;
+        let is_running = snapshot.tasks.iter().any(|task| task.running_since.is_some());
+        if self.notice.is_some() || is_running || !self.attention.is_empty() {
+            return Some(1_000);
+        }
+        (!snapshot.status.members.is_empty()).then_some(60_000)
+    }
+
+    /// Returns what waits for a person, to notify about what is new.
+    pub(crate) fn waiting(&self) -> &[AttentionItem] {
+        &self.attention
+    }
+}

@@ -1,0 +1,196 @@
+//! Colours and symbols of the dashboard. Meaning is never in a colour alone: each state has a
+//! symbol of its own.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::border;
+
+use crate::model::task::TaskState;
+
+/// The appearance of the dashboard, by the abilities of the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Theme {
+    /// Colours are on.
+    pub(crate) color: bool,
+    /// The background is light.
+    pub(crate) light: bool,
+    /// Only ASCII is drawn for lines and symbols.
+    pub(crate) ascii: bool,
+}
+
+/// The meaning of a piece of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Tone {
+    #[default]
+    Plain,
+    Dim,
+    Strong,
+    /// Done or in order.
+    Good,
+    /// At work.
+    Working,
+    /// Waits for a person.
+    Waiting,
+    /// Failed.
+    Bad,
+    /// The panel or entry with the focus.
+    Focus,
+}
+
+/// 256-colour indexes for a dark and a light background. They follow the palette of Okabe and Ito,
+/// which people with any colour vision can tell apart.
+const GOOD: (u8, u8) = (36, 29);
+const WORKING: (u8, u8) = (75, 25);
+const WAITING: (u8, u8) = (214, 130);
+const BAD: (u8, u8) = (203, 124);
+const FOCUS: (u8, u8) = (117, 26);
+
+const ASCII_BORDER: border::Set = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
+
+impl Theme {
+    /// Returns the style of text with this meaning.
+    pub(super) fn style(self, tone: Tone) -> Style {
+        let style = Style::default();
+        let (pair, modifier) = match tone {
+            Tone::Plain => return style,
+            Tone::Dim => return style.add_modifier(Modifier::DIM),
+            Tone::Strong => return style.add_modifier(Modifier::BOLD),
+            Tone::Good => (GOOD, Modifier::empty()),
+            Tone::Working => (WORKING, Modifier::empty()),
+            Tone::Waiting => (WAITING, Modifier::BOLD),
+            Tone::Bad => (BAD, Modifier::BOLD),
+            Tone::Focus => (FOCUS, Modifier::BOLD),
+        };
+        let style = style.add_modifier(modifier);
+        if self.color { style.fg(self.pick(pair)) } else { style }
+    }
+
+    /// Returns the style of a selected row; `focused` is true in the panel with the focus.
+    pub(super) fn selected(self, focused: bool) -> Style {
+        let style = Style::default();
+        match focused {
+            true => style.add_modifier(Modifier::REVERSED),
+            false => style.add_modifier(Modifier::UNDERLINED),
+        }
+    }
+
+    /// Returns the style for a member's colour name in the team file.
+    pub(super) fn member(self, color: Option<&str>) -> Style {
+        let bold = Style::default().add_modifier(Modifier::BOLD);
+        let index = match color {
+            Some("red") => (203, 124),
+            Some("green") => (71, 28),
+            Some("yellow") => (185, 94),
+            Some("blue") => (75, 25),
+            Some("purple") => (141, 91),
+            Some("cyan") => (80, 30),
+            Some("orange") => (208, 130),
+            Some("pink") => (211, 162),
+            Some(_) | None => return bold,
+        };
+        if self.color { bold.fg(self.pick(index)) } else { bold }
+    }
+
+    fn pick(self, (dark, light): (u8, u8)) -> Color {
+        Color::Indexed(if self.light { light } else { dark })
+    }
+
+    pub(super) fn border(self) -> border::Set<'static> {
+        if self.ascii { ASCII_BORDER } else { border::PLAIN }
+    }
+
+    /// Returns the symbol and meaning of a member's state, as `ops::status` names it.
+    pub(super) fn member_state(self, state: &str) -> (&'static str, Tone) {
+        let (symbol, ascii, tone) = match state {
+            "working" => ("▶", ">", Tone::Working),
+            "idle" | "active" | "running" => ("○", "o", Tone::Plain),
+            "starting" | "pending" => ("◌", ".", Tone::Dim),
+            "awaiting_plan" | "awaiting_permission" => ("?", "?", Tone::Waiting),
+            "shutdown_requested" => ("◐", "~", Tone::Waiting),
+            "unresponsive" => ("!", "!", Tone::Bad),
+            "failed" | "disappeared" | "killed" => ("✗", "x", Tone::Bad),
+            "completed" => ("✓", "v", Tone::Good),
+            _ => ("·", ".", Tone::Dim),
+        };
+        (if self.ascii { ascii } else { symbol }, tone)
+    }
+
+    /// Returns the symbol and meaning of a task's state.
+    pub(super) fn task_state(self, state: TaskState) -> (&'static str, Tone) {
+        let (symbol, ascii, tone) = match state {
+            TaskState::Pending => ("○", "o", Tone::Plain),
+            TaskState::Blocked => ("◌", ".", Tone::Dim),
+            TaskState::InProgress => ("▶", ">", Tone::Working),
+            TaskState::InReview => ("?", "?", Tone::Waiting),
+            TaskState::Stale => ("!", "!", Tone::Waiting),
+            TaskState::Completed => ("✓", "v", Tone::Good),
+            TaskState::Failed => ("✗", "x", Tone::Bad),
+            TaskState::Cancelled => ("-", "-", Tone::Dim),
+        };
+        (if self.ascii { ascii } else { symbol }, tone)
+    }
+
+    /// Returns `unicode`, or its replacement in ASCII.
+    pub(super) fn either(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        if self.ascii { ascii } else { unicode }
+    }
+
+    /// Returns a bar of `width` cells for a percentage.
+    pub(super) fn bar(self, percent: u8, width: usize) -> String {
+        let full = (usize::from(percent.min(100)) * width + 50) / 100;
+        let (on, off) = (self.either("▰", "#"), self.either("▱", "."));
+        on.repeat(full) + &off.repeat(width - full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::team::COLORS;
+    use strum::VariantArray;
+
+    const DARK: Theme = Theme { color: true, light: false, ascii: false };
+
+    #[test]
+    fn states_differ_by_symbol_within_each_set() {
+        for theme in [DARK, Theme { ascii: true, ..DARK }] {
+            let tasks: std::collections::BTreeSet<&str> =
+                TaskState::VARIANTS.iter().map(|state| theme.task_state(*state).0).collect();
+            assert_eq!(tasks.len(), TaskState::VARIANTS.len(), "{tasks:?}");
+            let states = ["working", "idle", "starting", "awaiting_plan", "unresponsive", "failed"];
+            let members: std::collections::BTreeSet<&str> =
+                states.iter().map(|state| theme.member_state(state).0).collect();
+            assert_eq!(members.len(), states.len(), "{members:?}");
+            let is_ascii = members.iter().chain(&tasks).all(|symbol| symbol.is_ascii());
+            assert_eq!(is_ascii, theme.ascii);
+        }
+    }
+
+    #[test]
+    fn colours_are_off_on_request_and_differ_by_background() {
+        let plain = Theme { color: false, ..DARK };
+        for tone in [Tone::Good, Tone::Bad, Tone::Working, Tone::Waiting, Tone::Focus] {
+            assert_eq!(plain.style(tone).fg, None);
+            assert_ne!(DARK.style(tone).fg, Theme { light: true, ..DARK }.style(tone).fg);
+        }
+        for color in COLORS {
+            assert!(DARK.member(Some(color)).fg.is_some(), "{color}");
+            assert_eq!(plain.member(Some(color)).fg, None);
+        }
+    }
+
+    #[test]
+    fn bar_has_a_fixed_width() {
+        assert_eq!(DARK.bar(0, 4), "▱▱▱▱");
+        assert_eq!(DARK.bar(40, 5), "▰▰▱▱▱");
+        assert_eq!(Theme { ascii: true, ..DARK }.bar(255, 3), "###");
+    }
+}
