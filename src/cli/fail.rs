@@ -90,6 +90,17 @@ impl Failure {
         Failure::new(Kind::Interrupted, message, hint)
     }
 
+    /// Returns the message and the hint in one line.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Failure::Message(error) => {
+                let hint = error.hint.as_deref().map(|hint| format!(": {hint}"));
+                format!("{}{}", error.message, hint.unwrap_or_default())
+            }
+            Failure::StreamEnded | Failure::OutputClosed => "interrupted".to_owned(),
+        }
+    }
+
     pub(super) fn exit(&self) -> Exit {
         match self {
             Failure::Message(error) => Exit::of(error.kind),

@@ -2,11 +2,15 @@
 
 use serde_json::json;
 
+use super::args::Global;
 use super::fail::{Exit, VerbResult};
 use super::out::Out;
 use super::setup::Setup;
+use super::watch::{WatchArgs, watch};
+use crate::ops::authority::Action;
 use crate::ops::team::{Overview, TeamGlance};
-use crate::sys::fs;
+use crate::sys::{env, fs};
+use crate::ui::dashboard::PaletteVerb;
 use crate::{ops, ui};
 
 /// The default manifest, written by `init`.
@@ -14,8 +18,31 @@ pub(super) const MANIFEST: &str = "team.toml";
 /// Maximum number of teams that are read; further ones are only counted, to keep this page fast.
 const SHOWN: usize = 10;
 
+/// Opens the dashboard if this is a terminal and there is a team, else shows the page.
+pub(super) fn start(
+    setup: Option<Setup>,
+    global: &Global,
+    out: &Out,
+    palette: Vec<PaletteVerb>,
+) -> VerbResult {
+    let is_terminal = env::stdin_is_tty() && env::stdout_is_tty();
+    match setup {
+        Some(setup) if is_terminal && !global.json && !global.quiet => {
+            match setup.team(Action::Watch) {
+                Ok(team) => {
+                    let named = Some(team.name().to_string());
+                    watch(setup, global, &WatchArgs { named, ..WatchArgs::default() }, palette)
+                }
+                // There is no team, or it cannot be told which one is meant.
+                Err(_) => home(Some(&setup), out),
+            }
+        }
+        setup => home(setup.as_ref(), out),
+    }
+}
+
 /// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.
-pub(super) fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
+fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
     let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
     let steps = steps(
         &overview,

@@ -57,6 +57,7 @@ mod up;
 mod usage;
 mod verbs;
 mod wait;
+mod watch;
 mod worker;
 mod workspace;
 mod worktree;
@@ -134,7 +135,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     }
     let setup = || Setup::new(global, out.clone());
     let done = match cli.verb {
-        None => home::home(setup().ok().as_ref(), &out),
+        None => home::start(setup().ok(), global, &out, verbs::palette()),
         Some(Verb::Hook(args)) => return worker::hook(global, args),
         Some(Verb::Init(args)) => init::init(&out, &args),
         Some(Verb::Doctor(args)) if args.self_test => doctor::self_test(&out),
@@ -143,6 +144,9 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Version) => manual::version(&out),
         // Each call of a tool has a setup of its own.
         Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args),
+        Some(Verb::Watch(args)) => {
+            setup().and_then(|setup| watch::watch(setup, global, &args, verbs::palette()))
+        }
         Some(verb) => setup().and_then(|setup| {
             perform(&setup, verb).map_err(|failure| setup.explain_deleted_team(failure))
         }),
@@ -160,7 +164,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
 fn has_other_terminal(verb: &Verb) -> bool {
     match verb {
         Verb::Lead(args) => !args.command.is_empty(),
-        verb => matches!(verb, Verb::Wrap | Verb::Worker),
+        verb => matches!(verb, Verb::Wrap | Verb::Worker | Verb::Watch(_)),
     }
 }
 
@@ -212,6 +216,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         | Verb::Completions { .. }
         | Verb::Man { .. }
         | Verb::Mcp(_)
+        | Verb::Watch(_)
         | Verb::Version => Ok(Exit::DONE),
         Verb::Wait(args) => wait::wait(setup, args),
         Verb::Events(args) => events::events(setup, &args),

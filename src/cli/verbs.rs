@@ -31,11 +31,13 @@ use super::task::TaskVerb;
 use super::team::{RmArgs, TeamVerb};
 use super::up::UpArgs;
 use super::wait::WaitArgs;
+use super::watch::WatchArgs;
 use super::worker::HookArgs;
 use super::workspace::WorkspaceVerb;
 use super::worktree::WorktreeVerb;
 use crate::model::id::TaskId;
 use crate::sys::selftest::HelperRole;
+use crate::ui::dashboard::PaletteVerb;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -140,6 +142,7 @@ pub(super) enum Verb {
     Mcp(McpArgs),
     Hook(HookArgs),
     Wait(WaitArgs),
+    Watch(WatchArgs),
     Events(EventsArgs),
     Attach(AttachArgs),
     Peek(PeekArgs),
@@ -194,4 +197,27 @@ pub(super) fn visible() -> Command {
         .after_help(full.get_after_help().cloned().unwrap_or_default())
         .args(full.get_arguments().cloned())
         .subcommands(verbs)
+}
+
+/// Returns the verbs that the palette offers.
+pub(super) fn palette() -> Vec<PaletteVerb> {
+    let verb = |verb: &clap::Command| PaletteVerb {
+        name: verb.get_name().to_owned(),
+        about: verb.get_about().map(ToString::to_string).unwrap_or_default(),
+    };
+    let mut verbs: Vec<PaletteVerb> = visible().get_subcommands().map(verb).collect();
+    verbs.sort_by(|a, b| a.name.cmp(&b.name));
+    verbs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn palette_has_every_visible_verb_with_a_description() {
+        let verbs = palette();
+        assert!(verbs.iter().any(|verb| verb.name == "watch"));
+        assert!(verbs.iter().all(|verb| !verb.about.is_empty()), "{verbs:?}");
+    }
 }

@@ -20,6 +20,7 @@ mod client;
 mod completion;
 mod contract;
 mod crash;
+mod dashboard;
 mod delete;
 mod dialogs;
 mod doctor;

@@ -22,8 +22,11 @@ const SETTLE: Duration = Duration::from_millis(10);
 const GAP: Duration = Duration::from_millis(50);
 /// Time without output after which the screen is captured again, in case that tmux was slow.
 const CONFIRM: Duration = Duration::from_millis(250);
-/// Interval of captures without output: a pane changes its size, shows echoed input, or closes.
+/// First interval of captures without output: a pane changes its size, shows echoed input, or
+/// closes. The interval doubles while nothing changes.
 const SWEEP: Duration = Duration::from_secs(1);
+/// Longest such interval.
+const LONGEST_SWEEP: Duration = Duration::from_secs(16);
 /// The same on a system that does not report output.
 const POLL: Duration = Duration::from_millis(500);
 
@@ -44,6 +47,7 @@ pub(super) fn follow(
     let mut terminal = None;
     let mut is_reported = false;
     let mut is_active = true;
+    let mut sweep = SWEEP;
     loop {
         // Before the capture, so that output during the capture causes another one.
         watch.clear();
@@ -63,8 +67,9 @@ pub(super) fn follow(
         let limit = match is_reported {
             false => POLL,
             true if is_active => CONFIRM,
-            true => SWEEP,
+            true => sweep,
         };
+        sweep = if is_active { SWEEP } else { (sweep * 2).min(LONGEST_SWEEP) };
         is_active = match watch.wait(limit) {
             Wakeup::Output if watch.pause(gap.remaining().max(SETTLE)) => true,
             Wakeup::Output | Wakeup::Stopped => return Ok(()),

@@ -1,0 +1,142 @@
+//! Runs the commands that a person chooses in the dashboard: in the background with collected
+//! output, or on the terminal.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cli::fail::Failure;
+use crate::cli::setup::Setup;
+use crate::model::text;
+use crate::ops::TeamStore;
+use crate::sys::env::find_program;
+use crate::sys::exec::{self, ExecCommand, ExecError};
+use crate::ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand};
+
+/// Time limit for a command in the background.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// The context of commands: the team on display and the person's environment.
+#[derive(Debug, Clone)]
+pub(super) struct CommandContext {
+    exe: PathBuf,
+    env: Vec<(OsString, OsString)>,
+    /// Global options that select the team and the speaker.
+    options: Vec<OsString>,
+}
+
+impl CommandContext {
+    pub(super) fn new(setup: &Setup, team: &TeamStore) -> CommandContext {
+        let ctx = &setup.ctx;
+        let options: [OsString; 6] = [
+            "--config-dir".into(),
+            team.root().into(),
+            "--team".into(),
+            team.name().as_str().into(),
+            "--as".into(),
+            ctx.speaker.as_str().into(),
+        ];
+        CommandContext {
+            exe: ctx.caller.exe.clone(),
+            env: ctx.caller.env.clone(),
+            options: options.to_vec(),
+        }
+    }
+
+    /// Returns the program and arguments of a command. `color` is passed to verbs.
+    fn resolve(&self, command: &ChosenCommand, color: &str) -> ExecCommand {
+        let base = ExecCommand { env: Some(self.env.clone()), ..ExecCommand::default() };
+        match command {
+            ChosenCommand::Verb(words) => {
+                let color: [OsString; 2] = ["--color".into(), color.into()];
+                let words = words.iter().map(OsString::from);
+                let args = self.options.iter().cloned().chain(color).chain(words).collect();
+                ExecCommand { program: self.exe.clone().into(), args, ..base }
+            }
+            ChosenCommand::Program { argv, dir } => {
+                let mut words = argv.iter().map(OsString::from);
+                let program = words.next().unwrap_or_default();
+                ExecCommand { program, args: words.collect(), cwd: Some(dir.into()), ..base }
+            }
+            ChosenCommand::Shell { dir } => {
+                let shell = self.var("SHELL").unwrap_or_else(|| "/bin/sh".into());
+                ExecCommand { program: shell, cwd: Some(dir.into()), ..base }
+            }
+        }
+    }
+
+    fn var(&self, name: &str) -> Option<OsString> {
+        let found = self.env.iter().find(|(known, value)| known == name && !value.is_empty());
+        found.map(|(_, value)| value.clone())
+    }
+
+    /// Runs a command to its end and collects its output.
+    pub(super) fn run(&self, command: ChosenCommand, after: AfterRun) -> FinishedCommand {
+        let (success, output) = match exec::run(&self.resolve(&command, "never"), LIMIT) {
+            Ok(done) => {
+                let bytes = [done.stdout, done.stderr].concat();
+                (done.code == Some(0), text::plain(&String::from_utf8_lossy(&bytes)))
+            }
+            Err(e) => (false, explain(&e)),
+        };
+        FinishedCommand { command, after, success, output }
+    }
+
+    /// Runs a command on the terminal, which the dashboard has left. Returns once the person wants
+    /// to come back.
+    pub(super) fn run_here(&self, command: &ChosenCommand) -> Result<(), Failure> {
+        exec::run_in_foreground(&self.resolve(command, "auto"))?;
+        let returns_by_itself = match command {
+            ChosenCommand::Verb(words) => words.first().is_some_and(|verb| verb == "attach"),
+            ChosenCommand::Shell { .. } => true,
+            ChosenCommand::Program { .. } => false,
+        };
+        if !returns_by_itself {
+            print("\n[Enter returns to the dashboard] ")?;
+            let mut line = String::new();
+            io::stdin().read_line(&mut line)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the output of a command in the person's pager.
+    pub(super) fn page(&self, command: &ChosenCommand) -> Result<(), Failure> {
+        let done = exec::run(&self.resolve(command, "always"), LIMIT)?;
+        let bytes = [done.stdout, done.stderr].concat();
+        let text = if bytes.is_empty() { b"no output\n".to_vec() } else { bytes };
+        let mut words = self.pager().into_iter();
+        let program = words.next().unwrap_or_else(|| "more".into());
+        let pager = ExecCommand {
+            program,
+            args: words.collect(),
+            env: Some(self.env.clone()),
+            stdin: text,
+            ..ExecCommand::default()
+        };
+        exec::run_in_foreground(&pager)?;
+        Ok(())
+    }
+
+    fn pager(&self) -> Vec<OsString> {
+        let chosen = self.var("PAGER").and_then(|pager| shlex::split(&pager.to_string_lossy()));
+        if let Some(words) = chosen.filter(|words| !words.is_empty()) {
+            return words.into_iter().map(OsString::from).collect();
+        }
+        let path = self.var("PATH");
+        match find_program("less".as_ref(), path.as_deref(), Path::new("/")) {
+            Some(less) => vec![less.into(), "-R".into()],
+            None => vec!["more".into()],
+        }
+    }
+}
+
+fn print(words: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(words.as_bytes())?;
+    stdout.flush()
+}
+
+fn explain(error: &ExecError) -> String {
+    crate::cli::fail::chain(error)
+}

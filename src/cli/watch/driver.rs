@@ -1,0 +1,354 @@
+//! The loop of the dashboard: waits for keys, reports and signals, and draws.
+
+use std::future::poll_fn;
+use std::io;
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream};
+use futures_core::Stream;
+use tokio::sync::mpsc;
+
+use super::commands::CommandContext;
+use super::sources::{QUEUE, Reports, SourceReport, TeamFeed, TypedInput, Typist, in_background};
+use super::terminal::DashboardTerminal;
+use crate::cli::args::Global;
+use crate::cli::fail::{Exit, Failure, VerbResult};
+use crate::cli::setup::Setup;
+use crate::model::id::MemberName;
+use crate::ops::authority::Action;
+use crate::ops::screen::ScreenFollower;
+use crate::ops::snapshot::{AttentionCause, teams};
+use crate::ops::{self, OpsError, TeamStore};
+use crate::sys::clock::Deadline;
+use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
+use crate::ui::DesktopNotification;
+use crate::ui::dashboard::{Dashboard, Effect, SpawnChoices};
+
+/// Shortest time between two frames that no key has caused.
+const FRAME: Duration = Duration::from_millis(50);
+/// Number of lines of a member's earlier output that can be scrolled.
+const HISTORY: usize = 2_000;
+
+/// The team on display, with the threads that serve it.
+struct ShownTeam {
+    setup: Setup,
+    team: TeamStore,
+    reports: Reports,
+    commands: CommandContext,
+    feed: TeamFeed,
+    typist: Typist,
+    follower: Option<ScreenFollower>,
+}
+
+impl ShownTeam {
+    fn start(
+        setup: Setup,
+        team: TeamStore,
+        sender: &mpsc::Sender<(u64, SourceReport)>,
+        number: u64,
+    ) -> Result<ShownTeam, Failure> {
+        let reports = Reports::new(sender.clone(), number);
+        let feed = TeamFeed::start(&setup.ctx, &team, reports.clone())?;
+        let typist = Typist::start(&setup.ctx, &team, reports.clone())?;
+        let commands = CommandContext::new(&setup, &team);
+        Ok(ShownTeam { setup, team, reports, commands, feed, typist, follower: None })
+    }
+
+    fn follow(&mut self, member: Option<&MemberName>) -> Result<(), OpsError> {
+        // Ended first, so that no update of the old screen follows.
+        self.follower = None;
+        let Some(member) = member else { return Ok(()) };
+        let (reports, name) = (self.reports.clone(), member.clone());
+        let report = move |update| reports.send(SourceReport::Screen(name.clone(), update));
+        self.follower = Some(ops::screen::follow(&self.setup.ctx, &self.team, member, report)?);
+        Ok(())
+    }
+}
+
+/// What a person can set for the dashboard.
+pub(super) struct WatchOptions {
+    pub(super) global: Global,
+    /// How a new request is announced; `None` for not at all.
+    pub(super) notification: Option<DesktopNotification>,
+}
+
+/// What woke the loop.
+enum Wake {
+    Terminal(Option<io::Result<Event>>),
+    SourceReport(u64, SourceReport),
+    Signal,
+    Terminals(TerminalSignal),
+    Time,
+}
+
+/// The dashboard with its terminal and the team on display.
+pub(super) struct Driver {
+    dashboard: Dashboard,
+    terminal: DashboardTerminal,
+    shown: ShownTeam,
+    number: u64,
+    sender: mpsc::Sender<(u64, SourceReport)>,
+    incoming: mpsc::Receiver<(u64, SourceReport)>,
+    options: WatchOptions,
+    /// What has been announced, so that each request is announced once.
+    announced: Vec<AttentionCause>,
+    /// The first state of the team is not announced.
+    is_first: bool,
+}
+
+impl Driver {
+    /// Takes the terminal and starts to read the team.
+    pub(super) fn new(
+        dashboard: Dashboard,
+        setup: Setup,
+        team: TeamStore,
+        options: WatchOptions,
+    ) -> Result<Driver, Failure> {
+        let (sender, incoming) = mpsc::channel(QUEUE);
+        let shown = ShownTeam::start(setup, team, &sender, 0)?;
+        let terminal = DashboardTerminal::enter()?;
+        Ok(Driver {
+            dashboard,
+            terminal,
+            shown,
+            number: 0,
+            sender,
+            incoming,
+            options,
+            announced: Vec::new(),
+            is_first: true,
+        })
+    }
+
+    /// Runs until the person quits or a signal arrives.
+    pub(super) async fn run(mut self) -> VerbResult {
+        let mut signals = Signals::new()?;
+        let mut terminal_signals = TerminalSignals::new()?;
+        let mut events = Some(EventStream::new());
+        let mut drawn = Deadline::after(Duration::ZERO);
+        let (mut is_dirty, mut is_urgent) = (true, true);
+        loop {
+            if is_dirty && (is_urgent || drawn.expired()) {
+                self.terminal.draw(&mut self.dashboard, ops::now())?;
+                drawn = Deadline::after(FRAME);
+                (is_dirty, is_urgent) = (false, false);
+            }
+            let wait = match is_dirty {
+                true => Some(drawn.remaining()),
+                false => self.dashboard.redraw_after_ms().map(Duration::from_millis),
+            };
+            let stream = events.get_or_insert_with(EventStream::new);
+            let wake = tokio::select! {
+                biased;
+                _ = signals.recv() => Wake::Signal,
+                event = poll_fn(|cx| std::pin::Pin::new(&mut *stream).poll_next(cx)) => Wake::Terminal(event),
+                terminal = terminal_signals.recv() => Wake::Terminals(terminal),
+                Some((number, report)) = self.incoming.recv() => Wake::SourceReport(number, report),
+                () = sleep(wait) => Wake::Time,
+            };
+            let effects = match wake {
+                Wake::Terminal(Some(Ok(event))) => {
+                    (is_dirty, is_urgent) = (true, true);
+                    self.dashboard.handle(&event, ops::now())
+                }
+                // The terminal is gone.
+                Wake::Terminal(Some(Err(_)) | None) => return Ok(Exit::DONE),
+                Wake::Signal | Wake::Terminals(TerminalSignal::Quit) => {
+                    return Err(Failure::StreamEnded);
+                }
+                Wake::Terminals(TerminalSignal::Suspend) => vec![Effect::Suspend],
+                Wake::Terminals(TerminalSignal::Continue | TerminalSignal::Resize) => {
+                    (is_dirty, is_urgent) = (true, true);
+                    self.terminal.redraw()?;
+                    Vec::new()
+                }
+                Wake::SourceReport(number, report) if number == self.number => {
+                    is_dirty = true;
+                    self.take_report(report)?
+                }
+                Wake::SourceReport(..) => Vec::new(),
+                Wake::Time => {
+                    is_dirty = true;
+                    Vec::new()
+                }
+            };
+            for effect in effects {
+                if effect == Effect::Quit {
+                    return Ok(Exit::DONE);
+                }
+                if self.takes_terminal(&effect) {
+                    // Nothing else may read the keys meanwhile.
+                    events = None;
+                    (is_dirty, is_urgent) = (true, true);
+                }
+                self.perform(effect)?;
+            }
+        }
+    }
+
+    fn takes_terminal(&self, effect: &Effect) -> bool {
+        matches!(effect, Effect::RunHere(_) | Effect::Page(_) | Effect::Suspend)
+    }
+
+    fn take_report(&mut self, report: SourceReport) -> Result<Vec<Effect>, Failure> {
+        let now = ops::now();
+        match report {
+            SourceReport::Team(snapshot) => {
+                let effects = self.dashboard.set_snapshot(*snapshot);
+                self.announce()?;
+                return Ok(effects);
+            }
+            SourceReport::TeamProblem(problem) => self.dashboard.set_problem(problem),
+            SourceReport::TeamGone => {
+                let words =
+                    format!("team {} was deleted: t: other teams, q: quit", self.shown.team.name());
+                self.dashboard.set_problem(words);
+                self.shown.follower = None;
+            }
+            SourceReport::Typed => {
+                if let Some(follower) = &self.shown.follower {
+                    follower.refresh();
+                }
+            }
+            SourceReport::Screen(member, update) => self.dashboard.set_screen(&member, update),
+            SourceReport::History(member, Ok(text)) => self.dashboard.set_history(&member, &text),
+            SourceReport::Finished(done) => {
+                self.shown.feed.refresh();
+                return Ok(self.dashboard.finish(done, now));
+            }
+            SourceReport::Teams(Ok(teams)) => self.dashboard.set_teams(teams),
+            SourceReport::SpawnChoices(choices) => self.dashboard.set_spawn_choices(choices),
+            SourceReport::History(_, Err(problem))
+            | SourceReport::Teams(Err(problem))
+            | SourceReport::Problem(problem) => self.dashboard.report_problem(&problem, now),
+        }
+        Ok(Vec::new())
+    }
+
+    /// Announces what has begun to wait for the person, once.
+    fn announce(&mut self) -> Result<(), Failure> {
+        let waiting: Vec<_> = self.dashboard.waiting().to_vec();
+        let new = waiting.iter().find(|item| !self.announced.contains(&item.cause));
+        if let (Some(item), Some(notification), false) =
+            (new, self.options.notification, self.is_first)
+        {
+            let who = item.member.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
+            let words = format!("{who}{}", item.why);
+            self.terminal.write(notification.sequence(&words).as_bytes())?;
+        }
+        self.announced = waiting.into_iter().map(|item| item.cause).collect();
+        self.is_first = false;
+        Ok(())
+    }
+
+    fn perform(&mut self, effect: Effect) -> Result<(), Failure> {
+        let reports = self.shown.reports.clone();
+        match effect {
+            Effect::Quit => {}
+            Effect::Redraw => self.terminal.redraw()?,
+            Effect::Suspend => {
+                self.terminal.leave();
+                signal::act_by_default(TerminalSignal::Suspend)?;
+                self.terminal.take()?;
+                self.shown.feed.refresh();
+            }
+            Effect::Run { command, after } => {
+                let commands = self.shown.commands.clone();
+                in_background(&reports, move || {
+                    SourceReport::Finished(commands.run(command, after))
+                });
+            }
+            Effect::RunHere(command) => self.away(|commands| commands.run_here(&command))?,
+            Effect::Page(command) => self.away(|commands| commands.page(&command))?,
+            Effect::Follow(member) => {
+                if let Err(e) = self.shown.follow(member.as_ref()) {
+                    let update = ops::screen::ScreenUpdate::Ended(e.to_string());
+                    if let Some(member) = member {
+                        self.dashboard.set_screen(&member, update);
+                    }
+                }
+            }
+            Effect::ReadHistory(member) => {
+                let (ctx, team) = (self.shown.setup.ctx.clone(), self.shown.team.clone());
+                in_background(&reports, move || {
+                    let text = ops::output::peek(&ctx, &team, &member, HISTORY);
+                    SourceReport::History(member, text.map_err(|e| e.to_string()))
+                });
+            }
+            Effect::Press { member, keys } => {
+                self.shown.typist.send(TypedInput::Keys(member, keys));
+            }
+            Effect::Paste { member, text } => {
+                self.shown.typist.send(TypedInput::Text(member, text));
+            }
+            Effect::ReadTeams => {
+                let ctx = self.shown.setup.ctx.clone();
+                in_background(&reports, move || {
+                    SourceReport::Teams(teams(&ctx).map_err(|e| e.to_string()))
+                });
+            }
+            Effect::ReadSpawnChoices => {
+                let (ctx, team) = (self.shown.setup.ctx.clone(), self.shown.team.clone());
+                in_background(&reports, move || {
+                    let profiles = ops::profiles::list(&ctx).unwrap_or_default();
+                    let roles = ops::roles::team_roles(&team).unwrap_or_default();
+                    SourceReport::SpawnChoices(SpawnChoices {
+                        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
+                        roles: roles.named.into_keys().collect(),
+                    })
+                });
+            }
+            Effect::OpenTeam { root, name } => {
+                let global = Global {
+                    team: Some(name.to_string()),
+                    config_dir: Some(root),
+                    ..self.options.global.clone()
+                };
+                let opened = Setup::new(&global, self.shown.setup.out.clone())
+                    .and_then(|setup| setup.team(Action::Watch).map(|team| (setup, team)));
+                match opened {
+                    Ok((setup, team)) => self.open(setup, team)?,
+                    Err(failure) => {
+                        self.dashboard.report_problem(&failure.words(), ops::now());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows another team.
+    fn open(&mut self, setup: Setup, team: TeamStore) -> Result<(), Failure> {
+        self.number += 1;
+        let name = team.name().to_string();
+        self.shown = ShownTeam::start(setup, team, &self.sender, self.number)?;
+        self.announced.clear();
+        self.is_first = true;
+        // The only effect is to follow no screen, which is the case already.
+        drop(self.dashboard.set_team(&name));
+        Ok(())
+    }
+
+    /// Leaves the terminal to `work` and comes back.
+    fn away(
+        &mut self,
+        work: impl FnOnce(&CommandContext) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.terminal.leave();
+        let done = work(&self.shown.commands);
+        self.terminal.take()?;
+        self.shown.feed.refresh();
+        if let Err(failure) = done {
+            self.dashboard.report_problem(&failure.words(), ops::now());
+        }
+        Ok(())
+    }
+}
+
+/// Sleeps for so long; forever without a limit.
+async fn sleep(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}

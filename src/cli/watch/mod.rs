@@ -1,0 +1,125 @@
+//! `watch`: the dashboard of a team.
+
+mod commands;
+mod driver;
+mod sources;
+mod terminal;
+
+use std::ffi::OsStr;
+
+use clap::{Args, ValueEnum};
+
+use self::driver::{Driver, WatchOptions};
+use super::args::Global;
+use super::fail::{Failure, VerbResult};
+use super::interrupt::runtime;
+use super::locale;
+use super::setup::Setup;
+use crate::ops::authority::Action;
+use crate::sys::env;
+use crate::ui::DesktopNotification;
+use crate::ui::dashboard::{Dashboard, PaletteVerb, Theme};
+
+/// Open the dashboard: members, their screens, the board, requests, messages and events.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Press ? for the keys.\n\n\
+    Examples:\n  phalanx watch\n  phalanx watch site --theme light\n\n\
+    Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII.")]
+pub(super) struct WatchArgs {
+    /// Team to show [default: that of --team].
+    #[arg(value_name = "TEAM")]
+    pub(super) named: Option<String>,
+    /// Background of the terminal.
+    #[arg(long, value_enum, default_value_t, value_name = "THEME")]
+    pub(super) theme: ThemeChoice,
+    /// Draw lines and symbols in ASCII.
+    #[arg(long)]
+    pub(super) ascii: bool,
+    /// How to announce a new request.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub(super) notify: NotifyChoice,
+}
+
+/// Backgrounds that a theme is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum ThemeChoice {
+    /// By $COLORFGBG; dark if it is not set.
+    #[default]
+    Auto,
+    Dark,
+    Light,
+}
+
+/// Ways to announce a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum NotifyChoice {
+    /// A desktop notification if the terminal supports it, and the bell.
+    #[default]
+    Auto,
+    Bell,
+    Off,
+}
+
+/// Opens the dashboard. `palette` are the verbs that a person can choose from.
+pub(super) fn watch(
+    setup: Setup,
+    global: &Global,
+    args: &WatchArgs,
+    palette: Vec<PaletteVerb>,
+) -> VerbResult {
+    if !env::stdin_is_tty() || !env::stdout_is_tty() || global.json {
+        return Err(Failure::usage(
+            "the dashboard needs a terminal",
+            "follow a team with `phalanx status --watch` or `phalanx events --follow --json`",
+        ));
+    }
+    let team = setup.team_called(args.named.as_deref(), Action::Watch)?;
+    let dashboard = Dashboard::new(team.name().as_str(), theme(&setup, args), palette);
+    let notification = match args.notify {
+        NotifyChoice::Off => None,
+        NotifyChoice::Bell => Some(DesktopNotification::Bell),
+        NotifyChoice::Auto => {
+            let term = setup.ctx.caller.var("TERM").and_then(OsStr::to_str);
+            let vte = setup.ctx.caller.var("VTE_VERSION").is_some();
+            Some(DesktopNotification::for_terminal(term, vte))
+        }
+    };
+    let options = WatchOptions { global: global.clone(), notification };
+    let runtime = runtime()?;
+    let done =
+        runtime.block_on(async { Driver::new(dashboard, setup, team, options)?.run().await });
+    // Not waited for: commands in the background go on without the dashboard.
+    runtime.shutdown_background();
+    done
+}
+
+fn theme(setup: &Setup, args: &WatchArgs) -> Theme {
+    let light = match args.theme {
+        ThemeChoice::Dark => false,
+        ThemeChoice::Light => true,
+        ThemeChoice::Auto => {
+            let colors = setup.ctx.caller.var("COLORFGBG").and_then(OsStr::to_str);
+            colors.is_some_and(has_light_background)
+        }
+    };
+    let ascii = args.ascii || !locale::uses_utf8(|name| setup.ctx.caller.var(name));
+    Theme { color: setup.out.paint.on, light, ascii }
+}
+
+/// Reads `$COLORFGBG`, which ends with the number of the background colour.
+fn has_light_background(colors: &str) -> bool {
+    matches!(colors.rsplit(';').next(), Some("7" | "15"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn background_is_read_from_colorfgbg() {
+        for (colors, light) in [("0;15", true), ("0;default;7", true), ("15;0", false), ("", false)]
+        {
+            assert_eq!(has_light_background(colors), light, "{colors}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The terminal of the dashboard: raw, on its alternate screen, and restored on every exit path.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
+use crossterm::queue;
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+
+use crate::cli::crash;
+use crate::model::time::Timestamp;
+use crate::sys::clock::Deadline;
+use crate::sys::tty::Display;
+use crate::ui::dashboard::Dashboard;
+
+/// Time limit for writing a frame to a terminal that accepts no output.
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Collects the bytes of a frame, which are then written at once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FrameBytes(Rc<RefCell<Vec<u8>>>);
+
+impl Write for FrameBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The terminal while the dashboard has it; restored on drop.
+pub(super) struct DashboardTerminal {
+    terminal: Terminal<CrosstermBackend<FrameBytes>>,
+    frame: FrameBytes,
+    display: Display,
+    is_entered: bool,
+}
+
+impl DashboardTerminal {
+    /// Takes the terminal.
+    pub(super) fn enter() -> io::Result<DashboardTerminal> {
+        let frame = FrameBytes::default();
+        let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
+        let display = Display::open()?;
+        let mut entered = DashboardTerminal { terminal, frame, display, is_entered: false };
+        entered.take()?;
+        Ok(entered)
+    }
+
+    /// Takes the terminal again after [`DashboardTerminal::leave`].
+    pub(super) fn take(&mut self) -> io::Result<()> {
+        enable_raw_mode()?;
+        self.is_entered = true;
+        crash::restore_before_message(Some(restore));
+        let mut bytes = Vec::new();
+        queue!(bytes, EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, Hide)?;
+        self.write(&bytes)?;
+        self.redraw()
+    }
+
+    /// Restores the terminal for other programs.
+    pub(super) fn leave(&mut self) {
+        if std::mem::take(&mut self.is_entered) {
+            crash::restore_before_message(None);
+            // A terminal that is gone needs no reset.
+            let _ = leave_bytes().and_then(|bytes| self.write(&bytes));
+            let _ = disable_raw_mode();
+        }
+    }
+
+    /// Makes the next frame draw every cell.
+    pub(super) fn redraw(&mut self) -> io::Result<()> {
+        // Not `clear`, which asks the terminal for the position of the cursor.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
+    }
+
+    /// Draws a frame with one write. A terminal that accepts no output gets the next frame as a
+    /// whole.
+    ///
+    /// # Errors
+    /// The error of writing to the terminal, except that it is stuck.
+    pub(super) fn draw(&mut self, dashboard: &mut Dashboard, now: Timestamp) -> io::Result<()> {
+        self.terminal.draw(|frame| dashboard.draw(frame, now))?;
+        let frame = self.frame.0.take();
+        let mut bytes = Vec::with_capacity(frame.len() + 16);
+        queue!(bytes, BeginSynchronizedUpdate)?;
+        bytes.extend(frame);
+        queue!(bytes, EndSynchronizedUpdate)?;
+        match self.write(&bytes) {
+            Err(e) if e.kind() == io::ErrorKind::TimedOut => self.redraw(),
+            done => done,
+        }
+    }
+
+    /// Writes bytes that do not move the cursor, such as a notification.
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let limit = Deadline::after(WRITE_LIMIT);
+        self.display.show(bytes, &|| limit.expired())
+    }
+}
+
+impl Drop for DashboardTerminal {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn leave_bytes() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    queue!(
+        bytes,
+        EndSynchronizedUpdate,
+        DisableMouseCapture,
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        Show
+    )?;
+    Ok(bytes)
+}
+
+/// Restores the terminal before the message of a panic.
+fn restore() {
+    if let (Ok(bytes), Ok(display)) = (leave_bytes(), Display::open()) {
+        let limit = Deadline::after(WRITE_LIMIT);
+        let _ = display.show(&bytes, &|| limit.expired());
+    }
+    let _ = disable_raw_mode();
+}
