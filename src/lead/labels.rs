@@ -1,5 +1,5 @@
-//! Updates labels on a thread of its own, so that a hanging backend does not block the lead. Queued
-//! updates are merged to the latest state of each member.
+//! Updates labels on a thread of its own, so that a hanging backend does not block the lead. Of
+//! several queued updates of a member only the latest is applied.
 
 use std::collections::BTreeMap;
 

@@ -97,7 +97,7 @@ fn board_read_through_its_index_equals_the_files() {
             fs::rename(&index, &aside).expect("rename");
             assert!(read() == through_index, "the index changed what was read");
             // Without its index, the board was read from its files, and a new index was written.
-            // An old one has to do as well.
+            // An old index must give the same result.
             if numbers.below(3) > 0 {
                 fs::rename(&aside, &index).expect("rename");
             }

@@ -3,11 +3,10 @@
 //!
 //! Four properties of AppleScript shape them. `tell application` would start iTerm2, so each script
 //! first checks whether it runs. Within `tell`, iTerm2's own terms take precedence (`tab` is a
-//! class there), so every name of ours begins with `x`. The variable of a loop over `windows`
-//! stands for
-//! "item i of windows" at each use, so a script that changes their order does so last. A session
-//! variable that is not set is `missing value` or has no result at all, which leaves the script's
-//! variable undefined (-2753, -2763); `as text` would turn `missing value` into two words.
+//! class there), so every name of ours begins with `x`. The variable of a loop over `windows` is
+//! evaluated anew as "item i of windows" at each use, so a script changes their order last. A
+//! session variable that is not set is `missing value` or has no result at all, which leaves the
+//! script's variable undefined (-2753, -2763); `as text` would turn `missing value` into two words.
 //!
 //! docs/backends.md lists the source of each term of iTerm2.
 

@@ -12,8 +12,8 @@ use crate::sys::proc::Process;
 
 /// Format of the row about the server. Formats can refer to server options by name.
 const FORMAT: &str = "phx-census #{pid} #{version} #{?exit-empty,on,off}";
-/// Read with `show-options -g` instead: in a format, the name would yield the value of some
-/// session, and phalanx turns the option off for its own.
+/// Read with `show-options -g`, because a format would yield the value of one session, and phalanx
+/// turns the option off in its own sessions.
 const UNATTACHED: &str = "destroy-unattached";
 
 /// The state of one server.

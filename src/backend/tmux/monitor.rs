@@ -27,7 +27,7 @@ const CONFIRM: Duration = Duration::from_millis(250);
 const SWEEP: Duration = Duration::from_secs(1);
 /// Longest such interval.
 const LONGEST_SWEEP: Duration = Duration::from_secs(16);
-/// The same on a system that does not report output.
+/// Interval of captures on a system that does not report output.
 const POLL: Duration = Duration::from_millis(500);
 
 /// Passes the screen of the claimed pane to `on_screen` now and after each change, until `watch` is

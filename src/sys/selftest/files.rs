@@ -20,7 +20,7 @@ use super::check::{
 pub(super) const GATE: &str = "gate";
 /// The file that the helper process creates once it holds the lock.
 pub(super) const HELD: &str = "held";
-/// Pause before a change, in which late reports of the one before arrive.
+/// Pause before a change, so that late reports of the previous change have arrived.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// Credentials of the peer of a socket, and the longest path.
