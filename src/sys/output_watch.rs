@@ -21,7 +21,7 @@ pub(crate) struct Stopper {
 }
 
 impl Stopper {
-    /// Ends a wait as output does.
+    /// Ends the current wait or pause, or the next one.
     pub(crate) fn wake(&self) {
         // Fails only if the other end is gone.
         let _ = (&self.open).write_all(&[1]);
@@ -39,9 +39,10 @@ pub(crate) struct OutputWatch {
 /// The reason why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wakeup {
-    /// A program has written to the terminal since [`OutputWatch::clear`], or [`Stopper::wake`] was
-    /// called.
+    /// A program has written to the terminal since [`OutputWatch::clear`].
     Output,
+    /// [`Stopper::wake`] was called.
+    Asked,
     Timeout,
     /// The [`Stopper`] was dropped.
     Stopped,
@@ -70,8 +71,8 @@ impl OutputWatch {
         self.wait_with(self.events.as_ref(), limit)
     }
 
-    /// Waits for `length`, whatever is written meanwhile. Returns false if the [`Stopper`] was
-    /// dropped.
+    /// Waits for `length`, whatever is written meanwhile, or for [`Stopper::wake`]. Returns false if
+    /// the [`Stopper`] was dropped.
     pub(crate) fn pause(&self, length: Duration) -> bool {
         self.wait_with(None, length) != Wakeup::Stopped
     }
@@ -97,8 +98,7 @@ impl OutputWatch {
             if is_ready(0) {
                 match (&self.stopped).read(&mut [0; REPORTS]) {
                     Ok(0) | Err(_) => return Wakeup::Stopped,
-                    Ok(_) if events.is_some() => return Wakeup::Output,
-                    Ok(_) => {}
+                    Ok(_) => return Wakeup::Asked,
                 }
             }
             if is_ready(1) {
@@ -151,7 +151,9 @@ mod tests {
         watch.clear();
         assert_eq!(watch.wait(Duration::ZERO), Wakeup::Timeout);
         stopper.wake();
-        assert_eq!(watch.wait(PATIENCE), Wakeup::Output);
+        assert_eq!(watch.wait(PATIENCE), Wakeup::Asked);
+        stopper.wake();
+        assert!(watch.pause(PATIENCE), "the pause ends early");
         assert_eq!(watch.wait(Duration::ZERO), Wakeup::Timeout);
         drop(stopper);
         assert_eq!(watch.wait(PATIENCE), Wakeup::Stopped);

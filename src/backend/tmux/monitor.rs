@@ -18,8 +18,12 @@ use crate::sys::output_watch::{OutputWatch, Wakeup};
 
 /// Time for tmux to read what a program has written.
 const SETTLE: Duration = Duration::from_millis(10);
-/// Shortest time between two captures.
-const GAP: Duration = Duration::from_millis(50);
+/// Shortest and longest time between two captures. In between, it is this many times the duration
+/// of a capture, so that captures take about one percent of the time.
+const GAP: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+const GAP_PER_CAPTURE: u32 = 100;
+/// Time after a request for a capture in which the gap is the shortest: the person types.
+const EAGER: Duration = Duration::from_secs(1);
 /// Time without output after which the screen is captured again, in case that tmux was slow.
 const CONFIRM: Duration = Duration::from_millis(250);
 /// First interval of captures without output: a pane changes its size, shows echoed input, or
@@ -48,10 +52,11 @@ pub(super) fn follow(
     let mut is_reported = false;
     let mut is_active = true;
     let mut sweep = SWEEP;
+    let mut eager = Deadline::after(Duration::ZERO);
     loop {
         // Before the capture, so that output during the capture causes another one.
         watch.clear();
-        let gap = Deadline::after(GAP);
+        let begun = Deadline::after(GAP.1);
         match capture(server, claim) {
             Ok(Some((row, image))) => {
                 failures.reset();
@@ -64,6 +69,10 @@ pub(super) fn follow(
             Ok(None) => verify().or_else(|error| failures.add(error))?,
             Err(error) => failures.add(verify().err().unwrap_or(error))?,
         }
+        let gap = match eager.expired() {
+            true => (begun.elapsed() * GAP_PER_CAPTURE).clamp(GAP.0, GAP.1),
+            false => GAP.0,
+        };
         let limit = match is_reported {
             false => POLL,
             true if is_active => CONFIRM,
@@ -71,9 +80,18 @@ pub(super) fn follow(
         };
         sweep = if is_active { SWEEP } else { (sweep * 2).min(LONGEST_SWEEP) };
         is_active = match watch.wait(limit) {
-            Wakeup::Output if watch.pause(gap.remaining().max(SETTLE)) => true,
-            Wakeup::Output | Wakeup::Stopped => return Ok(()),
+            Wakeup::Output => {
+                if !watch.pause(gap.saturating_sub(begun.elapsed()).max(SETTLE)) {
+                    return Ok(());
+                }
+                true
+            }
+            Wakeup::Asked => {
+                eager = Deadline::after(EAGER);
+                true
+            }
             Wakeup::Timeout => false,
+            Wakeup::Stopped => return Ok(()),
         };
     }
 }
