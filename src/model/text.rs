@@ -25,7 +25,8 @@ pub(crate) fn plain(printed: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\u{1b}' => skip_sequence(&mut chars),
-            '\r' if chars.peek() == Some(&'\n') => {}
+            // Each terminal on the way may add one.
+            '\r' if matches!(chars.peek(), Some('\n' | '\r')) => {}
             '\r' => out.truncate(out.rfind('\n').map_or(0, |at| at + 1)),
             '\u{8}' if !out.ends_with('\n') => drop(out.pop()),
             '\n' => out.push('\n'),
@@ -109,6 +110,7 @@ mod tests {
     fn terminal_output_becomes_plain_text() {
         let printed = "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
         assert_eq!(plain(printed), "red\n100%\nabc\u{fffd}d");
+        assert_eq!(plain("one\r\r\ntwo\r\r\r\n"), "one\ntwo\n");
         assert_eq!(plain("cut\u{1b}["), "cut");
         assert_eq!(plain("ab\u{8}c"), "ac");
     }

@@ -11,8 +11,8 @@ use super::requests::{self, Shown};
 use super::status::{self, MemberStatus, Status};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
-use crate::model::event::Event;
-use crate::model::id::{MemberName, TaskId, TeamName};
+use crate::model::event::{Event, EventKind};
+use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::record::MemberRecord;
 use crate::model::task::{Progress, Task, TaskState};
 use crate::model::time::Timestamp;
@@ -48,6 +48,8 @@ pub(crate) struct TeamSnapshot {
 /// Facts about a member for its row and for actions on it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct MemberDetails {
+    /// Its run, once the program of that has started; `None` if phalanx did not start it.
+    pub(crate) run: Option<Incarnation>,
     /// Time of its last change of state; `None` if phalanx did not start it.
     pub(crate) state_since: Option<Timestamp>,
     /// Number of messages in its mailbox that it has not taken.
@@ -55,8 +57,8 @@ pub(crate) struct MemberDetails {
     /// The working directory.
     pub(crate) cwd: Option<String>,
     pub(crate) worktree: Option<Checkout>,
-    /// The exit status of its last program, in words.
-    pub(crate) ending: Option<String>,
+    /// The command line of a program that takes no messages.
+    pub(crate) command: Option<String>,
 }
 
 /// A task of the board.
@@ -158,15 +160,34 @@ impl TeamSnapshot {
         })
     }
 
+    /// Returns the time at which a task was submitted for approval, if that is among the events.
+    fn submitted_at(&self, id: TaskId) -> Option<Timestamp> {
+        let is_submission =
+            |event: &&Event| event.event == EventKind::TaskSubmitted && event.task == Some(id);
+        self.events.iter().rev().find(is_submission).map(|event| event.at)
+    }
+
+    /// A task that failed, is stale, or waits for approval.
     fn stuck_task(&self, task: &TaskCard) -> Option<AttentionItem> {
-        let is_stuck = matches!(task.state, TaskState::Failed | TaskState::Stale);
-        let owner = task.owner.as_deref().and_then(|owner| MemberName::existing(owner).ok());
-        let reason = task.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        is_stuck.then(|| AttentionItem {
+        let word = match task.state {
+            TaskState::Failed => "failed",
+            TaskState::Stale => "is stale",
+            TaskState::InReview => "waits for approval",
+            TaskState::Pending
+            | TaskState::Blocked
+            | TaskState::InProgress
+            | TaskState::Completed
+            | TaskState::Cancelled => return None,
+        };
+        // A task in review waits for its approval, not for its owner.
+        let owner = task.owner.as_deref().filter(|_| task.state != TaskState::InReview);
+        let owner = owner.and_then(|owner| MemberName::existing(owner).ok());
+        let reason = task.reason.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+        Some(AttentionItem {
             cause: AttentionCause::Task(task.id),
             member: owner.filter(|owner| self.status.members.iter().any(|m| m.name == *owner)),
-            why: format!("#{} {} is {}{reason}", task.id, task.subject, task.state.as_str()),
-            since: task.stuck_since.unwrap_or(self.read_at),
+            why: format!("#{} {word}: {}{reason}", task.id, task.subject),
+            since: task.stuck_since.or_else(|| self.submitted_at(task.id)).unwrap_or(self.read_at),
         })
     }
 }
@@ -304,11 +325,22 @@ impl SnapshotReader {
                     .waits_for
                     .as_ref()
                     .map(|waits| waits.text.clone())
-                    .or_else(|| task.extra.reason.clone()),
+                    .or_else(|| task.extra.reason.clone())
+                    .or_else(|| failure(task)),
             })
         };
         list.iter().filter_map(card).collect()
     }
+}
+
+/// Returns why the command of a task failed.
+fn failure(task: &Task) -> Option<String> {
+    let outcome = task.extra.outcome.as_ref().filter(|_| task.state == TaskState::Failed)?;
+    Some(match (outcome.exit_code, outcome.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "it did not start".to_owned(),
+    })
 }
 
 fn stuck_since(task: &Task) -> Option<Timestamp> {
@@ -330,12 +362,16 @@ fn details(
     worktree: Option<Checkout>,
 ) -> MemberDetails {
     let started = record.and_then(|record| record.start.as_ref()).map(|start| start.cwd.clone());
+    let run = record.filter(|record| record.start.is_some());
     MemberDetails {
+        run: run.map(|record| record.incarnation.clone()),
         state_since: record.map(|record| record.state_since),
         unread,
         cwd: started.or_else(|| record.map(|record| record.request.cwd.clone())),
         worktree,
-        ending: record.and_then(MemberRecord::ending),
+        command: record
+            .filter(|record| !record.reads_mail())
+            .map(|record| record.request.argv.join(" ")),
     }
 }
 

@@ -140,7 +140,8 @@ fn tmux_preview_follows_the_selected_member_in_colour() {
         red.contains("\u{1b}[31m") || red.contains(";31m") || red.contains("[38;5;1m"),
         "{red:?}"
     );
-    // Scrolling back stops it, Escape goes on.
+    // Scrolling back stops it, Escape goes on. Before, there is nothing above.
+    wait_for("more lines than the panel has", || (number() > 50).then_some(()));
     terminal.keys(&["2", "PPage"]);
     terminal.shows("lines below; Esc: live");
     terminal.keys(&["Escape"]);
@@ -154,8 +155,17 @@ fn tmux_preview_follows_the_selected_member_in_colour() {
 fn tmux_plan_is_shown_in_full_and_approved_with_one_key() {
     let terminal = Terminal::new();
     terminal.watch();
+    let output = terminal.stage.at("output");
+    let save = format!("cat >'{}'", output.display());
+    terminal.stage.tmux(&["pipe-pane", "-O", "-t", &terminal.pane, &save]).expect("a pipe");
     terminal.stage.phalanx(&["task", "create", "Make the file", "--", "touch", "made"]).expect(0);
     terminal.shows("ada asks: ");
+    // The notification and the bell.
+    wait_for("the bell", || {
+        let sent = std::fs::read(&output).unwrap_or_default();
+        let text = String::from_utf8_lossy(&sent).into_owned();
+        (text.contains("\u{1b}]9;ada asks: ") && text.contains('\u{7}')).then_some(())
+    });
     terminal.keys(&["n"]);
     // The plan itself, in the panel of requests.
     terminal.shows("Run task #1: Make the file");
@@ -215,6 +225,16 @@ fn tmux_terminal_is_restored_after_every_signal() {
         terminal.keys(&["clear", "Enter"]);
         wait_for("an empty screen", || (!terminal.screen().contains("end=")).then_some(()));
     }
+    terminal.close();
+}
+
+#[test]
+fn tmux_panic_restores_the_terminal_before_its_message() {
+    let terminal = Terminal::new();
+    terminal.keys(&["PHALANX_PANICPOINT=watch.frame:2 phalanx watch site; echo end=$?", "Enter"]);
+    terminal.ended(70);
+    let screen = terminal.screen();
+    assert!(screen.contains("internal error: a test has requested a panic"), "{screen}");
     terminal.close();
 }
 

@@ -20,6 +20,7 @@ use crate::ops::screen::ScreenFollower;
 use crate::ops::snapshot::{AttentionCause, teams};
 use crate::ops::{self, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
+use crate::sys::failpoint;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::ui::DesktopNotification;
 use crate::ui::dashboard::{Dashboard, Effect, SpawnChoices};
@@ -129,6 +130,7 @@ impl Driver {
         let (mut is_dirty, mut is_urgent) = (true, true);
         loop {
             if is_dirty && (is_urgent || drawn.expired()) {
+                failpoint::hit("watch.frame");
                 self.terminal.draw(&mut self.dashboard, ops::now())?;
                 drawn = Deadline::after(FRAME);
                 (is_dirty, is_urgent) = (false, false);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -200,21 +200,32 @@ pub(super) enum TypedInput {
     Text(MemberName, Text),
 }
 
-/// The thread that types into members, in the order of the keys; ends on drop.
-pub(super) struct Typist(Sender<TypedInput>);
+/// The thread that types into members, in the order of the keys. A drop waits until all keys are
+/// typed and journaled, so the thread never waits for the loop.
+pub(super) struct Typist {
+    sender: Option<Sender<TypedInput>>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Typist {
     pub(super) fn start(ctx: &Context, team: &TeamStore, reports: Reports) -> io::Result<Typist> {
         let (sender, incoming) = channel();
         let (ctx, team) = (ctx.clone(), team.clone());
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("type".to_owned())
             .spawn(move || type_until_closed(&ctx, &team, &reports, &incoming))?;
-        Ok(Typist(sender))
+        Ok(Typist { sender: Some(sender), thread: Some(thread) })
     }
 
     pub(super) fn send(&self, input: TypedInput) {
-        let _ = self.0.send(input);
+        let _ = self.sender.as_ref().map(|sender| sender.send(input));
+    }
+}
+
+impl Drop for Typist {
+    fn drop(&mut self) {
+        self.sender = None;
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -248,13 +259,13 @@ fn type_until_closed(
             session = None;
             match TypingSession::open(ctx, team, &member) {
                 Ok(opened) => session = Some(opened),
-                Err(e) => reports.send(SourceReport::Problem(e.to_string())),
+                Err(e) => reports.try_send(SourceReport::Problem(e.to_string())),
             }
         }
         match session.as_mut().map(|session| session.write(&input)) {
-            Some(Ok(())) => reports.send(SourceReport::Typed),
+            Some(Ok(())) => reports.try_send(SourceReport::Typed),
             Some(Err(e)) => {
-                reports.send(SourceReport::Problem(e.to_string()));
+                reports.try_send(SourceReport::Problem(e.to_string()));
                 session = None;
             }
             None => {}

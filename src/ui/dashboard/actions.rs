@@ -17,10 +17,9 @@ impl Dashboard {
     /// Shows the selected request with its plan, command or diff in full.
     pub(super) fn request_page(&mut self) -> Vec<Effect> {
         let Some(request) = self.selected_request() else { return Vec::new() };
-        let id = request.request_id.to_string();
         let text = request_text(request, Paint { on: self.theme.color });
         let lines = text.lines().map(str::to_owned).collect();
-        let title = format!("{id}  y: approve  r: reject");
+        let title = format!("{} asks: {}  y: approve  r: reject", request.from, request.kind);
         let kind = PageKind::Request;
         self.dialog = Some(OpenDialog::Page(TextPage { title, lines, kind, scroll: 0 }));
         Vec::new()
@@ -56,7 +55,20 @@ impl Dashboard {
         }
     }
 
+    /// Answers the selected request; on the board, decides about the selected task in review.
     pub(super) fn request_command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
+        let reviewed =
+            self.task.and_then(|id| self.task_card(id)).map(|task| (task.id, task.state));
+        if let (Panel::Board, Some((task, TaskState::InReview))) = (self.focus, reviewed) {
+            match command {
+                KeyCommand::Approve => {
+                    return self.run(["task".to_owned(), "approve".to_owned(), task.to_string()]);
+                }
+                KeyCommand::Reject => self.ask(PromptKind::RejectTask { task }, ""),
+                _ => self.notify("a task is approved or rejected", Tone::Plain, now),
+            }
+            return Vec::new();
+        }
         let Some(request) = self.selected_request() else {
             self.notify("there is no open request", Tone::Plain, now);
             return Vec::new();

@@ -146,7 +146,10 @@ fn draw_card(
 ) {
     let theme = dashboard.theme;
     let width = usize::from(place.width);
-    let (symbol, tone) = theme.task_state(task.state);
+    let (symbol, tone) = match waits_for_a_person(dashboard, task) {
+        true => theme.member_state("awaiting_plan"),
+        false => theme.task_state(task.state),
+    };
     let (mark, mark_tone) = relation(dashboard, task);
     let head = format!("#{} ", task.id);
     let detail = detail(task, now);
@@ -164,6 +167,10 @@ fn draw_card(
         below.extend(card_detail(dashboard, task, &detail, width.saturating_sub(3)));
         buffer.set_line(place.x, place.y + 1, &Line::from(below), place.width);
     } else {
+        let detail = match &task.progress {
+            Some(progress) => format!("{detail} {}%", progress.percent),
+            None => detail,
+        };
         let detail_room = Span::raw(detail.as_str()).width().min(room / 2);
         let subject = cut(&task.subject, room.saturating_sub(detail_room + 1));
         let gap = room.saturating_sub(Span::raw(subject.as_str()).width() + detail_room);
@@ -176,6 +183,17 @@ fn draw_card(
         let row = Rect { height: 1, ..place };
         buffer.set_style(row, theme.selected(dashboard.focus == Panel::Board));
     }
+}
+
+/// Returns true if the owner of a task waits for an approval before it goes on.
+fn waits_for_a_person(dashboard: &Dashboard, task: &TaskCard) -> bool {
+    let owner = task.owner.as_deref().filter(|_| task.state == TaskState::InProgress);
+    owner.is_some_and(|owner| {
+        let members = dashboard.snapshot.iter().flat_map(|snapshot| &snapshot.status.members);
+        members
+            .filter(|member| member.name.as_str() == owner)
+            .any(|member| matches!(member.state.as_str(), "awaiting_plan" | "awaiting_permission"))
+    })
 }
 
 /// Marks the tasks that the selected one waits for, and those that wait for it.

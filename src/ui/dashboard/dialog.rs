@@ -39,6 +39,9 @@ pub(super) enum PromptKind {
     EditInput {
         id: String,
     },
+    RejectTask {
+        task: TaskId,
+    },
     /// The directory of the worktree.
     Commit {
         member: MemberName,
@@ -56,6 +59,7 @@ impl PromptKind {
             PromptKind::NewTask => "subject of the new task".to_owned(),
             PromptKind::Assign { task } => format!("assign #{task} to"),
             PromptKind::Reject { .. } => "reason for the rejection".to_owned(),
+            PromptKind::RejectTask { task } => format!("reason to reject #{task}"),
             PromptKind::EditInput { .. } => "input of the tool, as JSON".to_owned(),
             PromptKind::Commit { member, .. } => format!("commit message for {member}"),
         }

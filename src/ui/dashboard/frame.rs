@@ -11,21 +11,17 @@ use strum::VariantArray;
 use super::keys::{BINDINGS, Binding, KeyGroup, label};
 use super::layout::{Panel, places};
 use super::members::age;
-use super::state::{BoardColumn, Dashboard};
+use super::state::Dashboard;
 use super::theme::Tone;
 use super::words::cut;
 use super::{board, lists, members, overlay};
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::time::Timestamp;
+use crate::ops::snapshot::TaskCard;
 
-/// Width of a name in the list of panels, with the space behind it.
-const TAB: u16 = 13;
-
-/// Returns the panel whose name is at this column of the list of panels.
-pub(super) fn tab_at(column: u16) -> Option<Panel> {
-    Panel::VARIANTS.get(usize::from(column / TAB)).copied()
-}
+/// Cells between the names in the list of panels.
+const GAP: u16 = 2;
 
 impl Dashboard {
     /// The time at which the state on display was read.
@@ -133,10 +129,8 @@ impl Dashboard {
         };
         let symbol = |state: &str| theme.member_state(state).0;
         part(Tone::Working, format!("{} {working}", symbol("working")));
-        part(
-            Tone::Plain,
-            format!("{} {}", symbol("idle"), snapshot.status.members.len() - working),
-        );
+        let idle = snapshot.status.members.iter().filter(|member| member.state == "idle").count();
+        part(Tone::Plain, format!("{} {idle}", symbol("idle")));
         if !self.attention.is_empty() {
             part(Tone::Waiting, format!("{} {}", theme.either("▲", "!"), self.attention.len()));
         }
@@ -147,30 +141,50 @@ impl Dashboard {
         Line::from(spans)
     }
 
-    fn draw_tabs(&self, buffer: &mut Buffer) {
-        let place = self.places.tabs;
-        if place.is_empty() {
-            return;
-        }
-        let theme = self.theme;
-        for (nth, panel) in (0..).zip(Panel::VARIANTS) {
-            let x = place.x + nth * TAB;
-            if x + TAB > place.right() {
-                break;
-            }
-            let style = match *panel == self.focus {
-                true => theme.style(Tone::Focus).add_modifier(Modifier::UNDERLINED),
-                false => theme.style(Tone::Dim),
-            };
+    /// Returns the names in the list of panels, each with the column where it begins.
+    fn tabs(&self) -> Vec<(Panel, u16, String)> {
+        let mut x = 0;
+        let mut found = Vec::new();
+        for (nth, panel) in (1..).zip(Panel::VARIANTS) {
             let count = match panel {
                 Panel::Requests => self.requests().len(),
                 Panel::Members | Panel::Screen | Panel::Board | Panel::Messages | Panel::Events => {
                     0
                 }
             };
-            let count = if count > 0 { format!(" {count}") } else { String::new() };
-            let words = cut(&format!("{} {}{count}", nth + 1, panel.title()), usize::from(TAB) - 1);
-            buffer.set_line(x, place.y, &Line::styled(words, style), TAB);
+            let count = if count > 0 { format!(" ({count})") } else { String::new() };
+            let words = format!("{nth} {}{count}", panel.title());
+            let next = x + u16::try_from(words.len()).unwrap_or(0) + GAP;
+            found.push((*panel, x, words));
+            x = next;
+        }
+        found
+    }
+
+    /// Returns the panel whose name is at this column of the list of panels.
+    pub(super) fn tab_at(&self, column: u16) -> Option<Panel> {
+        let tabs = self.tabs();
+        let is_there = |(_, x, words): &&(Panel, u16, String)| {
+            usize::from(column) >= usize::from(*x)
+                && usize::from(column) < usize::from(*x) + words.len()
+        };
+        tabs.iter().find(is_there).map(|(panel, ..)| *panel)
+    }
+
+    fn draw_tabs(&self, buffer: &mut Buffer) {
+        let place = self.places.tabs;
+        if place.is_empty() {
+            return;
+        }
+        let theme = self.theme;
+        for (panel, x, words) in self.tabs().into_iter().filter(|(_, x, _)| *x < place.width) {
+            let style = match panel == self.focus {
+                true => theme.style(Tone::Focus).add_modifier(Modifier::UNDERLINED),
+                false => theme.style(Tone::Dim),
+            };
+            let room = place.width - x;
+            let words = cut(&words, room.into());
+            buffer.set_line(place.x + x, place.y, &Line::styled(words, style), room);
         }
     }
 
@@ -214,11 +228,12 @@ impl Dashboard {
                 format!("{member}{typing}{gap}{state}")
             }
             Panel::Board => {
-                let open: usize = [BoardColumn::ToDo, BoardColumn::Doing, BoardColumn::Review]
-                    .iter()
-                    .map(|column| self.columns[column.index()].len())
-                    .sum();
-                format!("Board: {open} open{filter}")
+                let tasks = self.snapshot.as_ref().map(|snapshot| snapshot.tasks.as_slice());
+                let is_failed = |task: &&TaskCard| task.state == TaskState::Failed;
+                let failed = tasks.unwrap_or_default().iter().filter(is_failed).count();
+                let open = tasks.unwrap_or_default().iter().filter(|task| !task.state.is_over());
+                let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+                format!("Board: {} open{failed}{filter}", open.count())
             }
             Panel::Requests => format!("Requests{filter}"),
             Panel::Messages if self.all_messages => format!("Messages of all{filter}"),

@@ -1,6 +1,6 @@
 //! The panels of requests, messages and events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,7 +11,7 @@ use super::members::{age, first_of};
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, wrap};
-use crate::model::event::Event;
+use crate::model::event::{Event, EventKind};
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::requests::Shown;
@@ -58,8 +58,12 @@ pub(super) fn draw_requests(
     buffer.set_line(area.x, y, &Line::styled(rule, theme.style(Tone::Dim)), area.width);
     y += 1;
     let page = request_text(selected, Paint { on: theme.color });
-    // The first line is the id.
-    let lines = page.lines().skip(1).flat_map(|line| wrap(painted(line, theme), area.width.into()));
+    // The first lines are in the list: id, kind, member and state.
+    let lines = page
+        .lines()
+        .skip(4)
+        .skip_while(|line| line.is_empty())
+        .flat_map(|line| wrap(painted(line, theme), area.width.into()));
     let lines: Vec<Line<'static>> = lines.collect();
     let room = rest - 1;
     let shown = if lines.len() > room { room - 1 } else { lines.len() };
@@ -137,7 +141,12 @@ pub(super) fn draw_events(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer
         width: Some(area.width.into()),
         paint: Paint { on: theme.color },
     };
+    // Of the progress of a task only the latest report is shown.
+    let mut reported = BTreeSet::new();
     let lines = |event: &Event| {
+        if event.event == EventKind::TaskProgress && !reported.insert(event.task) {
+            return None;
+        }
         let line = event_lines(std::slice::from_ref(event), format);
         dashboard.passes([&line]).then(|| vec![painted(&line, theme)])
     };

@@ -153,6 +153,8 @@ fn right_side(
     let word = match member.state.as_str() {
         "working" | "idle" => String::new(),
         _ if !in_words => String::new(),
+        "awaiting_plan" | "awaiting_permission" => "waits ".to_owned(),
+        "shutdown_requested" => "ending ".to_owned(),
         state => format!("{} ", state.replace('_', " ")),
     };
     let mut spans = vec![Span::styled(word, theme.style(tone))];
@@ -186,14 +188,23 @@ fn activity(dashboard: &Dashboard, member: &MemberStatus, width: usize) -> Vec<S
     if let Some(id) = member.task {
         let words = format!("#{id} {}", member.activity.as_deref().unwrap_or_default());
         let progress = dashboard.task_card(id).and_then(|task| task.progress.clone());
-        let Some(progress) = progress.filter(|_| width >= 24) else {
+        let Some(progress) = progress else {
             return vec![Span::raw(cut(&words, width))];
         };
-        let bar = format!(" {} {}%", theme.bar(progress.percent, 5), progress.percent);
+        let bar = match width {
+            0..32 => format!(" {}%", progress.percent),
+            _ => format!(" {} {}%", theme.bar(progress.percent, 5), progress.percent),
+        };
         let room = width.saturating_sub(Span::raw(bar.as_str()).width());
         return vec![Span::raw(cut(&words, room)), Span::styled(bar, theme.style(Tone::Working))];
     }
-    let words = member.reason.as_ref().or_else(|| last_words(dashboard, &member.name));
+    let details =
+        dashboard.snapshot.as_ref().and_then(|snapshot| snapshot.details.get(&member.name));
+    let words = member
+        .reason
+        .as_ref()
+        .or_else(|| last_words(dashboard, &member.name))
+        .or_else(|| details?.command.as_ref());
     let style: Style = theme.style(Tone::Dim);
     words.map(|words| Span::styled(cut(words, width), style)).into_iter().collect()
 }

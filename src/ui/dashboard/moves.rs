@@ -177,7 +177,7 @@ impl Dashboard {
             return self.command(KeyCommand::NextAttention, now);
         }
         let Some((panel, place)) = self.places.panel_at(column, row) else {
-            return match self.tab_at(column, row) {
+            return match self.tab_under(column, row) {
                 Some(panel) => {
                     self.show(panel);
                     Vec::new()
@@ -212,10 +212,10 @@ impl Dashboard {
     }
 
     /// Returns the panel whose name is at this position of the list of panels.
-    fn tab_at(&self, column: u16, row: u16) -> Option<Panel> {
+    fn tab_under(&self, column: u16, row: u16) -> Option<Panel> {
         let tabs = self.places.tabs;
         let is_there = tabs.height > 0 && row == tabs.y;
-        is_there.then(|| super::frame::tab_at(column.saturating_sub(tabs.x)))?
+        is_there.then(|| self.tab_at(column.saturating_sub(tabs.x)))?
     }
 }
 

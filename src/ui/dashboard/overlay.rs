@@ -23,7 +23,8 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Op
     let theme = dashboard.theme;
     match dashboard.dialog.as_ref()? {
         OpenDialog::Help { scroll } => {
-            let inner = window("Keys", (76, area.height), area, buffer, theme);
+            let inner =
+                window("Keys: Down scrolls, Esc closes", (76, area.height), area, buffer, theme);
             lines(&help(theme), *scroll, inner, buffer);
             None
         }
@@ -99,9 +100,19 @@ fn help(theme: Theme) -> Vec<Line<'static>> {
 }
 
 fn draw_page(page: &TextPage, area: Rect, buffer: &mut Buffer, theme: Theme) {
-    let size = (area.width.saturating_sub(4), area.height.saturating_sub(2));
+    let width = area.width.saturating_sub(4);
+    let room = usize::from(width.saturating_sub(2));
     let count = page.lines.len();
-    let title = format!("{}  {}/{count}  Esc closes", page.title, (page.scroll + 1).min(count));
+    // Wrapped lines take more than one row.
+    let rows: usize = page.lines.iter().map(|line| line.chars().count() / room.max(1) + 1).sum();
+    let rows = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2);
+    let size = (width, rows.min(area.height.saturating_sub(2)));
+    let is_longer = size.1 < rows;
+    let position = match is_longer || page.scroll > 0 {
+        true => format!("  {}/{count}", (page.scroll + 1).min(count)),
+        false => String::new(),
+    };
+    let title = format!("{}{position}  Esc closes", page.title);
     let inner = window(&title, size, area, buffer, theme);
     let width = usize::from(inner.width);
     let shown = page.lines.iter().skip(page.scroll).flat_map(|line| match page.kind {

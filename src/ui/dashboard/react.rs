@@ -287,6 +287,10 @@ impl Dashboard {
             PromptKind::Reject { id } => {
                 vec!["answer".to_owned(), id, "--reject".to_owned(), format!("--reason={text}")]
             }
+            PromptKind::RejectTask { task } => {
+                let reason = format!("--reason={text}");
+                ["task", "reject", &task.to_string(), &reason].map(str::to_owned).to_vec()
+            }
             PromptKind::EditInput { id } => {
                 vec!["answer".to_owned(), id, "--approve".to_owned(), format!("--input={text}")]
             }
@@ -502,11 +506,16 @@ impl Dashboard {
 
     /// Follows the screen of the selected member, unless that is done already.
     pub(super) fn follow_selected(&mut self) -> Vec<Effect> {
-        if self.screen.member == self.member {
+        // Another run of the same member has another screen.
+        let details = self.member.as_ref().and_then(|member| {
+            self.snapshot.as_ref().and_then(|snapshot| snapshot.details.get(member))
+        });
+        let run = details.and_then(|details| details.run.clone());
+        if self.screen.is_of(self.member.as_ref(), run.as_ref()) {
             return Vec::new();
         }
         self.typing = false;
-        self.screen.follow(self.member.clone());
+        self.screen.follow(self.member.clone(), run);
         vec![Effect::Follow(self.member.clone())]
     }
 

@@ -8,7 +8,7 @@ use tui_term::widget::{Cursor, PseudoTerminal, Screen};
 
 use super::theme::{Theme, Tone};
 use super::words::cut;
-use crate::model::id::MemberName;
+use crate::model::id::{Incarnation, MemberName};
 use crate::ops::screen::ScreenUpdate;
 use crate::sys::contain::contain;
 
@@ -20,6 +20,8 @@ const MOST: (u16, u16) = (500, 1000);
 pub(super) struct ScreenView {
     /// The member that is followed.
     pub(super) member: Option<MemberName>,
+    /// The run that it had when it was followed.
+    run: Option<Incarnation>,
     terminal: Option<vt100::Parser>,
     /// Why no more updates follow.
     ended: Option<String>,
@@ -34,9 +36,14 @@ struct ScreenHistory {
 }
 
 impl ScreenView {
-    /// Starts with an empty screen of this member.
-    pub(super) fn follow(&mut self, member: Option<MemberName>) {
-        *self = ScreenView { member, ..ScreenView::default() };
+    /// Starts with an empty screen of this run of a member.
+    pub(super) fn follow(&mut self, member: Option<MemberName>, run: Option<Incarnation>) {
+        *self = ScreenView { member, run, ..ScreenView::default() };
+    }
+
+    /// Returns true if this run of the member is followed.
+    pub(super) fn is_of(&self, member: Option<&MemberName>, run: Option<&Incarnation>) -> bool {
+        self.member.as_ref() == member && self.run.as_ref() == run
     }
 
     pub(super) fn update(&mut self, update: ScreenUpdate) {
@@ -69,7 +76,8 @@ impl ScreenView {
     pub(super) fn show_history(&mut self, text: &str, page: usize) {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let below = page.min(lines.len().saturating_sub(page));
-        self.history = Some(ScreenHistory { lines, below });
+        // Without earlier lines the live screen has everything.
+        self.history = (below > 0).then_some(ScreenHistory { lines, below });
     }
 
     /// Scrolls by lines, upwards if positive; below the end it is live again.

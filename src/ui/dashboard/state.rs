@@ -9,6 +9,7 @@ use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
 use crate::model::id::{MemberName, TaskId};
+use crate::model::protocol::Message;
 use crate::model::task::TaskState;
 use crate::model::time::Timestamp;
 use crate::ops::requests::Shown;
@@ -184,6 +185,7 @@ impl Dashboard {
         self.last_words = snapshot
             .messages
             .iter()
+            .filter(|message| !is_idle_notification(&message.envelope.text))
             .map(|message| (message.envelope.from.clone(), in_one_line(&message.envelope)))
             .collect();
         self.snapshot = Some(snapshot);
@@ -205,7 +207,12 @@ impl Dashboard {
         let requests = self.requests();
         let is_open = |id: &String| requests.iter().any(|one| one.request_id.as_str() == id);
         if !self.request.as_ref().is_some_and(is_open) {
-            self.request = requests.first().map(|one| one.request_id.to_string());
+            let next = requests.first().map(|one| one.request_id.to_string());
+            let had_one = std::mem::replace(&mut self.request, next).is_some();
+            // After the last one is answered, its panel is of no use.
+            if had_one && self.request.is_none() && self.focus == Panel::Requests {
+                self.focus = Panel::Members;
+            }
         }
         let is_shown = |id: &TaskId| self.column_of(*id).is_some();
         if !self.task.as_ref().is_some_and(is_shown) {
@@ -333,4 +340,9 @@ impl Dashboard {
     pub(crate) fn waiting(&self) -> &[AttentionItem] {
         &self.attention
     }
+}
+
+/// Returns true for a message that a program sends whenever it becomes idle.
+fn is_idle_notification(text: &str) -> bool {
+    matches!(Message::parse(text), Message::IdleNotification(_))
 }

@@ -43,6 +43,8 @@ const WORKING: (u8, u8) = (75, 25);
 const WAITING: (u8, u8) = (214, 130);
 const BAD: (u8, u8) = (203, 124);
 const FOCUS: (u8, u8) = (117, 26);
+/// The selected row of a panel without the focus.
+const BACKGROUND: (u8, u8) = (237, 254);
 
 const ASCII_BORDER: border::Set = border::Set {
     top_left: "+",
@@ -73,12 +75,14 @@ impl Theme {
         if self.color { style.fg(self.pick(pair)) } else { style }
     }
 
-    /// Returns the style of a selected row; `focused` is true in the panel with the focus.
+    /// Returns the style of a selected row; `focused` is true in the panel with the focus. Without
+    /// colours, the row of another panel is underlined.
     pub(super) fn selected(self, focused: bool) -> Style {
         let style = Style::default();
-        match focused {
-            true => style.add_modifier(Modifier::REVERSED),
-            false => style.add_modifier(Modifier::UNDERLINED),
+        match (focused, self.color) {
+            (true, _) => style.fg(Color::Reset).add_modifier(Modifier::REVERSED),
+            (false, true) => style.bg(self.pick(BACKGROUND)),
+            (false, false) => style.add_modifier(Modifier::UNDERLINED),
         }
     }
 

@@ -57,6 +57,8 @@ fn keys_become_commands() {
         ("r 'not now' Enter", &["phalanx answer perm-1795-ben --reject '--reason=not now'"]),
         ("n Enter y", &["phalanx answer perm-1795-ben --approve"]),
         ("n Enter r no Enter", &["phalanx answer perm-1795-ben --reject '--reason=no'"]),
+        ("3 Right Right y", &["phalanx task approve 2"]),
+        ("3 Right Right r no Enter", &["phalanx task reject 2 '--reason=no'"]),
         ("N 'Name it' Enter", &["phalanx task create -- 'Name it'"]),
         ("3 p", &["phalanx task get 6"]),
         ("3 A Enter", &["phalanx task assign 6 -- ben"]),
@@ -110,6 +112,16 @@ fn selected_member_is_followed_and_back_returns() {
 }
 
 #[test]
+fn another_run_of_the_selected_member_is_followed() {
+    let mut dashboard = dashboard(THEME);
+    assert_eq!(dashboard.set_snapshot(sample()), []);
+    let mut restarted = sample();
+    restarted.details.get_mut(&name("ben")).expect("a member").run = None;
+    assert_eq!(dashboard.set_snapshot(restarted), [Effect::Follow(Some(name("ben")))]);
+    assert_eq!(dashboard.set_snapshot(sample()), [Effect::Follow(Some(name("ben")))]);
+}
+
+#[test]
 fn next_visits_what_waits_oldest_first_and_snooze_skips_it() {
     let mut dashboard = dashboard(THEME);
     press(&mut dashboard, "n");
@@ -118,11 +130,13 @@ fn next_visits_what_waits_oldest_first_and_snooze_skips_it() {
     assert_eq!((dashboard.focus, dashboard.member.clone()), (Panel::Members, Some(name("dan"))));
     press(&mut dashboard, "n");
     assert_eq!((dashboard.focus, dashboard.task), (Panel::Board, Some(TaskId(7))));
+    press(&mut dashboard, "n");
+    assert_eq!((dashboard.focus, dashboard.task), (Panel::Board, Some(TaskId(2))), "in review");
     press(&mut dashboard, "n S");
-    assert_eq!(dashboard.waiting().len(), 2);
+    assert_eq!(dashboard.waiting().len(), 3);
     let later = TeamSnapshot { read_at: NOW.plus_ms(16 * 60 * 1000), ..sample() };
     dashboard.set_snapshot(later);
-    assert_eq!(dashboard.waiting().len(), 3, "snoozed for 15 minutes only");
+    assert_eq!(dashboard.waiting().len(), 4, "snoozed for 15 minutes only");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{Dashboard, Effect, PaletteVerb, Theme};
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event, EventKind};
-use crate::model::id::{MemberName, RequestId, TaskId, TeamName};
+use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::task::{Progress, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::worktree::Checkout;
@@ -140,11 +140,12 @@ fn sample() -> TeamSnapshot {
         requests: 1,
     };
     let detail = |since_ms: u64, unread: usize| MemberDetails {
+        run: Incarnation::parse("6f0c0f3e-8d1f-4a8e-9a51-3f1f5f0b2f11").ok(),
         state_since: Some(NOW.minus_ms(since_ms)),
         unread,
         cwd: Some("/w/site".to_owned()),
         worktree: None,
-        ending: None,
+        command: None,
     };
     let mut details: BTreeMap<MemberName, MemberDetails> = BTreeMap::from([
         (name("ada"), detail(64_000, 0)),
@@ -153,6 +154,7 @@ fn sample() -> TeamSnapshot {
         (name("dan"), detail(12_000, 0)),
         (name("srv"), detail(3_700_000, 0)),
     ]);
+    details.get_mut(&name("srv")).expect("a member").command = Some("make serve".to_owned());
     details.get_mut(&name("ada")).expect("a member").worktree = Some(Checkout {
         repository: "/w/site".to_owned(),
         path: "/w/site/.worktrees/site-ada".to_owned(),
