@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossterm::cursor::{Hide, Show};
@@ -23,6 +24,9 @@ use crate::model::time::Timestamp;
 use crate::sys::clock::Deadline;
 use crate::sys::tty::Display;
 use crate::ui::dashboard::Dashboard;
+
+/// The dashboard has the terminal.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Time limit for writing a frame to a terminal that accepts no output.
 const WRITE_LIMIT: Duration = Duration::from_secs(1);
@@ -47,7 +51,6 @@ pub(super) struct DashboardTerminal {
     terminal: Terminal<CrosstermBackend<FrameBytes>>,
     frame: FrameBytes,
     display: Display,
-    is_entered: bool,
 }
 
 impl DashboardTerminal {
@@ -56,7 +59,7 @@ impl DashboardTerminal {
         let frame = FrameBytes::default();
         let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
         let display = Display::open()?;
-        let mut entered = DashboardTerminal { terminal, frame, display, is_entered: false };
+        let mut entered = DashboardTerminal { terminal, frame, display };
         entered.take()?;
         Ok(entered)
     }
@@ -64,7 +67,7 @@ impl DashboardTerminal {
     /// Takes the terminal again after [`DashboardTerminal::leave`].
     pub(super) fn take(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
-        self.is_entered = true;
+        IS_TAKEN.store(true, Ordering::Relaxed);
         crash::restore_before_message(Some(restore));
         let mut bytes = Vec::new();
         queue!(bytes, EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, Hide)?;
@@ -74,7 +77,7 @@ impl DashboardTerminal {
 
     /// Restores the terminal for other programs.
     pub(super) fn leave(&mut self) {
-        if std::mem::take(&mut self.is_entered) {
+        if IS_TAKEN.swap(false, Ordering::Relaxed) {
             crash::restore_before_message(None);
             // A terminal that is gone needs no reset.
             let _ = leave_bytes().and_then(|bytes| self.write(&bytes));
@@ -133,8 +136,11 @@ fn leave_bytes() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Restores the terminal before the message of a panic.
+/// Restores the terminal before the message of a panic, after which the drop must not do it again.
 fn restore() {
+    if !IS_TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
     if let (Ok(bytes), Ok(display)) = (leave_bytes(), Display::open()) {
         let limit = Deadline::after(WRITE_LIMIT);
         let _ = display.show(&bytes, &|| limit.expired());
