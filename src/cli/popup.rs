@@ -9,7 +9,7 @@ use crate::sys::exec::become_program;
 /// Becomes a tmux process, which exits with the dashboard's exit code once the popup is closed. The
 /// team is looked up first, because an error inside the popup would disappear with it.
 pub(super) fn popup(setup: &Setup) -> VerbResult {
-    let team = setup.team(Action::Popup)?;
+    let team = setup.team(Action::Watch)?;
     let command = ops::popup::popup(&setup.ctx, &team)?;
     Err(become_program(command.program.as_os_str(), &command.args).into())
 }

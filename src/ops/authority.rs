@@ -41,7 +41,6 @@ pub(crate) enum Action {
     SetRules,
     SetTeam,
     HandOver,
-    Popup,
     Lead,
     Adopt,
     Down,
@@ -80,7 +79,7 @@ impl Action {
             Action::UseWorkspace => "`workspace list`, `read`, `write`, `path`",
             Action::ReadOutput => "`logs`, `peek`",
             Action::ReadMail => "`inbox`, with every option",
-            Action::Watch => "`watch`",
+            Action::Watch => "`watch`, `popup`",
             Action::Answer => "`answer` to a request to end",
             Action::Attach => "`attach`",
             Action::MovePane => "`focus`, `hide`, `show`",
@@ -96,7 +95,6 @@ impl Action {
             Action::SetRules => "`rules`, to change them",
             Action::SetTeam => "`team set`, `team upgrade`",
             Action::HandOver => "`handoff put`",
-            Action::Popup => "`popup`",
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
@@ -139,7 +137,6 @@ impl Action {
             (Action::SetRules, _) => "change the rules of the team",
             (Action::SetTeam, _) => "change the settings of the team",
             (Action::HandOver, _) => "hand over to another team",
-            (Action::Popup, _) => "show the dashboard in a popup",
             (Action::Lead, _) => "lead the team",
             (Action::Adopt, _) => "adopt the team",
             (Action::Down, _) => "end the team",
@@ -174,7 +171,6 @@ impl Action {
             | Action::SetRules
             | Action::SetTeam
             | Action::HandOver
-            | Action::Popup
             | Action::Lead
             | Action::Adopt
             | Action::Down

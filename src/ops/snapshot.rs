@@ -197,6 +197,7 @@ pub(crate) struct SnapshotReader {
     ctx: Context,
     team: TeamStore,
     board: Board,
+    tasks: Arc<Vec<TaskCard>>,
     journal: JournalReader,
     events: Arc<VecDeque<Event>>,
     mail: BTreeMap<MemberName, MailboxContent>,
@@ -217,6 +218,7 @@ impl SnapshotReader {
             ctx: ctx.clone(),
             team: team.clone(),
             board: Board::default(),
+            tasks: Arc::default(),
             journal: team.journal(),
             events: Arc::default(),
             mail: BTreeMap::new(),
@@ -245,7 +247,22 @@ impl SnapshotReader {
             true => Vec::new(),
             false => requests::list(&self.ctx, &self.team, false)?,
         };
-        let tasks = Arc::new(self.cards(&std::mem::take(&mut status.task_list)));
+        let list = std::mem::take(&mut status.task_list);
+        // Why a task waits depends on the members, too.
+        let is_about_tasks = |topic: &Topic| {
+            matches!(
+                topic,
+                Topic::Everything
+                    | Topic::Tasks
+                    | Topic::Roster
+                    | Topic::Members
+                    | Topic::Member(_)
+                    | Topic::Settings
+            )
+        };
+        if topics.iter().any(is_about_tasks) {
+            self.tasks = Arc::new(self.cards(&list));
+        }
         let checkouts = settings.map(|settings| settings.checkouts).unwrap_or_default();
         let names = status.members.iter().map(|member| member.name.clone());
         let names: BTreeSet<MemberName> =
@@ -261,7 +278,7 @@ impl SnapshotReader {
             is_foreign,
             details: details.collect(),
             status,
-            tasks,
+            tasks: Arc::clone(&self.tasks),
             requests,
             messages: Arc::clone(&self.messages),
             events: Arc::clone(&self.events),

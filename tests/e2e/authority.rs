@@ -49,7 +49,7 @@ const REFUSED: [(&[&str], &str); 38] = [
     (&["task", "approve", "1"], "approve or reject the work of others"),
     (&["task", "reject", "1", "--reason", "no"], "approve or reject the work of others"),
     (&["handoff", "put", "beta", "--type", "note", "--body", "{}"], "hand over to another team"),
-    (&["popup"], "show the dashboard in a popup"),
+    (&["popup"], "see all screens and messages of the team"),
     (&["doctor", "--fix"], "repair the team"),
     (&["inbox", "bob"], "read the mail of `bob`"),
     (&["inbox", "bob", "--peek"], "read the mail of `bob`"),
