@@ -137,7 +137,7 @@ impl Driver {
             }
             let wait = match is_dirty {
                 true => Some(drawn.remaining()),
-                false => self.dashboard.redraw_after_ms().map(Duration::from_millis),
+                false => self.dashboard.redraw_after_ms(ops::now()).map(Duration::from_millis),
             };
             let stream = events.get_or_insert_with(EventStream::new);
             let wake = tokio::select! {

@@ -5,13 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::state::Dashboard;
+use super::state::{Dashboard, MINUTE_MS};
 use super::theme::Tone;
 use super::words::{cut, fit};
 use crate::model::id::MemberName;
 use crate::model::time::Timestamp;
 use crate::ops::status::MemberStatus;
-use crate::ui::life::span;
 
 /// Width from which on one row is enough for a member.
 const WIDE: u16 = 70;
@@ -169,11 +168,13 @@ fn right_side(
     Line::from(spans)
 }
 
-/// Formats an age in whole seconds, so that it changes only once a second.
+/// Formats an age in its largest units. From a minute on it changes only once a minute.
 pub(super) fn age(ms: u64) -> String {
-    match ms {
-        0..60_000 => format!("{}s", ms / 1000),
-        _ => span(ms),
+    let minutes = ms / MINUTE_MS;
+    match minutes {
+        0 => format!("{}s", ms / 1000),
+        1..60 => format!("{minutes}m"),
+        _ => format!("{}h{:02}m", minutes / 60, minutes % 60),
     }
 }
 

@@ -17,6 +17,8 @@ use crate::ops::snapshot::{AttentionCause, AttentionItem, TaskCard, TeamSnapshot
 use crate::ops::status::MemberStatus;
 use crate::ui::mail::in_one_line;
 
+pub(super) const MINUTE_MS: u64 = 60_000;
+const SECOND_MS: u64 = 1_000;
 /// Time for which an item is not mentioned after it was snoozed.
 const SNOOZE_MS: u64 = 15 * 60 * 1000;
 /// Time for which a line about a finished command is shown.
@@ -325,15 +327,21 @@ impl Dashboard {
         }
     }
 
-    /// Returns the milliseconds after which the display changes without any input: ages grow.
-    /// `None` if nothing on display has an age.
-    pub(crate) fn redraw_after_ms(&self) -> Option<u64> {
+    /// Returns the milliseconds after which the display changes without any input, because ages
+    /// grow: each second while one is below a minute, else each minute. `None` if nothing on
+    /// display has an age.
+    pub(crate) fn redraw_after_ms(&self, now: Timestamp) -> Option<u64> {
         let snapshot = self.snapshot.as_ref()?;
-        let is_running = snapshot.tasks.iter().any(|task| task.running_since.is_some());
-        if self.notice.is_some() || is_running || !self.attention.is_empty() {
-            return Some(1_000);
+        let members = snapshot.details.values().filter_map(|details| details.state_since);
+        let tasks = snapshot.tasks.iter().filter_map(|task| task.running_since);
+        let items = self.attention.iter().map(|item| item.since);
+        let latest = members.chain(tasks).chain(items).max_by_key(|since| since.0);
+        match latest {
+            _ if self.notice.is_some() => Some(SECOND_MS),
+            Some(since) if now.since(since) < MINUTE_MS => Some(SECOND_MS),
+            Some(_) => Some(MINUTE_MS),
+            None => None,
         }
-        (!snapshot.status.members.is_empty()).then_some(60_000)
     }
 
     /// Returns what waits for a person, to notify about what is new.

@@ -133,6 +133,19 @@ fn large_team_and_board_are_drawn() {
     assert!(shown.contains("member-63"), "{shown}");
     assert!(shown.contains("#10000"), "{shown}");
     assert!(shown.contains("✓ 5000/10000"), "{shown}");
-    assert_eq!(dashboard.redraw_after_ms().map(|ms| ms >= 1_000), Some(true));
-    let _ = NOW;
+}
+
+#[test]
+fn ages_are_redrawn_each_second_only_in_their_first_minute() {
+    let mut dashboard = dashboard(THEME);
+    assert_eq!(dashboard.redraw_after_ms(NOW), Some(1_000), "dan failed 12 s ago");
+    assert_eq!(dashboard.redraw_after_ms(NOW.plus_ms(60_000)), Some(60_000));
+    dashboard.set_snapshot(TeamSnapshot {
+        details: Default::default(),
+        tasks: Default::default(),
+        requests: Vec::new(),
+        status: crate::ops::status::Status { members: Vec::new(), ..sample().status },
+        ..sample()
+    });
+    assert_eq!(dashboard.redraw_after_ms(NOW), None);
 }
