@@ -19,9 +19,9 @@ use crate::sys::output_watch::{OutputWatch, Wakeup};
 /// Time for tmux to read what a program has written.
 const SETTLE: Duration = Duration::from_millis(10);
 /// Shortest and longest time between two captures. In between, it is this many times the duration
-/// of a capture, so that captures take about one percent of the time.
+/// of a capture, so that captures take less than one percent of the time.
 const GAP: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-const GAP_PER_CAPTURE: u32 = 100;
+const GAP_PER_CAPTURE: u32 = 130;
 /// Time after a request for a capture in which the gap is the shortest: the person types.
 const EAGER: Duration = Duration::from_secs(1);
 /// Time without output after which the screen is captured again, in case that tmux was slow.
