@@ -31,7 +31,7 @@ pub(crate) enum ScreenUpdate {
     Whole { rows: u16, cols: u16, bytes: Vec<u8> },
     /// Further output of the program, for the terminal that drew the last `Whole`.
     Output(Vec<u8>),
-    /// No more updates follow, for this reason (text for people).
+    /// The last update, with the reason as text for people.
     Ended(String),
 }
 

@@ -2,6 +2,7 @@
 //! again only the parts whose files have changed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::context::{Context, now};
@@ -202,6 +203,8 @@ pub(crate) struct SnapshotReader {
     events: Arc<VecDeque<Event>>,
     mail: BTreeMap<MemberName, MailboxContent>,
     messages: Arc<Vec<SentMessage>>,
+    /// Nothing was read yet, or the last read has failed half-way.
+    is_stale: bool,
 }
 
 /// The messages of one mailbox that are kept.
@@ -223,15 +226,19 @@ impl SnapshotReader {
             events: Arc::default(),
             mail: BTreeMap::new(),
             messages: Arc::default(),
+            is_stale: true,
         }
     }
 
-    /// Reads the parts that these changes concern and returns the whole state.
+    /// Reads the parts that these changes concern and returns the whole state. The first call, and
+    /// one after an error, read everything.
     ///
     /// # Errors
-    /// Files of the team that cannot be read; the next call must read everything.
+    /// Files of the team that cannot be read.
     pub(crate) fn read(&mut self, topics: &BTreeSet<Topic>) -> Result<TeamSnapshot, OpsError> {
-        let everything = topics.contains(&Topic::Everything);
+        let everything =
+            std::mem::replace(&mut self.is_stale, true) || topics.contains(&Topic::Everything);
+        let roster = self.team.team()?;
         if everything || topics.contains(&Topic::Tasks) {
             self.board = self.team.board()?;
         }
@@ -239,7 +246,8 @@ impl SnapshotReader {
         let settings = self.team.settings()?;
         let is_foreign = settings.is_none();
         let records = self.team.member_records()?;
-        let mut status = status::status_with(&self.team, &self.board)?;
+        let mut status =
+            status::status_with(&self.team, &roster, &self.board, &records, settings.as_ref())?;
         self.read_mail(&status, topics, everything)?;
         // Processing the requests of a team that another program leads would take them away from
         // that program.
@@ -252,15 +260,10 @@ impl SnapshotReader {
         let is_about_tasks = |topic: &Topic| {
             matches!(
                 topic,
-                Topic::Everything
-                    | Topic::Tasks
-                    | Topic::Roster
-                    | Topic::Members
-                    | Topic::Member(_)
-                    | Topic::Settings
+                Topic::Tasks | Topic::Roster | Topic::Members | Topic::Member(_) | Topic::Settings
             )
         };
-        if topics.iter().any(is_about_tasks) {
+        if everything || topics.iter().any(is_about_tasks) {
             self.tasks = Arc::new(self.cards(&list));
         }
         let checkouts = settings.map(|settings| settings.checkouts).unwrap_or_default();
@@ -273,6 +276,7 @@ impl SnapshotReader {
             let details = details(record, unread, checkouts.get(&name).cloned());
             (name, details)
         });
+        self.is_stale = false;
         Ok(TeamSnapshot {
             read_at: now(),
             is_foreign,
@@ -409,7 +413,7 @@ fn read_mailbox(team: &TeamStore, owner: &MemberName) -> Result<MailboxContent, 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeamChoice {
     pub(crate) name: TeamName,
-    pub(crate) root: std::path::PathBuf,
+    pub(crate) root: PathBuf,
     pub(crate) members: usize,
     pub(crate) working: usize,
     /// Open requests.
@@ -448,3 +452,6 @@ pub(crate) fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
         })
         .collect())
 }
+
+#[cfg(test)]
+mod tests;

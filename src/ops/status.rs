@@ -14,6 +14,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::IN_PROCESS;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::settings::Settings;
 use crate::model::task::{Task, TaskState};
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
@@ -164,14 +165,21 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
 /// Reads the state of the team. Members that left without a request are listed separately until
 /// their name runs again; others that left are omitted (LY-12).
 pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
-    status_with(team, &team.board()?)
-}
-
-/// Like [`status`], with a board that was read before.
-pub(super) fn status_with(team: &TeamStore, board: &Board) -> Result<Status, OpsError> {
-    let roster = team.team()?;
+    // The roster first, because a member has its record before it joins.
+    let (roster, board) = (team.team()?, team.board()?);
     // Without records that cannot be read: one of them must not hide the other members.
     let records = team.member_records()?;
+    status_with(team, &roster, &board, &records, team.settings()?.as_ref())
+}
+
+/// Like [`status`], with parts that were read before, the roster before the records.
+pub(super) fn status_with(
+    team: &TeamStore,
+    roster: &Team,
+    board: &Board,
+    records: &[MemberRecord],
+    settings: Option<&Settings>,
+) -> Result<Status, OpsError> {
     let mut members = Vec::new();
     for member in roster.teammates() {
         let record = records.iter().find(|record| record.name == member.name);
@@ -212,13 +220,13 @@ pub(super) fn status_with(team: &TeamStore, board: &Board) -> Result<Status, Ops
         Some(_) => None,
         None => lease::find_lead(team)?.filter(|lead| lead.alive == Life::Dead),
     };
-    let templates = team.settings()?.map(|settings| settings.templates).unwrap_or_default();
-    let crew = crew(&roster, &records, &templates);
+    let templates = settings.map(|settings| settings.templates.as_slice()).unwrap_or_default();
+    let crew = crew(roster, records, templates);
     let is_led = lead.is_some();
     let task_list =
         board.tasks.values().map(|task| task_status(board, task, &crew, is_led)).collect();
     let shutdowns = team.requests()?;
-    let left = left(&roster, &records, &shutdowns);
+    let left = left(roster, records, &shutdowns);
     let asked = team.questions()?.iter().filter(|q| q.is_open()).count();
     let requests = asked + shutdowns.iter().filter(|r| r.is_open()).count();
     Ok(Status {

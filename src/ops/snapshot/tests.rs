@@ -1,0 +1,61 @@
+//! Reading a team part by part, also after a failed read.
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::model::team::Team;
+use crate::ops::{Caller, Store};
+use crate::sys::fs;
+
+/// A team without teammates, and a reader of it.
+fn stage() -> (TempDir, TeamStore, SnapshotReader) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let store = Store::at(&dir.path().join("root"));
+    let name = TeamName::new("demo").expect("a name");
+    let file = Team::found(&name, "d", "team-lead", "s", "/w", Timestamp(1));
+    let settings = json!({"format": 1, "backend": "auto", "finish": "manual", "max_members": 8});
+    let settings = serde_json::from_value(settings).expect("settings");
+    let team = store.create(&name, &file, &settings).expect("a team");
+    let caller = Caller { env: Vec::new(), cwd: "/".into(), exe: "/phalanx".into() };
+    let ctx = Context { store, speaker: MemberName::lead(), caller };
+    let reader = SnapshotReader::new(&ctx, &team);
+    (dir, team, reader)
+}
+
+fn send(team: &TeamStore, text: &str) {
+    let envelope = Envelope::new("ada", text, text.to_owned(), now());
+    team.mailbox(&MemberName::lead()).append_all(&[envelope]).expect("writable");
+}
+
+fn texts(snapshot: &TeamSnapshot) -> Vec<&str> {
+    snapshot.messages.iter().map(|message| message.envelope.text.as_str()).collect()
+}
+
+#[test]
+fn only_changed_parts_are_read_again() {
+    let (_dir, team, mut reader) = stage();
+    let first = reader.read(&BTreeSet::new()).expect("readable");
+    send(&team, "one");
+    let unread = reader.read(&BTreeSet::from([Topic::Journal])).expect("readable");
+    assert!(texts(&unread).is_empty(), "the mailbox was not reported");
+    assert!(Arc::ptr_eq(&first.tasks, &unread.tasks));
+    let mail = Topic::Mail(MemberName::lead().file_stem());
+    let read = reader.read(&BTreeSet::from([mail])).expect("readable");
+    assert_eq!(texts(&read), ["one"]);
+}
+
+#[test]
+fn change_during_a_failed_read_is_not_lost() {
+    let (_dir, team, mut reader) = stage();
+    reader.read(&BTreeSet::new()).expect("readable");
+    send(&team, "one");
+    let path = team.team_file();
+    let whole = fs::read(&path, 1 << 20).expect("readable").expect("it exists");
+    fs::write_atomic(&path, b"[]").expect("writable");
+    let mail = Topic::Mail(MemberName::lead().file_stem());
+    assert!(reader.read(&BTreeSet::from([mail])).is_err());
+    fs::write_atomic(&path, &whole).expect("writable");
+    let read = reader.read(&BTreeSet::from([Topic::Roster])).expect("readable");
+    assert_eq!(texts(&read), ["one"]);
+}
