@@ -33,7 +33,7 @@ pub(super) fn start(
                     let named = Some(team.name().to_string());
                     watch(setup, global, &WatchArgs { named, ..WatchArgs::default() }, palette)
                 }
-                // There is no team, or it cannot be told which one is meant.
+                // There is no team, several could be meant, or the caller may not watch.
                 Err(_) => home(Some(&setup), out),
             }
         }

@@ -8,7 +8,7 @@ thread_local! {
 }
 
 /// Runs `work` and returns `None` if it panics. A panic hook should print nothing then, see
-/// [`is_contained`]. What `work` has changed is in an unknown state after a panic.
+/// [`is_contained`]. After a panic, values that `work` was changing are in an unknown state.
 pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     let before = CONTAINED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));

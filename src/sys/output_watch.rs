@@ -71,8 +71,8 @@ impl OutputWatch {
         self.wait_with(self.events.as_ref(), limit)
     }
 
-    /// Waits for `length`, whatever is written meanwhile, or for [`Stopper::wake`]. Returns false if
-    /// the [`Stopper`] was dropped.
+    /// Waits for `length`, whatever is written meanwhile, or for [`Stopper::wake`]. Returns false
+    /// if the [`Stopper`] was dropped.
     pub(crate) fn pause(&self, length: Duration) -> bool {
         self.wait_with(None, length) != Wakeup::Stopped
     }

@@ -287,7 +287,7 @@ pub(super) struct SubmitPlanInput {
 pub(super) struct HandoffInput {
     /// Name of the member; it is started if it is not on the team.
     pub(super) name: String,
-    /// What it is to do.
+    /// The work to do.
     pub(super) prompt: String,
     /// Profile of its program, if it is started.
     pub(super) profile: Option<String>,

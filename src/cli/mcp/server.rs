@@ -32,7 +32,7 @@ use crate::cli::setup::Setup;
 use crate::model::wire::Object;
 use crate::ops::Kind;
 
-/// What clients show a model about the server as a whole.
+/// The description of the whole server, which clients show to a model.
 const INSTRUCTIONS: &str = "Leads teams of agents that run side by side, each in a terminal of its own. A lead creates a team \
     (TeamCreate), starts members (SpawnTeammate), shares work as tasks (TaskCreate) and messages (SendMessage), reads their mail \
     (ReadInbox), decides on their requests (Requests, Answer), and ends them (Shutdown, TeamDelete). A member reads its mail, \
@@ -114,7 +114,7 @@ impl TeamServer {
         };
         let root = self.state.setup(Out::captured().0).ok();
         let root = root.map(|setup: Setup| setup.ctx.store.root().to_owned()).unwrap_or_default();
-        // Who calls is settled by the environment.
+        // The environment decides who the caller is.
         let hint = error.hint.filter(|hint| !hint.contains("`--as"));
         let hint = hint.map(|hint| for_model(&hint, &root));
         let document = json!({

@@ -86,7 +86,7 @@ fn check(tool: &str, schema: &ToolSchema, command: &Command, renamed: &[Renamed]
     let helps = helps(command);
     for (name, property) in &schema.properties {
         let field = renamed.iter().find(|(_, shown)| shown == name).map_or(name.as_str(), |r| r.0);
-        // Those that are not the command line's.
+        // These two do not exist on the command line.
         if matches!((tool, field), ("SpawnTeammate", "name") | ("TaskList", "filter")) {
             continue;
         }

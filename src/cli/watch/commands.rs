@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::fail::Failure;
+use crate::cli::fail::{Failure, chain};
 use crate::cli::setup::Setup;
 use crate::model::text;
 use crate::ops::TeamStore;
 use crate::sys::env::find_program;
-use crate::sys::exec::{self, ExecCommand, ExecError};
+use crate::sys::exec::{self, ExecCommand};
 use crate::ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand};
 
 /// Time limit for a command in the background.
@@ -78,7 +78,7 @@ impl CommandContext {
                 let bytes = [done.stdout, done.stderr].concat();
                 (done.code == Some(0), text::plain(&String::from_utf8_lossy(&bytes)))
             }
-            Err(e) => (false, explain(&e)),
+            Err(e) => (false, chain(&e)),
         };
         FinishedCommand { command, after, success, output }
     }
@@ -135,8 +135,4 @@ fn print(words: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(words.as_bytes())?;
     stdout.flush()
-}
-
-fn explain(error: &ExecError) -> String {
-    crate::cli::fail::chain(error)
 }

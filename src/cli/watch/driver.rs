@@ -66,14 +66,14 @@ impl ShownTeam {
     }
 }
 
-/// What a person can set for the dashboard.
+/// Settings of the dashboard.
 pub(super) struct WatchOptions {
     pub(super) global: Global,
-    /// How a new request is announced; `None` for not at all.
+    /// The announcement of a new request; `None` for none.
     pub(super) notification: Option<DesktopNotification>,
 }
 
-/// What woke the loop.
+/// An input of the loop.
 enum Wake {
     Terminal(Option<io::Result<Event>>),
     SourceReport(u64, SourceReport),
@@ -91,7 +91,7 @@ pub(super) struct Driver {
     sender: mpsc::Sender<(u64, SourceReport)>,
     incoming: mpsc::Receiver<(u64, SourceReport)>,
     options: WatchOptions,
-    /// What has been announced, so that each request is announced once.
+    /// The items that were announced, so that each is announced once.
     announced: Vec<AttentionCause>,
     /// The first state of the team is not announced.
     is_first: bool,
@@ -326,8 +326,7 @@ impl Driver {
         self.shown = ShownTeam::start(setup, team, &self.sender, self.number)?;
         self.announced.clear();
         self.is_first = true;
-        // The only effect is to follow no screen, which is the case already.
-        drop(self.dashboard.set_team(&name));
+        self.dashboard.set_team(&name);
         Ok(())
     }
 

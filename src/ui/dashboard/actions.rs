@@ -108,9 +108,7 @@ impl Dashboard {
             return Vec::new();
         };
         let name = member.to_string();
-        let details =
-            self.snapshot.as_ref().and_then(|snapshot| snapshot.details.get(&member)).cloned();
-        let details = details.unwrap_or_default();
+        let details = self.member_details(&member).cloned().unwrap_or_default();
         let ask = |dashboard: &mut Dashboard, words: String, verb: &str| {
             let effect = Effect::Run {
                 command: ChosenCommand::verb([verb, name.as_str()]),

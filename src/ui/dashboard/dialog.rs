@@ -19,7 +19,7 @@ pub(super) enum OpenDialog {
     Spawn(SpawnForm),
 }
 
-/// What a line of text is for.
+/// The purpose of a line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PromptKind {
     Palette,

@@ -1,4 +1,4 @@
-//! What the dashboard asks its driver to do, and what the driver reports.
+//! Requests of the dashboard to its driver, and reports of the driver.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ impl ChosenCommand {
     }
 }
 
-/// What follows when a command has ended.
+/// The continuation after a command has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AfterRun {
     /// A line of output is shown at the bottom, more as a page.

@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::layout::Panel;
 use crate::model::input::Key;
 
-/// What a key does.
+/// The command of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyCommand {
     Quit,

@@ -46,7 +46,7 @@ impl Default for Split {
     }
 }
 
-/// What decides the layout besides the size.
+/// The state that decides the layout besides the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LayoutView {
     pub(super) focus: Panel,

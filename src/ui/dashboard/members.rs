@@ -142,8 +142,7 @@ fn right_side(
     now: Timestamp,
 ) -> Line<'static> {
     let theme = dashboard.theme;
-    let details =
-        dashboard.snapshot.as_ref().and_then(|snapshot| snapshot.details.get(&member.name));
+    let details = dashboard.member_details(&member.name);
     let task = member.task.and_then(|id| dashboard.task_card(id));
     let since = task
         .and_then(|task| task.running_since)
@@ -199,8 +198,7 @@ fn activity(dashboard: &Dashboard, member: &MemberStatus, width: usize) -> Vec<S
         let room = width.saturating_sub(Span::raw(bar.as_str()).width());
         return vec![Span::raw(cut(&words, room)), Span::styled(bar, theme.style(Tone::Working))];
     }
-    let details =
-        dashboard.snapshot.as_ref().and_then(|snapshot| snapshot.details.get(&member.name));
+    let details = dashboard.member_details(&member.name);
     let words = member
         .reason
         .as_ref()

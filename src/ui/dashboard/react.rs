@@ -41,12 +41,11 @@ impl Dashboard {
         self.problem = Some(problem);
     }
 
-    /// Shows another team, of which nothing is known yet.
-    pub(crate) fn set_team(&mut self, team: &str) -> Vec<Effect> {
+    /// Shows another team, of which nothing is known yet and no screen is followed.
+    pub(crate) fn set_team(&mut self, team: &str) {
         let (theme, verbs, split) = (self.theme, std::mem::take(&mut self.verbs), self.split);
         *self = Dashboard::new(team, theme, verbs);
         self.split = split;
-        vec![Effect::Follow(None)]
     }
 
     pub(crate) fn set_screen(&mut self, member: &MemberName, update: ScreenUpdate) {
@@ -507,9 +506,7 @@ impl Dashboard {
     /// Follows the screen of the selected member, unless that is done already.
     pub(super) fn follow_selected(&mut self) -> Vec<Effect> {
         // Another run of the same member has another screen.
-        let details = self.member.as_ref().and_then(|member| {
-            self.snapshot.as_ref().and_then(|snapshot| snapshot.details.get(member))
-        });
+        let details = self.member.as_ref().and_then(|member| self.member_details(member));
         let run = details.and_then(|details| details.run.clone());
         if self.screen.is_of(self.member.as_ref(), run.as_ref()) {
             return Vec::new();

@@ -23,7 +23,7 @@ pub(super) struct ScreenView {
     /// The run that it had when it was followed.
     run: Option<Incarnation>,
     terminal: Option<vt100::Parser>,
-    /// Why no more updates follow.
+    /// The reason why the updates have ended.
     ended: Option<String>,
     /// Earlier lines, while a person scrolls back.
     history: Option<ScreenHistory>,

@@ -13,7 +13,7 @@ use crate::model::protocol::Message;
 use crate::model::task::TaskState;
 use crate::model::time::Timestamp;
 use crate::ops::requests::Shown;
-use crate::ops::snapshot::{AttentionCause, AttentionItem, TaskCard, TeamSnapshot};
+use crate::ops::snapshot::{AttentionCause, AttentionItem, MemberDetails, TaskCard, TeamSnapshot};
 use crate::ops::status::MemberStatus;
 use crate::ui::mail::in_one_line;
 
@@ -90,9 +90,9 @@ pub(crate) struct Dashboard {
     pub(super) verbs: Vec<PaletteVerb>,
     pub(super) team: String,
     pub(super) snapshot: Option<TeamSnapshot>,
-    /// Why the team could not be read.
+    /// The reason why the team could not be read.
     pub(super) problem: Option<String>,
-    /// What waits for a person, without what is snoozed.
+    /// The items that wait for a person, without the snoozed ones.
     pub(super) attention: Vec<AttentionItem>,
     snoozed: BTreeMap<AttentionCause, Timestamp>,
     pub(super) focus: Panel,
@@ -126,7 +126,7 @@ pub(crate) struct Dashboard {
     pub(super) notice: Option<Notice>,
     /// Commands that run in the background.
     pub(super) running: Vec<String>,
-    /// Where everything was when it was last drawn.
+    /// The places of the last frame.
     pub(super) places: Places,
     pub(super) dragged: Option<DraggedEdge>,
 }
@@ -274,6 +274,10 @@ impl Dashboard {
 
     pub(super) fn member_status(&self, name: &MemberName) -> Option<&MemberStatus> {
         self.snapshot.as_ref()?.status.members.iter().find(|member| member.name == *name)
+    }
+
+    pub(super) fn member_details(&self, name: &MemberName) -> Option<&MemberDetails> {
+        self.snapshot.as_ref()?.details.get(name)
     }
 
     pub(super) fn task_card(&self, id: TaskId) -> Option<&TaskCard> {
