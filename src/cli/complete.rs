@@ -68,6 +68,7 @@ enum NameSource {
     Profiles,
     Roles,
     Backends,
+    Hosts,
     Settings,
     Waits,
     HandoffTypes,
@@ -80,6 +81,7 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
     match (verb, arg) {
         (_, "team") => Some(NameSource::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
+        (["host", ..], "name") | (["spawn"], "host") => Some(NameSource::Hosts),
         (["profile", _], "name") | (_, "profile") => Some(NameSource::Profiles),
         (["spawn"], "task") => Some(NameSource::Tasks),
         (["task", ..] | ["retry"], "id" | "by" | "blocked_by" | "unblock" | "blocks") => {
@@ -149,6 +151,7 @@ fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
         NameSource::Handoffs => selected_team().and_then(|team| handoffs(&team)),
         NameSource::Teams => setup().and_then(|setup| teams(&setup)),
         NameSource::Profiles => setup().and_then(|setup| profiles(&setup)),
+        NameSource::Hosts => setup().and_then(|setup| hosts(&setup)),
         NameSource::Members => selected_team().and_then(|team| members(&team)),
         NameSource::Tasks => selected_team().and_then(|team| tasks(&team)),
         NameSource::Requests => selected_team().and_then(|team| requests(&team)),
@@ -207,6 +210,16 @@ fn handoffs(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
 fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
     let listed = ops::profiles::list(&setup.ctx).ok()?;
     Some(listed.iter().filter_map(|profile| candidate(&profile.name, "")).collect())
+}
+
+fn hosts(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
+    let team = setup.selected_team().ok().and_then(|team| team.settings().ok().flatten());
+    let of_team = team.map(|settings| settings.hosts).unwrap_or_default();
+    let hosts = ops::hosts::configured(&setup.ctx, &of_team).ok()?;
+    let described = |host: &ops::hosts::ConfiguredHost| {
+        candidate(host.config.name.as_str(), &host.config.labels.join(", "))
+    };
+    Some(hosts.iter().filter_map(described).collect())
 }
 
 /// Built-in roles that have only a name are offered even without a team.

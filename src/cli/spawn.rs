@@ -18,7 +18,8 @@ use super::setup::Setup;
 use super::start::{how_to_watch, start};
 use super::{interrupt, json, stop};
 use crate::backend::choose::Chosen;
-use crate::model::id::{MemberName, TaskId};
+use crate::model::host::HostChoice;
+use crate::model::id::{HostName, MemberName, TaskId};
 use crate::model::launch::LaunchSpec;
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout};
@@ -84,6 +85,10 @@ pub(super) struct SpawnArgs {
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub(super) prompt_file: Option<PathBuf>,
+    /// Host to run on; see `phalanx host list`.
+    #[arg(long, value_parser = host_name, value_name = "HOST")]
+    #[serde(skip)]
+    pub(super) host: Option<HostName>,
     /// Working directory [default: the current one].
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
@@ -145,6 +150,11 @@ fn when_ready() -> StartedWhen {
 
 fn start_limit() -> Duration {
     Duration::from_secs(30)
+}
+
+/// Parses the name of a host.
+fn host_name(given: &str) -> Result<HostName, String> {
+    HostName::new(given).map_err(|e| e.to_string())
 }
 
 /// Parses a branch; an empty value means a new branch.
@@ -335,6 +345,7 @@ fn launch_specs(args: SpawnArgs, chat: Option<String>) -> Result<Vec<LaunchSpec>
         mode: args.mode,
         plan: args.plan,
         prompt,
+        host: args.host.map(HostChoice::Name),
         cwd: args.cwd,
         worktree: args.worktree,
         tools,

@@ -151,7 +151,8 @@ fn from_file(
         |problem: String, hint| Failure::new(Kind::Usage, format!("{shown}: {problem}"), hint);
     let text =
         read_text(&setup.ctx.caller.cwd.join(file), MAX_MANIFEST).map_err(|e| refused(e, None))?;
-    let manifest = Manifest::parse_settings(&text).map_err(|fault| {
+    let hosts = ops::hosts::user_hosts(&setup.ctx)?;
+    let manifest = Manifest::parse_settings(&text, &hosts).map_err(|fault| {
         let hint = match &fault.nearest {
             Some(word) => format!("did you mean `{word}`?"),
             None => {

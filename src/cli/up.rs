@@ -80,7 +80,8 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
         Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), None)
     })?;
-    let manifest = Manifest::parse(&text).map_err(|e| {
+    let hosts = ops::hosts::user_hosts(&setup.ctx)?;
+    let manifest = Manifest::parse_with_hosts(&text, &hosts).map_err(|e| {
         let message = format!("{shown}:{}:{}: {}", e.line, e.column, e.message);
         Failure::new(Kind::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
     })?;
@@ -106,7 +107,7 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
     };
     let later = plan.settings.templates.iter().map(Template::sample);
     let all: Vec<LaunchSpec> = plan.specs.iter().cloned().chain(later).collect();
-    let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
+    let checked = ops::spawn::check(&setup.ctx, &plan.settings, &all);
     let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
     let checked = fits.and(checked);
     checked.map_err(|e| Failure::new(e.kind(), format!("{shown}: {}", chain(&e)), e.hint()))?;

@@ -1,4 +1,4 @@
-//! Configuration files: manifests, settings of teams, hooks, agent files, files of tasks, and the
+//! Configuration files: manifests, settings of teams, hooks, hosts, agent files, files of tasks, and the
 //! parts of Claude Code's settings that phalanx obeys. TOML texts are deserialized by derived types
 //! that deny unknown keys; the first fault is reported with its line, its column and the nearest
 //! known key.
@@ -7,6 +7,7 @@ pub(crate) mod agent_file;
 pub(crate) mod claude_settings;
 mod error;
 pub(crate) mod hooks;
+pub(crate) mod hosts;
 mod lines;
 pub(crate) mod manifest;
 pub(crate) mod settings;

@@ -12,6 +12,7 @@ use super::manifest::Manifest;
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::BoardPolicy;
 use crate::model::hook::{HookCommand, Invocation};
+use crate::model::host::{HostChoice, HostConfig};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
@@ -58,11 +59,14 @@ pub(crate) const KEYS: [(&str, &str); 31] = [
 ];
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
-pub(crate) const SECTIONS: [&str; 7] =
-    ["env", "rules", "role", "defaults", "worktree", "hook", "member"];
+pub(crate) const SECTIONS: [&str; 8] =
+    ["env", "rules", "role", "defaults", "worktree", "hook", "host", "member"];
 
-/// Returns the settings as a document with sorted keys. Members are keyed by name, so that a dotted
-/// key can lead to one.
+/// The lists of tables that a document has as tables keyed by `name`.
+const KEYED: [&str; 2] = ["host", "member"];
+
+/// Returns the settings as a document with sorted keys. Hosts and members are keyed by name, so
+/// that a dotted key can lead to one.
 pub(crate) fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
     put(&mut document, "team", team(settings));
@@ -83,6 +87,9 @@ pub(crate) fn document(settings: &Settings) -> Table {
     if !hooks.is_empty() {
         document.insert("hook".to_owned(), hooks.into());
     }
+    let hosts = settings.hosts.iter();
+    let hosts = hosts.map(|of| (of.name.to_string(), Value::Table(host(of))));
+    put(&mut document, "host", hosts.collect());
     let members = settings.templates.iter().map(|template| {
         let first = template.names().first().map(ToString::to_string).unwrap_or_default();
         let rules = settings.rules.members.get(&first).cloned().unwrap_or_default();
@@ -170,35 +177,40 @@ pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
 /// Parses a settings file, which was checked with [`Manifest::parse_settings`], into a document.
 pub(crate) fn parse_file(text: &str) -> Table {
     let mut document: Table = toml::from_str(text).unwrap_or_default();
-    if let Some(Value::Array(members)) = document.remove("member") {
-        let named = members.into_iter().filter_map(|member| {
-            let Value::Table(mut member) = member else { return None };
-            Some((member.remove("name")?.as_str()?.to_owned(), Value::Table(member)))
+    for section in KEYED {
+        let Some(Value::Array(entries)) = document.remove(section) else { continue };
+        let named = entries.into_iter().filter_map(|entry| {
+            let Value::Table(mut entry) = entry else { return None };
+            Some((entry.remove("name")?.as_str()?.to_owned(), Value::Table(entry)))
         });
-        document.insert("member".to_owned(), Value::Table(named.collect()));
+        document.insert(section.to_owned(), Value::Table(named.collect()));
     }
     document
 }
 
-/// Reads a document as a manifest.
+/// Reads a document as a manifest whose members may also name the hosts in `known`.
 ///
 /// # Errors
 /// The first fault. Its position is in generated text and means nothing to the user.
-pub(crate) fn parse_document(mut document: Table) -> Result<Manifest, ConfigError> {
-    if let Some(Value::Table(members)) = document.remove("member") {
+pub(crate) fn parse_document(
+    mut document: Table,
+    known: &[HostConfig],
+) -> Result<Manifest, ConfigError> {
+    for section in KEYED {
+        let Some(Value::Table(entries)) = document.remove(section) else { continue };
         // By name, whatever the order in which the document got them.
-        let members: BTreeMap<String, Value> = members.into_iter().collect();
+        let entries: BTreeMap<String, Value> = entries.into_iter().collect();
         let entry = |(name, of): (String, Value)| {
-            let mut member = Table::from_iter([("name".to_owned(), Value::String(name))]);
+            let mut entry = Table::from_iter([("name".to_owned(), Value::String(name))]);
             if let Value::Table(of) = of {
-                member.extend(of);
+                entry.extend(of);
             }
-            Value::Table(member)
+            Value::Table(entry)
         };
-        let members: Vec<Value> = members.into_iter().map(entry).collect();
-        document.insert("member".to_owned(), Value::Array(members));
+        let entries: Vec<Value> = entries.into_iter().map(entry).collect();
+        document.insert(section.to_owned(), Value::Array(entries));
     }
-    Manifest::parse_settings(&document.to_string())
+    Manifest::parse_settings(&document.to_string(), known)
 }
 
 /// Returns each value of a document by its dotted key; keys of `[team]` have no prefix.
@@ -364,6 +376,19 @@ fn hook(hook: &HookCommand) -> Option<Value> {
     Some(Value::Table(table))
 }
 
+/// Returns the table of a host, without its name.
+fn host(host: &HostConfig) -> Table {
+    let mut table = lists([("labels", host.labels.clone())]);
+    put_text(&mut table, "ssh", Some(&host.ssh));
+    put_text(&mut table, "dir", Some(&host.dir));
+    put_text(&mut table, "phalanx", host.phalanx.as_deref());
+    put_text(&mut table, "remote", host.remote.as_deref());
+    table.extend(host.capacity.map(|most| ("capacity".to_owned(), count(most))));
+    let env = host.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
+    put(&mut table, "env", env.collect());
+    table
+}
+
 /// Returns the table of a member that the lead starts by itself, without its name.
 pub(crate) fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table {
     let mut table = launch_spec(&template.spec);
@@ -393,6 +418,11 @@ pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
     put_text(&mut table, "mode", spec.mode.map(Mode::as_str));
     put_text(&mut table, "prompt", spec.prompt.as_deref());
     put_text(&mut table, "cwd", spec.cwd.as_deref());
+    match &spec.host {
+        Some(HostChoice::Name(name)) => put_text(&mut table, "host", Some(name.as_str())),
+        Some(HostChoice::Labels(labels)) => table.extend(lists([("labels", labels.clone())])),
+        None => {}
+    }
     put_flag(&mut table, "plan", spec.plan);
     table.extend(lists([("run", spec.command.clone())]));
     let env = spec.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));

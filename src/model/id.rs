@@ -324,6 +324,30 @@ impl Incarnation {
 
 text_id!(Incarnation, Incarnation::parse);
 
+/// The name of a configured host, unique without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HostName(String);
+
+impl HostName {
+    /// Validates the name of a host.
+    ///
+    /// # Errors
+    /// [`IdError::Name`] if the name breaks the naming rule.
+    pub(crate) fn new(given: &str) -> Result<Self, IdError> {
+        if !follows_rule(given) {
+            return Err(IdError::Name { what: "host", given: given.to_owned() });
+        }
+        Ok(Self(given.to_owned()))
+    }
+
+    /// Returns true if both names mean the same host.
+    pub(crate) fn clashes_with(&self, other: &HostName) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+text_id!(HostName, HostName::new);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::board::{self, Board};
+use super::host::HostChoice;
 use super::id::{MemberName, TaskId};
 use super::mode::Mode;
 use super::role::Tools;
@@ -46,6 +47,9 @@ pub(crate) struct LaunchSpec {
     /// Session of the member's program to resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
+    /// `None` means this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<HostChoice>,
     /// Relative to the caller's working directory.
     pub(crate) cwd: Option<String>,
     /// Creates a git worktree for the member, from the repository that `cwd` is in.

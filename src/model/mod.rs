@@ -15,6 +15,7 @@ pub(crate) mod external_change;
 pub(crate) mod followup;
 pub(crate) mod handoff;
 pub(crate) mod hook;
+pub(crate) mod host;
 pub(crate) mod id;
 pub(crate) mod input;
 pub(crate) mod launch;

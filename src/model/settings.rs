@@ -11,6 +11,7 @@ use super::board_policy::BoardPolicy;
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
 use super::hook::HookCommand;
+use super::host::HostConfig;
 use super::id::MemberName;
 use super::launch::Template;
 use super::limits::Limits;
@@ -198,6 +199,9 @@ pub(crate) struct Settings {
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookCommand>,
+    /// Hosts defined in the manifest, in addition to those of the user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hosts: Vec<HostConfig>,
     /// Templates of the members that the lead starts itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
@@ -246,6 +250,7 @@ impl Settings {
             board: BoardPolicy::default(),
             routing: RoutingPolicy::default(),
             hooks: Vec::new(),
+            hosts: Vec::new(),
             templates: Vec::new(),
             access: AccessPolicy::default(),
             workspace: WorkspaceRules::default(),

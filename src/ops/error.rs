@@ -13,7 +13,7 @@ use sources::{meant, store_hint, store_kind, worktree_hint, worktree_kind};
 use crate::backend::BackendError;
 use crate::config::ConfigError;
 use crate::model::access::AccessDenied;
-use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
+use crate::model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::text;
@@ -50,6 +50,11 @@ pub(crate) enum OpsError {
     /// A user's profile that cannot be parsed.
     #[error("{}:{source}", file.display())]
     Profile { file: PathBuf, source: ConfigError },
+    #[error("{problem}")]
+    NoSuchHost { problem: String, known: Vec<String>, nearest: Option<String> },
+    /// A member for another host, where nothing starts members yet.
+    #[error("`{name}` cannot be started on host `{host}`: members only run on this machine yet")]
+    RemoteMember { name: String, host: HostName },
     #[error("role `{}` does not exist", name.escape_debug())]
     NoSuchRole { name: String, known: Vec<String>, nearest: Option<String> },
     /// An agent file, or a directory of agent files, that cannot be read.
@@ -283,6 +288,7 @@ impl OpsError {
             | OpsError::Role { .. }
             | OpsError::Usage { .. } => Kind::Usage,
             OpsError::NoWorktree { .. }
+            | OpsError::NoSuchHost { .. }
             | OpsError::NoSuchRule { .. }
             | OpsError::NoSuchHandoff { .. }
             | OpsError::NoSuchRequest { .. } => Kind::NotFound,
@@ -298,6 +304,7 @@ impl OpsError {
             OpsError::LiveMembers { .. }
             | OpsError::NotProven { .. }
             | OpsError::NoPlace { .. }
+            | OpsError::RemoteMember { .. }
             | OpsError::NoInput { .. }
             | OpsError::CannotDo(_)
             | OpsError::LedByAnother { .. }
@@ -357,6 +364,13 @@ impl OpsError {
                 let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in .claude/agents";
                 Some(meant(nearest, "roles", known) + own)
             }
+            OpsError::NoSuchHost { known, .. } if known.is_empty() => Some(
+                "configure one with `[[host]]` in the manifest or in hosts.toml; see docs/hosts.md".to_owned(),
+            ),
+            OpsError::NoSuchHost { nearest, known, .. } => Some(meant(nearest, "hosts", known)),
+            OpsError::RemoteMember { .. } => Some(
+                "omit `--host`, or `host` and `labels` in the manifest, to start it here".to_owned(),
+            ),
             OpsError::Role { .. } => Some("the format is described in docs/roles.md".to_owned()),
             OpsError::Profile { .. } => Some("the keys are described in docs/profiles.md".to_owned()),
             OpsError::Usage { hint, .. } => hint.clone(),

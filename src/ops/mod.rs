@@ -34,6 +34,7 @@ mod foreign_lead;
 mod forget;
 pub(crate) mod handoff;
 pub(crate) mod hooks;
+pub(crate) mod hosts;
 pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod label;

@@ -174,6 +174,8 @@ pub(super) fn relaunch_spec(
         plan: request.plan,
         prompt: first.map(str::to_owned),
         session: None,
+        // Records are of members on this machine.
+        host: None,
         // A worktree is requested for its repository, and the existing one is reused.
         cwd: Some(checkout.map_or(&request.cwd, |had| &had.repository).clone()),
         worktree: checkout.map(|had| WorktreeRequest::Branch(had.branch.clone())),

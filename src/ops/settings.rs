@@ -5,7 +5,7 @@ use toml::Table;
 
 use super::context::Context;
 use super::error::OpsError;
-use super::{depth, manifest, resume, spawn};
+use super::{depth, hosts, manifest, resume, spawn};
 use crate::config::settings;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -129,7 +129,7 @@ fn convert_document(
     tasks_only: bool,
     read: ReadPrompt,
 ) -> Result<Settings, OpsError> {
-    let wanted = settings::parse_document(document).map_err(|fault| {
+    let wanted = settings::parse_document(document, &hosts::user_hosts(ctx)?).map_err(|fault| {
         let nearest =
             fault.nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
         usage(fault.message + &nearest)
@@ -163,7 +163,7 @@ fn convert_document(
         depth::must_keep_within(ctx, wanted.settings.max_depth)?;
     }
     let samples: Vec<LaunchSpec> = templates.iter().map(Template::sample).collect();
-    spawn::check(ctx, &wanted.settings.roles, &samples)?;
+    spawn::check(ctx, &wanted.settings, &samples)?;
     let new = wanted.settings;
     let mut rules = new.rules.clone();
     let has_template = |name: &String| {
@@ -275,7 +275,7 @@ mod tests {
         for (text, tasks_only) in [(every_key, false), (runs, true)] {
             let before = read(text, tasks_only);
             let document = settings::document(&before);
-            let parsed = settings::parse_document(document.clone()).expect("settings");
+            let parsed = settings::parse_document(document.clone(), &[]).expect("settings");
             let none = |_: &str| Err::<String, ()>(());
             let templates = manifest::member_launches(&parsed, false, Path::new("/x"), none)
                 .expect("members")
@@ -286,8 +286,8 @@ mod tests {
             sorted.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
             assert_eq!(after.templates, sorted);
             assert_eq!(
-                (after.followup, after.roles, after.hooks),
-                (before.followup, before.roles, before.hooks)
+                (after.followup, after.roles, after.hooks, after.hosts),
+                (before.followup, before.roles, before.hooks, before.hosts)
             );
         }
     }
@@ -295,9 +295,9 @@ mod tests {
     #[test]
     fn defaults_survive_the_round_trip_through_a_document() {
         let base = Settings::by_hand(crate::model::settings::MAX_MEMBERS);
-        let parsed = settings::parse_document(settings::document(&base)).expect("settings");
+        let parsed = settings::parse_document(settings::document(&base), &[]).expect("settings");
         assert_eq!(parsed.settings, base);
-        let empty = settings::parse_document(Table::new()).expect("settings");
+        let empty = settings::parse_document(Table::new(), &[]).expect("settings");
         assert_eq!(empty.settings, base);
     }
 }

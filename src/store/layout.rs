@@ -36,6 +36,10 @@ impl TeamLayout {
         root.join("phalanx").join("hooks.toml")
     }
 
+    pub(super) fn hosts(root: &Path) -> PathBuf {
+        root.join("phalanx").join("hosts.toml")
+    }
+
     /// The user's settings of Claude Code.
     pub(super) fn claude_settings(root: &Path) -> PathBuf {
         root.join("settings.json")

@@ -81,6 +81,11 @@ impl Store {
         [TeamLayout::hooks(&self.root), TeamLayout::claude_settings(&self.root)]
     }
 
+    /// Returns the file of the user's own hosts, `hosts.toml`.
+    pub(crate) fn hosts_file(&self) -> PathBuf {
+        TeamLayout::hosts(&self.root)
+    }
+
     /// Returns the directory of the user's agent files, `*.md`.
     pub(crate) fn agents(&self) -> PathBuf {
         TeamLayout::agents(&self.root)

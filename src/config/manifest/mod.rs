@@ -10,12 +10,14 @@ mod access;
 mod check;
 mod doable;
 mod followup;
+mod hosts;
 mod roles;
 mod routing;
 mod spec;
 mod tables;
 
 use super::{ConfigError, Faults, LineCounter, parse};
+use crate::model::host::HostConfig;
 use crate::model::settings::Settings;
 pub(crate) use spec::{MemberSpec, TaskSpec, TeamMode};
 use tables::{Form, LocatedManifest, ManifestTable};
@@ -36,29 +38,44 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Parses a manifest.
+    /// Parses a manifest of a user that has no other hosts.
+    ///
+    /// # Errors
+    /// As [`Manifest::parse_with_hosts`].
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn parse(text: &str) -> Result<Manifest, ConfigError> {
+        Manifest::parse_with_hosts(text, &[])
+    }
+
+    /// Parses a manifest whose members may name its own hosts and those in `known`.
     ///
     /// # Errors
     /// A fault with its position: the first invalid key or value, or else the first contradiction
     /// within an entry, or else the first fault between entries (unknown references, cycles,
     /// duplicate names, tasks that no member can do).
-    pub(crate) fn parse(text: &str) -> Result<Manifest, ConfigError> {
-        Manifest::parse_as(Form::Manifest, text)
+    pub(crate) fn parse_with_hosts(
+        text: &str,
+        known: &[HostConfig],
+    ) -> Result<Manifest, ConfigError> {
+        Manifest::parse_as(Form::Manifest, text, known)
     }
 
     /// Parses the settings of a team: a manifest without a name and without tasks.
     ///
     /// # Errors
-    /// As [`Manifest::parse`].
-    pub(crate) fn parse_settings(text: &str) -> Result<Manifest, ConfigError> {
-        Manifest::parse_as(Form::Settings, text)
+    /// As [`Manifest::parse_with_hosts`].
+    pub(crate) fn parse_settings(
+        text: &str,
+        known: &[HostConfig],
+    ) -> Result<Manifest, ConfigError> {
+        Manifest::parse_as(Form::Settings, text, known)
     }
 
     /// Parses the tasks of a manifest, for a team that exists: the other tables may be missing, and
     /// any member may be an owner. Returns each task with its line.
     ///
     /// # Errors
-    /// As [`Manifest::parse`].
+    /// As [`Manifest::parse_with_hosts`].
     pub(crate) fn parse_tasks(text: &str) -> Result<Vec<(usize, TaskSpec)>, ConfigError> {
         let located = Manifest::locate(Form::Tasks, text)?;
         let mut faults = Faults::default();
@@ -77,8 +94,11 @@ impl Manifest {
         Ok(located)
     }
 
-    fn parse_as(form: Form, text: &str) -> Result<Manifest, ConfigError> {
+    fn parse_as(form: Form, text: &str, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
         let located = Manifest::locate(form, text)?;
+        let mut faults = Faults::default();
+        hosts::check_hosts(&located, known, &mut faults);
+        faults.into_result(text)?;
         for check in [check::check, doable::check] {
             let mut faults = Faults::default();
             check(&located, &mut faults);

@@ -11,10 +11,12 @@ use toml::Spanned;
 
 use super::access::{AccessTable, LinkTable, WorkspaceTable};
 use super::followup::{Interval, ReminderCount, reminder_policy};
+use super::hosts::{LocatedChoice, locate_choice};
 use super::roles::{RoleName, RoleTable, all_rules, tools};
 use super::routing::RoutingTable;
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
 use crate::config::hooks::{HookTable, hook_commands};
+use crate::config::hosts::{HostTable, Label, NewHostName, host_configs};
 use crate::config::value::{
     Argv, AtLeast, Choice, InsidePath, KeyedTable, Name, NewMemberName, NonBlank, Patterns,
     PlainText, TableList, VariablePattern, Variables, checked, parse_non_blank, text_types,
@@ -67,6 +69,7 @@ pub(super) struct ManifestTable {
     defaults: KeyedTable<DefaultsTable>,
     worktree: KeyedTable<WorktreeTable>,
     hook: TableList<HookTable>,
+    host: TableList<HostTable>,
     member: TableList<MemberTable>,
     task: TableList<TaskTable>,
 }
@@ -163,6 +166,8 @@ struct MemberTable {
     mode: Option<Choice<Mode>>,
     prompt: Option<String>,
     prompt_file: Option<Spanned<NonBlank>>,
+    host: Option<Spanned<NewHostName>>,
+    labels: Option<Spanned<Vec<Label>>>,
     cwd: Option<NonBlank>,
     run: Option<Argv>,
     #[serde(default)]
@@ -278,6 +283,7 @@ pub(super) struct LocatedManifest {
 pub(super) struct LocatedMember {
     pub(super) header: Range<usize>,
     pub(super) name: Range<usize>,
+    pub(super) host: Option<LocatedChoice>,
     pub(super) spec: MemberSpec,
 }
 
@@ -336,6 +342,7 @@ impl ManifestTable {
                     setup: self.worktree.0.setup.map(|setup| setup.0).unwrap_or_default(),
                 },
                 hooks: hook_commands(self.hook, faults),
+                hosts: host_configs(self.host, faults),
                 ..with_links(team.into_settings(form, faults), links)
             },
             members,
@@ -429,6 +436,7 @@ fn locate_member(
     table.check_start_and_scale(faults);
     table.check_task_only(faults);
     let name = table.name.span();
+    let host = locate_choice(table.host, table.labels, faults);
     let run = table.run.map(|run| run.0);
     let inherited = match (&run, &defaults.profile) {
         (Some(_), _) => SHELL,
@@ -447,6 +455,7 @@ fn locate_member(
         mode: table.mode.as_ref().or(defaults.mode.as_ref()).map(|mode| mode.0),
         profile: Some(profile),
         prompt: table.prompt,
+        host: host.as_ref().map(|(_, choice)| choice.clone()),
         cwd: Some(table.cwd.map_or_else(default_cwd, |cwd| cwd.0)),
         worktree: table.worktree.and_then(|worktree| match worktree.into_inner() {
             WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
@@ -474,7 +483,7 @@ fn locate_member(
     if !link.is_empty() {
         links.extend(spec.instance_names().into_iter().map(|name| (name, link.clone())));
     }
-    LocatedMember { header, name, spec }
+    LocatedMember { header, name, host, spec }
 }
 
 impl MemberTable {

@@ -159,6 +159,11 @@ fn every_key_is_read() {
     assert_eq!(bob.prompt_file.as_deref(), Some("prompts/bob.md"));
     assert_eq!((bob.restart, qa.when_needed), (true, true));
     assert_eq!(dev.scale, Some(Scale { min: 1, max: 2 }));
+    assert_eq!(manifest.settings.hosts[0].capacity, Some(4));
+    let chosen = |member: &MemberSpec| {
+        member.launch.host.as_ref().map(|choice| choice.accepts(&manifest.settings.hosts[0]))
+    };
+    assert_eq!((chosen(qa), chosen(asker), chosen(bob)), (Some(true), Some(true), None));
     assert!(!log.restart && !log.when_needed && log.scale.is_none());
     assert_eq!(log.launch.profile.as_deref(), Some("shell"));
     assert_eq!(log.launch.command, ["tail", "-f", "build.log", ""]);

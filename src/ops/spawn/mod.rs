@@ -21,7 +21,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::{backends, depth};
 use crate::model::launch::LaunchSpec;
-use crate::model::role::Roles;
+use crate::model::settings::Settings;
 use crate::store::TeamStore;
 
 use batch::BatchContext;
@@ -34,8 +34,12 @@ pub(super) use prove::left_until_ready;
 /// # Errors
 ///
 /// The first invalid spec.
-pub(crate) fn check(ctx: &Context, roles: &Roles, specs: &[LaunchSpec]) -> Result<(), OpsError> {
-    specs.iter().try_for_each(|spec| resolve::resolve(ctx, roles, spec).map(drop))
+pub(crate) fn check(
+    ctx: &Context,
+    settings: &Settings,
+    specs: &[LaunchSpec],
+) -> Result<(), OpsError> {
+    specs.iter().try_for_each(|spec| resolve::resolve(ctx, settings, spec).map(drop))
 }
 
 /// Returns the start that `spawn` would perform, without writing or starting anything.
@@ -50,7 +54,7 @@ pub(crate) fn dry_run(
     options: &SpawnOptions,
 ) -> Result<DryRun, OpsError> {
     let batch = BatchContext::read(ctx, team, options)?;
-    let launch = resolve::resolve(ctx, &batch.settings.roles, spec)?;
+    let launch = resolve::resolve(ctx, &batch.settings, spec)?;
     batch.check_modes(slice::from_ref(&launch))?;
     batch.check_access(slice::from_ref(&launch))?;
     let (start, spec) = prepare::preview(&batch, &launch)?;
@@ -87,7 +91,7 @@ pub(crate) fn spawn(
 ) -> Result<SpawnReport, OpsError> {
     depth::must_allow(ctx)?;
     let batch = BatchContext::read(ctx, team, options)?;
-    let resolved = specs.iter().map(|spec| resolve::resolve(ctx, &batch.settings.roles, spec));
+    let resolved = specs.iter().map(|spec| resolve::resolve(ctx, &batch.settings, spec));
     let launches = resolved.collect::<Result<Vec<_>, _>>()?;
     batch.check_modes(&launches)?;
     batch.check_access(&launches)?;
@@ -118,7 +122,7 @@ pub(crate) fn for_lead(
 /// Starts the one-shot form of a program, with its task claimed in its name before it starts. Its
 /// launcher reports the outcome. A task that another member claimed fails only this start.
 fn start_for_task(batch: &BatchContext, spec: &LaunchSpec) -> Result<Spawned, OpsError> {
-    let launch = resolve::resolve(batch.ctx, &batch.settings.roles, spec)?;
+    let launch = resolve::resolve(batch.ctx, &batch.settings, spec)?;
     batch.check_modes(slice::from_ref(&launch))?;
     let backend = backends::open_one_shot(batch.ctx, batch.team, spec.task);
     let attempts = attempt::attempt(batch, &[&launch], backend.as_ref(), None)?;

@@ -8,15 +8,17 @@ use strum::IntoEnumIterator;
 
 use super::super::context::Context;
 use super::super::error::OpsError;
+use super::super::hosts;
 use super::super::profiles;
 use super::super::roles::{self, ResolvedRole, RoleSource};
 use crate::model::environ;
 use crate::model::id::MemberName;
 use crate::model::launch::LaunchSpec;
 use crate::model::mode::Mode;
-use crate::model::role::{Role, Roles, Tools};
+use crate::model::role::{Role, Tools};
 use crate::model::rules::Rule;
 use crate::model::scope::ChatName;
+use crate::model::settings::Settings;
 use crate::model::text;
 use crate::profile::{self, Brief, Placeholder, Profile, Runs};
 use crate::worktree::Repository;
@@ -44,12 +46,14 @@ pub(super) struct ResolvedLaunch {
 /// # Errors
 ///
 /// The name, role, profile, command line, environment or worktree is invalid, the role is reserved
-/// for tasks, or the program has no one-shot form for a task.
+/// for tasks, the program has no one-shot form for a task, or the member is for another host.
 pub(super) fn resolve(
     ctx: &Context,
-    roles: &Roles,
+    settings: &Settings,
     wanted: &LaunchSpec,
 ) -> Result<ResolvedLaunch, OpsError> {
+    hosts::must_be_local(ctx, &settings.hosts, wanted)?;
+    let roles = &settings.roles;
     let mut spec = wanted.clone();
     let default = if spec.command.is_empty() { profile::WORKER } else { profile::SHELL };
     let mut profile = profiles::find(ctx, spec.profile.as_deref().unwrap_or(default))?;

@@ -1,0 +1,145 @@
+//! Hosts on which members can run, as a manifest or the user's `hosts.toml` configures them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::HostName;
+
+/// A configured host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostConfig {
+    pub(crate) name: HostName,
+    /// Destination for ssh: `user@host`, an alias of `ssh_config`, or `ssh://…`.
+    pub(crate) ssh: String,
+    /// Absolute path of the work directory there.
+    pub(crate) dir: String,
+    /// Variables of every program that phalanx starts there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) env: BTreeMap<String, String>,
+    /// Maximum number of members; `None` means no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) capacity: Option<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) labels: Vec<String>,
+    /// Path of phalanx there; `None` means `DIR/bin/phalanx`, else `phalanx` of the PATH there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) phalanx: Option<String>,
+    /// Git remote through which the branches of worktrees go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remote: Option<String>,
+}
+
+impl HostConfig {
+    /// Returns true if the host has each of these labels.
+    pub(crate) fn has_labels(&self, wanted: &[String]) -> bool {
+        wanted.iter().all(|label| self.labels.contains(label))
+    }
+
+    /// Returns the path to which phalanx is installed.
+    pub(crate) fn installed_program(&self) -> String {
+        format!("{}/bin/phalanx", self.dir.trim_end_matches('/'))
+    }
+}
+
+/// The host that a member asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum HostChoice {
+    Name(HostName),
+    /// Any host that has all of these labels.
+    Labels(Vec<String>),
+}
+
+impl HostChoice {
+    /// Returns true if `host` satisfies the choice.
+    pub(crate) fn accepts(&self, host: &HostConfig) -> bool {
+        match self {
+            HostChoice::Name(name) => host.name.clashes_with(name),
+            HostChoice::Labels(labels) => host.has_labels(labels),
+        }
+    }
+}
+
+/// Checks a destination for ssh.
+///
+/// # Errors
+/// A message that continues a sentence starting with the destination.
+pub(crate) fn check_destination(destination: &str) -> Result<(), String> {
+    if destination.starts_with('-') {
+        return Err("starts with `-`, which ssh takes for an option".to_owned());
+    }
+    if destination.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("contains white space or control characters".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks a path on a host: absolute, without control characters.
+///
+/// # Errors
+/// A message that continues a sentence starting with the path.
+pub(crate) fn check_remote_path(path: &str) -> Result<(), String> {
+    if !path.starts_with('/') {
+        return Err("is not an absolute path".to_owned());
+    }
+    if path.chars().any(char::is_control) {
+        return Err("contains control characters".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks a label of a host.
+///
+/// # Errors
+/// A message that continues a sentence starting with the label.
+pub(crate) fn check_label(label: &str) -> Result<(), String> {
+    let inside = |c: char| c.is_ascii_alphanumeric() || "-_.:=/".contains(c);
+    if !label.is_empty() && label.len() <= 64 && label.chars().all(inside) {
+        return Ok(());
+    }
+    Err("is not a label: use letters, digits and `-_.:=/`, at most 64 characters".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, labels: &[&str]) -> HostConfig {
+        HostConfig {
+            name: HostName::new(name).expect("a name"),
+            ssh: name.to_owned(),
+            dir: "/w/".to_owned(),
+            env: BTreeMap::new(),
+            capacity: None,
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            phalanx: None,
+            remote: None,
+        }
+    }
+
+    #[test]
+    fn choice_needs_the_name_or_all_labels() {
+        let big = host("Big", &["gpu", "x86"]);
+        let labels = |labels: &[&str]| {
+            HostChoice::Labels(labels.iter().map(|label| (*label).to_owned()).collect())
+        };
+        assert!(labels(&["x86", "gpu"]).accepts(&big) && labels(&[]).accepts(&big));
+        assert!(!labels(&["gpu", "arm"]).accepts(&big));
+        assert!(HostChoice::Name(HostName::new("big").expect("a name")).accepts(&big));
+        assert!(!HostChoice::Name(HostName::new("bi").expect("a name")).accepts(&big));
+        assert_eq!(big.installed_program(), "/w/bin/phalanx");
+    }
+
+    #[test]
+    fn destination_cannot_be_an_option_or_several_words() {
+        for good in ["build", "ann@build.example", "ssh://ann@[::1]:2222", "10.0.0.7"] {
+            assert_eq!(check_destination(good), Ok(()), "{good}");
+        }
+        for bad in ["-oProxyCommand=x", "a b", "a\nb", "a\tb"] {
+            assert!(check_destination(bad).is_err(), "{bad:?}");
+        }
+        assert!(check_remote_path("w").is_err() && check_remote_path("~/w").is_err());
+        assert!(check_remote_path("/w\n").is_err() && check_remote_path("/a b").is_ok());
+    }
+}

@@ -1,0 +1,103 @@
+//! Hosts on which members can run: those of a team's manifest, then those of the user's files.
+
+use std::path::PathBuf;
+
+use super::context::Context;
+use super::error::OpsError;
+use crate::config::hosts::read_hosts;
+use crate::model::host::{HostChoice, HostConfig};
+use crate::model::id::nearest_name;
+use crate::model::launch::LaunchSpec;
+use crate::sys::env;
+
+pub(crate) use crate::config::hosts::ConfiguredHost;
+
+/// Returns the hosts of `team`, the settings of a team, and of the user's files, in this order. Of
+/// hosts with the same name the first one counts.
+///
+/// # Errors
+/// [`OpsError::Usage`] for a file that cannot be read or parsed.
+pub(crate) fn configured(
+    ctx: &Context,
+    team: &[HostConfig],
+) -> Result<Vec<ConfiguredHost>, OpsError> {
+    let own = |host: &HostConfig| ConfiguredHost {
+        config: host.clone(),
+        source: "the team's settings".to_owned(),
+    };
+    let mut found: Vec<ConfiguredHost> = team.iter().map(own).collect();
+    let clashes = |found: &[ConfiguredHost], host: &ConfiguredHost| {
+        found.iter().any(|known| known.config.name.clashes_with(&host.config.name))
+    };
+    for host in of_user(ctx)? {
+        if !clashes(&found, &host) {
+            found.push(host);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the hosts of the user's files.
+///
+/// # Errors
+/// As [`configured`].
+pub(crate) fn user_hosts(ctx: &Context) -> Result<Vec<HostConfig>, OpsError> {
+    Ok(of_user(ctx)?.into_iter().map(|host| host.config).collect())
+}
+
+fn of_user(ctx: &Context) -> Result<Vec<ConfiguredHost>, OpsError> {
+    read_hosts(&files(ctx)).map_err(|problem| OpsError::Usage {
+        problem,
+        hint: Some("the keys are described in docs/hosts.md".to_owned()),
+    })
+}
+
+/// The user's files: that of the config root, then that of the XDG configuration directory.
+fn files(ctx: &Context) -> Vec<PathBuf> {
+    let home = || ctx.caller.var("HOME").map(PathBuf::from).or_else(env::home_dir);
+    let xdg = ctx.caller.var("XDG_CONFIG_HOME").map(PathBuf::from);
+    // The specification of XDG ignores relative paths.
+    let xdg = xdg.filter(|dir| dir.is_absolute()).or_else(|| Some(home()?.join(".config")));
+    std::iter::once(ctx.store.hosts_file())
+        .chain(xdg.map(|dir| dir.join("phalanx").join("hosts.toml")))
+        .collect()
+}
+
+/// Refuses a member for another host: nothing starts members there yet, and an explicit request is
+/// never replaced by a start on this machine.
+///
+/// # Errors
+/// [`OpsError::NoSuchHost`] if no configured host satisfies the choice, otherwise
+/// [`OpsError::RemoteMember`].
+pub(super) fn must_be_local(
+    ctx: &Context,
+    team: &[HostConfig],
+    spec: &LaunchSpec,
+) -> Result<(), OpsError> {
+    let Some(choice) = &spec.host else { return Ok(()) };
+    let hosts = configured(ctx, team)?;
+    match hosts.iter().find(|host| choice.accepts(&host.config)) {
+        Some(host) => {
+            Err(OpsError::RemoteMember { name: spec.name.clone(), host: host.config.name.clone() })
+        }
+        None => Err(no_such_host(choice, &hosts)),
+    }
+}
+
+/// Returns the error for a choice that no host satisfies.
+fn no_such_host(choice: &HostChoice, hosts: &[ConfiguredHost]) -> OpsError {
+    let known: Vec<&str> = hosts.iter().map(|host| host.config.name.as_str()).collect();
+    let (problem, nearest) = match choice {
+        HostChoice::Name(name) => {
+            (format!("host `{name}` is not configured"), nearest_name(name.as_str(), &known))
+        }
+        HostChoice::Labels(labels) => {
+            (format!("no host has all of these labels: {}", labels.join(", ")), None)
+        }
+    };
+    OpsError::NoSuchHost {
+        problem,
+        nearest: nearest.map(str::to_owned),
+        known: known.into_iter().map(str::to_owned).collect(),
+    }
+}
