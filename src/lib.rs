@@ -11,6 +11,7 @@ pub(crate) mod lead;
 pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod profile;
+pub(crate) mod remote;
 pub(crate) mod store;
 pub(crate) mod sys;
 pub(crate) mod teammate;

@@ -2,10 +2,12 @@
 //! and doctests. It exists only with the feature `testing` and can change at any time.
 
 mod decide;
+mod host;
 mod parse;
 mod team;
 
 pub use crate::lead::StepBench;
 pub use decide::{backend, fallback, judge_screen, may_use_tool, next_task};
+pub use host::{HostOutput, TestHost};
 pub use parse::{parse_mailbox, parse_manifest, parse_protocol, parse_task, parse_team};
 pub use team::{Entry, Follower, TaskRow, TestTeam};

@@ -17,10 +17,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("backend", &["model", "sys"]),
     ("worktree", &["model", "sys"]),
     ("hooks", &["model", "sys"]),
+    ("remote", &["model", "sys"]),
     ("launcher", &["model", "sys", "store", "backend"]),
     (
         "ops",
-        &["model", "sys", "config", "profile", "store", "backend", "worktree", "hooks", "launcher"],
+        &[
+            "model", "sys", "config", "profile", "store", "backend", "worktree", "hooks", "remote",
+            "launcher",
+        ],
     ),
     ("event_loop", &["model"]),
     ("lead", &["model", "sys", "ops", "event_loop"]),
@@ -39,6 +43,7 @@ const EVERYTHING: &[&str] = &[
     "backend",
     "worktree",
     "hooks",
+    "remote",
     "launcher",
     "ops",
     "event_loop",
@@ -245,15 +250,15 @@ fn spells(path: &[String], fenced: &str) -> bool {
     }
 }
 
-/// The one file that runs a shell: hooks from the settings of Claude Code are shell lines, and
-/// nothing is inserted into them.
-const ONE_SHELL: &str = "src/hooks/run.rs";
+/// The files that name a shell. Hooks from the settings of Claude Code are shell lines; the scripts
+/// for hosts are constants. Nothing is inserted into either.
+const SHELLS: [&str; 2] = ["src/hooks/run.rs", "src/remote/script.rs"];
 
 /// A command line is an argument vector, so that no name can become shell syntax.
 pub(crate) fn shells(file: &File) -> Vec<Problem> {
     let in_tests = scan::test_lines(&file.tokens);
     let is_test_file = file.name.ends_with("/tests.rs") || file.name.contains("/tests/");
-    if !file.is_source() || is_test_file || file.name == ONE_SHELL {
+    if !file.is_source() || is_test_file || SHELLS.contains(&file.name.as_str()) {
         return Vec::new();
     }
     let texts: Vec<(usize, &Token, &str)> = (file.tokens.iter().enumerate())

@@ -1,9 +1,10 @@
-//! Runs programs, to their end within a deadline or detached. Never goes through a shell.
+//! Runs programs: to their end within a deadline, over pipes, or detached. Never goes through a shell.
 
 mod command;
 mod detached;
 mod foreground;
 mod fresh;
+mod piped;
 mod pump;
 
 use std::ffi::{OsStr, OsString};
@@ -22,6 +23,7 @@ pub(crate) use command::{ExecCommand, ExecError, ExecOutput};
 pub(crate) use detached::spawn_detached;
 pub(crate) use foreground::run_in_foreground;
 pub(super) use fresh::start_fresh;
+pub(crate) use piped::{PipedChild, start_piped};
 
 /// Time limit for reaping a killed child. A child that exceeds it is left to init, which reaps it
 /// after this process has exited.

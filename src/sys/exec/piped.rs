@@ -1,0 +1,73 @@
+//! A child process that is used over its pipes while it runs.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+
+use super::command::{ExecCommand, ExecError};
+use super::{argv, fresh, kill_group};
+
+/// A child with its three streams as pipes, in a process group of its own. Its group is killed on
+/// drop.
+#[derive(Debug)]
+pub(crate) struct PipedChild {
+    child: Child,
+}
+
+/// Starts a command with its three streams as pipes; `stdin` of the command must be empty.
+///
+/// # Errors
+/// [`ExecError::NotFound`] or [`ExecError::Directory`] if the program or its directory is missing,
+/// [`ExecError::Io`] if a system call fails.
+pub(crate) fn start_piped(cmd: &ExecCommand) -> Result<PipedChild, ExecError> {
+    let mut command = Command::new(&cmd.program);
+    command.args(&cmd.args).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(env) = &cmd.env {
+        command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+    }
+    if let Some(cwd) = &cmd.cwd {
+        command.current_dir(cwd);
+    }
+    if fresh::blocks_signals() {
+        fresh::empty_signal_mask(&mut command);
+    }
+    let child = command.spawn();
+    child
+        .map(|child| PipedChild { child })
+        .map_err(|source| ExecError::start(argv(cmd), cmd.cwd.as_deref(), source))
+}
+
+impl PipedChild {
+    /// Returns the child's standard input; `None` once it was taken.
+    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Returns the child's standard output; `None` once it was taken.
+    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Returns the child's standard error; `None` once it was taken.
+    pub(crate) fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Waits for the child and returns its exit status; `None` if a signal ended it. Its standard
+    /// input is closed first.
+    ///
+    /// # Errors
+    /// The system call failed.
+    pub(crate) fn wait(&mut self) -> io::Result<Option<i32>> {
+        Ok(self.child.wait()?.code())
+    }
+}
+
+impl Drop for PipedChild {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            kill_group(&mut self.child);
+        }
+    }
+}
