@@ -10,7 +10,7 @@ use strum::VariantNames;
 
 use super::fail::Failure;
 use super::out::Color;
-use crate::model::id::{RequestId, TaskId};
+use crate::model::id::{HostName, RequestId, TaskId};
 use crate::model::mode::Mode;
 use crate::model::settings::BackendChoice;
 
@@ -47,6 +47,10 @@ pub(super) struct Global {
 pub(super) struct MemberArg {
     /// Name of the member.
     pub(super) name: String,
+}
+
+pub(super) fn host_name(given: &str) -> Result<HostName, String> {
+    HostName::new(given).map_err(|e| e.to_string())
 }
 
 pub(super) fn backend(given: &str) -> Result<BackendChoice, String> {

@@ -6,6 +6,7 @@ use clap::Args;
 use super::fail::{Exit, VerbResult};
 use super::out::Out;
 use super::setup::Setup;
+use crate::ops::authority::Action;
 use crate::ops::doctor::{CheckReport, CheckVerdict, Finding};
 use crate::ops::{self, Caller, Kind};
 use crate::sys::env;
@@ -41,7 +42,7 @@ fn exit_of(reports: &[CheckReport]) -> Exit {
 
 pub(super) fn doctor(setup: &Setup, args: &DoctorArgs) -> VerbResult {
     if args.fix {
-        ops::authority::enter_repair(&setup.ctx)?;
+        ops::authority::enter_without_team(&setup.ctx, Action::Repair)?;
     }
     let checked = ops::doctor::doctor(&setup.ctx, args.fix)?;
     setup.out.print(&checked, || ui::doctor(&checked, setup.out.verbose, setup.out.paint))?;

@@ -20,6 +20,7 @@ mod fail;
 mod focus;
 mod handoff;
 mod home;
+mod host;
 mod inbox;
 mod init;
 mod input;
@@ -195,6 +196,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Restart(args) => resume::restart(setup, &args),
         Verb::Retry { id } => task::task(setup, TaskVerb::retry(id)),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
+        Verb::Host(verb) => host::host(setup, &verb),
         Verb::Workspace(verb) => workspace::workspace(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Plan(verb) => ask::plan(setup, verb),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use strum::VariantNames;
 
-use super::args::{backend, mode, seconds, task_id, variable};
+use super::args::{backend, host_name, mode, seconds, task_id, variable};
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::read::text_from;
 use super::scope::{ChatArg, ScopeArgs};
@@ -150,11 +150,6 @@ fn when_ready() -> StartedWhen {
 
 fn start_limit() -> Duration {
     Duration::from_secs(30)
-}
-
-/// Parses the name of a host.
-fn host_name(given: &str) -> Result<HostName, String> {
-    HostName::new(given).map_err(|e| e.to_string())
 }
 
 /// Parses a branch; an empty value means a new branch.

@@ -14,6 +14,7 @@ use super::brief::BriefArgs;
 use super::doctor::DoctorArgs;
 use super::events::EventsArgs;
 use super::handoff::HandoffVerb;
+use super::host::HostVerb;
 use super::inbox::InboxArgs;
 use super::init::InitArgs;
 use super::input::{KeysArgs, TypeArgs};
@@ -110,6 +111,9 @@ pub(super) enum Verb {
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),
+    /// List and check the hosts on which members can run.
+    #[command(subcommand)]
+    Host(HostVerb),
     /// List, read, write and delete the files that members produce.
     #[command(subcommand)]
     Workspace(WorkspaceVerb),

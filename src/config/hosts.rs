@@ -132,9 +132,8 @@ impl HostTable {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::sys::fs::write_atomic;
 
     const ONE: &str = "[[host]]\nname = \"build\"\nssh = \"ann@build\"\ndir = \"/work/phalanx\"\n";
 
@@ -184,9 +183,9 @@ mod tests {
     fn first_file_that_has_a_host_counts() {
         let dir = tempfile::tempdir().expect("a directory");
         let [first, second, missing] = ["a.toml", "b.toml", "c.toml"].map(|f| dir.path().join(f));
-        fs::write(&first, ONE).expect("writable");
+        write_atomic(&first, ONE.as_bytes()).expect("writable");
         let other = ONE.replace("ann@", "bob@") + &ONE.replace("build\"\nssh", "big\"\nssh");
-        fs::write(&second, other).expect("writable");
+        write_atomic(&second, other.as_bytes()).expect("writable");
         let found = read_hosts(&[missing, first, second.clone()]).expect("hosts");
         let shown: Vec<(&str, &str)> = found
             .iter()
@@ -194,7 +193,7 @@ mod tests {
             .collect();
         assert_eq!(shown, [("build", "ann@build"), ("big", "ann@build")]);
         assert!(found[1].source.ends_with("/b.toml"));
-        fs::write(&second, "[[host]]\nnam = 1\n").expect("writable");
+        write_atomic(&second, b"[[host]]\nnam = 1\n").expect("writable");
         let problem = read_hosts(&[second]).expect_err("a fault");
         assert!(problem.contains("/b.toml:2:1: unknown key `nam`"), "{problem}");
     }

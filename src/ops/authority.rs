@@ -41,6 +41,7 @@ pub(crate) enum Action {
     SetRules,
     SetTeam,
     HandOver,
+    UseHosts,
     Lead,
     Adopt,
     Down,
@@ -95,6 +96,7 @@ impl Action {
             Action::SetRules => "`rules`, to change them",
             Action::SetTeam => "`team set`, `team upgrade`",
             Action::HandOver => "`handoff put`",
+            Action::UseHosts => "`host list`, `host check`",
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
@@ -137,6 +139,7 @@ impl Action {
             (Action::SetRules, _) => "change the rules of the team",
             (Action::SetTeam, _) => "change the settings of the team",
             (Action::HandOver, _) => "hand over to another team",
+            (Action::UseHosts, _) => "use the hosts",
             (Action::Lead, _) => "lead the team",
             (Action::Adopt, _) => "adopt the team",
             (Action::Down, _) => "end the team",
@@ -171,6 +174,7 @@ impl Action {
             | Action::SetRules
             | Action::SetTeam
             | Action::HandOver
+            | Action::UseHosts
             | Action::Lead
             | Action::Adopt
             | Action::Down
@@ -222,17 +226,17 @@ pub(crate) fn enter(
     Err(refusal)
 }
 
-/// Checks that the caller may repair teams, which no teammate may.
+/// Checks that the caller may perform an action that concerns no team, such as a repair of all.
 ///
 /// # Errors
 /// As [`enter`], for the team that the caller is a member of.
-pub(crate) fn enter_repair(ctx: &Context) -> Result<(), OpsError> {
+pub(crate) fn enter_without_team(ctx: &Context, action: Action) -> Result<(), OpsError> {
     let own = ctx.caller.var("PHALANX_TEAM").and_then(OsStr::to_str);
     let own = own
         .and_then(|name| TeamName::existing(name).ok())
         .and_then(|name| ctx.store.team(&name).ok());
     match own {
-        Some(team) => enter(ctx, &team, Action::Repair, &[]),
+        Some(team) => enter(ctx, &team, action, &[]),
         None => Ok(()),
     }
 }

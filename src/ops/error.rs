@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub(crate) use kind::Kind;
 pub(crate) use sources::NO_TEAM;
-use sources::{meant, store_hint, store_kind, worktree_hint, worktree_kind};
+use sources::{host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
 
 use crate::backend::BackendError;
 use crate::config::ConfigError;
@@ -17,6 +17,7 @@ use crate::model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamNam
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::text;
+use crate::remote::HostError;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
 use crate::worktree::WorktreeError;
@@ -50,6 +51,8 @@ pub(crate) enum OpsError {
     /// A user's profile that cannot be parsed.
     #[error("{}:{source}", file.display())]
     Profile { file: PathBuf, source: ConfigError },
+    #[error(transparent)]
+    Host(#[from] HostError),
     #[error("{problem}")]
     NoSuchHost { problem: String, known: Vec<String>, nearest: Option<String> },
     /// A member for another host, where nothing starts members yet.
@@ -279,6 +282,7 @@ impl OpsError {
             | OpsError::BackendUnavailable { .. }
             | OpsError::NoLauncher { .. }
             | OpsError::NoTierLeft { .. } => Kind::Backend,
+            OpsError::Host(e) => host_kind(e),
             // No team can be stored without a writable config root.
             OpsError::File(_) => Kind::Backend,
             OpsError::Name(_)
@@ -364,6 +368,7 @@ impl OpsError {
                 let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in .claude/agents";
                 Some(meant(nearest, "roles", known) + own)
             }
+            OpsError::Host(e) => e.hint(),
             OpsError::NoSuchHost { known, .. } if known.is_empty() => Some(
                 "configure one with `[[host]]` in the manifest or in hosts.toml; see docs/hosts.md".to_owned(),
             ),

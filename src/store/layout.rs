@@ -40,6 +40,11 @@ impl TeamLayout {
         root.join("phalanx").join("hosts.toml")
     }
 
+    /// The sockets of the connections to hosts.
+    pub(super) fn ssh_dir(root: &Path) -> PathBuf {
+        root.join("phalanx").join("ssh")
+    }
+
     /// The user's settings of Claude Code.
     pub(super) fn claude_settings(root: &Path) -> PathBuf {
         root.join("settings.json")

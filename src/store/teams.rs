@@ -86,6 +86,11 @@ impl Store {
         TeamLayout::hosts(&self.root)
     }
 
+    /// Returns the directory of the sockets of connections to hosts.
+    pub(crate) fn ssh_dir(&self) -> PathBuf {
+        TeamLayout::ssh_dir(&self.root)
+    }
+
     /// Returns the directory of the user's agent files, `*.md`.
     pub(crate) fn agents(&self) -> PathBuf {
         TeamLayout::agents(&self.root)

@@ -116,6 +116,11 @@ impl Stage {
         stage
     }
 
+    /// Puts a directory first on the `PATH`.
+    pub fn prepend_path(&mut self, dir: &Path) {
+        self.path = format!("{}:{}", dir.display(), self.path);
+    }
+
     /// Installs a script that shadows `program` on the `PATH`.
     pub fn shadow(&mut self, program: &str, script: &str) {
         let path = self.at("bin").join(program);

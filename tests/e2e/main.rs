@@ -34,6 +34,8 @@ mod handshake;
 mod harness;
 mod health;
 mod hooks;
+mod host_stage;
+mod hosts;
 mod input;
 mod iterm2;
 mod lead;

@@ -8,6 +8,7 @@ use super::spec::TeamMode;
 use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
 use crate::config::Faults;
 use crate::model::cycle::find_cycle;
+use crate::model::host::{HostChoice, HostConfig};
 use crate::model::name::nearest;
 
 /// Adds all faults between entries.
@@ -98,6 +99,34 @@ fn check_owners(manifest: &LocatedManifest, faults: &mut Faults) {
                 task.spec.key
             );
             faults.add_with(&owner.span(), message, nearest(owner.get_ref(), names()));
+        }
+    }
+}
+
+/// Adds a fault for each member whose host is neither in the manifest nor in `known`.
+pub(super) fn check_hosts(manifest: &LocatedManifest, known: &[HostConfig], faults: &mut Faults) {
+    let hosts = || manifest.settings.hosts.iter().chain(known);
+    for member in &manifest.members {
+        let Some((span, choice)) = &member.host else { continue };
+        if hosts().any(|host| choice.accepts(host)) {
+            continue;
+        }
+        let member = &member.spec.launch.name;
+        match choice {
+            HostChoice::Name(name) => {
+                let names = hosts().map(|host| host.name.as_str());
+                let message = format!("host `{name}` of member `{member}` is not configured");
+                faults.add_with(span, message, nearest(name.as_str(), names));
+            }
+            HostChoice::Labels(labels) => {
+                let unknown =
+                    labels.iter().find(|label| !hosts().any(|h| h.labels.contains(label)));
+                let all = hosts().flat_map(|host| host.labels.iter().map(String::as_str));
+                let message =
+                    format!("no host has all labels of member `{member}`: {}", labels.join(", "));
+                let meant = unknown.and_then(|label| nearest(label, all));
+                faults.add_with(span, message, meant);
+            }
         }
     }
 }

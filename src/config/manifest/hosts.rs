@@ -1,14 +1,12 @@
-//! The host that a member asks for, and the check that such a host is configured.
+//! The host that a member asks for.
 
 use std::ops::Range;
 
 use toml::Spanned;
 
-use super::tables::LocatedManifest;
 use crate::config::Faults;
 use crate::config::hosts::{Label, NewHostName};
-use crate::model::host::{HostChoice, HostConfig};
-use crate::model::name::nearest;
+use crate::model::host::HostChoice;
 
 /// A choice with its position.
 pub(super) type LocatedChoice = (Range<usize>, HostChoice);
@@ -32,34 +30,6 @@ pub(super) fn locate_choice(
         faults.add(&span, "`labels` in [[member]] is empty");
     }
     Some((span, HostChoice::Labels(labels)))
-}
-
-/// Adds a fault for each member whose host is neither in the manifest nor in `known`.
-pub(super) fn check_hosts(manifest: &LocatedManifest, known: &[HostConfig], faults: &mut Faults) {
-    let hosts = || manifest.settings.hosts.iter().chain(known);
-    for member in &manifest.members {
-        let Some((span, choice)) = &member.host else { continue };
-        if hosts().any(|host| choice.accepts(host)) {
-            continue;
-        }
-        let member = &member.spec.launch.name;
-        match choice {
-            HostChoice::Name(name) => {
-                let names = hosts().map(|host| host.name.as_str());
-                let message = format!("host `{name}` of member `{member}` is not configured");
-                faults.add_with(span, message, nearest(name.as_str(), names));
-            }
-            HostChoice::Labels(labels) => {
-                let unknown =
-                    labels.iter().find(|label| !hosts().any(|h| h.labels.contains(label)));
-                let all = hosts().flat_map(|host| host.labels.iter().map(String::as_str));
-                let message =
-                    format!("no host has all labels of member `{member}`: {}", labels.join(", "));
-                let meant = unknown.and_then(|label| nearest(label, all));
-                faults.add_with(span, message, meant);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

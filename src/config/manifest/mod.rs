@@ -97,7 +97,7 @@ impl Manifest {
     fn parse_as(form: Form, text: &str, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
         let located = Manifest::locate(form, text)?;
         let mut faults = Faults::default();
-        hosts::check_hosts(&located, known, &mut faults);
+        check::check_hosts(&located, known, &mut faults);
         faults.into_result(text)?;
         for check in [check::check, doable::check] {
             let mut faults = Faults::default();

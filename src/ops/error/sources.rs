@@ -5,6 +5,7 @@ use crate::model::board::Refusal;
 use crate::model::id::{MemberName, TeamName, nearest_name};
 use crate::model::task::TaskState;
 use crate::model::workspace::FileFault;
+use crate::remote::HostError;
 use crate::store::StoreError;
 use crate::worktree::WorktreeError;
 
@@ -24,6 +25,22 @@ pub(super) fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> S
 pub(super) fn meant_name(given: &str, what: &str, known: &[&str]) -> String {
     let nearest = nearest_name(given, known).map(str::to_owned);
     meant(&nearest, what, &known.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+}
+
+pub(super) fn host_kind(e: &HostError) -> Kind {
+    match e {
+        HostError::Unreachable { .. }
+        | HostError::Lost { .. }
+        | HostError::HostKey { .. }
+        | HostError::Login { .. }
+        | HostError::Shell { .. }
+        | HostError::NoProgram { .. }
+        | HostError::LongPath { .. }
+        | HostError::NoClient => Kind::Backend,
+        HostError::Deadline { .. } => Kind::Deadline,
+        HostError::Nul => Kind::Usage,
+        HostError::Command { .. } | HostError::Exec(_) | HostError::File(_) => Kind::Failed,
+    }
 }
 
 pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {

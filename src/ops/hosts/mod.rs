@@ -1,14 +1,21 @@
 //! Hosts on which members can run: those of a team's manifest, then those of the user's files.
 
-use std::path::PathBuf;
+mod check;
+mod install;
+
+use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
 use crate::config::hosts::read_hosts;
 use crate::model::host::{HostChoice, HostConfig};
-use crate::model::id::nearest_name;
+use crate::model::id::{HostName, nearest_name};
 use crate::model::launch::LaunchSpec;
+use crate::remote::fits_socket;
 use crate::sys::env;
+
+pub(crate) use check::{HostReport, check};
+pub(crate) use install::{install, program_file};
 
 pub(crate) use crate::config::hosts::ConfiguredHost;
 
@@ -61,6 +68,31 @@ fn files(ctx: &Context) -> Vec<PathBuf> {
     std::iter::once(ctx.store.hosts_file())
         .chain(xdg.map(|dir| dir.join("phalanx").join("hosts.toml")))
         .collect()
+}
+
+/// Returns the host of this name.
+///
+/// # Errors
+/// [`OpsError::NoSuchHost`].
+pub(crate) fn find<'h>(
+    hosts: &'h [ConfiguredHost],
+    name: &HostName,
+) -> Result<&'h ConfiguredHost, OpsError> {
+    let choice = HostChoice::Name(name.clone());
+    let found = hosts.iter().find(|host| choice.accepts(&host.config));
+    found.ok_or_else(|| no_such_host(&choice, hosts))
+}
+
+/// Returns the directory of the control sockets: one of the config root, else one for short paths.
+pub(crate) fn control_dir(ctx: &Context) -> PathBuf {
+    let short = match ctx.caller.var("XDG_RUNTIME_DIR").map(Path::new) {
+        Some(dir) if dir.is_absolute() && fits_socket(&dir.join("phalanx-ssh")) => {
+            dir.join("phalanx-ssh")
+        }
+        _ => PathBuf::from(format!("/tmp/phalanx-ssh-{}", env::effective_uid())),
+    };
+    let own = ctx.store.ssh_dir();
+    if fits_socket(&own) { own } else { short }
 }
 
 /// Refuses a member for another host: nothing starts members there yet, and an explicit request is

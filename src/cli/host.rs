@@ -1,0 +1,138 @@
+//! The `host` subcommands: list and check the hosts on which members can run.
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::args::host_name;
+use super::fail::{Exit, Failure, VerbResult};
+use super::setup::Setup;
+use crate::model::id::HostName;
+use crate::ops::Kind;
+use crate::ops::authority::{Action, enter_without_team};
+use crate::ops::hosts::{self, ConfiguredHost, HostReport};
+use crate::sys::env;
+use crate::sys::parallel::parallel_map;
+use crate::ui;
+
+/// Hosts that are checked at the same time.
+const AT_ONCE: usize = 16;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HostVerb {
+    /// List the configured hosts.
+    List,
+    Check(CheckArgs),
+}
+
+/// Check that members can run on a host.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx host check\n  phalanx host check build --install\n\n\
+    Exits with 1 if a host has a problem. The work directory is created if it is missing.")]
+pub(super) struct CheckArgs {
+    /// Name of the host [default: all].
+    #[arg(value_parser = host_name)]
+    pub(super) name: Option<HostName>,
+    /// Install phalanx in the work directory if it is missing there or has another version.
+    #[arg(long, requires = "name")]
+    pub(super) install: bool,
+    /// Program to install [default: this one, if it is linked statically].
+    #[arg(long, value_name = "FILE", requires = "install")]
+    pub(super) from: Option<PathBuf>,
+    /// Install without asking.
+    #[arg(long, requires = "install")]
+    pub(super) yes: bool,
+}
+
+pub(super) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
+    enter_without_team(&setup.ctx, Action::UseHosts)?;
+    let hosts = known(setup)?;
+    match verb {
+        HostVerb::List => list(setup, &hosts),
+        HostVerb::Check(args) => check(setup, &hosts, args),
+    }
+}
+
+/// Returns the hosts of the selected team, if there is one, and of the user.
+fn known(setup: &Setup) -> Result<Vec<ConfiguredHost>, Failure> {
+    let team = match setup.named_team(None)? {
+        Some(_) => Some(setup.selected_team()?),
+        None => setup.selected_team().ok(),
+    };
+    let settings = team.map(|team| team.settings()).transpose()?.flatten();
+    let of_team = settings.map(|settings| settings.hosts).unwrap_or_default();
+    Ok(hosts::configured(&setup.ctx, &of_team)?)
+}
+
+fn list(setup: &Setup, hosts: &[ConfiguredHost]) -> VerbResult {
+    if hosts.is_empty() && !setup.out.json {
+        setup.out.print_message(
+            "no hosts; configure one with `[[host]]` in hosts.toml, see docs/hosts.md",
+        );
+        return Ok(Exit::DONE);
+    }
+    let documents: Vec<Value> = hosts.iter().map(document).collect();
+    setup.out.print(&documents, || ui::host_table(hosts, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+fn document(host: &ConfiguredHost) -> Value {
+    let config = &host.config;
+    json!({ "name": config.name, "ssh": config.ssh, "dir": config.dir, "labels": config.labels,
+            "capacity": config.capacity, "source": host.source })
+}
+
+fn check(setup: &Setup, known: &[ConfiguredHost], args: &CheckArgs) -> VerbResult {
+    let chosen: Vec<&ConfiguredHost> = match &args.name {
+        Some(name) => vec![hosts::find(known, name)?],
+        None => known.iter().collect(),
+    };
+    if chosen.is_empty() {
+        return list(setup, known);
+    }
+    let control_dir = hosts::control_dir(&setup.ctx);
+    let mut reports =
+        parallel_map(&chosen, AT_ONCE, |host| hosts::check(&host.config, &control_dir));
+    if let (true, [host], [report]) = (args.install, chosen.as_slice(), reports.as_mut_slice())
+        && report.needs_program()
+    {
+        install(setup, host, args)?;
+        *report = hosts::check(&host.config, &control_dir);
+    }
+    match (&args.name, reports.as_slice()) {
+        (Some(_), [report]) => {
+            setup.out.print(report, || ui::host_reports(&reports, setup.out.paint))?;
+        }
+        _ => setup.out.print(&reports, || ui::host_reports(&reports, setup.out.paint))?,
+    }
+    let has_problem = reports.iter().any(|report: &HostReport| !report.problems.is_empty());
+    Ok(if has_problem { Exit::of(Kind::Failed) } else { Exit::DONE })
+}
+
+fn install(setup: &Setup, host: &ConfiguredHost, args: &CheckArgs) -> Result<(), Failure> {
+    let config = &host.config;
+    let program = hosts::program_file(&setup.ctx, args.from.as_deref())?;
+    let target = config.installed_program();
+    let question =
+        format!("Install {} as {target} on host `{}`?", program.path.display(), config.name);
+    if !args.yes && !is_confirmed(&question)? {
+        return Err(Failure::new(Kind::Refused, "nothing was installed", None));
+    }
+    let control_dir = hosts::control_dir(&setup.ctx);
+    let path = hosts::install(config, &control_dir, &program)?;
+    setup.out.print_message(&format!("installed {path} on host `{}`", config.name));
+    Ok(())
+}
+
+/// Asks a person; only `y` and `yes` confirm.
+fn is_confirmed(question: &str) -> Result<bool, Failure> {
+    if !env::stdin_is_tty() {
+        return Err(Failure::usage("there is no terminal to ask on", "confirm it with `--yes`"));
+    }
+    write!(io::stderr(), "{} [y/N] ", crate::model::text::line(question))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
