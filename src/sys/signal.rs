@@ -205,7 +205,9 @@ impl Drop for SignalQueue {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Release);
         let Some(collector) = self.collector.take() else { return };
-        if pthread_kill(collector.as_pthread_t(), WAKE).is_ok() {
+        // A number in std, but a pointer in the C library musl.
+        let thread = collector.as_pthread_t() as libc::pthread_t;
+        if pthread_kill(thread, WAKE).is_ok() {
             let _ = collector.join();
         }
         while let Ok(Some(number)) = self.next(Duration::ZERO) {
