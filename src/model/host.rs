@@ -61,6 +61,22 @@ impl HostChoice {
     }
 }
 
+/// Returns the host that a member gets: of those that satisfy the choice and have room, the one with
+/// the most free capacity, and the first one of equals. `members` counts the members on a host.
+pub(crate) fn choose_host<'h>(
+    hosts: impl Iterator<Item = &'h HostConfig>,
+    choice: &HostChoice,
+    members: impl Fn(&HostName) -> usize,
+) -> Option<&'h HostConfig> {
+    let free = |host: &HostConfig| {
+        host.capacity.map_or(usize::MAX, |most| most.saturating_sub(members(&host.name)))
+    };
+    let suiting: Vec<&HostConfig> =
+        hosts.filter(|host| choice.accepts(host) && free(host) > 0).collect();
+    let most = suiting.iter().map(|host| free(host)).max()?;
+    suiting.into_iter().find(|host| free(host) == most)
+}
+
 /// Checks a destination for ssh.
 ///
 /// # Errors
@@ -129,6 +145,26 @@ mod tests {
         assert!(HostChoice::Name(HostName::new("big").expect("a name")).accepts(&big));
         assert!(!HostChoice::Name(HostName::new("bi").expect("a name")).accepts(&big));
         assert_eq!(big.installed_program(), "/w/bin/phalanx");
+    }
+
+    #[test]
+    fn host_with_the_most_free_capacity_is_chosen() {
+        let sized = |name, most| HostConfig { capacity: most, ..host(name, &["x86"]) };
+        let hosts = [sized("a", Some(3)), sized("b", Some(9)), sized("c", Some(8))];
+        let labels = HostChoice::Labels(vec!["x86".to_owned()]);
+        let chosen = |used: [usize; 3]| {
+            let members = |name: &HostName| {
+                hosts.iter().zip(used).find(|(host, _)| host.name == *name).map_or(0, |(_, n)| n)
+            };
+            choose_host(hosts.iter(), &labels, members).map(|host| host.name.as_str())
+        };
+        assert_eq!(chosen([0, 0, 0]), Some("b"));
+        assert_eq!(chosen([0, 5, 4]), Some("b"), "the first of equals");
+        assert_eq!(chosen([0, 8, 6]), Some("a"));
+        assert_eq!(chosen([3, 9, 9]), None, "all are full");
+        let open = [sized("a", Some(3)), sized("z", None)];
+        let found = choose_host(open.iter(), &labels, |_| 1000).map(|host| host.name.as_str());
+        assert_eq!(found, Some("z"), "no limit");
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn program_that_does_not_run_on_the_host_is_not_installed() {
 }
 
 #[test]
-fn failures_to_log_in_are_told_apart() {
+fn each_failure_to_log_in_has_its_own_message() {
     let Some(mut hosts) = HostStage::start(&["h1", "h2"]) else { return };
     let known = hosts.stage.at("hosts/known_hosts");
     let keys = fs::read_to_string(&known).expect("keys");
@@ -247,7 +247,7 @@ fn helper_uses_a_connection() {
         "shell" => {
             words_and_input_arrive_unchanged(&open(&[]).expect("open"));
             variables_are_set(&open(&[("A", "it's $HOME"), ("B", "")]).expect("open"));
-            statuses_are_told_apart(&open(&[]).expect("open"));
+            every_status_is_returned(&open(&[]).expect("open"));
             files_are_copied(&open(&[]).expect("open"));
             lines_are_exchanged(&open(&[]).expect("open"));
         }
@@ -312,7 +312,7 @@ fn variables_are_set(connection: &TestHost) {
     assert_eq!(String::from_utf8_lossy(&stdout), "it's $HOME|");
 }
 
-fn statuses_are_told_apart(connection: &TestHost) {
+fn every_status_is_returned(connection: &TestHost) {
     for status in [0, 1, 3, 255] {
         let argv = words(&["sh", "-c", &format!("echo out; echo err >&2; exit {status}")]);
         let (code, stdout, stderr) = connection.run(&argv, &[], PATIENCE).expect("run");

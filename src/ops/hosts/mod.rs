@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::context::Context;
 use super::error::OpsError;
 use crate::config::hosts::read_hosts;
-use crate::model::host::{HostChoice, HostConfig};
+use crate::model::host::{HostChoice, HostConfig, choose_host};
 use crate::model::id::{HostName, nearest_name};
 use crate::model::launch::LaunchSpec;
 use crate::remote::fits_socket;
@@ -108,9 +108,9 @@ pub(super) fn must_be_local(
 ) -> Result<(), OpsError> {
     let Some(choice) = &spec.host else { return Ok(()) };
     let hosts = configured(ctx, team)?;
-    match hosts.iter().find(|host| choice.accepts(&host.config)) {
+    match choose_host(hosts.iter().map(|host| &host.config), choice, |_| 0) {
         Some(host) => {
-            Err(OpsError::RemoteMember { name: spec.name.clone(), host: host.config.name.clone() })
+            Err(OpsError::RemoteMember { name: spec.name.clone(), host: host.name.clone() })
         }
         None => Err(no_such_host(choice, &hosts)),
     }

@@ -1,4 +1,5 @@
-//! Runs programs: to their end within a deadline, over pipes, or detached. Never goes through a shell.
+//! Runs programs: to their end within a deadline, over pipes, or detached. Never goes through a
+//! shell.
 
 mod command;
 mod detached;
