@@ -4,6 +4,8 @@
 pub(crate) mod backend;
 mod cli;
 pub(crate) mod config;
+#[allow(dead_code, unused_imports, reason = "the store uses it from a later commit on")]
+pub(crate) mod database;
 pub(crate) mod event_loop;
 pub(crate) mod hooks;
 pub(crate) mod launcher;

@@ -6,6 +6,7 @@ mod host;
 mod parse;
 mod team;
 
+pub use crate::database::fixture::{TestCluster, TestDatabase};
 pub use crate::lead::StepBench;
 pub use decide::{backend, fallback, judge_screen, may_use_tool, next_task};
 pub use host::{HostOutput, TestHost};

@@ -13,7 +13,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("config", &["model", "sys"]),
     ("profile", &["model", "config"]),
-    ("store", &["model", "sys"]),
+    ("database", &["model", "sys"]),
+    ("store", &["model", "sys", "database"]),
     ("backend", &["model", "sys"]),
     ("worktree", &["model", "sys"]),
     ("hooks", &["model", "sys"]),
@@ -39,6 +40,7 @@ const EVERYTHING: &[&str] = &[
     "sys",
     "config",
     "profile",
+    "database",
     "store",
     "backend",
     "worktree",
@@ -84,14 +86,20 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
     ("ratatui", &["src/ui/dashboard/", "src/cli/watch/"], "draw in ui::dashboard"),
     ("tui_term", &["src/ui/dashboard/"], "draw in ui::dashboard"),
+    ("tokio_postgres", DATABASE, "call the database through database::Database"),
+    ("tokio_postgres_rustls", DATABASE, "call the database through database::Database"),
+    ("rustls", DATABASE, "call the database through database::Database"),
+    ("rustls_native_certs", DATABASE, "call the database through database::Database"),
     ("futures_core", &["src/cli/watch/"], "await a tokio type"),
 ];
 
 const SYS: &[&str] = &["src/sys/"];
+const DATABASE: &[&str] = &["src/database/"];
 
 /// Folders that may use tokio. The others hold plain data and synchronous functions.
 const ASYNC: &[&str] = &[
     "src/sys/",
+    "src/database/",
     "src/backend/",
     "src/ops/",
     "src/event_loop.rs",

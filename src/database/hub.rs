@@ -1,0 +1,411 @@
+//! Carries out the operations of several clients on one connection to the database, and holds their
+//! locks, leases and subscriptions until they release them or disconnect.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::time::sleep;
+
+use super::cache::{DocumentCache, DocumentCall};
+use super::engine::{Engine, EngineEvent};
+use super::error::DatabaseError;
+use super::protocol::{HubAnswer, Push, Request};
+use super::rows::{Actor, DocumentKind, StoreChange};
+use super::url::StoreUrl;
+use crate::sys::clock::Deadline;
+use crate::sys::rand;
+
+/// Pauses of a client that waits for a lock.
+const SHORTEST_WAIT: Duration = Duration::from_millis(2);
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// The schema gives a lock for this time.
+const LOCK_TERM: Duration = Duration::from_secs(30);
+const RENEWAL: Duration = Duration::from_secs(10);
+/// Pause between two attempts to acquire a lease again after a lost connection.
+const RETAKE_PAUSE: Duration = Duration::from_millis(300);
+
+/// Receives the messages to a client that are no answers. Must not block.
+pub(super) type PushHandler = Box<dyn Fn(Push) + Send + Sync>;
+
+/// Identifies what a client holds: its number and its own handle.
+type HoldKey = (u64, u64);
+
+/// What a client holds.
+#[derive(Debug, Clone)]
+enum Hold {
+    Lock { team: String, name: String, holder: String },
+    Lease { team: String, number: i64 },
+    Subscription { team: String },
+}
+
+/// The clients, and the connection that they share.
+pub(super) struct Hub {
+    engine: Engine,
+    caches: bool,
+    state: Mutex<HubState>,
+    me: Weak<Hub>,
+}
+
+#[derive(Default)]
+struct HubState {
+    clients: HashMap<u64, PushHandler>,
+    last_client: u64,
+    holds: HashMap<HoldKey, Hold>,
+    subscribers: HashMap<String, BTreeSet<HoldKey>>,
+    /// The teams whose lease a client holds or is about to acquire. The lock in the database does
+    /// not exclude other clients of the same connection.
+    leased: BTreeSet<String>,
+    cache: DocumentCache,
+}
+
+impl Hub {
+    /// Starts connecting, on the runtime of the caller. `caches`: keep replies that show documents.
+    pub(super) fn start(url: StoreUrl, patience: Duration, caches: bool) -> Arc<Hub> {
+        Arc::new_cyclic(|me: &Weak<Hub>| {
+            let hub = me.clone();
+            let handler = move |event| {
+                if let Some(hub) = hub.upgrade() {
+                    hub.on_event(event);
+                }
+            };
+            let engine = Engine::start(url, patience, Box::new(handler));
+            Hub { engine, caches, state: Mutex::default(), me: me.clone() }
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, HubState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a client and returns its number.
+    pub(super) fn open(&self, outbox: PushHandler) -> u64 {
+        let mut state = self.state();
+        state.last_client += 1;
+        let client = state.last_client;
+        state.clients.insert(client, outbox);
+        client
+    }
+
+    /// Removes a client, and releases what it holds.
+    pub(super) async fn close(&self, client: u64) {
+        let keys: Vec<HoldKey> = {
+            let mut state = self.state();
+            state.clients.remove(&client);
+            state.holds.keys().filter(|key| key.0 == client).copied().collect()
+        };
+        for key in keys {
+            self.release(key).await;
+        }
+    }
+
+    pub(super) async fn handle(
+        &self,
+        client: u64,
+        request: Request,
+    ) -> Result<HubAnswer, DatabaseError> {
+        match request {
+            Request::Call { function, arguments } => {
+                let reply = self.call(&function, arguments.get()).await?;
+                let reply = RawValue::from_string(reply);
+                reply.map(HubAnswer::Reply).map_err(|e| DatabaseError::bad_reply(&function, &e))
+            }
+            Request::Lock { handle, actor, team, name, deadline_ms } => {
+                let deadline = Deadline::after(Duration::from_millis(deadline_ms));
+                self.lock((client, handle), &actor, team, name, deadline)
+                    .await
+                    .map(HubAnswer::Locked)
+            }
+            Request::TakeLease { handle, actor, team } => {
+                self.take_lease((client, handle), &actor, team).await.map(HubAnswer::Lease)
+            }
+            Request::Subscribe { handle, team } => {
+                self.subscribe((client, handle), team).await?;
+                Ok(HubAnswer::Done)
+            }
+            Request::Release(handle) => {
+                self.release((client, handle)).await;
+                Ok(HubAnswer::Done)
+            }
+        }
+    }
+
+    async fn call(&self, function: &str, arguments: &str) -> Result<String, DatabaseError> {
+        if let Some(call) = DocumentCall::read(function, arguments).filter(|_| self.caches) {
+            return self.read_documents(function, arguments, call).await;
+        }
+        let result = self.engine.call(function, arguments).await;
+        // Before the reply is sent, so that a client reads its own writes. Also after an error,
+        // since the change may have been made.
+        if matches!(function, "put_document" | "delete_document" | "create_team" | "delete_team") {
+            let written: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+            let field = |name: &str| written.get(name).and_then(|v| v.as_str()).unwrap_or_default();
+            let mut state = self.state();
+            if function.ends_with("_document") {
+                state.cache.changed(field("team"), field("kind"), field("key"));
+            } else {
+                state.cache.changed_entirely(field("team"));
+            }
+        }
+        result.map(|(reply, _)| reply)
+    }
+
+    async fn read_documents(
+        &self,
+        function: &str,
+        arguments: &str,
+        call: DocumentCall,
+    ) -> Result<String, DatabaseError> {
+        let ticket = {
+            let mut state = self.state();
+            if let Some(reply) = state.cache.get(&call) {
+                return Ok(reply);
+            }
+            state.cache.ticket(&call.team)
+        };
+        let listening = async {
+            // At the same time as the call, so that it costs no round trip of its own.
+            if ticket.is_none() {
+                let _ = self.listen(&call.team).await;
+            }
+        };
+        let (result, ()) = tokio::join!(self.engine.call(function, arguments), listening);
+        let (reply, _) = result?;
+        if let Some(ticket) = ticket {
+            self.state().cache.put(call, ticket, &reply);
+        }
+        Ok(reply)
+    }
+
+    /// Subscribes the connection to a team.
+    async fn listen(&self, team: &str) -> Result<(), DatabaseError> {
+        if self.state().cache.covers(team) {
+            return Ok(());
+        }
+        let number = self.engine.listen(team).await?;
+        let mut state = self.state();
+        // Otherwise the connection was lost meanwhile, and the next one covers the team.
+        if self.engine.connection() == number {
+            state.cache.cover(team);
+        }
+        Ok(())
+    }
+
+    async fn subscribe(&self, key: HoldKey, team: String) -> Result<(), DatabaseError> {
+        // First, so that no change between the two is missed.
+        self.hold(key, Hold::Subscription { team: team.clone() });
+        let listening = self.listen(&team).await;
+        if listening.is_err() {
+            self.forget(key);
+        }
+        listening
+    }
+
+    async fn lock(
+        &self,
+        key: HoldKey,
+        actor: &Actor,
+        team: String,
+        name: String,
+        deadline: Deadline,
+    ) -> Result<bool, DatabaseError> {
+        let holder = rand::uuid();
+        let arguments = json!({ "actor": actor, "team": team, "name": name, "holder": holder });
+        let arguments = arguments.to_string();
+        let mut pause = SHORTEST_WAIT;
+        while self.engine.call("acquire_lock", &arguments).await?.0 != "true" {
+            if deadline.expired() || !self.state().clients.contains_key(&key.0) {
+                return Ok(false);
+            }
+            sleep(pause.min(deadline.remaining())).await;
+            pause = (pause * 2).min(LONGEST_WAIT);
+        }
+        let is_held = self.hold(key, Hold::Lock { team, name, holder });
+        if let Some(hub) = self.me.upgrade().filter(|_| is_held) {
+            tokio::spawn(async move { hub.renew(key, &arguments).await });
+        }
+        Ok(is_held)
+    }
+
+    /// Renews a lock until it is released or lost.
+    async fn renew(&self, key: HoldKey, arguments: &str) {
+        let mut renewed = Deadline::after(LOCK_TERM);
+        loop {
+            sleep(RENEWAL).await;
+            if !self.state().holds.contains_key(&key) {
+                return;
+            }
+            match self.engine.call("renew_lock", arguments).await {
+                Ok((reply, _)) if reply == "true" => renewed = Deadline::after(LOCK_TERM),
+                Err(DatabaseError::Unreachable { .. }) if !renewed.expired() => (),
+                _ => return self.lose(key),
+            }
+        }
+    }
+
+    async fn take_lease(
+        &self,
+        key: HoldKey,
+        actor: &Actor,
+        team: String,
+    ) -> Result<Option<i64>, DatabaseError> {
+        if !self.state().leased.insert(team.clone()) {
+            return Ok(None);
+        }
+        let arguments = json!({ "actor": actor, "team": team }).to_string();
+        let result = self.engine.call("take_lease", &arguments).await;
+        let number = result.as_ref().ok().and_then(|(reply, _)| reply.parse().ok());
+        let Some(number) = number else {
+            if result.is_err() {
+                // The lock outlives a failed transaction.
+                let _ = self.engine.call("release_lease", &arguments).await;
+            }
+            self.state().leased.remove(&team);
+            return result.map(|_| None);
+        };
+        let connection = result.map_or(0, |(_, connection)| connection);
+        if !self.hold(key, Hold::Lease { team: team.clone(), number }) {
+            return Ok(None);
+        }
+        if self.engine.connection() != connection {
+            self.spawn_retake(key, team, number);
+        }
+        Ok(Some(number))
+    }
+
+    fn spawn_retake(&self, key: HoldKey, team: String, number: i64) {
+        if let Some(hub) = self.me.upgrade() {
+            tokio::spawn(async move { hub.retake(key, &team, number).await });
+        }
+    }
+
+    /// Acquires a lease again after the connection was lost, with the same number.
+    async fn retake(&self, key: HoldKey, team: &str, number: i64) {
+        let arguments = json!({ "team": team, "number": number }).to_string();
+        while self.state().holds.contains_key(&key) {
+            match self.engine.call("retake_lease", &arguments).await {
+                Ok((reply, _)) if reply == "\"held\"" => return,
+                Ok((reply, _)) if reply == "\"lost\"" => return self.lose(key),
+                Err(DatabaseError::NoSuchTeam { .. }) => return self.lose(key),
+                // The server has not noticed yet that the former connection is gone.
+                _ => sleep(RETAKE_PAUSE).await,
+            }
+        }
+    }
+
+    /// Records what a client holds. If the client is gone, releases it in the background and
+    /// returns false.
+    fn hold(&self, key: HoldKey, hold: Hold) -> bool {
+        let mut state = self.state();
+        if let Hold::Subscription { team } = &hold {
+            state.subscribers.entry(team.clone()).or_default().insert(key);
+        }
+        state.holds.insert(key, hold);
+        let is_open = state.clients.contains_key(&key.0);
+        drop(state);
+        if let Some(hub) = self.me.upgrade().filter(|_| !is_open) {
+            tokio::spawn(async move { hub.release(key).await });
+        }
+        is_open
+    }
+
+    fn forget(&self, key: HoldKey) -> Option<Hold> {
+        let mut state = self.state();
+        let hold = state.holds.remove(&key);
+        if let Some(Hold::Subscription { team }) = &hold
+            && let Some(keys) = state.subscribers.get_mut(team)
+        {
+            keys.remove(&key);
+        }
+        hold
+    }
+
+    async fn release(&self, key: HoldKey) {
+        match self.forget(key) {
+            Some(Hold::Lock { team, name, holder }) => {
+                let arguments = json!({ "team": team, "name": name, "holder": holder });
+                let _ = self.engine.call("release_lock", &arguments.to_string()).await;
+            }
+            Some(Hold::Lease { team, .. }) => {
+                let arguments = json!({ "team": team }).to_string();
+                let _ = self.engine.call("release_lease", &arguments).await;
+                self.state().leased.remove(&team);
+            }
+            Some(Hold::Subscription { .. }) | None => (),
+        }
+    }
+
+    /// Notifies a client that it no longer holds a lock or a lease.
+    fn lose(&self, key: HoldKey) {
+        let hold = self.forget(key);
+        let mut state = self.state();
+        if let Some(Hold::Lease { team, .. }) = hold {
+            state.leased.remove(&team);
+        }
+        if let Some(outbox) = state.clients.get(&key.0) {
+            outbox(Push::Lost(key.1));
+        }
+    }
+
+    fn on_event(&self, event: EngineEvent) {
+        match event {
+            EngineEvent::Down => self.state().cache.clear(),
+            EngineEvent::Up => {
+                let mut state = self.state();
+                for team in self.engine.teams() {
+                    state.cache.cover(&team);
+                    publish(&state, &team, &StoreChange::Everything);
+                }
+                let leases = state.holds.iter().filter_map(|(key, hold)| match hold {
+                    Hold::Lease { team, number } => Some((*key, team.clone(), *number)),
+                    Hold::Lock { .. } | Hold::Subscription { .. } => None,
+                });
+                let leases: Vec<_> = leases.collect();
+                drop(state);
+                for (key, team, number) in leases {
+                    self.spawn_retake(key, team, number);
+                }
+            }
+            EngineEvent::Notified { team, change } => {
+                let change = change_of(&change);
+                let mut state = self.state();
+                match &change {
+                    StoreChange::Document { kind, key } => {
+                        state.cache.changed(&team, (*kind).into(), key);
+                    }
+                    StoreChange::Everything => state.cache.changed_entirely(&team),
+                    StoreChange::Mail(_) | StoreChange::Tasks | StoreChange::Journal => (),
+                }
+                publish(&state, &team, &change);
+            }
+        }
+    }
+}
+
+fn publish(state: &HubState, team: &str, change: &StoreChange) {
+    for (client, handle) in state.subscribers.get(team).into_iter().flatten() {
+        if let Some(outbox) = state.clients.get(client) {
+            outbox(Push::Changed { handle: *handle, change: change.clone() });
+        }
+    }
+}
+
+/// Parses the payload of a notification. One from a newer release is a change of everything.
+fn change_of(payload: &str) -> StoreChange {
+    let (what, rest) = payload.split_once(':').unwrap_or((payload, ""));
+    match what {
+        "d" => {
+            let (kind, key) = rest.split_once(':').unwrap_or((rest, ""));
+            match serde_json::from_value::<DocumentKind>(kind.into()) {
+                Ok(kind) => StoreChange::Document { kind, key: key.to_owned() },
+                Err(_) => StoreChange::Everything,
+            }
+        }
+        "m" => StoreChange::Mail(rest.to_owned()),
+        "t" => StoreChange::Tasks,
+        "j" => StoreChange::Journal,
+        _ => StoreChange::Everything,
+    }
+}

@@ -1,0 +1,37 @@
+//! Client of the shared store: typed calls of the functions that `schema/0001.sql` defines in
+//! PostgreSQL.
+//!
+//! Every call is one statement, so it takes one round trip and is one transaction. Calls that change
+//! something can be repeated: after a lost connection the same call is sent again, and has no
+//! further effect if its first attempt was committed.
+
+mod cache;
+mod calls;
+mod direct;
+mod engine;
+mod error;
+#[cfg(feature = "testing")]
+pub(crate) mod fixture;
+mod hub;
+mod open;
+mod protocol;
+mod rows;
+mod schema;
+mod session;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod transport;
+mod url;
+mod watchers;
+
+pub(crate) use calls::Database;
+pub(crate) use error::DatabaseError;
+pub(crate) use open::SchemaReport;
+pub(crate) use rows::{
+    Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, LogEntry,
+    LogKind, LogRow, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim,
+    StoredDocument, StoredTask, StoredTasks, TaskScope, TaskWrite,
+};
+pub(crate) use transport::{HeldLease, HeldLock, Subscription};
+pub(crate) use url::StoreUrl;
