@@ -5,8 +5,10 @@
 //! something can be repeated: after a lost connection the same call is sent again, and has no
 //! further effect if its first attempt was committed.
 
+mod broker;
 mod cache;
 mod calls;
+mod client;
 mod direct;
 mod engine;
 mod error;
@@ -25,9 +27,10 @@ mod transport;
 mod url;
 mod watchers;
 
+pub(crate) use broker::serve;
 pub(crate) use calls::Database;
 pub(crate) use error::DatabaseError;
-pub(crate) use open::SchemaReport;
+pub(crate) use open::{BrokerCommand, SchemaReport};
 pub(crate) use rows::{
     Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, LogEntry,
     LogKind, LogRow, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim,

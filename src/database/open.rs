@@ -1,5 +1,7 @@
 //! Ways to open the shared store, and to set its database up.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
@@ -8,6 +10,7 @@ use tokio::runtime::Builder;
 use tokio_postgres::Client;
 
 use super::calls::Database;
+use super::client::{BrokerLink, BrokerPlace};
 use super::direct::DirectLink;
 use super::engine::PATIENCE;
 use super::error::DatabaseError;
@@ -15,6 +18,16 @@ use super::schema;
 use super::session::{self, CallFailure};
 use super::transport::Transport;
 use super::url::StoreUrl;
+
+/// How the broker of a host is started: `PROGRAM ARGS… SOCKET`.
+#[derive(Debug, Clone)]
+pub(crate) struct BrokerCommand {
+    pub(crate) program: std::path::PathBuf,
+    /// Arguments before the path of the socket.
+    pub(crate) args: Vec<OsString>,
+    /// Its environment, without the address of the store.
+    pub(crate) env: Vec<(OsString, OsString)>,
+}
 
 /// The state of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +41,21 @@ pub(crate) struct SchemaReport {
 }
 
 impl Database {
+    /// Uses the broker of this host, whose socket is in `socket_dir`, and starts it when it is
+    /// needed. Connects with the first call.
+    pub(crate) fn connect(url: &StoreUrl, socket_dir: &Path, command: &BrokerCommand) -> Database {
+        let names = url.variables();
+        let is_other = |(name, _): &&(OsString, OsString)| names.iter().all(|(own, _)| own != name);
+        let others: Vec<_> = command.env.iter().filter(is_other).cloned().collect();
+        let place = BrokerPlace {
+            socket: socket_dir.join(&url.digest()[..16]).with_extension("sock"),
+            program: command.program.clone(),
+            args: command.args.clone(),
+            env: others.into_iter().chain(names.clone()).collect(),
+        };
+        Database::new(Transport::broker(BrokerLink::new(place)))
+    }
+
     /// Connects from this process, without a broker.
     pub(crate) fn direct(url: &StoreUrl) -> Result<Database, DatabaseError> {
         Database::direct_for(url, PATIENCE)

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::client::BrokerLink;
 use super::direct::DirectLink;
 use super::error::DatabaseError;
 use super::protocol::{HubAnswer, Request};
@@ -26,12 +27,15 @@ pub(super) struct Transport {
 enum TransportRoute {
     /// This process.
     Direct(DirectLink),
+    /// The broker of this host.
+    Broker(Arc<BrokerLink>),
 }
 
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match *self.route {
             TransportRoute::Direct(_) => "Transport(direct)",
+            TransportRoute::Broker(_) => "Transport(broker)",
         })
     }
 }
@@ -41,15 +45,21 @@ impl Transport {
         Transport { route: Arc::new(TransportRoute::Direct(link)) }
     }
 
+    pub(super) fn broker(link: Arc<BrokerLink>) -> Transport {
+        Transport { route: Arc::new(TransportRoute::Broker(link)) }
+    }
+
     fn watchers(&self) -> &Watchers {
         match &*self.route {
             TransportRoute::Direct(link) => &link.watchers,
+            TransportRoute::Broker(link) => &link.watchers,
         }
     }
 
     fn request(&self, request: impl Fn() -> Request) -> Result<HubAnswer, DatabaseError> {
         match &*self.route {
             TransportRoute::Direct(link) => link.request(request()),
+            TransportRoute::Broker(link) => link.request(request),
         }
     }
 

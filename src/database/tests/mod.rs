@@ -11,6 +11,7 @@ use crate::database::fixture::TestDatabase;
 use crate::sys::clock::{self, Deadline};
 use crate::sys::rand;
 
+mod broker;
 mod claims;
 mod documents;
 mod faults;
