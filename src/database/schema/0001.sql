@@ -80,7 +80,8 @@ create table phalanx.mail (
   delivered_at timestamptz,
   -- The write that delivered it.
   delivered_by text,
-  primary key (team, owner, msg_id)
+  -- The id first: without statistics, the planner would read a whole mailbox to find one message.
+  primary key (msg_id, owner, team)
 );
 create index mail_unread on phalanx.mail (team, owner, seq)
   where body is not null and delivered_at is null;
@@ -103,8 +104,10 @@ create table phalanx.task (
   -- A claim since the body was written: {by, at, event}.
   claim json,
   changed_at timestamptz not null default clock_timestamp(),
-  primary key (team, id)
+  -- The id first, as for mail.
+  primary key (id, team)
 );
+create index task_team on phalanx.task (team, id);
 create index task_free on phalanx.task (team, has_command, priority desc, id)
   where state = 'pending' and not internal and owner is null;
 create index task_assigned on phalanx.task (team, owner, has_command, priority desc, id)
@@ -216,7 +219,7 @@ begin
   if random() < 0.01 then
     delete from phalanx.done d where d.write in (
       select o.write from phalanx.done o where o.at < clock_timestamp() - interval '10 minutes'
-      limit 1000 for update skip locked
+      order by o.at limit 1000 for update skip locked
     );
   end if;
   return reply;
@@ -426,7 +429,7 @@ begin
     select it.id, args->>'owner', e.value->>'msg_id', e.value->>'body', args->>'write'
     from jsonb_array_elements(args->'entries') with ordinality e (value, place)
     order by e.place
-    on conflict (team, owner, msg_id) do nothing;
+    on conflict (msg_id, owner, team) do nothing;
   if found then
     perform phalanx.announce(it.channel, 'm:' || (args->>'owner'));
   end if;
@@ -707,9 +710,9 @@ begin
   if named is not null then
     select * into pick from phalanx.task t where t.team = it.id and t.id = named for update;
     if not found or pick.state <> 'pending' or pick.owner <> me or exists (
-      select 1 from phalanx.task b
-      where b.team = it.id and b.id = any (pick.blocked_by)
-        and b.state not in ('completed', 'cancelled')
+      select 1 from unnest(pick.blocked_by) u (id)
+      where (select b.state not in ('completed', 'cancelled') from phalanx.task b
+        where b.team = it.id and b.id = u.id)
     ) then
       return '"nothing"';
     end if;
@@ -729,14 +732,15 @@ begin
     end if;
   else
     loop
-      -- The `or` before `exists` keeps the planner from joining the whole board.
+      -- The `or` and the scalar subquery keep the planner from joining the whole board: each
+      -- blocker is one look-up by its key.
       select t.* into pick from phalanx.task t
         where t.team = it.id and t.owner = me and t.owner is not null and t.state = 'pending'
           and not t.internal and t.has_command = for_command and t.id <> all (passed_over)
           and (cardinality(t.blocked_by) = 0 or not exists (
-            select 1 from phalanx.task b
-            where b.team = t.team and b.id = any (t.blocked_by)
-              and b.state not in ('completed', 'cancelled')))
+            select 1 from unnest(t.blocked_by) u (id)
+            where (select b.state not in ('completed', 'cancelled') from phalanx.task b
+              where b.team = t.team and b.id = u.id)))
           and (cardinality(t.files) = 0 or not phalanx.overlaps(t.team, t.id, t.files))
         order by t.priority desc, t.id limit 1 for update skip locked;
       if not found then
@@ -745,9 +749,9 @@ begin
             and not t.internal and t.has_command = for_command and t.id <> all (passed_over)
             and (t.role is null or t.role = my_role)
             and (cardinality(t.blocked_by) = 0 or not exists (
-              select 1 from phalanx.task b
-              where b.team = t.team and b.id = any (t.blocked_by)
-                and b.state not in ('completed', 'cancelled')))
+              select 1 from unnest(t.blocked_by) u (id)
+              where (select b.state not in ('completed', 'cancelled') from phalanx.task b
+                where b.team = t.team and b.id = u.id)))
             and (cardinality(t.files) = 0 or not phalanx.overlaps(t.team, t.id, t.files))
           order by t.priority desc, t.id limit 1 for update skip locked;
       end if;
