@@ -4,7 +4,6 @@
 pub(crate) mod backend;
 mod cli;
 pub(crate) mod config;
-#[allow(dead_code, unused_imports, reason = "the store uses it from a later commit on")]
 pub(crate) mod database;
 pub(crate) mod event_loop;
 pub(crate) mod hooks;

@@ -13,6 +13,8 @@ pub(crate) mod tmux;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::id::MemberName;
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, Verdict};
@@ -37,7 +39,7 @@ pub(crate) struct PlacementRequest {
 }
 
 /// The text that a person sees beside a placement.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Label {
     pub(crate) name: String,
     pub(crate) role: Option<String>,

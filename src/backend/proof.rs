@@ -135,7 +135,7 @@ pub(crate) enum CloseOutcome {
 impl CloseOutcome {
     /// The outcome for a placement that was not closed because of its verdict. *Owned* does not
     /// keep a placement from being closed, so it counts as unknown.
-    pub(super) fn refused(verdict: Verdict) -> CloseOutcome {
+    pub(crate) fn refused(verdict: Verdict) -> CloseOutcome {
         match verdict {
             Verdict::Gone => CloseOutcome::Gone,
             Verdict::Foreign { difference } => CloseOutcome::Foreign { difference },
@@ -145,7 +145,7 @@ impl CloseOutcome {
     }
 
     /// The outcome for a placement that was not closed because the caller did not permit it.
-    fn not_permitted(verdict: Verdict) -> CloseOutcome {
+    pub(crate) fn not_permitted(verdict: Verdict) -> CloseOutcome {
         match verdict {
             Verdict::Owned => CloseOutcome::Unknown { reason: NOT_PERMITTED.to_owned() },
             other => CloseOutcome::refused(other),

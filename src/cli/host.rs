@@ -1,6 +1,6 @@
 //! The `host` subcommands: list and check the hosts on which members can run.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -10,9 +10,9 @@ use super::args::host_name;
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::id::HostName;
-use crate::ops::Kind;
 use crate::ops::authority::{Action, enter_without_team};
 use crate::ops::hosts::{self, ConfiguredHost, HostReport};
+use crate::ops::{self, Kind};
 use crate::sys::env;
 use crate::sys::parallel::parallel_map;
 use crate::ui;
@@ -25,6 +25,17 @@ pub(super) enum HostVerb {
     /// List the configured hosts.
     List,
     Check(CheckArgs),
+    /// Give up the members on a host that does not answer and will not come back.
+    ///
+    /// Their tasks become free, and the shared store refuses their changes from then on.
+    Lost {
+        /// Name of the host.
+        #[arg(value_parser = host_name)]
+        name: HostName,
+    },
+    /// Carry out what a lead on another host asks for.
+    #[command(hide = true)]
+    Serve,
 }
 
 /// Check that members can run on a host.
@@ -47,12 +58,34 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
+    if matches!(verb, HostVerb::Serve) {
+        let (ctx, input) = (&setup.ctx, BufReader::new(io::stdin()));
+        ops::remote::serve(&ctx.caller, &ctx.store, input, Box::new(io::stdout()))?;
+        return Ok(Exit::DONE);
+    }
+    if let HostVerb::Lost { name } = verb {
+        return lost(setup, name);
+    }
     enter_without_team(&setup.ctx, Action::UseHosts)?;
     let hosts = known(setup)?;
     match verb {
+        HostVerb::Serve | HostVerb::Lost { .. } => Ok(Exit::DONE),
         HostVerb::List => list(setup, &hosts),
         HostVerb::Check(args) => check(setup, &hosts, args),
     }
+}
+
+fn lost(setup: &Setup, name: &HostName) -> VerbResult {
+    let team = setup.team(Action::UseHosts)?;
+    let lost = hosts::give_up(&team, name)?;
+    setup.out.confirm(&lost, || match lost.members.as_slice() {
+        [] => format!("no member of team {} was on host {name}", team.name()),
+        some => {
+            let names = some.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            format!("gave up {names} on host {name}")
+        }
+    })?;
+    Ok(Exit::DONE)
 }
 
 /// Returns the hosts of the selected team, if there is one, and of the user.

@@ -49,6 +49,7 @@ mod spawn;
 mod start;
 mod status;
 mod stop;
+mod store;
 mod task;
 mod task_import;
 mod team;
@@ -123,7 +124,10 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     };
     if let Some(Verb::Exec { spec }) = &cli.verb {
         // The launcher needs nothing but its spec.
-        return Exit(u8::try_from(launcher::exec(spec, &ops::one_shot::END)).unwrap_or(1));
+        return Exit(
+            u8::try_from(launcher::exec(spec, &setup::launcher_store(), &ops::one_shot::END))
+                .unwrap_or(1),
+        );
     }
     if let Some(Verb::SelfTestHelper { role, dir }) = &cli.verb {
         return Exit(selftest::run_helper(*role, dir));
@@ -197,6 +201,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Retry { id } => task::task(setup, TaskVerb::retry(id)),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Host(verb) => host::host(setup, &verb),
+        Verb::Store(verb) => store::store(setup, &verb),
         Verb::Workspace(verb) => workspace::workspace(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Plan(verb) => ask::plan(setup, verb),

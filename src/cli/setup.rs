@@ -8,12 +8,17 @@ use std::sync::OnceLock;
 use super::args::Global;
 use super::fail::{ErrorMessage, Exit, Failure, chain};
 use super::out::Out;
-use crate::model::id::{MemberName, TeamName};
+use crate::database::{BrokerCommand, StoreUrl};
+use crate::model::id::{HostName, MemberName, TeamName};
 use crate::model::time::{Timestamp, parse_since};
 use crate::ops::authority::Action;
 use crate::ops::{self, Caller, Context, Kind, Store, TeamStore};
-use crate::store::StoreError;
+use crate::store::{StoreAccess, StoreError};
+use crate::sys::socket::LONGEST_PATH;
 use crate::sys::{env, fs};
+
+/// Length of the name of a broker's socket, with the separator.
+const LONGEST_SOCKET_NAME: usize = 24;
 
 /// The context that a verb needs besides its own options.
 pub(super) struct Setup {
@@ -30,13 +35,27 @@ impl Setup {
         let caller =
             Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
         let root = real_root(config_root(global.config_dir.as_deref(), &caller, env::home_dir())?)?;
-        let store = Store::at(&root);
+        let store = Store::at(&root).with_access(store_access(&caller, &root));
+        let store = match caller.var("PHALANX_STORE").and_then(OsStr::to_str) {
+            Some(url) => store.shared_at(url)?,
+            None => store,
+        };
         let is_elsewhere = is_elsewhere(&store, global.team.as_deref(), &caller);
         let (speaker, speakers_team) =
             resolve_speaker(global.speaker.as_deref(), &caller, is_elsewhere)?;
         let ctx = Context { store, speaker, caller };
         let named_teams = global.team.iter().cloned().chain(speakers_team).collect();
         Ok(Setup { ctx, out, named_teams, opened: OnceLock::new() })
+    }
+
+    /// Returns the context in which to create a team whose manifest names this shared store. The
+    /// environment counts more.
+    pub(super) fn ctx_for_store(&self, url: Option<&str>) -> Result<Context, Failure> {
+        let mut ctx = self.ctx.clone();
+        if let (Some(url), None) = (url, ctx.caller.var("PHALANX_STORE")) {
+            ctx.store = ctx.store.shared_at(url)?;
+        }
+        Ok(ctx)
     }
 
     /// Replaces the failure of a verb if its cause is that another process has deleted the team.
@@ -221,6 +240,75 @@ pub(super) fn since(given: &str) -> Result<Timestamp, Failure> {
             "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
         Failure::usage(format!("{given:?} is not a time"), hint)
     })
+}
+
+/// Returns the store of a launcher, whose spec names the root.
+pub(super) fn launcher_store() -> Store {
+    let exe = env::current_exe().unwrap_or_else(|_| PathBuf::from("phalanx"));
+    let caller = Caller { env: env::vars(), cwd: PathBuf::from("/"), exe };
+    let root = caller.var("PHALANX_CONFIG_DIR").map(PathBuf::from);
+    let root = root.or_else(|| Some(env::home_dir()?.join(".claude"))).unwrap_or_default();
+    Store::at(&root).with_access(store_access(&caller, &root))
+}
+
+/// Returns the access to shared stores that this process has.
+fn store_access(caller: &Caller, root: &Path) -> StoreAccess {
+    let text = |name: &str| caller.var(name).and_then(OsStr::to_str).map(str::to_owned);
+    let home = || text("HOME").map(PathBuf::from).or_else(env::home_dir);
+    let passfile = text("PGPASSFILE").map(PathBuf::from).or_else(|| Some(home()?.join(".pgpass")));
+    StoreAccess {
+        broker: BrokerCommand {
+            program: caller.exe.clone(),
+            args: vec!["store".into(), "serve".into()],
+            // It serves all teams, and outlives the member that happens to start it.
+            env: caller.env.iter().filter(|(name, _)| !is_own(name)).cloned().collect(),
+        },
+        incarnation: text("PHALANX_INCARNATION"),
+        sockets: socket_dir(caller, root),
+        password: text("PGPASSWORD"),
+        passfile,
+        host: host_name(text("PHALANX_HOST").as_deref()),
+    }
+}
+
+/// Returns true for a variable of phalanx.
+fn is_own(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with("PHALANX_")
+}
+
+/// Returns the address of a shared store: `given`, or that of `PHALANX_STORE`.
+pub(super) fn store_url(setup: &Setup, given: Option<&str>) -> Result<StoreUrl, Failure> {
+    let caller = &setup.ctx.caller;
+    let text = given.or_else(|| caller.var("PHALANX_STORE").and_then(OsStr::to_str));
+    let text = text.ok_or_else(|| {
+        Failure::usage("no shared store is named", "pass its address, or set PHALANX_STORE")
+    })?;
+    let access = store_access(caller, setup.ctx.store.root());
+    let url = StoreUrl::parse(text).map_err(StoreError::from)?;
+    Ok(url.with_password(access.password.as_deref(), access.passfile.as_deref()))
+}
+
+/// Returns the directory of the sockets of brokers: one of the config root, else one for short
+/// paths.
+fn socket_dir(caller: &Caller, root: &Path) -> PathBuf {
+    let fits = |dir: &Path| dir.as_os_str().len() + LONGEST_SOCKET_NAME <= LONGEST_PATH;
+    let own = root.join("phalanx").join("store");
+    let runtime = caller.var("XDG_RUNTIME_DIR").map(|dir| Path::new(dir).join("phalanx-store"));
+    let short = || PathBuf::from(format!("/tmp/phalanx-store-{}", env::effective_uid()));
+    let dirs = [Some(own), runtime.filter(|dir| dir.is_absolute())];
+    dirs.into_iter().flatten().find(|dir| fits(dir)).unwrap_or_else(short)
+}
+
+/// Returns the name of this host: `given`, else what the rule for names leaves of the system's.
+fn host_name(given: Option<&str>) -> HostName {
+    let own = env::hostname();
+    let usable = |name: &str| {
+        let name: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        HostName::new(name.trim_matches('-')).ok()
+    };
+    let found = given.and_then(|name| HostName::new(name).ok()).or_else(|| usable(&own));
+    found.unwrap_or_else(|| HostName::new("local").expect("it follows the rule"))
 }
 
 fn parse_member(given: &str) -> Result<MemberName, Failure> {

@@ -12,8 +12,7 @@ use super::out::{Color, Out};
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::status::Status;
-use crate::ops::{self, Kind, TeamStore};
-use crate::sys::watch::Changes;
+use crate::ops::{self, Kind, TeamChanges, TeamStore};
 use crate::sys::{clock, env};
 use crate::ui;
 
@@ -82,7 +81,7 @@ fn follow(team: &TeamStore, out: &Out, all: bool) -> VerbResult {
     // Subscribed before the first read, so that no change is missed. In a team that another program
     // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
-    if changes.as_ref().is_some_and(Changes::is_polling) {
+    if changes.as_ref().is_some_and(TeamChanges::is_polling) {
         out.print_message(ops::events::POLLING);
     }
     let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);

@@ -57,6 +57,8 @@ const ROLLBACK_S: u64 = 10;
 struct UpPlan {
     name: String,
     description: String,
+    /// Address of the shared store for the team.
+    store: Option<String>,
     settings: Settings,
     specs: Vec<LaunchSpec>,
     /// No member is permanent: each task is a run of its own.
@@ -99,6 +101,7 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
     let plan = UpPlan {
         name: manifest.name.clone(),
         description: manifest.description.clone().unwrap_or_default(),
+        store: manifest.store.clone(),
         tasks: ops::manifest::new_tasks(&manifest, here)?,
         settings: Settings { templates: members.templates, tmux_socket, ..settings },
         specs: members.specs,
@@ -117,8 +120,8 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
 async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
     // From here on signals are handled, so that everything that was started is ended in order.
     let mut signals = Signals::new()?;
-    let ctx = &setup.ctx;
-    let team = ops::team::create(ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
+    let ctx = setup.ctx_for_store(plan.store.as_deref())?;
+    let team = ops::team::create(&ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
     let lease = match ops::lease::take(&team) {
         Ok(lease) => lease,
         Err(e) => {

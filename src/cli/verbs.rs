@@ -28,6 +28,7 @@ use super::resume::{RestartArgs, ResumeArgs};
 use super::shutdown::{DownArgs, KillArgs, ShutdownArgs};
 use super::spawn::SpawnArgs;
 use super::status::StatusArgs;
+use super::store::StoreVerb;
 use super::task::TaskVerb;
 use super::team::{RmArgs, TeamVerb};
 use super::up::UpArgs;
@@ -114,6 +115,9 @@ pub(super) enum Verb {
     /// List and check the hosts on which members can run.
     #[command(subcommand)]
     Host(HostVerb),
+    /// Set up and check a database that several hosts share.
+    #[command(subcommand)]
+    Store(StoreVerb),
     /// List, read, write and delete the files that members produce.
     #[command(subcommand)]
     Workspace(WorkspaceVerb),

@@ -61,6 +61,11 @@ impl Database {
         Arguments(String::new()).with("actor", &self.actor)
     }
 
+    /// Returns the same connection for the holder of the lease with this number.
+    pub(crate) fn led_with(&self, fence: i64) -> Database {
+        self.acting_as(Actor { fence: Some(fence), ..self.actor.clone() })
+    }
+
     fn call<R: DeserializeOwned>(
         &self,
         function: &'static str,

@@ -9,6 +9,7 @@ mod broker;
 mod cache;
 mod calls;
 mod client;
+#[cfg(test)]
 mod direct;
 mod engine;
 mod error;
@@ -33,8 +34,8 @@ pub(crate) use error::DatabaseError;
 pub(crate) use open::{BrokerCommand, SchemaReport};
 pub(crate) use rows::{
     Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, LogEntry,
-    LogKind, LogRow, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim,
-    StoredDocument, StoredTask, StoredTasks, TaskScope, TaskWrite,
+    LogKind, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim, StoredDocument,
+    StoredTask, StoredTasks, TaskScope, TaskWrite,
 };
 pub(crate) use transport::{HeldLease, HeldLock, Subscription};
 pub(crate) use url::StoreUrl;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+#[cfg(test)]
 use std::time::Duration;
 
 use tokio::runtime::Builder;
@@ -11,7 +12,9 @@ use tokio_postgres::Client;
 
 use super::calls::Database;
 use super::client::{BrokerLink, BrokerPlace};
+#[cfg(test)]
 use super::direct::DirectLink;
+#[cfg(test)]
 use super::engine::PATIENCE;
 use super::error::DatabaseError;
 use super::schema;
@@ -57,11 +60,13 @@ impl Database {
     }
 
     /// Connects from this process, without a broker.
+    #[cfg(test)]
     pub(crate) fn direct(url: &StoreUrl) -> Result<Database, DatabaseError> {
         Database::direct_for(url, PATIENCE)
     }
 
     /// As [`Database::direct`]; a call fails after `patience`.
+    #[cfg(test)]
     pub(super) fn direct_for(
         url: &StoreUrl,
         patience: Duration,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::client::BrokerLink;
+#[cfg(test)]
 use super::direct::DirectLink;
 use super::error::DatabaseError;
 use super::protocol::{HubAnswer, Request};
@@ -26,6 +27,7 @@ pub(super) struct Transport {
 /// Who owns the connection.
 enum TransportRoute {
     /// This process.
+    #[cfg(test)]
     Direct(DirectLink),
     /// The broker of this host.
     Broker(Arc<BrokerLink>),
@@ -34,6 +36,7 @@ enum TransportRoute {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match *self.route {
+            #[cfg(test)]
             TransportRoute::Direct(_) => "Transport(direct)",
             TransportRoute::Broker(_) => "Transport(broker)",
         })
@@ -41,6 +44,7 @@ impl fmt::Debug for Transport {
 }
 
 impl Transport {
+    #[cfg(test)]
     pub(super) fn direct(link: DirectLink) -> Transport {
         Transport { route: Arc::new(TransportRoute::Direct(link)) }
     }
@@ -51,6 +55,7 @@ impl Transport {
 
     fn watchers(&self) -> &Watchers {
         match &*self.route {
+            #[cfg(test)]
             TransportRoute::Direct(link) => &link.watchers,
             TransportRoute::Broker(link) => &link.watchers,
         }
@@ -58,6 +63,7 @@ impl Transport {
 
     fn request(&self, request: impl Fn() -> Request) -> Result<HubAnswer, DatabaseError> {
         match &*self.route {
+            #[cfg(test)]
             TransportRoute::Direct(link) => link.request(request()),
             TransportRoute::Broker(link) => link.request(request),
         }

@@ -149,6 +149,11 @@ impl StoreUrl {
         digest::of(&[PROTOCOL, checks.as_bytes()])
     }
 
+    /// Returns the address as it was given, and a password from outside of it.
+    pub(crate) fn parts(&self) -> (String, Option<String>) {
+        (self.text.clone(), self.password.clone())
+    }
+
     /// Returns the variables from which another process makes the same address.
     pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         let password = self.password.iter().map(|word| ("PGPASSWORD".into(), word.into()));

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::model::record::ExitRecord;
-use crate::store::now;
+use crate::store::{Store, now};
 use crate::sys::child::{ChildExit, Forward, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
@@ -48,7 +48,7 @@ pub(crate) struct OneShotEnd {
 
 /// Runs the program of the spec at `path` until it exits, and returns the exit code for this
 /// process. Must be called on the main thread before other threads exist.
-pub(crate) fn exec(path: &Path, one_shot: &OneShotEnd) -> i32 {
+pub(crate) fn exec(path: &Path, store: &Store, one_shot: &OneShotEnd) -> i32 {
     // Must come first: from here on only SIGKILL can end the launcher between the start of the
     // program and its record.
     let supervisor = match Supervisor::new() {
@@ -60,7 +60,7 @@ pub(crate) fn exec(path: &Path, one_shot: &OneShotEnd) -> i32 {
     };
     // Where subreapers do not exist, leftover processes are found by their sessions.
     proc::become_subreaper();
-    let mut run = match LauncherRun::take(path) {
+    let mut run = match LauncherRun::take(path, store) {
         Ok(run) => run,
         Err(problem) => {
             print_error(&problem);

@@ -28,6 +28,7 @@ pub(super) type SharedLog = Arc<Mutex<LogFile>>;
 /// One run of a member, as its launcher sees it.
 pub(crate) struct LauncherRun {
     pub(crate) command: ProgramCommand,
+    pub(crate) store: Store,
     pub(crate) team: TeamStore,
     pub(crate) member: MemberName,
     pub(crate) incarnation: Incarnation,
@@ -44,7 +45,7 @@ impl LauncherRun {
     ///
     /// The spec is missing, unreadable or of another format, or the record is missing, is over, or
     /// belongs to a later run.
-    pub(super) fn take(path: &Path) -> Result<LauncherRun, String> {
+    pub(super) fn take(path: &Path, store: &Store) -> Result<LauncherRun, String> {
         let spec = take_spec(path).map_err(|e| e.to_string())?;
         let spec = spec.ok_or_else(|| {
             format!("there is no spec at {}: its run has begun already", path.display())
@@ -57,7 +58,8 @@ impl LauncherRun {
             ));
         }
         let root = PathBuf::from(spec.config_root.into_os());
-        let team = Store::at(&root).team(&spec.team).map_err(|e| e.to_string())?;
+        let store = store.under(&root).acting_for(&spec.incarnation);
+        let team = store.team(&spec.team).map_err(|e| e.to_string())?;
         let words = |(name, value): (OsText, OsText)| (name.into_os(), value.into_os());
         let command = ProgramCommand {
             argv: spec.argv.into_iter().map(OsText::into_os).collect(),
@@ -67,7 +69,7 @@ impl LauncherRun {
         };
         let linger = Duration::from_millis(spec.linger_ms);
         let (member, incarnation) = (spec.member, spec.incarnation);
-        let run = LauncherRun { command, team, member, incarnation, linger, log: None };
+        let run = LauncherRun { command, store, team, member, incarnation, linger, log: None };
         let record = run.team.member_record(&run.member).map_err(|e| e.to_string())?;
         run.check(record.as_ref())?;
         Ok(run)

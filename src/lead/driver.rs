@@ -96,6 +96,8 @@ pub(crate) async fn lead(
     stops: &mut UnboundedReceiver<Stop>,
     report: &mut dyn FnMut(&Noted),
 ) -> Result<LeadEnd, OpsError> {
+    let team = lead.team.led_with(&lead.lease);
+    let lead = LeadOptions { team: &team, ..lead };
     let queue = InputQueue::new();
     let inputs = queue.inputs();
     // The watch starts before the first read, so that no change is missed in between.
@@ -105,6 +107,7 @@ pub(crate) async fn lead(
     }
     let mut driver = LeadDriver::begin(&lead, queue, report).await?;
     while driver.state.end().is_none() {
+        lead.lease.must_be_held()?;
         let done = driver.run_turn(stops).await;
         driver.recover(done).await?;
     }
@@ -315,8 +318,20 @@ impl<'a> LeadDriver<'a> {
         if self.state.leads() {
             // A failed cleanup is retried at the next sweep.
             let _ = ops::recover::sweep(self.team);
+            self.check_hosts();
         }
         self.read(&Topic::Everything)
+    }
+
+    /// Asks other hosts for runs whose launchers have died without a record of the exit.
+    fn check_hosts(&self) {
+        let inputs = self.queue.inputs();
+        self.run_blocking(None, move |ctx, team| {
+            for (name, incarnation) in ops::remote::dead_runs(ctx, team)? {
+                inputs.send(LeadInput::Exited { name, incarnation });
+            }
+            Ok(())
+        });
     }
 
     /// Reads the files of a topic and steps over them.
@@ -340,7 +355,13 @@ impl<'a> LeadDriver<'a> {
                 // Questions of members that have exited are closed first.
                 let processed = self.due.map_or(Ok(()), |_| self.process_questions());
                 let records = ops::status::records(self.team)?;
+                // No process of another host is watched from here; its launcher records the exit.
+                let has_ended = |record: &&MemberRecord| {
+                    record.is_elsewhere && record.exit.is_some() && !record.state.is_over()
+                };
+                let ended: Vec<MemberRecord> = records.iter().filter(has_ended).cloned().collect();
                 self.step(Event::Members(records))?;
+                ended.into_iter().try_for_each(|run| self.step(Event::Exited(Box::new(run))))?;
                 processed
             }
             Topic::Requests => {

@@ -17,6 +17,7 @@ pub(crate) enum EventKind {
     SettingsChanged,
     LeadStarted,
     LeadAdopted,
+    HostLost,
     LeadEnded,
     MemberAsked,
     MemberPlaced,

@@ -1,5 +1,6 @@
 //! Hosts on which members can run, as a manifest or the user's `hosts.toml` configures them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,7 @@ impl HostChoice {
 }
 
 /// Returns the host that a member gets: of those that satisfy the choice and have room, the one with
-/// the most free capacity, and the first one of equals. `members` counts the members on a host.
+/// the most free capacity, then with the fewest members, and the first one of equals. `members` counts the members on a host.
 pub(crate) fn choose_host<'h>(
     hosts: impl Iterator<Item = &'h HostConfig>,
     choice: &HostChoice,
@@ -73,8 +74,9 @@ pub(crate) fn choose_host<'h>(
     };
     let suiting: Vec<&HostConfig> =
         hosts.filter(|host| choice.accepts(host) && free(host) > 0).collect();
-    let most = suiting.iter().map(|host| free(host)).max()?;
-    suiting.into_iter().find(|host| free(host) == most)
+    let rank = |host: &HostConfig| (free(host), Reverse(members(&host.name)));
+    let best = suiting.iter().map(|host| rank(host)).max()?;
+    suiting.into_iter().find(|host| rank(host) == best)
 }
 
 /// Checks a destination for ssh.

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::name::nearest;
 
 /// Named keys, spelled as in tmux.
@@ -38,14 +40,14 @@ const ALIASES: [(&str, &str); 6] = [
 const FUNCTION_CODES: [u8; 8] = [15, 17, 18, 19, 20, 21, 23, 24];
 
 /// Input to send to a terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Input {
     Text(Text),
     Keys(Vec<Key>),
 }
 
 /// Non-empty text whose only control characters are line breaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Text(String);
 
 /// Terminal modes that change the bytes a key or a paste sends.
@@ -57,7 +59,7 @@ pub(crate) struct Modes {
     pub(crate) bracketed_paste: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Named {
     Enter,
     Escape,
@@ -73,14 +75,14 @@ enum Named {
     Function(u8),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Base {
     Char(char),
     Named(Named),
 }
 
 /// A key with its modifiers: `C-c`, `M-x`, `S-Up`, `Enter`, `a`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Key {
     base: Base,
     ctrl: bool,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::followup::Reminded;
-use super::id::{Incarnation, MemberName, TaskId, TeamName, agent_id};
+use super::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
 use super::lifecycle::MemberState;
 use super::mode::Mode;
 use super::placement::{BackendKind, Placement, ProcessId};
@@ -160,6 +160,13 @@ pub(crate) struct MemberRecord {
     /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot_id: Option<String>,
+    /// The host on which the run was started; `None` in a team of files, whose members all run on
+    /// its machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<HostName>,
+    /// True if that is another host than the reader's: its processes cannot be seen from here.
+    #[serde(skip)]
+    pub(crate) is_elsewhere: bool,
 }
 
 /// Format version that this release writes.
@@ -171,9 +178,22 @@ impl MemberRecord {
         if self.nonce.is_empty() { &self.token } else { &self.nonce }
     }
 
-    /// Returns the launcher, the root of the member's process tree, if known.
+    /// Returns the host of a run that is on another host than the reader.
+    pub(crate) fn other_host(&self) -> Option<&HostName> {
+        self.host.as_ref().filter(|_| self.is_elsewhere)
+    }
+
+    /// Returns the launcher, the root of the member's process tree, if known and on this host.
     pub(crate) fn launcher(&self) -> Option<ProcessId> {
+        if self.is_elsewhere {
+            return None;
+        }
         self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
+    }
+
+    /// Returns the socket of the launcher's terminal server, if there is one on this host.
+    pub(crate) fn socket(&self) -> Option<&str> {
+        self.start.as_ref().filter(|_| !self.is_elsewhere)?.socket.as_deref()
     }
 
     /// Describes the program's exit; `None` while it runs.
@@ -204,9 +224,12 @@ impl MemberRecord {
         in_pane && self.exit.as_ref().is_some_and(hung_up)
     }
 
-    /// Returns the record as it is to be read during boot `boot`. Start times count from the boot,
-    /// so in another boot an unrelated process may match a recorded pid and start time.
-    pub(crate) fn seen_in(self, boot: &str) -> MemberRecord {
+    /// Returns the record as it is to be read on `host` during boot `boot`. Start times count from
+    /// the boot, so in another boot an unrelated process may match a recorded pid and start time.
+    pub(crate) fn seen_in(self, boot: &str, host: Option<&HostName>) -> MemberRecord {
+        if self.host.as_ref() != host {
+            return MemberRecord { is_elsewhere: true, ..self };
+        }
         if boot.is_empty() || self.boot_id.as_deref().is_none_or(|own| own == boot) {
             return self;
         }
@@ -330,6 +353,8 @@ mod tests {
             reminded: None,
             session: Some("s-1".to_owned()),
             boot_id: None,
+            host: None,
+            is_elsewhere: false,
         };
         let text = serde_json::to_string(&record).expect("json");
         let back: MemberRecord = serde_json::from_str(&text).expect("json");

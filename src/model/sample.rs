@@ -56,6 +56,8 @@ pub(crate) fn record(
         reminded: None,
         session: None,
         boot_id: None,
+        host: None,
+        is_elsewhere: false,
     }
 }
 

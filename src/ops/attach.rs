@@ -67,7 +67,12 @@ fn target_of(
     let Some(placement) = &record.placement else {
         return Err(not("it was never placed".to_owned()));
     };
-    let verdict = backends::open_for(ctx, team, placement)?.verify(placement, record.mark());
+    if let Some(host) = record.other_host() {
+        let verb = format!("phalanx attach {} -t {}", record.name, team.name());
+        return Err(not(format!("it runs on host {host}: run `{verb}` there")));
+    }
+    let verdict =
+        backends::open_for(ctx, team, record, placement)?.verify(placement, record.mark());
     if verdict != Verdict::Owned {
         return Err(not(match &record.exit {
             Some(exit) => format!("it has ended: {}", exit.describe()),
@@ -88,7 +93,7 @@ fn target_of(
                 .is_some_and(|here| here.socket == Path::new(&pane.socket));
             Ok(AttachTarget::Tmux { program, args: tmux_args(pane, inside) })
         }
-        Placement::Pty(_) => match record.start.as_ref().and_then(|start| start.socket.as_ref()) {
+        Placement::Pty(_) => match record.socket() {
             Some(socket) => {
                 Ok(AttachTarget::Own { name: record.name.clone(), socket: PathBuf::from(socket) })
             }

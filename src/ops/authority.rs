@@ -96,7 +96,9 @@ impl Action {
             Action::SetRules => "`rules`, to change them",
             Action::SetTeam => "`team set`, `team upgrade`",
             Action::HandOver => "`handoff put`",
-            Action::UseHosts => "`host list`, `host check`",
+            Action::UseHosts => {
+                "`host list`, `host check`, `host lost`, `store init`, `store check`"
+            }
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
@@ -139,7 +141,7 @@ impl Action {
             (Action::SetRules, _) => "change the rules of the team",
             (Action::SetTeam, _) => "change the settings of the team",
             (Action::HandOver, _) => "hand over to another team",
-            (Action::UseHosts, _) => "use the hosts",
+            (Action::UseHosts, _) => "use the hosts and the shared store",
             (Action::Lead, _) => "lead the team",
             (Action::Adopt, _) => "adopt the team",
             (Action::Down, _) => "end the team",

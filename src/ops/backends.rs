@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::{Caller, Context};
 use super::error::OpsError;
+use super::remote::backend::RemoteBackend;
 use crate::backend::choose::{Chosen, Facts, Signs, choose, may_be_iterm2};
 use crate::backend::external::External;
 use crate::backend::iterm2::{self, Iterm2, ItermHome};
@@ -13,6 +14,7 @@ use crate::backend::tmux::{self, Tmux};
 use crate::backend::{Backend, TmuxHome};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::placement::{BackendKind, Layout, Placement};
+use crate::model::record::MemberRecord;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::store::TeamStore;
 use crate::sys::child::open_pty;
@@ -199,8 +201,22 @@ fn external(ctx: &Context, team: &TeamStore, program: String, layout: Layout) ->
     External { program, env: ctx.caller.env.clone(), team: team.name().to_string(), layout }
 }
 
-/// Opens the backend that made `placement`, on the server that it was made on.
+/// Opens the backend that made the placement of this run, on the host and the server that it was
+/// made on.
 pub(crate) fn open_for(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    placement: &Placement,
+) -> Result<Box<dyn Backend>, OpsError> {
+    if let Some(host) = record.other_host() {
+        return Ok(Box::new(RemoteBackend::open(ctx, team, host, placement.backend())?));
+    }
+    open_here(ctx, team, placement)
+}
+
+/// Opens the backend that made `placement` on this host, on the server that it was made on.
+pub(super) fn open_here(
     ctx: &Context,
     team: &TeamStore,
     placement: &Placement,

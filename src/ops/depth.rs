@@ -6,7 +6,6 @@ use std::path::Path;
 use super::context::Context;
 use super::error::OpsError;
 use crate::model::id::{MemberName, TeamName};
-use crate::store::Store;
 
 /// Returns the caller's depth: 0 outside all teams, 1 for a teammate of such a process.
 pub(super) fn depth(ctx: &Context) -> usize {
@@ -55,7 +54,7 @@ fn allowed(ctx: &Context) -> usize {
     let own = || {
         let root = ctx.caller.var("PHALANX_CONFIG_DIR").map_or(ctx.store.root(), Path::new);
         let name = TeamName::existing(ctx.caller.var("PHALANX_TEAM")?.to_str()?).ok()?;
-        Store::at(root).team(&name).ok()?.settings().ok()?
+        ctx.store.under(root).team(&name).ok()?.settings().ok()?
     };
     own().map_or(1, |settings| settings.max_depth)
 }

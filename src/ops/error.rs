@@ -1,12 +1,14 @@
 //! Errors of the verbs, with the class that gives the exit code and a hint for the user.
 
 mod kind;
+mod remote;
 mod sources;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use kind::Kind;
+pub(crate) use remote::RemoteFailure;
 pub(crate) use sources::NO_TEAM;
 use sources::{host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
 
@@ -55,9 +57,13 @@ pub(crate) enum OpsError {
     Host(#[from] HostError),
     #[error("{problem}")]
     NoSuchHost { problem: String, known: Vec<String>, nearest: Option<String> },
-    /// A member for another host, where nothing starts members yet.
-    #[error("`{name}` cannot be started on host `{host}`: members only run on this machine yet")]
-    RemoteMember { name: String, host: HostName },
+    /// Members on several hosts need a store that all of them reach.
+    #[error("`{name}` is for another host, and the files of this team are on this machine only")]
+    NeedsSharedStore { name: String },
+    #[error("no host for `{name}` has room for one more member: {}", hosts.join(", "))]
+    HostFull { name: String, hosts: Vec<String> },
+    #[error("{}", failure.text)]
+    OnHost { host: HostName, failure: RemoteFailure },
     #[error("role `{}` does not exist", name.escape_debug())]
     NoSuchRole { name: String, known: Vec<String>, nearest: Option<String> },
     /// An agent file, or a directory of agent files, that cannot be read.
@@ -283,6 +289,7 @@ impl OpsError {
             | OpsError::NoLauncher { .. }
             | OpsError::NoTierLeft { .. } => Kind::Backend,
             OpsError::Host(e) => host_kind(e),
+            OpsError::OnHost { failure, .. } => failure.kind,
             // No team can be stored without a writable config root.
             OpsError::File(_) => Kind::Backend,
             OpsError::Name(_)
@@ -308,7 +315,8 @@ impl OpsError {
             OpsError::LiveMembers { .. }
             | OpsError::NotProven { .. }
             | OpsError::NoPlace { .. }
-            | OpsError::RemoteMember { .. }
+            | OpsError::NeedsSharedStore { .. }
+            | OpsError::HostFull { .. }
             | OpsError::NoInput { .. }
             | OpsError::CannotDo(_)
             | OpsError::LedByAnother { .. }
@@ -373,9 +381,16 @@ impl OpsError {
                 "configure one with `[[host]]` in the manifest or in hosts.toml; see docs/hosts.md".to_owned(),
             ),
             OpsError::NoSuchHost { nearest, known, .. } => Some(meant(nearest, "hosts", known)),
-            OpsError::RemoteMember { .. } => Some(
-                "omit `--host`, or `host` and `labels` in the manifest, to start it here".to_owned(),
+            OpsError::NeedsSharedStore { .. } => Some(
+                "keep the team in PostgreSQL: `store = \"postgres://…\"` in the manifest; see docs/hosts.md".to_owned(),
             ),
+            OpsError::HostFull { .. } => Some(
+                "shut a member down there first, or raise `capacity` of the host".to_owned(),
+            ),
+            OpsError::OnHost { host, failure } => Some(match &failure.hint {
+                Some(hint) => format!("on host {host}: {hint}"),
+                None => format!("this happened on host {host}"),
+            }),
             OpsError::Role { .. } => Some("the format is described in docs/roles.md".to_owned()),
             OpsError::Profile { .. } => Some("the keys are described in docs/profiles.md".to_owned()),
             OpsError::Usage { hint, .. } => hint.clone(),

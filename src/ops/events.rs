@@ -4,17 +4,16 @@ use super::error::OpsError;
 use crate::model::event::{Event, Note};
 use crate::model::id::MemberName;
 use crate::model::topic::Topic;
-use crate::store::TeamStore;
-use crate::sys::watch::Watch;
+use crate::store::{TeamStore, TeamWatch};
 
-/// Warning shown once if [`Watch::is_polling`].
+/// Warning shown once if [`TeamWatch::is_polling`].
 pub(crate) const POLLING: &str = "the team is on a network file system: phalanx polls for changes every 2 s instead of being told";
 
 /// Calls `on_change` for every change of the team's files until the watch is dropped.
 pub(crate) fn watch(
     team: &TeamStore,
     on_change: impl Fn(Topic) + Send + 'static,
-) -> Result<Watch, OpsError> {
+) -> Result<TeamWatch, OpsError> {
     Ok(team.watch(on_change)?)
 }
 
@@ -23,7 +22,7 @@ pub(crate) fn watch_as(
     team: &TeamStore,
     name: &MemberName,
     on_change: impl Fn(Topic) + Send + 'static,
-) -> Result<Watch, OpsError> {
+) -> Result<TeamWatch, OpsError> {
     Ok(team.watch_as(name, on_change)?)
 }
 

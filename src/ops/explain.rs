@@ -190,7 +190,7 @@ fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(St
         Placement::Pty(_) => "process table".to_owned(),
         Placement::Exec(place) => place.program.clone(),
     };
-    let verdict = match backends::open_for(ctx, team, placement) {
+    let verdict = match backends::open_for(ctx, team, record, placement) {
         Ok(backend) => backend.verify(placement, record.mark()),
         Err(e) => Verdict::Unknown { reason: e.to_string() },
     };
@@ -220,7 +220,7 @@ fn facts(
     if let Some(launcher) = record.launcher() {
         add("launcher", process(launcher), stat(launcher));
     }
-    if let Some(start) = &record.start {
+    if let Some(start) = record.start.as_ref().filter(|_| !record.is_elsewhere) {
         add("program", process(start.program), stat(start.program));
         add("started", format!("{} ago in {}", ago(start.at), start.cwd), of("start"));
     }

@@ -54,7 +54,7 @@ pub(crate) fn focus(
     name: &MemberName,
 ) -> Result<String, OpsError> {
     let (record, placement) = placed(team, name, "focus")?;
-    let backend = backends::open_for(ctx, team, &placement)?;
+    let backend = backends::open_for(ctx, team, &record, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
     backend.focus(&placement, record.mark()).map_err(to_ops_error)?;
     Ok(placement.pane_id().to_owned())
@@ -68,7 +68,7 @@ pub(crate) fn set_visibility(
     visibility: Visibility,
 ) -> Result<VisibilityChange, OpsError> {
     let (record, placement) = placed(team, name, visibility.verb())?;
-    let backend = backends::open_for(ctx, team, &placement)?;
+    let backend = backends::open_for(ctx, team, &record, &placement)?;
     set_visibility_with(team, &record, &placement, backend.as_ref(), visibility)
 }
 

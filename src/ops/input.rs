@@ -142,7 +142,7 @@ impl Target {
         team: &TeamStore,
     ) -> Result<Box<dyn Backend>, OpsError> {
         let Target { record, placement } = self;
-        let backend = backends::open_for(ctx, team, placement)?;
+        let backend = backends::open_for(ctx, team, record, placement)?;
         prove(record, placement, backend.as_ref()).map_err(|e| match e {
             OpsError::NotProven { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),
             other => other,
@@ -153,7 +153,7 @@ impl Target {
     fn write_by(&self, backend: &dyn Backend, input: &Input) -> Result<(), OpsError> {
         let Target { record, placement } = self;
         // The launcher knows the modes of the terminal that it holds.
-        if let Some(socket) = record.start.as_ref().and_then(|start| start.socket.as_ref()) {
+        if let Some(socket) = record.socket() {
             return pty::write_input(Path::new(socket), input)
                 .map_err(|e| self.no_input(&e.to_string()));
         }

@@ -11,17 +11,18 @@ use crate::store::TeamStore;
 
 /// Shows the name, role and state of these runs.
 pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
-    let mut groups: BTreeMap<(&str, &str), Vec<(Mark<'_>, Label)>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, (&MemberRecord, Vec<(Mark<'_>, Label)>)> = BTreeMap::new();
     for run in runs {
         let Some(placement) = &run.placement else { continue };
         let label = Label { state: run.state.as_str().to_owned(), ..of(run) };
         let mark = Mark { placement, token: run.mark() };
-        groups.entry(maker(placement)).or_default().push((mark, label));
+        let key = (run.other_host(), maker(placement));
+        groups.entry(key).or_insert_with(|| (run, Vec::new())).1.push((mark, label));
     }
-    for labels in groups.values() {
+    for (run, labels) in groups.values() {
         let placement = labels.first().map(|(mark, _)| mark.placement);
         if let Some(Ok(backend)) =
-            placement.map(|placement| backends::open_for(ctx, team, placement))
+            placement.map(|placement| backends::open_for(ctx, team, run, placement))
         {
             backend.label(labels);
         }

@@ -52,6 +52,7 @@ pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod ps;
 pub(crate) mod recover;
+pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod requests;
 pub(crate) mod resume;
@@ -84,5 +85,5 @@ pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
 pub(crate) use crate::store::{
     ClaimKind, JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges, TaskOwner,
-    TaskStep, TeamStore,
+    TaskStep, TeamChanges, TeamStore,
 };

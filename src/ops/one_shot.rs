@@ -16,7 +16,7 @@ use crate::model::protocol::Message;
 use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
 use crate::model::task::{CommandOutcome, TaskAction};
-use crate::store::{Store, TaskStep};
+use crate::store::TaskStep;
 use crate::sys::{env, fs};
 
 /// The steps that the launcher performs after a one-shot run.
@@ -69,7 +69,7 @@ fn end_task(
 
 fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<String, OpsError> {
     let ctx = Context {
-        store: Store::at(run.team.root()),
+        store: run.store.clone(),
         speaker: run.member.clone(),
         caller: Caller {
             env: run.command.env.clone(),

@@ -27,13 +27,13 @@ pub(crate) fn peek(
     if let Some(screen) = live_screen(&record, lines) {
         return Ok(screen);
     }
-    let backend = backends::open_for(ctx, team, placement)?;
+    let backend = backends::open_for(ctx, team, &record, placement)?;
     Ok(backend.screen(placement, record.mark(), lines)?)
 }
 
 /// Returns the screen from the launcher, if that runs and keeps that many lines; otherwise the log
 /// is the best source.
 pub(super) fn live_screen(record: &MemberRecord, lines: usize) -> Option<String> {
-    let socket = record.start.as_ref()?.socket.as_ref()?;
+    let socket = record.socket()?;
     (lines <= pty::LIVE_SCROLLBACK).then(|| pty::peek(Path::new(socket), lines).ok()).flatten()
 }

@@ -15,7 +15,7 @@ use super::status::{self, MemberStatus, TaskCounts};
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
-use crate::store::{Store, StoreError, TeamStore};
+use crate::store::{StoreError, TeamStore};
 
 /// A member and the liveness of its processes.
 #[derive(Debug, Clone, Serialize)]
@@ -57,7 +57,7 @@ fn teams_of_other_roots(ctx: &Context) -> Vec<TeamStore> {
     let mut found: BTreeMap<(PathBuf, TeamName), TeamStore> = BTreeMap::new();
     for launcher in launchers(&ctx.caller.exe) {
         if launcher.root != ctx.store.root()
-            && let Ok(team) = Store::at(&launcher.root).team(&launcher.team)
+            && let Ok(team) = ctx.store.under(&launcher.root).team(&launcher.team)
         {
             found.insert((launcher.root, launcher.team), team);
         }
@@ -127,8 +127,13 @@ pub(super) fn sockets<'r>(
 
 /// Returns true if a team of this name under `root` knows the run, whose processes are then not
 /// orphans.
-pub(super) fn is_known(root: &Path, name: &TeamName, incarnation: &Incarnation) -> bool {
-    let records = Store::at(root).team(name).and_then(|team| team.member_records());
+pub(super) fn is_known(
+    ctx: &Context,
+    root: &Path,
+    name: &TeamName,
+    incarnation: &Incarnation,
+) -> bool {
+    let records = ctx.store.under(root).team(name).and_then(|team| team.member_records());
     // A team that cannot be read may know it.
     records.map_or_else(
         |e| !matches!(e, StoreError::NoSuchTeam { .. }),

@@ -81,7 +81,7 @@ pub(crate) fn follow(
     if caller == Some(record.incarnation.as_str()) {
         return Err(failed(format!("`{name}` cannot be followed: this is its own terminal")));
     }
-    let backend = backends::open_for(ctx, team, &placement)?;
+    let backend = backends::open_for(ctx, team, &record, &placement)?;
     let has_ended = match prove(&record, &placement, backend.as_ref()) {
         Ok(()) => false,
         Err(OpsError::NotProven { verdict: Verdict::Gone, .. }) => true,
@@ -89,7 +89,7 @@ pub(crate) fn follow(
     };
     let no_follower = |e| failed(format!("the screen of `{name}` cannot be followed: {e}"));
     let (watch, stopper) = OutputWatch::new().map_err(no_follower)?;
-    let socket = record.start.as_ref().and_then(|start| start.socket.clone());
+    let socket = record.socket().map(str::to_owned);
     // Without a connection, the backend reads the screen.
     let viewer = socket
         .filter(|_| !has_ended)
@@ -189,7 +189,7 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
     fn follow_placement(&self, watch: &mut OutputWatch) -> Result<(), BackendError> {
         let ScreenRelay { record, placement, backend, .. } = self;
         let mut show = |image| self.show(image);
-        if record.start.as_ref().is_none_or(|start| start.socket.is_none()) {
+        if record.socket().is_none() {
             return backend.follow(placement, record.mark(), watch, &mut show);
         }
         let read = || match live_screen(record, LINES) {

@@ -437,7 +437,7 @@ pub(crate) fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
                 Some(Life::Unknown) => "lead not visible",
                 None => "no lead",
             };
-            let store = crate::store::Store::at(&team.root);
+            let store = ctx.store.under(&team.root);
             let settings = store.team(&team.team).and_then(|team| team.settings());
             TeamChoice {
                 working: team.members.iter().filter(|m| m.status.state == "working").count(),

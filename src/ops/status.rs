@@ -8,7 +8,7 @@ use super::context::now;
 use super::error::OpsError;
 use super::lease::{self, LeadSeen, Life};
 use crate::model::board::Board;
-use crate::model::id::{MemberName, TaskId, TeamName};
+use crate::model::id::{HostName, MemberName, TaskId, TeamName};
 use crate::model::launch::{Template, ability};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::IN_PROCESS;
@@ -51,6 +51,9 @@ pub(crate) struct MemberStatus {
     pub(crate) role: Option<String>,
     pub(crate) profile: Option<String>,
     pub(crate) backend: Option<String>,
+    /// The host that it runs on; `None` in a team of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<HostName>,
     pub(crate) pane: Option<String>,
     pub(crate) pid: Option<i32>,
     pub(crate) color: Option<String>,
@@ -191,6 +194,7 @@ pub(super) fn status_with(
             role: member.agent_type.clone(),
             profile: record.map(|r| r.request.profile.clone()),
             backend: record.map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
+            host: record.and_then(|r| r.host.clone()),
             pane: Some(member.pane_id.clone())
                 .filter(|pane| !["", IN_PROCESS].contains(&pane.as_str())),
             pid: record.and_then(|r| r.start.as_ref()).map(|s| s.program.pid),

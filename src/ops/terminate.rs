@@ -12,8 +12,11 @@ use std::time::Duration;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
+use super::remote::client;
+use super::remote::wire::RunToEnd;
 use crate::backend::{Backend, CloseOutcome, Mark};
 use crate::model::event::{EventKind, Note};
+use crate::model::id::HostName;
 use crate::model::placement::{Placement, ProcessId, Verdict};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
@@ -59,9 +62,10 @@ pub(crate) fn terminate_all(
     terminations: &[Termination],
 ) -> Vec<Result<(), OpsError>> {
     let mut results: Vec<Result<(), OpsError>> = terminations.iter().map(|_| Ok(())).collect();
+    end_elsewhere(ctx, team, terminations, &mut results);
     for group in groups(terminations) {
         let Some(mark) = group[0].mark() else { continue };
-        match backends::open_for(ctx, team, mark.placement) {
+        match backends::open_here(ctx, team, mark.placement) {
             Ok(backend) => end_group(team, backend.as_ref(), &group, &mut results),
             Err(e) => fail_all(&mut results, &group, e),
         }
@@ -137,9 +141,40 @@ impl<'a> EndingRun<'a> {
     }
 }
 
+/// Ends the runs on other hosts, on each host those that are there.
+fn end_elsewhere(
+    ctx: &Context,
+    team: &TeamStore,
+    terminations: &[Termination],
+    results: &mut [Result<(), OpsError>],
+) {
+    let mut hosts: BTreeMap<&HostName, Vec<usize>> = BTreeMap::new();
+    for (nth, one) in terminations.iter().enumerate() {
+        if let Some(host) = one.record.other_host() {
+            hosts.entry(host).or_default().push(nth);
+        }
+    }
+    for (host, runs) in hosts {
+        let there = runs.iter().map(|nth| run_to_end(&terminations[*nth])).collect();
+        for (nth, result) in runs.into_iter().zip(client::terminate(ctx, team, host, there)) {
+            results[nth] = result;
+        }
+    }
+}
+
+fn run_to_end(one: &Termination) -> RunToEnd {
+    RunToEnd {
+        name: one.record.name.clone(),
+        incarnation: one.record.incarnation.clone(),
+        has_agreed: one.mode == TerminationMode::Agreed,
+    }
+}
+
+/// Returns the runs on this host.
 fn runs(terminations: &[Termination]) -> impl Iterator<Item = EndingRun<'_>> {
     let numbered = terminations.iter().enumerate();
-    numbered.map(|(nth, Termination { record, mode })| EndingRun { nth, record, mode: *mode })
+    let here = numbered.filter(|(_, one)| one.record.other_host().is_none());
+    here.map(|(nth, Termination { record, mode })| EndingRun { nth, record, mode: *mode })
 }
 
 /// Groups the runs whose placements one backend can close together.

@@ -1,8 +1,4 @@
 //! A command on a host that is used over its streams while it runs.
-#![cfg_attr(
-    not(feature = "testing"),
-    expect(dead_code, reason = "it will run the server on a host")
-)]
 
 use std::io::{BufReader, Read};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -69,6 +65,7 @@ impl HostChild {
     ///
     /// # Errors
     /// [`HostError::Lost`] for ssh's own status, 255, and if a signal ended ssh.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests wait for its end"))]
     pub(crate) fn wait(mut self) -> Result<i32, HostError> {
         drop(self.stdin.take());
         let code = self.child.wait().unwrap_or(None).filter(|code| *code != 255);

@@ -148,10 +148,6 @@ impl HostConnection {
     ///
     /// # Errors
     /// As [`HostConnection::open`]; [`HostError::Deadline`] at the deadline.
-    #[cfg_attr(
-        not(feature = "testing"),
-        expect(dead_code, reason = "it will start the server on a host")
-    )]
     pub(crate) fn start(
         &self,
         argv: &[OsString],

@@ -9,6 +9,7 @@ mod facts;
 mod quote;
 mod script;
 
+pub(crate) use child::HostChild;
 pub(crate) use connection::{HostConnection, fits_socket, timed};
 pub(crate) use error::HostError;
 pub(crate) use executable::Executable;

@@ -26,6 +26,9 @@ impl Mailbox<'_> {
     /// [`StoreError::Contended`] if another program rewrites it during every attempt.
     pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
         check_length(envelope)?;
+        if let Some(shared) = self.shared() {
+            return self.append_shared(&shared, std::slice::from_ref(envelope));
+        }
         let place = &self.place();
         let held = HeldGate::take(place).or_else(|e| self.on_roster().and(Err(e)))?;
         self.on_roster()?;

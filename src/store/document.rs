@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::dirs;
@@ -15,7 +15,6 @@ use super::layout::TeamLayout;
 use super::repair_surrogates;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
-use crate::model::wire::Object;
 use crate::sys::clock::{now_ms, sleep};
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
@@ -256,7 +255,7 @@ fn copy_aside(place: &FilePlace, problem: &str) -> Result<PathBuf, StoreError> {
             .with("path", place.path.to_string_lossy())
             .with("copy", copy.to_string_lossy())
             .with("problem", problem);
-        journal::append(&place.layout, vec![note])?;
+        journal::append_to_file(&place.layout, vec![note])?;
     }
     Ok(copy)
 }
@@ -384,87 +383,6 @@ pub(super) fn publish(
 pub(super) fn to_bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec_pretty(value)
         .expect("a JSON value has string keys only and can always be written")
-}
-
-/// Reads a file in phalanx's own format.
-pub(super) fn read_typed<T: DeserializeOwned>(place: &FilePlace) -> Result<Option<T>, StoreError> {
-    read(place)?.map(|value| typed(place, value)).transpose()
-}
-
-/// Changes a file in phalanx's own format. Keys that a newer phalanx added survive.
-///
-/// # Errors
-/// [`StoreError::NewerFormat`] if the file's `format` is above `known`; otherwise as [`change`].
-pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
-    place: &FilePlace,
-    known: u32,
-    mut edit: impl FnMut(&mut Option<T>) -> Result<R, StoreError>,
-) -> Result<R, StoreError> {
-    let mut last = None;
-    change(place, |found| {
-        let after = edit_typed(place, known, found, &mut |item| {
-            last = Some(edit(item)?);
-            Ok(())
-        })?;
-        Ok((after, ()))
-    })?;
-    Ok(last.expect("a change that succeeds has run `edit`"))
-}
-
-/// The body of [`change_typed`], compiled once for each type of file.
-fn edit_typed<T: DeserializeOwned + Serialize>(
-    place: &FilePlace,
-    known: u32,
-    found: Option<Value>,
-    edit: &mut dyn FnMut(&mut Option<T>) -> Result<(), StoreError>,
-) -> Result<Option<Value>, StoreError> {
-    if let Some(form) = found.as_ref().and_then(|v| v.get("format")).and_then(Value::as_u64)
-        && form > u64::from(known)
-    {
-        return Err(StoreError::NewerFormat { path: place.path.clone(), found: form, known });
-    }
-    let stored = found.clone();
-    let mut item: Option<T> = found.map(|value| typed(place, value)).transpose()?;
-    let before = to_object(item.as_ref());
-    edit(&mut item)?;
-    let after = to_object(item.as_ref());
-    Ok(after.map(|after| overlay(stored, before, after)))
-}
-
-/// Removes a file in phalanx's own format if `is_such` returns true for its content.
-pub(super) fn remove_if<T: DeserializeOwned>(
-    place: &FilePlace,
-    is_such: impl FnOnce(&T) -> bool,
-) -> Result<(), StoreError> {
-    let _held = HeldGate::take(place)?;
-    if read_typed(place)?.is_some_and(|found| is_such(&found)) {
-        fs::remove_file(&place.path)?;
-    }
-    Ok(())
-}
-
-fn typed<T: DeserializeOwned>(place: &FilePlace, value: Value) -> Result<T, StoreError> {
-    serde_json::from_value(value).map_err(|e| quarantine(place, e.to_string()))
-}
-
-fn to_object<T: Serialize>(item: Option<&T>) -> Option<Object> {
-    match serde_json::to_value(item?) {
-        Ok(Value::Object(object)) => Some(object),
-        Ok(_) | Err(_) => None,
-    }
-}
-
-/// Writes the new values over the stored ones. Removes keys that are in `before` but not in
-/// `after`, and keeps unknown ones.
-fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Value {
-    let Some(Value::Object(mut object)) = stored else { return Value::Object(after) };
-    for key in before.unwrap_or_default().keys().filter(|k| !after.contains_key(*k)) {
-        object.shift_remove(key);
-    }
-    for (key, value) in after {
-        object.insert(key, value);
-    }
-    Value::Object(object)
 }
 
 /// Creates a file that no other process changes at the same time. Returns false if it exists

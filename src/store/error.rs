@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::database::DatabaseError;
 use crate::model::board::Refusal;
-use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
+use crate::model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
 use crate::model::limits::Full;
 use crate::model::task::{TaskAction, TaskState};
 use crate::model::workspace::FileFault;
@@ -69,6 +70,14 @@ pub(crate) enum StoreError {
     /// Another program took over the lock directory.
     #[error("the lock of {path} was lost before the change was written", path = path.display())]
     LockLost { path: PathBuf },
+    /// A document of the shared store has another form.
+    #[error("cannot parse {what} in the shared store: {problem}")]
+    BadDocument { what: String, problem: String },
+    /// A machine cannot be two hosts of a team: their files would be the same.
+    #[error("this machine is host `{known}` of team `{team}`, not host `{given}`")]
+    OtherHost { team: TeamName, known: HostName, given: HostName },
+    #[error(transparent)]
+    Database(DatabaseError),
     #[error(transparent)]
     Workspace(#[from] FileFault),
     #[error(transparent)]
@@ -94,6 +103,17 @@ fn ids(full: &Full) -> String {
     full.open.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
 }
 
+impl From<DatabaseError> for StoreError {
+    fn from(error: DatabaseError) -> StoreError {
+        match error {
+            DatabaseError::NoSuchTeam { team } => {
+                StoreError::NoSuchTeam { name: team, known: Vec::new() }
+            }
+            other => StoreError::Database(other),
+        }
+    }
+}
+
 impl From<Full> for StoreError {
     fn from(full: Full) -> StoreError {
         StoreError::AtCapacity(full)
@@ -105,6 +125,7 @@ impl StoreError {
     pub(crate) fn is_about_content(&self) -> bool {
         match self {
             StoreError::Corrupt { .. }
+            | StoreError::BadDocument { .. }
             | StoreError::File(FsError::TooLarge { .. } | FsError::Refused { .. }) => true,
             StoreError::File(e) => e.is_denied(),
             _ => false,

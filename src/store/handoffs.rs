@@ -8,7 +8,10 @@ use super::ack_log::AckLog;
 use super::dirs;
 use super::document::{FilePlace, HeldGate};
 use super::error::StoreError;
-use super::teams::TeamStore;
+use super::shared::SharedTeam;
+use super::shared_mail::SharedMailbox;
+use super::team::TeamStore;
+use crate::database::{LogEntry, LogKind, LogScope};
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::handoff::TeamHandoff;
 use crate::model::id::MemberName;
@@ -39,6 +42,9 @@ impl TeamStore {
         if bytes > MAX_TEXT {
             return Err(StoreError::MessageTooLong { bytes, limit: MAX_TEXT });
         }
+        if let Some(shared) = &self.shared {
+            return shared.store_handoff(handoff);
+        }
         let line = serde_json::to_vec(handoff).expect("a handoff has string keys only");
         let place = self.handoffs_place();
         let _held = HeldGate::take(&place)?;
@@ -56,6 +62,9 @@ impl TeamStore {
 
     /// Returns the handoffs from other teams. Unreadable lines do not hide the others.
     pub(crate) fn received_handoffs(&self) -> Result<ReceivedHandoffs, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.received_handoffs();
+        }
         let dir = self.layout.handoffs();
         fs::refuse_link(&dir)?;
         let mut found = ReceivedHandoffs::default();
@@ -80,6 +89,9 @@ impl TeamStore {
         &self,
         message: impl Fn(&TeamHandoff) -> Envelope,
     ) -> Result<Vec<TeamHandoff>, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.notify_of_handoffs(message);
+        }
         if !fs::exists(&self.layout.handoffs()) {
             return Ok(Vec::new());
         }
@@ -124,5 +136,42 @@ impl ReceivedHandoffs {
                 }
             }
         }
+    }
+}
+
+/// Handoffs in the shared store are the lines of a log.
+impl SharedTeam {
+    fn store_handoff(&self, handoff: &TeamHandoff) -> Result<(), StoreError> {
+        let body = serde_json::to_string(handoff).expect("a handoff has string keys only");
+        let line = LogEntry { id: handoff.id.clone(), at: handoff.at.0, task: None, body };
+        Ok(self.database.append_log(self.name(), LogKind::Handoff, &[line])?)
+    }
+
+    fn received_handoffs(&self) -> Result<ReceivedHandoffs, StoreError> {
+        let scope = LogScope::After { seq: 0, limit: u32::MAX };
+        let mut found = ReceivedHandoffs::default();
+        for line in self.database.log(self.name(), LogKind::Handoff, &scope)? {
+            match serde_json::from_str(&line.body) {
+                Ok(handoff) => found.handoffs.push(handoff),
+                Err(e) => found.faults.push(format!("skipped handoff {}: {e}", line.seq)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sends the messages. The mailbox stores each id once, so that no message is sent twice.
+    fn notify_of_handoffs(
+        &self,
+        message: impl Fn(&TeamHandoff) -> Envelope,
+    ) -> Result<Vec<TeamHandoff>, StoreError> {
+        let lead = MemberName::lead();
+        let mailbox = SharedMailbox { team: self, owner: &lead };
+        let mut sent = Vec::new();
+        for handoff in self.received_handoffs()?.handoffs {
+            if mailbox.append_new(&message(&handoff))? {
+                sent.push(handoff);
+            }
+        }
+        Ok(sent)
     }
 }

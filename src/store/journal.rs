@@ -8,6 +8,8 @@ use serde::de::IgnoredAny;
 use super::dirs;
 use super::error::StoreError;
 use super::layout::TeamLayout;
+use super::shared::SharedTeam;
+use crate::database::{LogEntry, LogKind, LogScope};
 use crate::model::event::{Event, Note};
 use crate::model::time::Timestamp;
 use crate::sys::fs::{self, FileId, LineFile};
@@ -18,72 +20,131 @@ use crate::sys::{clock, failpoint, rand};
 pub(super) const FULL: u64 = 16 * 1024 * 1024;
 /// Bytes at the end of the journal to read first when looking for recent events.
 const TAIL: u64 = 64 * 1024;
+/// Lines of the shared store to read at once.
+const LINES: u32 = 5000;
 /// Lines may be this far out of order, in milliseconds, since writers take the time before they
 /// append.
 const DISORDER_MS: u64 = 1000;
+
+/// Where a team's journal is stored.
+#[derive(Debug, Clone)]
+pub(super) struct LogPlace {
+    pub(super) layout: TeamLayout,
+    pub(super) shared: Option<SharedTeam>,
+}
 
 /// A reader of the journal that keeps its position. It reads on after the journal was renamed,
 /// replaced or truncated.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalReader {
-    layout: TeamLayout,
+    place: LogPlace,
+    position: Position,
+}
+
+/// What a reader has read.
+#[derive(Debug, Clone)]
+enum Position {
     /// The files of the last read, and the number of bytes read of each. They are not kept open,
     /// since a network file system cannot remove the directory of an open file.
-    positions: Vec<(FileId, u64)>,
+    Files(Vec<(FileId, u64)>),
+    /// The position of the last line in the shared store.
+    Line(i64),
 }
 
 impl JournalReader {
     /// Returns a reader of all events.
-    pub(super) fn at_start(layout: &TeamLayout) -> JournalReader {
-        JournalReader { layout: layout.clone(), positions: Vec::new() }
+    pub(super) fn at_start(place: LogPlace) -> JournalReader {
+        let position =
+            if place.shared.is_some() { Position::Line(0) } else { Position::Files(Vec::new()) };
+        JournalReader { place, position }
     }
 
-    /// Returns a reader of the events in the last `tail` bytes, and of later ones.
-    pub(super) fn at_tail(layout: &TeamLayout, tail: u64) -> Result<JournalReader, StoreError> {
-        let (mut positions, mut left) = (Vec::new(), tail);
-        for file in files(layout)?.into_iter().rev() {
-            positions.push((file.id(), file.len().saturating_sub(left)));
-            left = left.saturating_sub(file.len());
-        }
-        Ok(JournalReader { layout: layout.clone(), positions })
+    /// Returns a reader of the events after this call.
+    pub(super) fn at_end(place: LogPlace) -> Result<JournalReader, StoreError> {
+        let position = match &place.shared {
+            Some(team) => Position::Line(team.database.log_end(team.name(), LogKind::Journal)?),
+            None => Position::Files(tail(&place.layout, 0)?),
+        };
+        Ok(JournalReader { place, position })
     }
 
     /// Returns the events since the last call. Skips lines that do not parse: events of a newer
     /// phalanx, remains of interrupted writes, and the end of a line if the reader began inside it.
     pub(crate) fn read(&mut self) -> Result<Vec<Event>, StoreError> {
-        let (mut events, mut positions) = (Vec::new(), Vec::new());
-        for file in files(&self.layout)? {
-            let read = self.positions.iter().find(|(known, _)| *known == file.id());
-            // A file that is shorter than what was read of it was truncated.
-            let from = read.map(|(_, at)| *at).filter(|at| *at <= file.len()).unwrap_or_default();
-            // Most calls find nothing new in one of the two files.
-            let at = if from == file.len() {
-                from
-            } else {
-                file.read_lines(from, |line| {
-                    events.extend(serde_json::from_slice::<Event>(line));
-                    ControlFlow::Continue(())
-                })?
-            };
-            positions.push((file.id(), at));
+        match (&mut self.position, &self.place.shared) {
+            (Position::Line(last), Some(team)) => read_lines_after(team, last),
+            (Position::Files(positions), _) => read_files(&self.place.layout, positions),
+            (Position::Line(_), None) => Ok(Vec::new()),
         }
-        self.positions = positions;
-        Ok(events)
     }
+}
+
+/// Reads the lines after `last`, and advances it.
+fn read_lines_after(team: &SharedTeam, last: &mut i64) -> Result<Vec<Event>, StoreError> {
+    let mut events = Vec::new();
+    loop {
+        let scope = LogScope::After { seq: *last, limit: LINES };
+        let lines = team.database.log(team.name(), LogKind::Journal, &scope)?;
+        events.extend(lines.iter().filter_map(|line| serde_json::from_str(&line.body).ok()));
+        *last = lines.last().map_or(*last, |line| line.seq);
+        if lines.len() < LINES as usize {
+            return Ok(events);
+        }
+    }
+}
+
+/// Reads the files from these positions on, and advances them.
+fn read_files(
+    layout: &TeamLayout,
+    positions: &mut Vec<(FileId, u64)>,
+) -> Result<Vec<Event>, StoreError> {
+    let (mut events, mut now_at) = (Vec::new(), Vec::new());
+    for file in files(layout)? {
+        let read = positions.iter().find(|(known, _)| *known == file.id());
+        // A file that is shorter than what was read of it was truncated.
+        let from = read.map(|(_, at)| *at).filter(|at| *at <= file.len()).unwrap_or_default();
+        // Most calls find nothing new in one of the two files.
+        let at = if from == file.len() {
+            from
+        } else {
+            file.read_lines(from, |line| {
+                events.extend(serde_json::from_slice::<Event>(line));
+                ControlFlow::Continue(())
+            })?
+        };
+        now_at.push((file.id(), at));
+    }
+    *positions = now_at;
+    Ok(events)
+}
+
+/// Returns the positions before the last `tail` bytes of the files.
+fn tail(layout: &TeamLayout, tail: u64) -> Result<Vec<(FileId, u64)>, StoreError> {
+    let (mut positions, mut left) = (Vec::new(), tail);
+    for file in files(layout)?.into_iter().rev() {
+        positions.push((file.id(), file.len().saturating_sub(left)));
+        left = left.saturating_sub(file.len());
+    }
+    Ok(positions)
 }
 
 /// Returns the events since `then` and possibly some earlier ones. Reads only as much of the
 /// journal's end as it needs.
-pub(super) fn events_since(layout: &TeamLayout, then: Timestamp) -> Result<Vec<Event>, StoreError> {
-    let mut tail = TAIL;
+pub(super) fn events_since(place: &LogPlace, then: Timestamp) -> Result<Vec<Event>, StoreError> {
+    if let Some(team) = &place.shared {
+        let scope = LogScope::Since(then.0);
+        let lines = team.database.log(team.name(), LogKind::Journal, &scope)?;
+        return Ok(lines.iter().filter_map(|l| serde_json::from_str(&l.body).ok()).collect());
+    }
+    let mut bytes = TAIL;
     loop {
-        let mut reader = JournalReader::at_tail(layout, tail)?;
-        let is_all = reader.positions.iter().all(|(_, at)| *at == 0);
-        let events = reader.read()?;
+        let mut positions = tail(&place.layout, bytes)?;
+        let is_all = positions.iter().all(|(_, at)| *at == 0);
+        let events = read_files(&place.layout, &mut positions)?;
         if is_all || events.first().is_some_and(|e| e.at.plus_ms(DISORDER_MS) < then) {
             return Ok(events);
         }
-        tail = tail.saturating_mul(4);
+        bytes = bytes.saturating_mul(4);
     }
 }
 
@@ -111,8 +172,38 @@ fn files(layout: &TeamLayout) -> Result<Vec<LineFile>, StoreError> {
 }
 
 /// Appends events at once and returns them, in order, with their ids and times.
-pub(super) fn append(layout: &TeamLayout, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
-    let events: Vec<Event> = notes.into_iter().map(|note| event(layout, note)).collect();
+pub(super) fn append(place: &LogPlace, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
+    match &place.shared {
+        Some(team) => {
+            let events = events_of(&place.layout, notes);
+            let lines: Vec<LogEntry> = events.iter().map(log_entry).collect();
+            if !lines.is_empty() {
+                team.database.append_log(team.name(), LogKind::Journal, &lines)?;
+            }
+            Ok(events)
+        }
+        None => append_to_file(&place.layout, notes),
+    }
+}
+
+/// Returns the events of these notes, with ids and the present time.
+pub(super) fn events_of(layout: &TeamLayout, notes: Vec<Note>) -> Vec<Event> {
+    notes.into_iter().map(|note| event(layout, note)).collect()
+}
+
+/// Returns the line of an event in the shared store.
+pub(super) fn log_entry(event: &Event) -> LogEntry {
+    let task = event.task.filter(|_| event.is_about_task()).map(|id| id.0);
+    let body = serde_json::to_string(event).expect("an event has string keys and can be written");
+    LogEntry { id: event.id.clone(), at: event.at.0, task, body }
+}
+
+/// Appends events to the journal's file.
+pub(super) fn append_to_file(
+    layout: &TeamLayout,
+    notes: Vec<Note>,
+) -> Result<Vec<Event>, StoreError> {
+    let events = events_of(layout, notes);
     let line =
         |event| serde_json::to_vec(event).expect("an event has string keys and can be written");
     let lines: Vec<Vec<u8>> = events.iter().map(line).collect();

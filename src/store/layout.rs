@@ -129,6 +129,11 @@ impl TeamLayout {
         self.ours().join("team.json")
     }
 
+    /// The address of the shared store that has the team, readable by the user only.
+    pub(super) fn store_address(&self) -> PathBuf {
+        self.ours().join("store")
+    }
+
     pub(super) fn lead(&self) -> PathBuf {
         self.ours().join("lead.json")
     }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::dirs;
-use super::document;
+use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
-use super::teams::TeamStore;
+use super::team::TeamStore;
+use crate::database::{DatabaseError, DocumentKind, HeldLease};
 use crate::model::placement::ProcessId;
 use crate::model::time::Timestamp;
 use crate::sys::fs;
@@ -36,34 +37,78 @@ pub(crate) struct LeadRecord {
 }
 
 /// The right to lead the team, held until dropped.
+#[derive(Debug)]
 pub(crate) struct Lease {
     team: TeamStore,
-    _gate: Gate,
+    held: Held,
+}
+
+/// What proves the right.
+#[derive(Debug)]
+enum Held {
+    /// The gate of a team of files, which the kernel releases when the process dies.
+    Gate(#[expect(dead_code, reason = "held until dropped")] Gate),
+    /// The lease of the shared store, which ends with the connection to it.
+    Shared(HeldLease),
+}
+
+impl Lease {
+    /// Checks that no other process can lead the team.
+    ///
+    /// # Errors
+    /// [`DatabaseError::LeaseLost`] after the connection to the shared store was lost for so long
+    /// that another process has led the team.
+    pub(crate) fn must_be_held(&self) -> Result<(), StoreError> {
+        if !self.is_lost() {
+            return Ok(());
+        }
+        Err(StoreError::Database(DatabaseError::LeaseLost { team: self.team.name().to_string() }))
+    }
+
+    fn is_lost(&self) -> bool {
+        match &self.held {
+            Held::Gate(_) => false,
+            Held::Shared(lease) => lease.is_lost(),
+        }
+    }
 }
 
 impl TeamStore {
     /// Acquires the lease for `lead`; `None` if another process holds it.
     pub(crate) fn take_lease(&self, lead: &LeadRecord) -> Result<Option<Lease>, StoreError> {
-        dirs::make_dirs_of(&self.layout.gate("lead"))?;
-        let gate = match Gate::open(&self.layout.gate("lead"), GLANCE) {
-            Ok(gate) => gate,
-            Err(LockError::Timeout { .. }) => return Ok(None),
-            Err(e) => return Err(e.into()),
-        };
-        document::change_typed(&self.lead_place(), 1, |found: &mut Option<LeadRecord>| {
+        let Some(held) = self.take_free_lease()? else { return Ok(None) };
+        documents::change_typed(&self.lead_place(), 1, |found: &mut Option<LeadRecord>| {
             *found = Some(lead.clone());
             Ok(())
         })?;
-        Ok(Some(Lease { team: self.clone(), _gate: gate }))
+        Ok(Some(Lease { team: self.clone(), held }))
+    }
+
+    fn take_free_lease(&self) -> Result<Option<Held>, StoreError> {
+        if let Some(shared) = &self.shared {
+            return Ok(shared.database.take_lease(shared.name())?.map(Held::Shared));
+        }
+        dirs::make_dirs_of(&self.layout.gate("lead"))?;
+        match Gate::open(&self.layout.gate("lead"), GLANCE) {
+            Ok(gate) => Ok(Some(Held::Gate(gate))),
+            Err(LockError::Timeout { .. }) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Returns the team for calls on behalf of its lead. The shared store refuses them once another
+    /// process leads the team.
+    pub(crate) fn led_with(&self, lease: &Lease) -> TeamStore {
+        let mut team = self.clone();
+        if let (Some(shared), Held::Shared(held)) = (&mut team.shared, &lease.held) {
+            shared.database = shared.database.led_with(held.number());
+        }
+        team
     }
 
     /// Returns the running lead; `None` if the lease is free.
     pub(crate) fn current_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
-        let gate = self.layout.gate("lead");
-        if !fs::exists(&gate) || Gate::try_open(&gate)?.is_some() {
-            return Ok(None);
-        }
-        self.last_lead()
+        if self.is_lease_held()? { self.last_lead() } else { Ok(None) }
     }
 
     /// Returns the token of the agent lead. It stays valid after the lead has died, until another
@@ -74,19 +119,35 @@ impl TeamStore {
 
     /// Returns the record of the running lead, or of a lead that died without removing its record.
     pub(crate) fn last_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
-        document::read_typed(&self.lead_place())
+        documents::read_typed(&self.lead_place())
     }
 
     /// Returns the record of a lead that died without removing it; `None` while a lead is running.
     pub(crate) fn dead_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
+        if self.shared.is_some() {
+            return if self.is_lease_held()? { Ok(None) } else { self.last_lead() };
+        }
         let Some(_gate) = self.free_lease()? else { return Ok(None) };
         self.last_lead()
     }
 
     /// Removes the record of a lead that died. Returns true if there was one.
     pub(crate) fn forget_dead_lead(&self) -> Result<bool, StoreError> {
+        if self.shared.is_some() {
+            let dead = self.dead_lead()?;
+            self.remove_lead_record()?;
+            return Ok(dead.is_some());
+        }
         let Some(_gate) = self.free_lease()? else { return Ok(false) };
         Ok(fs::remove_file(&self.layout.lead())?)
+    }
+
+    fn is_lease_held(&self) -> Result<bool, StoreError> {
+        if let Some(shared) = &self.shared {
+            return Ok(shared.database.is_led(shared.name())?);
+        }
+        let gate = self.layout.gate("lead");
+        Ok(fs::exists(&gate) && Gate::try_open(&gate)?.is_none())
     }
 
     /// Acquires the gate if it is free; `None` also if the team never had a lead.
@@ -95,15 +156,24 @@ impl TeamStore {
         if fs::exists(&gate) { Ok(Gate::try_open(&gate)?) } else { Ok(None) }
     }
 
-    fn lead_place(&self) -> document::FilePlace {
-        self.boot_place("lead-record", self.layout.lead())
+    fn remove_lead_record(&self) -> Result<(), StoreError> {
+        match self.lead_place() {
+            DocumentPlace::File(place) => Ok(fs::remove_file(&place.path).map(drop)?),
+            DocumentPlace::Shared(place) => place.remove_if(|_| Ok(true)),
+        }
+    }
+
+    fn lead_place(&self) -> DocumentPlace {
+        self.document(DocumentKind::Lead, "", || self.boot_place("lead-record", self.layout.lead()))
     }
 }
 
 impl Drop for Lease {
-    /// Removes the file before the gate is dropped with its field, so that the next holder finds no
-    /// stale record.
+    /// Removes the record before the right is given up with its field, so that the next holder
+    /// finds no stale record. If the right was lost, the record is that of its next holder.
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.team.layout.lead());
+        if !self.is_lost() {
+            let _ = self.team.remove_lead_record();
+        }
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::document::{HeldGate, Writers};
 use super::error::StoreError;
 use super::layout::TeamLayout;
-use super::teams::{Store, TeamStore};
+use super::team::TeamStore;
+use super::teams::Store;
 use crate::model::id::{Incarnation, TeamName};
 use crate::sys::env;
 use crate::sys::fs::{self, About, FileKind};
@@ -63,7 +64,7 @@ impl Store {
 impl TeamStore {
     /// Returns true if phalanx created the team or runs members in it.
     pub(crate) fn is_ours(&self) -> bool {
-        fs::exists(&self.layout.settings())
+        self.shared.is_some() || fs::exists(&self.layout.settings())
     }
 
     /// Returns all leftovers in the team's directories.

@@ -10,7 +10,10 @@ use super::ack_log::AckLog;
 use super::archive::{self, Archive};
 use super::document::{self, Durability, FilePlace, HeldGate, PeerExclusion, Writers};
 use super::error::StoreError;
-use super::teams::TeamStore;
+use super::shared::until_written;
+use super::shared_mail::SharedMailbox;
+use super::team::TeamStore;
+use crate::database::MailScope;
 use crate::model::digest;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::id::MemberName;
@@ -47,6 +50,9 @@ impl TeamStore {
 
     /// Syncs mailboxes that were created with [`Mailbox::create`], all at once.
     pub(crate) fn sync_mailboxes(&self, owners: &[&MemberName]) -> Result<(), StoreError> {
+        if self.shared.is_some() {
+            return Ok(());
+        }
         let paths: Vec<_> = owners.iter().map(|owner| self.layout.inbox(owner)).collect();
         Ok(fs::persist(&paths)?)
     }
@@ -67,6 +73,10 @@ impl Mailbox<'_> {
     /// # Errors
     /// [`StoreError::MessageTooLong`] if the text exceeds [`MAX_TEXT`].
     pub(crate) fn create(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
+        if let Some(shared) = self.shared() {
+            first.map_or(Ok(()), check_length)?;
+            return shared.create(first);
+        }
         let entries: Vec<Object> = first.map(Envelope::to_entry).into_iter().collect();
         first.map_or(Ok(()), check_length)?;
         document::write_new(&self.place().path, &entries, Durability::ThisBoot)
@@ -74,18 +84,27 @@ impl Mailbox<'_> {
 
     /// Removes the mailbox of a teammate that failed to start.
     pub(crate) fn delete(&self) -> Result<(), StoreError> {
+        if let Some(shared) = self.shared() {
+            return shared.delete();
+        }
         fs::remove_file(&self.place().path)?;
         Ok(())
     }
 
     /// Returns the messages in the mailbox, oldest first.
     pub(crate) fn entries(&self) -> Result<Vec<Envelope>, StoreError> {
+        if let Some(shared) = self.shared() {
+            return shared.read(MailScope::Recent);
+        }
         let found = document::read(&self.place())?;
         Ok(self.entries_of(found)?.iter().map(Envelope::read).collect())
     }
 
     /// Returns all messages, oldest first, including archived ones.
     pub(crate) fn all(&self) -> Result<Vec<Envelope>, StoreError> {
+        if let Some(shared) = self.shared() {
+            return shared.read(MailScope::All);
+        }
         // Read the mailbox first: a message that is archived meanwhile is then found in both and
         // counts once.
         let entries = self.entries()?;
@@ -99,6 +118,9 @@ impl Mailbox<'_> {
 
     /// Returns the message that phalanx wrote with this id, even if it is archived.
     pub(crate) fn find(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
+        if let Some(shared) = self.shared() {
+            return shared.find(msg_id);
+        }
         // Read the mailbox first, so that a message archived meanwhile is not missed.
         let in_box = self.entries()?.into_iter().find(|envelope| envelope.msg_id == msg_id);
         if in_box.is_some() { Ok(in_box) } else { self.archive.find(msg_id) }
@@ -106,6 +128,9 @@ impl Mailbox<'_> {
 
     /// Returns the messages that were not delivered, oldest first.
     pub(crate) fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
+        if let Some(shared) = self.shared() {
+            return shared.read(MailScope::Undelivered);
+        }
         // Read the record of deliveries first: an id leaves it only after its message has left the
         // mailbox.
         let mut delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
@@ -120,6 +145,9 @@ impl Mailbox<'_> {
             return self.append(one);
         }
         envelopes.iter().try_for_each(check_length)?;
+        if let Some(shared) = self.shared() {
+            return self.append_shared(&shared, envelopes);
+        }
         let place = self.place();
         let held = HeldGate::take(&place)?;
         self.on_roster()?;
@@ -141,6 +169,9 @@ impl Mailbox<'_> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
+        if let Some(shared) = self.shared() {
+            return shared.deliver(ids, false);
+        }
         let rewrite = marking == Marking::Always || self.is_read_by_phalanx()?;
         let place = self.place();
         let held = HeldGate::take(&place)?;
@@ -158,12 +189,18 @@ impl Mailbox<'_> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
+        if let Some(shared) = self.shared() {
+            return shared.deliver(ids, false);
+        }
         let _held = HeldGate::take(&self.place())?;
         self.acks.record(ids)
     }
 
     /// Marks delivered messages that are not marked yet, if phalanx reads the mailbox.
     pub(crate) fn mark_delivered(&self) -> Result<(), StoreError> {
+        if self.team.shared.is_some() {
+            return Ok(());
+        }
         let place = self.place();
         let held = HeldGate::take(&place)?;
         let delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
@@ -180,6 +217,9 @@ impl Mailbox<'_> {
     pub(crate) fn remove(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
+        }
+        if let Some(shared) = self.shared() {
+            return shared.deliver(ids, true);
         }
         let place = self.place();
         let held = HeldGate::take(&place)?;
@@ -210,7 +250,7 @@ impl Mailbox<'_> {
     /// itself.
     pub(crate) fn is_read_by_phalanx(&self) -> Result<bool, StoreError> {
         if self.owner == MemberName::lead() {
-            return Ok(fs::exists(&self.team.layout.settings()));
+            return Ok(self.team.is_ours());
         }
         let record = self.team.member_record(&self.owner)?;
         Ok(record.is_some_and(|record| !record.is_native()))
@@ -290,6 +330,30 @@ impl Mailbox<'_> {
             Some(_) => Err(document::quarantine(&self.place(), "it is not an array".to_owned())),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Appends to the mailbox in the shared store, if its owner is on the roster.
+    pub(super) fn append_shared(
+        &self,
+        shared: &SharedMailbox<'_>,
+        envelopes: &[Envelope],
+    ) -> Result<(), StoreError> {
+        let stored = until_written(|| {
+            if shared.append(envelopes, &[])? {
+                return Ok(Some(()));
+            }
+            // A member that has joined meanwhile gets the message at the next attempt.
+            self.on_roster().map(|()| None)
+        })?;
+        stored.ok_or_else(|| StoreError::Contended {
+            path: format!("the mailbox of {}", self.owner).into(),
+            tries: 1,
+        })
+    }
+
+    /// Returns the mailbox in the shared store; `None` for a team of files.
+    pub(super) fn shared(&self) -> Option<SharedMailbox<'_>> {
+        self.team.shared.as_ref().map(|team| SharedMailbox { team, owner: &self.owner })
     }
 
     pub(super) fn on_roster(&self) -> Result<(), StoreError> {

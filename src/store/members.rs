@@ -1,9 +1,10 @@
 //! Records of members' runs (`phalanx/members/<name>.json`). The spawner, the launcher, the member
 //! and the lead write to the same record, each its own fields.
 
-use super::document;
+use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
-use super::teams::TeamStore;
+use super::team::TeamStore;
+use crate::database::DocumentKind;
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::record::{FORMAT, MemberRecord};
 use crate::sys::{env, fs};
@@ -14,13 +15,20 @@ impl TeamStore {
         &self,
         name: &MemberName,
     ) -> Result<Option<MemberRecord>, StoreError> {
-        let found: Option<MemberRecord> = document::read_typed(&self.member_place(name))?;
-        Ok(found.map(|record| record.seen_in(&env::boot_id())))
+        let found: Option<MemberRecord> = documents::read_typed(&self.member_place(name))?;
+        Ok(found.map(|record| record.seen_in(&env::boot_id(), self.host())))
     }
 
     /// Returns the records of all members that ever ran, by name. Skips files that a power cut left
     /// torn or that have another form; each of these is journaled as quarantined.
     pub(crate) fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
+        if let Some(shared) = &self.shared {
+            let records: Vec<MemberRecord> = shared.documents(DocumentKind::Member)?;
+            return Ok(records
+                .into_iter()
+                .map(|r| r.seen_in(&env::boot_id(), self.host()))
+                .collect());
+        }
         let files = fs::list(&self.layout.members())?;
         let stems =
             files.iter().filter_map(|f| f.strip_suffix(".json")).filter(|s| !s.starts_with('.'));
@@ -34,7 +42,7 @@ impl TeamStore {
 
     /// Starts the record of a new run, which replaces that of an earlier one.
     pub(crate) fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
-        document::change_typed(
+        documents::change_typed(
             &self.member_place(&record.name),
             FORMAT,
             |found: &mut Option<MemberRecord>| {
@@ -52,7 +60,7 @@ impl TeamStore {
         incarnation: &Incarnation,
         mut edit: impl FnMut(&mut MemberRecord) -> T,
     ) -> Result<Option<T>, StoreError> {
-        document::change_typed(
+        documents::change_typed(
             &self.member_place(name),
             FORMAT,
             |found: &mut Option<MemberRecord>| {
@@ -67,12 +75,15 @@ impl TeamStore {
         name: &MemberName,
         incarnation: &Incarnation,
     ) -> Result<(), StoreError> {
-        document::remove_if(&self.member_place(name), |record: &MemberRecord| {
+        documents::remove_if(&self.member_place(name), |record: &MemberRecord| {
             record.is(incarnation)
         })
     }
 
-    fn member_place(&self, name: &MemberName) -> document::FilePlace {
-        self.boot_place(&format!("member-{}", name.file_stem()), self.layout.member(name))
+    fn member_place(&self, name: &MemberName) -> DocumentPlace {
+        let stem = name.file_stem();
+        self.document(DocumentKind::Member, &stem, || {
+            self.boot_place(&format!("member-{stem}"), self.layout.member(name))
+        })
     }
 }

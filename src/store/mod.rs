@@ -2,12 +2,14 @@
 //! uses. Callers name teams, members and tasks rather than paths, so that a shared database could
 //! replace the files.
 
+mod access;
 mod ack_log;
 mod append;
 mod archive;
 mod broken;
 mod dirs;
 mod document;
+mod documents;
 mod error;
 mod handoffs;
 mod journal;
@@ -20,13 +22,19 @@ mod questions;
 mod repair_surrogates;
 mod requests;
 mod roster;
+mod shared;
+mod shared_mail;
 mod specs;
 mod tasks;
+mod team;
 mod teams;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod workspace;
 
+pub(crate) use crate::database::DatabaseError;
+pub(crate) use access::StoreAccess;
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
 pub(crate) use handoffs::ReceivedHandoffs;
@@ -39,5 +47,7 @@ pub(crate) use tasks::{
     ClaimKind, NewTask, TargetStatus, TaskChanged, TaskChanges, TaskImport, TaskOwner,
     TaskRevision, TaskStep,
 };
-pub(crate) use teams::{Store, TeamStore};
+pub(crate) use team::TeamStore;
+pub(crate) use teams::Store;
+pub(crate) use watch::{TeamChanges, TeamWatch};
 pub(crate) use workspace::WorkspaceListing;

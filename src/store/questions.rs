@@ -1,14 +1,14 @@
 //! Questions of members (`phalanx/requests/asked.*.json`). Lock order: the question first, then the
 //! mailbox of its member.
 
-use super::document::{self, Durability};
+use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
 use super::layout::QUESTION;
-use super::teams::TeamStore;
+use super::team::TeamStore;
+use crate::database::DocumentKind;
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::question::Question;
-use crate::sys::fs;
 
 /// Format version of question files.
 const FORMAT: u32 = 1;
@@ -16,7 +16,7 @@ const FORMAT: u32 = 1;
 impl TeamStore {
     /// Files a question. Returns false if its id is taken.
     pub(crate) fn file_question(&self, question: &Question) -> Result<bool, StoreError> {
-        document::write_new(&self.layout.question(&question.id), question, Durability::ThisBoot)
+        documents::create(&self.question_place(&question.id), question)
     }
 
     /// Returns one question.
@@ -24,18 +24,14 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no question with this id.
     pub(crate) fn question(&self, id: &RequestId) -> Result<Question, StoreError> {
-        let found: Option<Question> = document::read_typed(&self.question_place(id))?;
+        let found: Option<Question> = documents::read_typed(&self.question_place(id))?;
         found.filter(|q| q.id == *id).ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
     /// Returns all questions, oldest first.
     pub(crate) fn questions(&self) -> Result<Vec<Question>, StoreError> {
-        let files = fs::list(&self.layout.requests())?;
-        let mut found = Vec::new();
-        for file in files.iter().filter(|f| f.starts_with(QUESTION) && f.ends_with(".json")) {
-            let place = self.request_place_of(file, self.layout.requests().join(file));
-            found.extend(document::read_typed::<Question>(&place)?);
-        }
+        let mut found: Vec<Question> =
+            self.in_requests(DocumentKind::Question, |stem| stem.starts_with(QUESTION))?;
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
         Ok(found)
     }
@@ -49,7 +45,7 @@ impl TeamStore {
         id: &RequestId,
         mut edit: impl FnMut(&mut Question) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        document::change_typed(&self.question_place(id), FORMAT, |found: &mut Option<Question>| {
+        documents::change_typed(&self.question_place(id), FORMAT, |found: &mut Option<Question>| {
             let question = found.as_mut().filter(|q| q.id == *id);
             edit(question.ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })?)
         })
@@ -84,13 +80,13 @@ impl TeamStore {
 
     /// Removes a question that is decided and answered; leaves any other.
     pub(crate) fn forget_question(&self, id: &RequestId) -> Result<(), StoreError> {
-        document::remove_if(&self.question_place(id), Question::is_settled)
+        documents::remove_if(&self.question_place(id), Question::is_settled)
     }
 
-    fn question_place(&self, id: &RequestId) -> document::FilePlace {
-        self.request_place_of(
-            &format!("{QUESTION}{}.json", id.file_stem()),
-            self.layout.question(id),
-        )
+    fn question_place(&self, id: &RequestId) -> DocumentPlace {
+        let stem = id.file_stem();
+        self.document(DocumentKind::Question, &stem, || {
+            self.request_file(&format!("{QUESTION}{stem}.json"), self.layout.question(id))
+        })
     }
 }

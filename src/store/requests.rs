@@ -3,10 +3,14 @@
 
 use std::path::PathBuf;
 
-use super::document::{self, Durability};
+use serde::de::DeserializeOwned;
+
+use super::document::FilePlace;
+use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
 use super::layout::QUESTION;
-use super::teams::TeamStore;
+use super::team::TeamStore;
+use crate::database::DocumentKind;
 use crate::model::digest;
 use crate::model::id::RequestId;
 use crate::model::request::ShutdownRequest;
@@ -18,7 +22,7 @@ const FORMAT: u32 = 1;
 impl TeamStore {
     /// Files a request. Returns false if its id is taken.
     pub(crate) fn file_request(&self, request: &ShutdownRequest) -> Result<bool, StoreError> {
-        document::write_new(&self.layout.request(&request.id), request, Durability::ThisBoot)
+        documents::create(&self.request_place(&request.id), request)
     }
 
     /// Returns one request.
@@ -26,22 +30,15 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no request with this id.
     pub(crate) fn request(&self, id: &RequestId) -> Result<ShutdownRequest, StoreError> {
-        let found = document::read_typed(&self.request_place(id))?;
+        let found = documents::read_typed(&self.request_place(id))?;
         found.ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
     /// Returns all requests, oldest first.
     pub(crate) fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
-        let files = fs::list(&self.layout.requests())?;
-        let stems =
-            files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
-        let mut found = Vec::new();
         // Questions of members are in the same directory.
-        for stem in stems.filter(|stem| !stem.starts_with(QUESTION)) {
-            let file = format!("{stem}.json");
-            let place = self.request_place_of(&file, self.layout.requests().join(&file));
-            found.extend(document::read_typed::<ShutdownRequest>(&place)?);
-        }
+        let mut found: Vec<ShutdownRequest> =
+            self.in_requests(DocumentKind::Request, |stem| !stem.starts_with(QUESTION))?;
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
         Ok(found)
     }
@@ -55,7 +52,7 @@ impl TeamStore {
         id: &RequestId,
         mut edit: impl FnMut(&mut ShutdownRequest),
     ) -> Result<(), StoreError> {
-        document::change_typed(
+        documents::change_typed(
             &self.request_place(id),
             FORMAT,
             |found: &mut Option<ShutdownRequest>| {
@@ -69,16 +66,41 @@ impl TeamStore {
 
     /// Removes a request that has ended and was verified without a deviation; leaves any other.
     pub(crate) fn forget_request(&self, id: &RequestId) -> Result<(), StoreError> {
-        document::remove_if(&self.request_place(id), ShutdownRequest::is_settled)
+        documents::remove_if(&self.request_place(id), ShutdownRequest::is_settled)
     }
 
-    fn request_place(&self, id: &RequestId) -> document::FilePlace {
-        self.request_place_of(&format!("{}.json", id.file_stem()), self.layout.request(id))
+    fn request_place(&self, id: &RequestId) -> DocumentPlace {
+        let stem = id.file_stem();
+        self.document(DocumentKind::Request, &stem, || {
+            self.request_file(&format!("{stem}.json"), self.layout.request(id))
+        })
+    }
+
+    /// Returns the documents of a kind in the requests directory; `is_such` checks the stem of a
+    /// file's name.
+    pub(super) fn in_requests<T: DeserializeOwned>(
+        &self,
+        kind: DocumentKind,
+        is_such: impl Fn(&str) -> bool,
+    ) -> Result<Vec<T>, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.documents(kind);
+        }
+        let files = fs::list(&self.layout.requests())?;
+        let stems =
+            files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
+        let mut found = Vec::new();
+        for stem in stems.filter(|stem| is_such(stem)) {
+            let file = format!("{stem}.json");
+            let place = self.request_file(&file, self.layout.requests().join(&file));
+            found.extend(documents::read_typed(&DocumentPlace::File(place))?);
+        }
+        Ok(found)
     }
 
     /// Returns the place of a file in the requests directory. All requests share 16 gates, because
     /// gates are never deleted while the team exists.
-    pub(super) fn request_place_of(&self, file: &str, path: PathBuf) -> document::FilePlace {
+    pub(super) fn request_file(&self, file: &str, path: PathBuf) -> FilePlace {
         let shard = digest::of(&[file.as_bytes()]);
         self.boot_place(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)
     }

@@ -4,9 +4,10 @@
 use serde_json::Value;
 
 use super::document::{self, HeldGate, MAX_FILE};
+use super::documents;
 use super::error::StoreError;
 use super::repair_surrogates;
-use super::teams::TeamStore;
+use super::team::TeamStore;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::team::{LeadProcess, Member, Team};
@@ -50,23 +51,35 @@ impl TeamStore {
         &self,
         mut edit: impl FnMut(&mut Roster) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        document::change(&self.roster_place(), |found| {
+        documents::change(&self.roster_document(), |found| {
             let Some(Value::Object(mut file)) = found else {
                 return Err(StoreError::NoSuchTeam {
                     name: self.name.to_string(),
                     known: Vec::new(),
                 });
             };
-            fs::sweep_temporary(&self.layout.last_team_file());
+            if self.shared.is_none() {
+                fs::sweep_temporary(&self.layout.last_team_file());
+            }
             let answer = edit(&mut Roster { team: &self.name, file: &mut file })?;
             let file = Value::Object(file);
-            self.keep_last(&file)?;
+            if self.shared.is_none() {
+                self.keep_last(&file)?;
+            }
             Ok((Some(file), answer))
         })
     }
 
     /// Reads the team file once, without waiting for writers.
     pub(crate) fn team_file_now(&self) -> Result<TeamFile, StoreError> {
+        if self.shared.is_some() {
+            // It is always whole, and no other program writes it.
+            let file = match documents::read(&self.roster_document())? {
+                Some(Value::Object(file)) => Some(file),
+                Some(_) | None => None,
+            };
+            return Ok(TeamFile { version: None, file, is_remembered: true });
+        }
         let Some(read) = fs::read_versioned(&self.layout.team_file(), MAX_FILE)? else {
             return Ok(TeamFile { version: None, file: None, is_remembered: false });
         };
@@ -97,7 +110,7 @@ impl TeamStore {
 
     /// Returns the entry that a member had when phalanx last saw the team file whole.
     pub(crate) fn last_entry(&self, name: &MemberName) -> Result<Option<Object>, StoreError> {
-        let file = self.last_file();
+        let file = if self.shared.is_some() { None } else { self.last_file() };
         let members = file.as_ref().and_then(|file| file.get("members")).and_then(Value::as_array);
         let entry =
             members.and_then(|members| members.iter().find(|entry| is_entry_of(entry, name)));

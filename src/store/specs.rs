@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::{self, Durability};
 use super::error::StoreError;
-use super::teams::TeamStore;
+use super::team::TeamStore;
 use crate::model::id::Incarnation;
 use crate::model::spec::LauncherSpec;
 use crate::sys::fs;

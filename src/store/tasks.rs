@@ -7,6 +7,7 @@ mod import;
 mod index;
 mod log;
 mod rules;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod work;

@@ -13,12 +13,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::access::SharedStore;
 use super::teams::MAX_TEAMS;
 use super::{ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, take_spec};
+use crate::database::fixture::TestDatabase;
+use crate::database::{Database, StoreUrl};
 use crate::model::board::Refusal;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::event::EventKind;
-use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
+use crate::model::id::{HostName, Incarnation, MemberName, TaskId, TeamName};
 use crate::model::settings::Settings;
 use crate::model::spec::{LauncherSpec, OsText, Terminal};
 use crate::model::task::{CommandOutcome, TaskAction, TaskState};
@@ -43,6 +46,31 @@ pub(in crate::store) fn fresh() -> (TempDir, TeamStore) {
     let dir = tempfile::tempdir().expect("tempdir");
     let team = new_team(&dir.path().join("root"));
     (dir, team)
+}
+
+/// Runs a test on a team of files, and on one in PostgreSQL if that is installed.
+pub(in crate::store) fn on_both_stores(test: impl Fn(&TeamStore)) {
+    let (_dir, team) = fresh();
+    test(&team);
+    let Some(database) = TestDatabase::create() else { return };
+    let (_dir, team) = fresh_in(&database);
+    test(&team);
+}
+
+/// Returns a team in the shared store.
+pub(in crate::store) fn fresh_in(database: &TestDatabase) -> (TempDir, TeamStore) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let url = StoreUrl::parse(&database.url()).expect("an address");
+    let host = HostName::new("here").expect("name");
+    let shared = SharedStore {
+        database: Database::direct(&url).expect("a connection"),
+        url: url.into(),
+        host,
+    };
+    let store = Store::connected(&dir.path().join("root"), shared);
+    let name = TeamName::new("demo").expect("name");
+    let file = Team::found(&name, "d", "team-lead", "s-1", "/w", NOW);
+    (dir, store.create(&name, &file, &settings()).expect("team"))
 }
 
 pub(in crate::store) fn who(name: &str) -> MemberName {
@@ -142,63 +170,69 @@ fn sd_04_interrupted_deletion_leaves_no_tasks_to_next_team() {
 
 #[test]
 fn msg_05_no_mailbox_is_created_for_an_unknown_name() {
-    let (_dir, team) = fresh();
-    join(&team, "bob");
-    let sent = team.mailbox(&who("bobb")).append(&message("team-lead", "hi", "1"));
-    let Err(StoreError::NoSuchMember { known, .. }) = sent else { panic!("{sent:?}") };
-    assert_eq!(known.iter().map(MemberName::to_string).collect::<Vec<_>>(), ["team-lead", "bob"]);
-    assert!(!fs::exists(&team.layout.inbox(&who("bobb"))));
-    team.change_roster(|roster| Ok(roster.leave(&who("bob")))).expect("leave");
-    assert!(team.mailbox(&who("bob")).append(&message("team-lead", "hi", "2")).is_err());
+    on_both_stores(|team| {
+        join(team, "bob");
+        let sent = team.mailbox(&who("bobb")).append(&message("team-lead", "hi", "1"));
+        let Err(StoreError::NoSuchMember { known, .. }) = sent else { panic!("{sent:?}") };
+        assert_eq!(
+            known.iter().map(MemberName::to_string).collect::<Vec<_>>(),
+            ["team-lead", "bob"]
+        );
+        assert_eq!(team.mailbox(&who("bobb")).all().expect("no messages"), []);
+        team.change_roster(|roster| Ok(roster.leave(&who("bob")))).expect("leave");
+        assert!(team.mailbox(&who("bob")).append(&message("team-lead", "hi", "2")).is_err());
+    });
 }
 
 #[test]
 fn too_long_message_is_refused() {
-    let (_dir, team) = fresh();
-    let lead = team.mailbox(&MemberName::lead());
-    let sent = lead.append(&message("bob", &"x".repeat(MAX_TEXT + 1), "1"));
-    assert!(matches!(sent, Err(StoreError::MessageTooLong { .. })));
-    lead.append(&message("bob", &"x".repeat(MAX_TEXT), "2")).expect("fits");
-    assert_eq!(lead.unread().expect("unread").len(), 1);
+    on_both_stores(|team| {
+        let lead = team.mailbox(&MemberName::lead());
+        let sent = lead.append(&message("bob", &"x".repeat(MAX_TEXT + 1), "1"));
+        assert!(matches!(sent, Err(StoreError::MessageTooLong { .. })));
+        lead.append(&message("bob", &"x".repeat(MAX_TEXT), "2")).expect("fits");
+        assert_eq!(lead.unread().expect("unread").len(), 1);
+    });
 }
 
 /// MSG-06 on a small scale, with concurrent writers and a marker; the order per sender is kept.
 #[test]
 fn msg_06_writers_markers_and_removers_lose_nothing() {
-    let (_dir, team) = fresh();
-    join(&team, "bob");
-    let (writers, each) = (4, 25);
-    thread::scope(|scope| {
-        for writer in 0..writers {
-            let team = &team;
-            scope.spawn(move || {
+    on_both_stores(|team| {
+        join(team, "bob");
+        let (writers, each) = (4, 25);
+        thread::scope(|scope| {
+            for writer in 0..writers {
+                let team = &team;
+                scope.spawn(move || {
+                    for n in 0..each {
+                        let id = format!("{writer}-{n}");
+                        team.mailbox(&who("bob"))
+                            .append(&message(&format!("w{writer}"), &n.to_string(), &id))
+                            .expect("append");
+                    }
+                });
+            }
+            scope.spawn(|| {
                 for n in 0..each {
-                    let id = format!("{writer}-{n}");
-                    team.mailbox(&who("bob"))
-                        .append(&message(&format!("w{writer}"), &n.to_string(), &id))
-                        .expect("append");
+                    let ids = vec![format!("0-{n}")];
+                    team.mailbox(&who("bob")).acknowledge(&ids, Marking::Always).expect("mark");
                 }
             });
-        }
-        scope.spawn(|| {
-            for n in 0..each {
-                let ids = vec![format!("0-{n}")];
-                team.mailbox(&who("bob")).acknowledge(&ids, Marking::Always).expect("mark");
-            }
         });
+        let entries = team.mailbox(&who("bob")).entries().expect("entries");
+        assert_eq!(entries.len(), writers * each);
+        for writer in 0..writers {
+            let texts: Vec<String> = entries
+                .iter()
+                .filter(|e| e.from == format!("w{writer}"))
+                .map(|e| e.text.clone())
+                .collect();
+            assert_eq!(texts, (0..each).map(|n| n.to_string()).collect::<Vec<_>>());
+        }
+        team.mailbox(&who("bob")).remove(&[entries[0].msg_id.clone()]).expect("remove");
+        assert_eq!(team.mailbox(&who("bob")).entries().expect("entries").len(), writers * each - 1);
     });
-    let entries = team.mailbox(&who("bob")).entries().expect("entries");
-    assert_eq!(entries.len(), writers * each);
-    for writer in 0..writers {
-        let texts: Vec<String> = entries
-            .iter()
-            .filter(|e| e.from == format!("w{writer}"))
-            .map(|e| e.text.clone())
-            .collect();
-        assert_eq!(texts, (0..each).map(|n| n.to_string()).collect::<Vec<_>>());
-    }
-    team.mailbox(&who("bob")).remove(&[entries[0].msg_id.clone()]).expect("remove");
-    assert_eq!(team.mailbox(&who("bob")).entries().expect("entries").len(), writers * each - 1);
 }
 
 #[test]
@@ -235,25 +269,28 @@ fn msg_07_corrupt_mailboxes_are_not_overwritten() {
 /// ID-04, ID-05, ID-07.
 #[test]
 fn id_07_concurrent_joins_and_leaves_all_take_effect() {
-    let (_dir, team) = fresh();
-    thread::scope(|scope| {
-        for n in 0..10 {
-            let team = &team;
-            scope.spawn(move || {
-                join(team, &format!("m{n}"));
-                if n % 2 == 0 {
-                    let name = who(&format!("m{n}"));
-                    assert!(team.change_roster(|roster| Ok(roster.leave(&name))).expect("leave"));
-                }
-            });
-        }
+    on_both_stores(|team| {
+        thread::scope(|scope| {
+            for n in 0..10 {
+                let team = &team;
+                scope.spawn(move || {
+                    join(team, &format!("m{n}"));
+                    if n % 2 == 0 {
+                        let name = who(&format!("m{n}"));
+                        assert!(
+                            team.change_roster(|roster| Ok(roster.leave(&name))).expect("leave")
+                        );
+                    }
+                });
+            }
+        });
+        let mut names: Vec<String> =
+            team.team().expect("team").teammates().map(|m| m.name.to_string()).collect();
+        names.sort();
+        assert_eq!(names, ["m1", "m3", "m5", "m7", "m9"]);
+        let twice = team.change_roster(|roster| roster.join(&teammate("M1")));
+        assert!(matches!(twice, Err(StoreError::MemberTaken { .. })), "{twice:?}");
     });
-    let mut names: Vec<String> =
-        team.team().expect("team").teammates().map(|m| m.name.to_string()).collect();
-    names.sort();
-    assert_eq!(names, ["m1", "m3", "m5", "m7", "m9"]);
-    let twice = team.change_roster(|roster| roster.join(&teammate("M1")));
-    assert!(matches!(twice, Err(StoreError::MemberTaken { .. })), "{twice:?}");
 }
 
 #[test]
@@ -278,18 +315,19 @@ fn id_07_a_foreign_unlocked_rewrite_is_not_lost() {
 
 #[test]
 fn tasks_get_increasing_ids_and_two_sided_edges() {
-    let (_dir, team) = fresh();
-    let batch = [command("a"), NewTask { after: vec![0], ..command("b") }];
-    let made = team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
-    assert_eq!(made.iter().map(|t| t.id.0).collect::<Vec<_>>(), [1, 2]);
-    let later = NewTask { blocked_by: vec![TaskId(1)], ..command("c") };
-    team.create_tasks(&[later], "team-lead", NOW).expect("task");
-    let board = team.board().expect("board");
-    assert_eq!(board.tasks[&TaskId(1)].blocks, [TaskId(2), TaskId(3)]);
-    assert_eq!(board.tasks[&TaskId(3)].blocked_by, [TaskId(1)]);
-    let dangling = NewTask { blocked_by: vec![TaskId(77)], ..command("d") };
-    assert!(team.create_tasks(&[command("x"), dangling], "team-lead", NOW).is_err());
-    assert_eq!(team.board().expect("board").tasks.len(), 3);
+    on_both_stores(|team| {
+        let batch = [command("a"), NewTask { after: vec![0], ..command("b") }];
+        let made = team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
+        assert_eq!(made.iter().map(|t| t.id.0).collect::<Vec<_>>(), [1, 2]);
+        let later = NewTask { blocked_by: vec![TaskId(1)], ..command("c") };
+        team.create_tasks(&[later], "team-lead", NOW).expect("task");
+        let board = team.board().expect("board");
+        assert_eq!(board.tasks[&TaskId(1)].blocks, [TaskId(2), TaskId(3)]);
+        assert_eq!(board.tasks[&TaskId(3)].blocked_by, [TaskId(1)]);
+        let dangling = NewTask { blocked_by: vec![TaskId(77)], ..command("d") };
+        assert!(team.create_tasks(&[command("x"), dangling], "team-lead", NOW).is_err());
+        assert_eq!(team.board().expect("board").tasks.len(), 3);
+    });
 }
 
 /// Another program deletes the task with the highest id.
@@ -305,54 +343,59 @@ fn tk_07_ids_are_never_reused() {
 /// TK-02 on a small scale: every task is claimed exactly once.
 #[test]
 fn tk_02_claims_have_one_winner() {
-    let (_dir, team) = fresh();
-    let batch: Vec<NewTask> = (0..12).map(|n| command(&format!("t{n}"))).collect();
-    team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
-    let claimed: Vec<TaskId> = thread::scope(|scope| {
-        let claimers: Vec<_> = (0..4)
-            .map(|n| {
-                let team = &team;
-                scope.spawn(move || {
-                    let me = who(&format!("m{n}"));
-                    let mut mine = Vec::new();
-                    while let Some(task) =
-                        team.claim_next(&me, None, ClaimKind::Command, NOW).expect("claim")
-                    {
-                        team.step_task(task.id, &me, &TaskStep::of(TaskAction::Complete), NOW)
-                            .expect("end");
-                        mine.push(task.id);
-                    }
-                    mine
+    on_both_stores(|team| {
+        let batch: Vec<NewTask> = (0..12).map(|n| command(&format!("t{n}"))).collect();
+        team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
+        let claimed: Vec<TaskId> = thread::scope(|scope| {
+            let claimers: Vec<_> = (0..4)
+                .map(|n| {
+                    let team = &team;
+                    scope.spawn(move || {
+                        let me = who(&format!("m{n}"));
+                        let mut mine = Vec::new();
+                        while let Some(task) =
+                            team.claim_next(&me, None, ClaimKind::Command, NOW).expect("claim")
+                        {
+                            team.step_task(task.id, &me, &TaskStep::of(TaskAction::Complete), NOW)
+                                .expect("end");
+                            mine.push(task.id);
+                        }
+                        mine
+                    })
                 })
-            })
-            .collect();
-        claimers.into_iter().flat_map(|c| c.join().expect("thread")).collect()
+                .collect();
+            claimers.into_iter().flat_map(|c| c.join().expect("thread")).collect()
+        });
+        let mut sorted = claimed.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (1..=12).map(TaskId).collect::<Vec<_>>());
     });
-    let mut sorted = claimed.clone();
-    sorted.sort_unstable();
-    assert_eq!(sorted, (1..=12).map(TaskId).collect::<Vec<_>>());
 }
 
 #[test]
 fn tk_05_tasks_of_a_member_are_released() {
-    let (_dir, team) = fresh();
-    team.create_tasks(&[command("a"), command("b")], "team-lead", NOW).expect("tasks");
-    let task = team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
-    assert_eq!(task.state, TaskState::InProgress);
-    let refused = team.claim(TaskId(1), &who("ann"), false, NOW);
-    assert!(matches!(refused, Err(StoreError::Refused(Refusal::AlreadyClaimed { .. }))));
-    let stolen = team.step_task(TaskId(1), &who("ann"), &TaskStep::of(TaskAction::Complete), NOW);
-    assert!(matches!(stolen, Err(StoreError::NotYours { .. })));
-    let (released, _) = team.release_tasks_of(&who("bob")).expect("release");
-    assert_eq!(
-        released.iter().map(|t| (t.id, t.state, t.owner.clone())).collect::<Vec<_>>(),
-        [(TaskId(1), TaskState::Pending, None)]
-    );
-    assert_eq!(released[0].extra.released, 1);
-    assert_eq!(
-        team.claim_next(&who("ann"), None, ClaimKind::Command, NOW).expect("claim").map(|t| t.id),
-        Some(TaskId(1))
-    );
+    on_both_stores(|team| {
+        team.create_tasks(&[command("a"), command("b")], "team-lead", NOW).expect("tasks");
+        let task = team.claim(TaskId(1), &who("bob"), false, NOW).expect("claim");
+        assert_eq!(task.state, TaskState::InProgress);
+        let refused = team.claim(TaskId(1), &who("ann"), false, NOW);
+        assert!(matches!(refused, Err(StoreError::Refused(Refusal::AlreadyClaimed { .. }))));
+        let stolen =
+            team.step_task(TaskId(1), &who("ann"), &TaskStep::of(TaskAction::Complete), NOW);
+        assert!(matches!(stolen, Err(StoreError::NotYours { .. })));
+        let (released, _) = team.release_tasks_of(&who("bob")).expect("release");
+        assert_eq!(
+            released.iter().map(|t| (t.id, t.state, t.owner.clone())).collect::<Vec<_>>(),
+            [(TaskId(1), TaskState::Pending, None)]
+        );
+        assert_eq!(released[0].extra.released, 1);
+        assert_eq!(
+            team.claim_next(&who("ann"), None, ClaimKind::Command, NOW)
+                .expect("claim")
+                .map(|t| t.id),
+            Some(TaskId(1))
+        );
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dirs;
 use super::error::StoreError;
-use super::teams::TeamStore;
+use super::team::TeamStore;
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::scope::ChatName;

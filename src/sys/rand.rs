@@ -19,7 +19,7 @@ pub(crate) fn token() -> String {
 
 /// Returns a number in `0..bound` (0 if `bound` is 0). Slightly biased: for jitter, not for
 /// secrets.
-pub(super) fn below(bound: u64) -> u64 {
+pub(crate) fn below(bound: u64) -> u64 {
     let (high, _) = Uuid::new_v4().as_u64_pair();
     high.checked_rem(bound).unwrap_or(0)
 }

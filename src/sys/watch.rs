@@ -6,6 +6,7 @@ mod notified;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(test)]
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -183,15 +184,17 @@ pub(super) fn is_remote(dir: &Path) -> bool {
     native::is_remote(dir)
 }
 
-/// A blocking interface to [`Watch`], which reports whether anything has changed since the last
+/// A blocking interface to [`Watch`] for tests, which reports whether anything has changed since the last
 /// call.
+#[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct Changes {
     // Dropping it ends the subscription.
-    watch: Watch,
+    _watch: Watch,
     pending: Receiver<()>,
 }
 
+#[cfg(test)]
 impl Changes {
     /// Subscribes to the directories. A caller that subscribes before its first read misses no
     /// change.
@@ -206,12 +209,7 @@ impl Changes {
             true
         };
         let watch = Watch::new(dirs, notify)?;
-        Ok(Changes { watch, pending })
-    }
-
-    /// See [`Watch::is_polling`].
-    pub(crate) fn is_polling(&self) -> bool {
-        self.watch.is_polling()
+        Ok(Changes { _watch: watch, pending })
     }
 
     /// Returns true if something has changed since the last call, or changes within `limit`.

@@ -15,8 +15,9 @@ use strum::VariantArray;
 
 use crate::model::task::{Task, TaskAction};
 use crate::model::team;
-use crate::store::{ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, now};
-use crate::sys::watch::Changes;
+use crate::store::{
+    ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamChanges, TeamStore, now,
+};
 
 fn describe(e: StoreError) -> String {
     match e {
@@ -247,7 +248,7 @@ impl TestTeam {
 
 /// Subscription to changes of a team's files.
 #[derive(Debug)]
-pub struct Follower(Changes);
+pub struct Follower(TeamChanges);
 
 impl Follower {
     /// Waits up to `limit` for a change. Returns true at once if there was one since the last call.

@@ -141,6 +141,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted
         | Kind::LeadAdopted
+        | Kind::HostLost
         | Kind::LeadEnded
         | Kind::MemberAsked
         | Kind::MemberPlaced => None,

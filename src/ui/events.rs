@@ -87,6 +87,7 @@ fn quiet_words(event: &Event) -> String {
         Kind::TeamCreated => "team created".to_owned(),
         Kind::TeamDeleted => "team deleted".to_owned(),
         Kind::LeadStarted => format!("process {} leads the team", number(event, "pid")),
+        Kind::HostLost => format!("a host was declared lost{}", some("host", ": ")),
         Kind::LeadAdopted => format!("process {} took the team over", number(event, "pid")),
         Kind::LeadEnded => format!("the lead ended{}", some("end", ": ").replace('_', " ")),
         Kind::MemberAsked => format!("is to be started{}", some("profile", " as ")),

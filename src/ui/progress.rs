@@ -333,7 +333,7 @@ fn state_change(event: &Event) -> Option<StateChange> {
         Kind::TaskAssigned | Kind::TaskApproved | Kind::TaskRejected => None,
         Kind::TaskCommented | Kind::TaskProgress | Kind::TaskAttached => None,
         Kind::TaskRewritten | Kind::SettingsChanged | Kind::TeamCreated | Kind::TeamDeleted => None,
-        Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded => None,
+        Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded | Kind::HostLost => None,
         Kind::MemberFallback | Kind::MemberHealth | Kind::RestartDelayed => None,
         Kind::MemberExited | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,

@@ -149,6 +149,7 @@ mod tests {
             role: None,
             profile: None,
             backend: None,
+            host: None,
             pane: None,
             pid: None,
             color: None,

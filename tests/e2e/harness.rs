@@ -33,6 +33,8 @@ pub const NATIVE: &str = "about = \"reads its mailbox\"\nruns = \"native\"\nread
 pub struct Stage {
     dir: TempDir,
     path: String,
+    /// Variables besides those of every stage.
+    env: Vec<(String, String)>,
 }
 
 /// The result of a run of phalanx.
@@ -97,7 +99,7 @@ impl Stage {
             fs::create_dir(dir.path().join(sub)).expect("dir");
         }
         let path = std::env::var("PATH").expect("PATH");
-        Stage { dir, path }
+        Stage { dir, path, env: Vec::new() }
     }
 
     /// Creates a stage whose `PATH` holds only common tools, without tmux.
@@ -114,6 +116,11 @@ impl Stage {
         }
         stage.path = bin.to_string_lossy().into_owned();
         stage
+    }
+
+    /// Sets a variable for later commands.
+    pub fn set_env(&mut self, name: &str, value: &str) {
+        self.env.push((name.to_owned(), value.to_owned()));
     }
 
     /// Puts a directory first on the `PATH`.
@@ -177,6 +184,7 @@ impl Stage {
             .env("PHALANX_CONFIG_DIR", self.root())
             .env("LANG", "C.UTF-8")
             .env("TERM", "xterm-256color")
+            .envs(self.env.iter().cloned())
             .current_dir(self.at("work"))
             .stdin(Stdio::null());
         command

@@ -52,6 +52,7 @@ mod popup;
 mod profile;
 mod ps;
 mod reminders;
+mod remote_members;
 mod requests;
 mod results;
 mod resume;

@@ -28,6 +28,8 @@ pub(crate) struct Manifest {
     /// A name that phalanx may create ([`crate::model::name::check_name`]).
     pub(crate) name: String,
     pub(crate) description: Option<String>,
+    /// Address of the shared store to keep the team in; `None` means files.
+    pub(crate) store: Option<String>,
     pub(crate) mode: TeamMode,
     /// All settings of the team except for its templates, with the rules of its members.
     pub(crate) settings: Settings,
@@ -107,6 +109,7 @@ impl Manifest {
         Ok(Manifest {
             name: located.name,
             description: located.description,
+            store: located.store,
             mode: located.mode,
             settings: located.settings,
             members: located.members.into_iter().map(|member| member.spec).collect(),

@@ -50,7 +50,9 @@ impl Form {
     pub(super) fn document(self) -> Document {
         match self {
             Form::Manifest | Form::Tasks => Document { title: "the manifest", denied: &[] },
-            Form::Settings => Document { title: "the settings", denied: &["team.name", "task"] },
+            Form::Settings => {
+                Document { title: "the settings", denied: &["team.name", "team.store", "task"] }
+            }
         }
     }
 }
@@ -79,6 +81,7 @@ pub(super) struct ManifestTable {
 pub(super) struct TeamTable {
     name: Option<Name>,
     description: Option<String>,
+    store: Option<NonBlank>,
     mode: Option<Choice<TeamMode>>,
     backend: Option<BackendWord>,
     layout: Option<Choice<Layout>>,
@@ -273,6 +276,7 @@ impl Visitor<'_> for WorktreeVisitor {
 pub(super) struct LocatedManifest {
     pub(super) name: String,
     pub(super) description: Option<String>,
+    pub(super) store: Option<String>,
     pub(super) mode: TeamMode,
     pub(super) settings: Settings,
     pub(super) members: Vec<LocatedMember>,
@@ -321,6 +325,7 @@ impl ManifestTable {
         LocatedManifest {
             name: team.name.take().map(|name| name.0).unwrap_or_default(),
             description: team.description.take(),
+            store: team.store.take().map(|url| url.0),
             mode: chosen(team.mode.take()),
             settings: Settings {
                 env: EnvRules {

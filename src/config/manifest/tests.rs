@@ -185,7 +185,7 @@ fn keys_of<T: serde::de::DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
 
 #[test]
 fn keys_of_settings_are_those_of_the_manifest() {
-    let fixed = ["name", "description", "mode"];
+    let fixed = ["name", "description", "store", "mode"];
     let mut settable = keys_of::<TeamTable>();
     settable.retain(|key| !fixed.contains(&key.as_str()));
     // A key of a table in [team] stands for that table.

@@ -57,7 +57,7 @@ pub(super) fn orphans(
     let mut found = Vec::new();
     for census in &servers.census {
         for resident in &census.residents {
-            let owner = owner(resident, census, &known, &running);
+            let owner = owner(ctx, resident, census, (&known, &running));
             found.extend(pane(ctx, resident, &owner, fix));
         }
     }
@@ -66,8 +66,10 @@ pub(super) fn orphans(
         panes.map(|resident| resident.pane.pane.pid).any(|pid| pid == launcher.process.pid)
     };
     let lost = running.iter().filter(|l| l.root == ctx.store.root()).filter(|l| !in_pane(l));
-    found
-        .extend(lost.filter(|launcher| is_orphan(launcher)).map(|launcher| process(launcher, fix)));
+    found.extend(
+        lost.filter(|launcher| is_orphan(ctx, launcher))
+            .map(|launcher| process(ctx, launcher, fix)),
+    );
     found
 }
 
@@ -79,7 +81,7 @@ pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
 fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
     let mut running = launchers(&ctx.caller.exe);
     running.retain(|launcher| launcher.root == team.root() && launcher.team == *team.name());
-    running.retain(is_orphan);
+    running.retain(|launcher| is_orphan(ctx, launcher));
     running
 }
 
@@ -96,17 +98,17 @@ pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
             servers.census.iter().filter(is_in).flat_map(|census| &census.residents);
         match residents.find(|resident| is_process(launcher, resident.pane.pane)) {
             Some(resident) => pane(ctx, resident, &Owner::Orphan(launcher), true),
-            None => Some(process(launcher, true)),
+            None => Some(process(ctx, launcher, true)),
         }
     };
     lost.iter().filter_map(end).collect()
 }
 
 fn owner<'a>(
+    ctx: &Context,
     resident: &Resident,
     census: &Census,
-    known: &'a [Known<'a>],
-    running: &'a [Launcher],
+    (known, running): (&'a [Known<'a>], &'a [Launcher]),
 ) -> Owner<'a> {
     let same = |known: &&Known| match &known.record.placement {
         Some(Placement::Tmux(pane)) => {
@@ -125,7 +127,7 @@ fn owner<'a>(
         is_process(launcher, resident.pane.pane) && launcher.parent == census.server.pid
     });
     match launcher {
-        Some(launcher) if is_orphan(launcher) => Owner::Orphan(launcher),
+        Some(launcher) if is_orphan(ctx, launcher) => Owner::Orphan(launcher),
         Some(_) => Owner::Team,
         None => Owner::Stranger,
     }
@@ -136,8 +138,8 @@ fn is_process(launcher: &Launcher, id: ProcessId) -> bool {
 }
 
 /// Returns whether no team, in whichever config root, has this run on record.
-fn is_orphan(launcher: &Launcher) -> bool {
-    !ps::is_known(&launcher.root, &launcher.team, &launcher.incarnation)
+fn is_orphan(ctx: &Context, launcher: &Launcher) -> bool {
+    !ps::is_known(ctx, &launcher.root, &launcher.team, &launcher.incarnation)
 }
 
 fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<Finding> {
@@ -188,7 +190,7 @@ fn by_hand(resident: &Resident) -> String {
 
 /// Ends the processes first, then closes the pane if it still exists.
 fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool, OpsError> {
-    if !is_orphan(launcher) {
+    if !is_orphan(ctx, launcher) {
         return Ok(false);
     }
     let ended = end(launcher);
@@ -206,11 +208,11 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
     Ok(ended)
 }
 
-fn process(launcher: &Launcher, fix: bool) -> Finding {
+fn process(ctx: &Context, launcher: &Launcher, fix: bool) -> Finding {
     let what = format!("a launcher of team `{}` runs, but no team has it on record", launcher.team);
     let place = format!("process {}", launcher.process.pid);
     Finding::new("orphan_process", Severity::Problem, what, place)
-        .mend(fix, || Ok(is_orphan(launcher) && end(launcher)))
+        .mend(fix, || Ok(is_orphan(ctx, launcher) && end(launcher)))
 }
 
 /// Ends the launcher's process tree, and processes that left the tree but still carry the

@@ -1,7 +1,10 @@
 //! Classes of failure.
 
+use serde::{Deserialize, Serialize};
+
 /// Classes of failure; each has an exit code of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Failed,
     Usage,

@@ -6,7 +6,7 @@ use crate::model::id::{MemberName, TeamName, nearest_name};
 use crate::model::task::TaskState;
 use crate::model::workspace::FileFault;
 use crate::remote::HostError;
-use crate::store::StoreError;
+use crate::store::{DatabaseError, StoreError};
 use crate::worktree::WorktreeError;
 
 /// The hint for commands that need a team where none exists.
@@ -80,6 +80,22 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
     }
 }
 
+fn database_kind(e: &DatabaseError) -> Kind {
+    match e {
+        DatabaseError::NoSuchTeam { .. } => Kind::NotFound,
+        DatabaseError::Fenced { .. } | DatabaseError::LeaseLost { .. } => Kind::Refused,
+        DatabaseError::BadUrl { .. } => Kind::Usage,
+        DatabaseError::Unreachable { .. }
+        | DatabaseError::Login { .. }
+        | DatabaseError::Tls { .. }
+        | DatabaseError::NotInitialized { .. }
+        | DatabaseError::TooOld { .. }
+        | DatabaseError::TooNew { .. }
+        | DatabaseError::Broker { .. } => Kind::Backend,
+        DatabaseError::Refused { .. } | DatabaseError::BadReply { .. } => Kind::Failed,
+    }
+}
+
 pub(super) fn store_kind(e: &StoreError) -> Kind {
     match e {
         StoreError::NoSuchTeam { .. }
@@ -102,10 +118,13 @@ pub(super) fn store_kind(e: &StoreError) -> Kind {
         | StoreError::Circle { .. }
         | StoreError::AtCapacity(_)
         | StoreError::Workspace(_)
-        | StoreError::NewerFormat { .. } => Kind::Refused,
+        | StoreError::NewerFormat { .. }
+        | StoreError::OtherHost { .. } => Kind::Refused,
         StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
+        StoreError::Database(e) => database_kind(e),
         StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
         StoreError::Corrupt { .. }
+        | StoreError::BadDocument { .. }
         | StoreError::Contended { .. }
         | StoreError::LockLost { .. }
         | StoreError::Lock(_)

@@ -2,20 +2,21 @@
 
 mod check;
 mod install;
+mod lost;
 
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
 use crate::config::hosts::read_hosts;
-use crate::model::host::{HostChoice, HostConfig, choose_host};
+use crate::model::host::{HostChoice, HostConfig};
 use crate::model::id::{HostName, nearest_name};
-use crate::model::launch::LaunchSpec;
 use crate::remote::fits_socket;
 use crate::sys::env;
 
 pub(crate) use check::{HostReport, check};
 pub(crate) use install::{install, program_file};
+pub(crate) use lost::give_up;
 
 pub(crate) use crate::config::hosts::ConfiguredHost;
 
@@ -95,29 +96,8 @@ pub(crate) fn control_dir(ctx: &Context) -> PathBuf {
     if fits_socket(&own) { own } else { short }
 }
 
-/// Refuses a member for another host: nothing starts members there yet, and an explicit request is
-/// never replaced by a start on this machine.
-///
-/// # Errors
-/// [`OpsError::NoSuchHost`] if no configured host satisfies the choice, otherwise
-/// [`OpsError::RemoteMember`].
-pub(super) fn must_be_local(
-    ctx: &Context,
-    team: &[HostConfig],
-    spec: &LaunchSpec,
-) -> Result<(), OpsError> {
-    let Some(choice) = &spec.host else { return Ok(()) };
-    let hosts = configured(ctx, team)?;
-    match choose_host(hosts.iter().map(|host| &host.config), choice, |_| 0) {
-        Some(host) => {
-            Err(OpsError::RemoteMember { name: spec.name.clone(), host: host.name.clone() })
-        }
-        None => Err(no_such_host(choice, &hosts)),
-    }
-}
-
 /// Returns the error for a choice that no host satisfies.
-fn no_such_host(choice: &HostChoice, hosts: &[ConfiguredHost]) -> OpsError {
+pub(super) fn no_such_host(choice: &HostChoice, hosts: &[ConfiguredHost]) -> OpsError {
     let known: Vec<&str> = hosts.iter().map(|host| host.config.name.as_str()).collect();
     let (problem, nearest) = match choice {
         HostChoice::Name(name) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::super::context::Context;
 use super::super::error::OpsError;
@@ -55,7 +55,7 @@ impl SpawnOptions {
 }
 
 /// A running teammate, as `spawn --json` prints it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spawned {
     pub(crate) teammate_id: String,
     pub(crate) agent_id: String,
@@ -129,6 +129,12 @@ pub(crate) struct SpawnReport {
     pub(crate) results: Vec<Result<Spawned, OpsError>>,
     /// Messages for the user about members that run nevertheless.
     pub(crate) warnings: Vec<String>,
+}
+
+impl SpawnReport {
+    pub(super) fn empty(chosen: Chosen) -> SpawnReport {
+        SpawnReport { chosen, fallbacks: Vec::new(), results: Vec::new(), warnings: Vec::new() }
+    }
 }
 
 /// The input that all members of a batch share, read once.

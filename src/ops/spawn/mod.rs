@@ -6,6 +6,7 @@ mod attempt;
 mod batch;
 mod checkouts;
 mod command;
+mod elsewhere;
 mod fallback;
 mod finish;
 mod mailbox;
@@ -91,12 +92,24 @@ pub(crate) fn spawn(
 ) -> Result<SpawnReport, OpsError> {
     depth::must_allow(ctx)?;
     let batch = BatchContext::read(ctx, team, options)?;
+    let hosts = elsewhere::hosts_of(&batch, specs)?;
+    if hosts.iter().all(Option::is_none) {
+        return start_here(&batch, specs);
+    }
+    elsewhere::start_everywhere(ctx, team, specs, options, &hosts, |specs| {
+        start_here(&batch, specs)
+    })
+}
+
+/// Starts all of `specs` on this host.
+fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport, OpsError> {
+    let (ctx, options) = (batch.ctx, batch.options);
     let resolved = specs.iter().map(|spec| resolve::resolve(ctx, &batch.settings, spec));
     let launches = resolved.collect::<Result<Vec<_>, _>>()?;
     batch.check_modes(&launches)?;
     batch.check_access(&launches)?;
     let chosen = backends::choose_backend(ctx, &batch.settings, options.backend.clone())?;
-    fallback::start_batch(&batch, launches, chosen)
+    fallback::start_batch(batch, launches, chosen)
 }
 
 /// Starts members on behalf of a lead: standing members, or runs for one task each.

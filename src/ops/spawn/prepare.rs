@@ -202,6 +202,8 @@ fn new_start(
         reminded: None,
         session: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
+        host: batch.team.host().cloned(),
+        is_elsewhere: false,
     };
     let agent_type = spec.role.clone().unwrap_or_else(|| "general-purpose".to_owned());
     let member = Member {

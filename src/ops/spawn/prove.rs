@@ -15,10 +15,9 @@ use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::text;
 use crate::model::topic::Topic;
 use crate::profile::Ready;
-use crate::store::TeamStore;
+use crate::store::{TeamStore, TeamWatch};
 use crate::sys::clock::Deadline;
 use crate::sys::proc::{self, Liveness};
-use crate::sys::watch::Watch;
 
 /// Poll interval: a launcher can die without writing its record.
 const POLL: Duration = Duration::from_millis(100);
@@ -44,7 +43,7 @@ pub(super) enum FailureCause {
 /// read.
 pub(super) struct RecordWatcher {
     changed: Receiver<Topic>,
-    _watch: Watch,
+    _watch: TeamWatch,
 }
 
 impl RecordWatcher {

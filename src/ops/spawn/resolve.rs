@@ -8,7 +8,6 @@ use strum::IntoEnumIterator;
 
 use super::super::context::Context;
 use super::super::error::OpsError;
-use super::super::hosts;
 use super::super::profiles;
 use super::super::roles::{self, ResolvedRole, RoleSource};
 use crate::model::environ;
@@ -52,7 +51,6 @@ pub(super) fn resolve(
     settings: &Settings,
     wanted: &LaunchSpec,
 ) -> Result<ResolvedLaunch, OpsError> {
-    hosts::must_be_local(ctx, &settings.hosts, wanted)?;
     let roles = &settings.roles;
     let mut spec = wanted.clone();
     let default = if spec.command.is_empty() { profile::WORKER } else { profile::SHELL };

@@ -15,7 +15,7 @@ use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::dirs;
 use crate::store::error::StoreError;
-use crate::store::teams::TeamStore;
+use crate::store::team::TeamStore;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, LOCK_DEADLINE};
 use crate::sys::rand;
@@ -353,14 +353,21 @@ impl TeamStore {
     }
 
     fn remove_task(&self, id: TaskId, who: &MemberName, force: bool) -> Result<Task, StoreError> {
+        let check = |task: &Task| {
+            may_edit(task, who)?;
+            if !task.state.is_over() && !force {
+                return Err(StoreError::NotOver { id, state: task.state });
+            }
+            Ok(())
+        };
+        if let Some(shared) = &self.shared {
+            return shared.remove_task(id, check);
+        }
         let place = self.task_place(id);
         dirs::make_dirs_of(&place.gate)?;
         let lock = DirLock::acquire(&place.path, &place.gate, LOCK_DEADLINE)?;
         let task = self.task(id)?.ok_or(Refusal::TaskNotFound(id))?;
-        may_edit(&task, who)?;
-        if !task.state.is_over() && !force {
-            return Err(StoreError::NotOver { id, state: task.state });
-        }
+        check(&task)?;
         self.raise_mark(id.0)?;
         self.record_deletion(id)?;
         if !lock.still_ours() {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::Value;
 
 use super::index::BoardScope;
+use crate::database::{HeldLock, TaskScope};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::TaskId;
 use crate::model::task::Task;
@@ -12,7 +13,7 @@ use crate::model::wire::Object;
 use crate::store::dirs;
 use crate::store::document::{self, FilePlace, Writers};
 use crate::store::error::StoreError;
-use crate::store::teams::TeamStore;
+use crate::store::team::TeamStore;
 use crate::sys::clock::now_ms;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, LOCK_DEADLINE};
@@ -21,6 +22,15 @@ use crate::sys::lock::{DirLock, LOCK_DEADLINE};
 const MAX_TASK: u64 = 64 * 1024 * 1024;
 /// Largest list of deleted ids that is read, in bytes; each id takes a few.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
+
+/// The name of the lock of the task list in the shared store.
+const LIST: &str = "task-list";
+
+/// The lock of the task list, held until dropped.
+pub(super) enum ListLock {
+    Dir(DirLock),
+    Shared(HeldLock),
+}
 
 /// A task with the content of its file, if that has the plain form.
 pub(super) type TaskAndBytes = (Task, Option<Vec<u8>>);
@@ -38,6 +48,12 @@ impl TeamStore {
     }
 
     fn read_board(&self, scope: BoardScope) -> Result<Board, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.board(match scope {
+                BoardScope::All => &TaskScope::All,
+                BoardScope::Open => &TaskScope::Open,
+            });
+        }
         // Taken first, so that files count as changed recently for longer rather than shorter.
         let now_ms = now_ms();
         let mut board = self.read_tasks(&self.task_ids()?, scope, now_ms)?;
@@ -49,6 +65,9 @@ impl TeamStore {
 
     /// Returns one task; `None` if it is not on the board.
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.task(id);
+        }
         Ok(self.task_and_bytes(id)?.map(|(task, _)| task))
     }
 
@@ -65,6 +84,9 @@ impl TeamStore {
 
     /// Reads the task and its direct blockers.
     pub(crate) fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.with_blockers(id);
+        }
         let mut part = Board::default();
         let mut open = vec![id];
         while let Some(next) = open.pop() {
@@ -88,6 +110,9 @@ impl TeamStore {
         id: TaskId,
         mut edit: impl FnMut(&mut Task) -> Result<(), StoreError>,
     ) -> Result<Task, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.change_task(id, edit);
+        }
         document::change(&self.task_place(id), |found| {
             let mut file = object(found.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?);
             let mut task = Task::read(id, &file);
@@ -103,6 +128,9 @@ impl TeamStore {
     /// # Errors
     /// After an error, none of the files is left.
     pub(super) fn write_new_tasks(&self, tasks: &[Task]) -> Result<(), StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.write_new_tasks(tasks);
+        }
         let ordered = after_blockers(tasks);
         let files: Vec<_> =
             ordered.iter().map(|task| (self.layout.task(task.id), task.to_object())).collect();
@@ -125,6 +153,10 @@ impl TeamStore {
     /// Removes tasks that have just been created.
     pub(super) fn withdraw<'t>(&self, tasks: impl Iterator<Item = &'t Task>) {
         for task in tasks {
+            if let Some(shared) = &self.shared {
+                let _ = shared.remove_task(task.id, |_| Ok(()));
+                continue;
+            }
             let _ = self.record_deletion(task.id);
             let _ = fs::remove_file(&self.layout.task(task.id));
         }
@@ -148,11 +180,19 @@ impl TeamStore {
     }
 
     fn mark(&self) -> Result<u64, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.task_mark();
+        }
         let bytes = fs::read(&self.layout.high_water_mark(), 64)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0))
     }
 
+    /// Raises the largest id that was ever assigned. The shared store does that with the write of
+    /// the tasks.
     pub(super) fn raise_mark(&self, to: u64) -> Result<(), StoreError> {
+        if self.shared.is_some() {
+            return Ok(());
+        }
         if to > self.mark()? {
             fs::write_atomic(&self.layout.high_water_mark(), to.to_string().as_bytes())?;
         }
@@ -170,20 +210,30 @@ impl TeamStore {
         Ok(ids)
     }
 
-    pub(super) fn lock_list(&self) -> Result<DirLock, StoreError> {
+    pub(super) fn lock_list(&self) -> Result<ListLock, StoreError> {
+        if let Some(shared) = &self.shared {
+            let lock = shared.database.lock(shared.name(), LIST, LOCK_DEADLINE)?;
+            let timeout = || StoreError::Contended { path: shared.list_label().into(), tries: 1 };
+            return lock.map(ListLock::Shared).ok_or_else(timeout);
+        }
         let gate = self.layout.gate("task-list");
         dirs::make_dirs_of(&gate)?;
         // Other programs can only lock an existing file, and a team that they created may lack this
         // one.
         fs::private_dir(&self.layout.tasks())?;
         fs::create_new(&self.layout.task_list_lock(), b"")?;
-        Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
+        let lock = DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?;
+        Ok(ListLock::Dir(lock))
     }
 
     /// Checks that the list lock is still held, and renews it. Called between the changes of a
     /// batch, which can take longer than a lock lasts.
-    pub(super) fn keep_list(&self, list: &DirLock) -> Result<(), StoreError> {
-        if list.still_ours() {
+    pub(super) fn keep_list(&self, list: &ListLock) -> Result<(), StoreError> {
+        let is_ours = match list {
+            ListLock::Dir(lock) => lock.still_ours(),
+            ListLock::Shared(lock) => !lock.is_lost(),
+        };
+        if is_ours {
             return Ok(());
         }
         Err(StoreError::LockLost { path: self.layout.task_list_lock() })

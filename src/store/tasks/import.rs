@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{TaskChanges, edit};
+use super::files::ListLock;
 use super::rules::{add_edge, may_edit};
 use super::work::NewTask;
 use crate::model::board::{Board, Refusal};
@@ -10,8 +11,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::task::Task;
 use crate::model::time::Timestamp;
 use crate::store::error::StoreError;
-use crate::store::teams::TeamStore;
-use crate::sys::lock::DirLock;
+use crate::store::team::TeamStore;
 use crate::sys::rand;
 
 /// The tasks that an import creates and edits.
@@ -93,7 +93,7 @@ impl TeamStore {
     /// long rather than not at all.
     fn revise(
         &self,
-        list: &DirLock,
+        list: &ListLock,
         board: &Board,
         revisions: &[TaskRevision],
         created: &[Task],

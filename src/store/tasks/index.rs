@@ -9,7 +9,7 @@ use crate::model::board::Board;
 use crate::model::id::TaskId;
 use crate::model::task::Task;
 use crate::store::error::StoreError;
-use crate::store::teams::TeamStore;
+use crate::store::team::TeamStore;
 use crate::sys::env;
 use crate::sys::fs::{self, FileStamp, StampDir, Sync};
 use crate::sys::parallel;

@@ -8,24 +8,34 @@ use std::time::Duration;
 use memchr::memmem::Finder;
 use serde::Deserialize;
 
+use crate::database::{DocumentKind, LogKind, LogScope};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::store::dirs;
+use crate::store::documents::{self, DocumentPlace};
 use crate::store::error::StoreError;
-use crate::store::teams::TeamStore;
+use crate::store::shared::SharedTeam;
+use crate::store::team::TeamStore;
 use crate::sys::fs::{self, LineFile};
 
 impl TeamStore {
     /// Returns when a member last looked at the board, if that was noted.
     pub(crate) fn looked_at(&self, who: &MemberName) -> Result<Option<Timestamp>, StoreError> {
+        if self.shared.is_some() {
+            return documents::read_typed(&self.looked_place(who));
+        }
         let bytes = fs::read(&self.layout.looked_at(who), 64)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes).trim().parse().ok().map(Timestamp))
     }
 
     /// Notes that a member looked at the board.
     pub(crate) fn set_looked_at(&self, who: &MemberName, at: Timestamp) -> Result<(), StoreError> {
+        if self.shared.is_some() {
+            let body = Some(serde_json::json!(at));
+            return documents::change(&self.looked_place(who), |_| Ok((body.clone(), ())));
+        }
         let path = self.layout.looked_at(who);
         dirs::make_dirs_of(&path)?;
         Ok(fs::write_atomic(&path, at.0.to_string().as_bytes())?)
@@ -33,6 +43,9 @@ impl TeamStore {
 
     /// Returns the events of one task, oldest first.
     pub(crate) fn task_events(&self, id: TaskId) -> Result<Vec<Event>, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.task_lines(&LogScope::Task(id.0));
+        }
         // Only lines with the id are parsed: the file holds the events of all tasks.
         let id_text = serde_json::to_string(&id).expect("an id can be written");
         let mut events = self.log_lines(&format!("\"task\":{id_text}"))?;
@@ -42,11 +55,20 @@ impl TeamStore {
 
     /// Returns the time since the file of a task was written; `None` if there is no such file.
     pub(crate) fn task_age(&self, id: TaskId) -> Result<Option<Duration>, StoreError> {
+        if let Some(shared) = &self.shared {
+            let found = shared.stored_task(id)?;
+            return Ok(found.map(|task| Duration::from_millis(task.age_ms)));
+        }
         Ok(fs::about(&self.layout.task(id))?.map(|about| about.age))
     }
 
     /// Returns the ids of all events about tasks, and the time of the first.
     pub(crate) fn task_log_ids(&self) -> Result<(BTreeSet<String>, Option<Timestamp>), StoreError> {
+        if let Some(shared) = &self.shared {
+            let events = shared.task_lines(&LogScope::Tasks)?;
+            let first = events.first().map(|event| event.at);
+            return Ok((events.into_iter().map(|event| event.id).collect(), first));
+        }
         #[derive(Deserialize)]
         struct Head {
             id: String,
@@ -68,7 +90,11 @@ impl TeamStore {
     /// Returns the comments of all tasks.
     pub(crate) fn comments(&self) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
         let mut comments: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
-        for event in self.log_lines(EventKind::TaskCommented.as_str())? {
+        let events = match &self.shared {
+            Some(shared) => shared.task_lines(&LogScope::Tasks)?,
+            None => self.log_lines(EventKind::TaskCommented.as_str())?,
+        };
+        for event in events {
             let (Some(id), Some(text)) = (event.task, wire::text(&event.detail, "text")) else {
                 continue;
             };
@@ -77,6 +103,12 @@ impl TeamStore {
             }
         }
         Ok(comments)
+    }
+
+    fn looked_place(&self, who: &MemberName) -> DocumentPlace {
+        self.document(DocumentKind::Looked, &who.file_stem(), || {
+            self.own_place("board", self.layout.looked_at(who))
+        })
     }
 
     /// Returns the events whose lines contain `needle`.
@@ -91,5 +123,13 @@ impl TeamStore {
             ControlFlow::Continue(())
         })?;
         Ok(events)
+    }
+}
+
+impl SharedTeam {
+    /// Returns events about tasks, oldest first.
+    fn task_lines(&self, scope: &LogScope) -> Result<Vec<Event>, StoreError> {
+        let lines = self.database.log(self.name(), LogKind::Journal, scope)?;
+        Ok(lines.iter().filter_map(|line| serde_json::from_str(&line.body).ok()).collect())
     }
 }

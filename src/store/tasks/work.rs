@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::files::ListLock;
 use super::rules::{TaskStep, act, add_edge, begin, may_act, must_be_free, release};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
@@ -11,8 +12,8 @@ use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::dirs;
 use crate::store::error::StoreError;
-use crate::store::teams::TeamStore;
-use crate::sys::lock::{DirLock, Gate, LOCK_DEADLINE};
+use crate::store::team::TeamStore;
+use crate::sys::lock::{Gate, LOCK_DEADLINE};
 use crate::sys::rand;
 
 /// A task to create.
@@ -76,7 +77,7 @@ impl TeamStore {
     /// under it.
     pub(super) fn create_on(
         &self,
-        list: &DirLock,
+        list: &ListLock,
         board: &Board,
         batch: &[NewTask],
         by: &str,
@@ -114,6 +115,9 @@ impl TeamStore {
         busy_check: bool,
         now: Timestamp,
     ) -> Result<Task, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.claim(id, who, busy_check, now);
+        }
         let _list = self.lock_list()?;
         let mut around = self.with_blockers(id)?;
         if busy_check || around.tasks.get(&id).is_some_and(|t| !t.extra.files.is_empty()) {
@@ -137,6 +141,9 @@ impl TeamStore {
         kind: ClaimKind,
         now: Timestamp,
     ) -> Result<Option<Task>, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.claim_next(who, role, kind, now);
+        }
         let gate = self.layout.gate(&format!("claims-{}", who.file_stem()));
         dirs::make_dirs_of(&gate)?;
         let _alone = Gate::open(&gate, LOCK_DEADLINE)?;
@@ -270,7 +277,7 @@ impl TeamStore {
     /// Adds the new tasks to their blockers that were on the board before.
     fn link_to_board(
         &self,
-        list: &DirLock,
+        list: &ListLock,
         tasks: &[Task],
         board: &Board,
     ) -> Result<(), StoreError> {

@@ -39,6 +39,7 @@ fn member(who: &str, state: &str, role: &str, task: Option<u64>) -> MemberStatus
         role: Some(role.to_owned()),
         profile: Some("claude".to_owned()),
         backend: Some("tmux".to_owned()),
+        host: None,
         pane: Some("%1".to_owned()),
         pid: Some(7),
         color: Some("blue".to_owned()),

@@ -1,0 +1,59 @@
+//! `host lost`: gives up the members of a host that does not answer. The shared store refuses their
+//! calls from then on, so that a host that comes back changes nothing any more.
+
+use serde::Serialize;
+
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{HostName, MemberName};
+use crate::model::lifecycle::Cause;
+use crate::model::record::MemberRecord;
+use crate::ops::error::OpsError;
+use crate::ops::retire::{self, Retirement};
+use crate::store::TeamStore;
+
+/// The output of `host lost`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LostHost {
+    pub(crate) host: HostName,
+    /// The members that were given up; their tasks are free again.
+    pub(crate) members: Vec<MemberName>,
+}
+
+/// Gives up all members of `team` on a host.
+///
+/// # Errors
+/// [`OpsError::Usage`] for this host, or a team of files. The members that were reached before an
+/// error are given up.
+pub(crate) fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, OpsError> {
+    let refused = |problem: &str| {
+        Err(OpsError::Usage {
+            problem: problem.to_owned(),
+            hint: Some("end members with `phalanx kill NAME`".to_owned()),
+        })
+    };
+    match team.host() {
+        None => return refused("all members of this team are on this machine"),
+        Some(here) if here.clashes_with(host) => return refused("this machine is that host"),
+        Some(_) => {}
+    }
+    let is_there = |record: &MemberRecord| {
+        !record.state.is_over() && record.host.as_ref().is_some_and(|on| on.clashes_with(host))
+    };
+    let records: Vec<MemberRecord> = team.member_records()?.into_iter().filter(is_there).collect();
+    let mut lost = Vec::new();
+    for record in &records {
+        // First of all: a process there may be about to change something.
+        team.fence(&record.incarnation)?;
+        lost.push(Retirement {
+            name: record.name.clone(),
+            incarnation: record.incarnation.clone(),
+            cause: Cause::Vanished,
+            reason: format!("host {host} was declared lost"),
+        });
+    }
+    let members: Vec<MemberName> = records.into_iter().map(|record| record.name).collect();
+    let note = Note::of(EventKind::HostLost).with("host", host.as_str());
+    team.record(note.with("members", members.iter().map(MemberName::as_str).collect::<Vec<_>>()))?;
+    retire::retire(team, &lost)?;
+    Ok(LostHost { host: host.clone(), members })
+}

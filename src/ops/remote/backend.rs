@@ -1,0 +1,144 @@
+//! The backend of placements on another host: each operation is a request to its server.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::link::{HostLink, QUICK};
+use super::wire::{HostRequest, MarkedPlacement};
+use crate::backend::{
+    Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest,
+};
+use crate::model::id::{HostName, MemberName};
+use crate::model::input::Input;
+use crate::model::placement::{BackendKind, Placement, Verdict};
+use crate::model::spec::Terminal;
+use crate::ops::context::Context;
+use crate::ops::error::{OpsError, RemoteFailure};
+use crate::store::TeamStore;
+
+/// The backend of placements on another host. It creates none: [`spawn`] does.
+pub(crate) struct RemoteBackend {
+    kind: BackendKind,
+    host: HostName,
+    link: Arc<HostLink>,
+}
+
+impl RemoteBackend {
+    pub(crate) fn open(
+        ctx: &Context,
+        team: &TeamStore,
+        host: &HostName,
+        kind: BackendKind,
+    ) -> Result<RemoteBackend, OpsError> {
+        Ok(RemoteBackend { kind, host: host.clone(), link: HostLink::to(ctx, team, host)? })
+    }
+
+    fn call<T: DeserializeOwned>(&self, request: HostRequest) -> Result<T, BackendError> {
+        self.link.call(request, QUICK).map_err(|e| BackendError::External {
+            call: format!("host {}", self.host),
+            problem: e.to_string(),
+        })
+    }
+}
+
+fn marked(placement: &Placement, token: &str) -> MarkedPlacement {
+    MarkedPlacement { placement: placement.clone(), token: token.to_owned() }
+}
+
+impl Backend for RemoteBackend {
+    fn kind(&self) -> BackendKind {
+        self.kind
+    }
+
+    fn terminal(&self, _: &MemberName) -> Terminal {
+        Terminal::Pane
+    }
+
+    fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
+        let refused = || BackendError::CannotDo { backend: self.kind, verb: "start from afar" };
+        launches.iter().map(|_| Err(refused())).collect()
+    }
+
+    fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
+        let asked = marks.iter().map(|mark| marked(mark.placement, mark.token)).collect();
+        match self.call::<Vec<Verdict>>(HostRequest::Verify(asked)) {
+            Ok(verdicts) if verdicts.len() == marks.len() => verdicts,
+            Ok(_) => marks.iter().map(|_| unknown("the host gave an incomplete answer")).collect(),
+            Err(e) => marks.iter().map(|_| unknown(&e.to_string())).collect(),
+        }
+    }
+
+    fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome> {
+        let verdicts = self.verify_all(marks);
+        if !before(&verdicts) {
+            return verdicts.into_iter().map(CloseOutcome::not_permitted).collect();
+        }
+        let close = |(mark, verdict): (&Mark<'_>, Verdict)| {
+            if verdict != Verdict::Owned {
+                return CloseOutcome::refused(verdict);
+            }
+            let asked = HostRequest::Close(vec![marked(mark.placement, mark.token)]);
+            let closed: Result<Vec<Result<(), RemoteFailure>>, BackendError> = self.call(asked);
+            let failed = |problem| {
+                let call = format!("host {}", self.host);
+                CloseOutcome::Failed(BackendError::External { call, problem })
+            };
+            match closed.map(|mut results| results.pop()) {
+                Ok(Some(Ok(()))) => CloseOutcome::Closed,
+                Ok(Some(Err(failure))) => failed(failure.text),
+                Ok(None) => failed("gave an incomplete answer".to_owned()),
+                Err(e) => CloseOutcome::Failed(e),
+            }
+        };
+        marks.iter().zip(verdicts).map(close).collect()
+    }
+
+    fn screen(
+        &self,
+        placement: &Placement,
+        token: &str,
+        lines: usize,
+    ) -> Result<String, BackendError> {
+        self.call(HostRequest::Screen { at: marked(placement, token), lines })
+    }
+
+    fn how_to_watch(&self, placement: &Placement) -> String {
+        format!("{placement} on host {}", self.host)
+    }
+
+    fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
+        self.call(HostRequest::Focus(marked(placement, token)))
+    }
+
+    fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
+        self.call(HostRequest::Hide(marked(placement, token)))
+    }
+
+    fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
+        self.call(HostRequest::Show(marked(placement, token)))
+    }
+
+    fn write_input(
+        &self,
+        placement: &Placement,
+        token: &str,
+        input: &Input,
+    ) -> Result<(), BackendError> {
+        let at = marked(placement, token);
+        self.call(HostRequest::Input { at, input: input.clone() })
+    }
+
+    fn label(&self, labels: &[(Mark<'_>, Label)]) {
+        let labels = labels
+            .iter()
+            .map(|(mark, label)| (marked(mark.placement, mark.token), label.clone()))
+            .collect();
+        // Labels are for people, and nothing depends on them.
+        let _ = self.call::<()>(HostRequest::Label(labels));
+    }
+}
+
+fn unknown(reason: &str) -> Verdict {
+    Verdict::Unknown { reason: reason.to_owned() }
+}

@@ -1,0 +1,174 @@
+//! A connection to `phalanx host serve` on one host, for one team. It stays open for the calls of
+//! this process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::wire::{HostCall, HostHello, HostReply, HostRequest, RELEASE};
+use crate::model::host::HostConfig;
+use crate::model::id::{HostName, TeamName};
+use crate::ops::context::Context;
+use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::hosts;
+use crate::remote::{HostChild, HostConnection, HostError, facts};
+use crate::store::TeamStore;
+
+/// Time limit of a request that does not start or end programs.
+pub(super) const QUICK: Duration = Duration::from_secs(20);
+/// Time limit for the connection and the greeting.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// The open connections of this process.
+static LINKS: Mutex<BTreeMap<(TeamName, HostName), Arc<HostLink>>> = Mutex::new(BTreeMap::new());
+
+type PendingCalls = Arc<Mutex<Option<HashMap<u64, Sender<HostReply>>>>>;
+
+/// An open connection.
+pub(super) struct HostLink {
+    host: HostName,
+    stdin: Mutex<(u64, ChildStdin)>,
+    /// The calls that wait for a reply; `None` once the connection has ended.
+    pending: PendingCalls,
+    child: HostChild,
+}
+
+impl HostLink {
+    /// Returns the connection to a host, and opens it if there is none.
+    ///
+    /// # Errors
+    /// [`OpsError::NoSuchHost`] for a host that is not configured here; [`OpsError::Host`] if it
+    /// cannot be reached; [`OpsError::OnHost`] if the server there refuses.
+    pub(super) fn to(
+        ctx: &Context,
+        team: &TeamStore,
+        host: &HostName,
+    ) -> Result<Arc<HostLink>, OpsError> {
+        let key = (team.name().clone(), host.clone());
+        // Held while a connection is opened, so that two callers do not open two.
+        let mut links = lock(&LINKS);
+        if let Some(link) = links.get(&key).filter(|link| lock(&link.pending).is_some()) {
+            return Ok(Arc::clone(link));
+        }
+        let settings = team.settings()?.map(|settings| settings.hosts).unwrap_or_default();
+        let known = hosts::configured(ctx, &settings)?;
+        let config = &hosts::find(&known, host)?.config;
+        let link = Arc::new(HostLink::open(ctx, team, config)?);
+        links.insert(key, Arc::clone(&link));
+        Ok(link)
+    }
+
+    fn open(ctx: &Context, team: &TeamStore, config: &HostConfig) -> Result<HostLink, OpsError> {
+        let connection = HostConnection::open(config, &hosts::control_dir(ctx))?;
+        let program = facts(&connection)?.phalanx.ok_or_else(|| HostError::NoProgram {
+            host: config.name.clone(),
+            program: config.installed_program(),
+        })?;
+        let argv = [program.into(), "host".into(), "serve".into()];
+        let mut child = connection.start(&argv, CONNECT)?;
+        let lost = |child: &HostChild| HostError::Lost {
+            host: config.name.clone(),
+            said: child.messages(),
+        };
+        let (Some(mut stdin), Some(stdout)) = (child.take_stdin(), child.take_stdout()) else {
+            return Err(lost(&child).into());
+        };
+        let (store, password) = team.store_address().unwrap_or_default();
+        let hello = HostHello {
+            release: RELEASE.to_owned(),
+            team: team.name().clone(),
+            store,
+            password,
+            host: config.name.clone(),
+            dir: config.dir.clone(),
+        };
+        let line = serde_json::to_string(&hello).expect("a greeting has string keys");
+        let said = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        said.map_err(|_| lost(&child))?;
+        let pending: PendingCalls = Arc::new(Mutex::new(Some(HashMap::new())));
+        let (greeted, greeting) = channel();
+        let waiting = Arc::clone(&pending);
+        thread::spawn(move || deliver(stdout, &waiting, &greeted));
+        let reply = greeting.recv_timeout(CONNECT).map_err(|_| lost(&child))?;
+        let link =
+            HostLink { host: config.name.clone(), stdin: Mutex::new((0, stdin)), pending, child };
+        reply.result.map_err(|failure| link.failed(failure))?;
+        Ok(link)
+    }
+
+    /// Sends a request and waits for its reply.
+    ///
+    /// # Errors
+    /// [`OpsError::OnHost`] for a request that failed there; [`OpsError::Host`] if the connection
+    /// ends first or the deadline has passed: the request may then have been carried out.
+    pub(super) fn call<T: DeserializeOwned>(
+        &self,
+        request: HostRequest,
+        deadline: Duration,
+    ) -> Result<T, OpsError> {
+        let reply = self.send(request)?.recv_timeout(deadline).map_err(|_| self.lost())?;
+        let value: Value = reply.result.map_err(|failure| self.failed(failure))?;
+        serde_json::from_value(value).map_err(|e| OpsError::Failed {
+            problem: format!("the reply of host `{}` could not be read: {e}", self.host),
+        })
+    }
+
+    fn send(&self, request: HostRequest) -> Result<Receiver<HostReply>, OpsError> {
+        let (sender, reply) = channel();
+        let mut stdin = lock(&self.stdin);
+        stdin.0 += 1;
+        let id = stdin.0;
+        match &mut *lock(&self.pending) {
+            Some(pending) => drop(pending.insert(id, sender)),
+            None => return Err(self.lost()),
+        }
+        let line = serde_json::to_string(&HostCall { id, request })
+            .map_err(|e| OpsError::Failed { problem: e.to_string() })?;
+        let written = writeln!(stdin.1, "{line}").and_then(|()| stdin.1.flush());
+        written.map_err(|_| self.lost())?;
+        Ok(reply)
+    }
+
+    fn lost(&self) -> OpsError {
+        HostError::Lost { host: self.host.clone(), said: self.child.messages() }.into()
+    }
+
+    fn failed(&self, failure: RemoteFailure) -> OpsError {
+        OpsError::OnHost { host: self.host.clone(), failure }
+    }
+}
+
+/// Passes the replies to their callers until the connection ends.
+fn deliver(
+    mut stdout: BufReader<ChildStdout>,
+    pending: &PendingCalls,
+    greeted: &Sender<HostReply>,
+) {
+    let mut line = String::new();
+    while stdout.read_line(&mut line).is_ok_and(|count| count > 0) {
+        if let Ok(reply) = serde_json::from_str::<HostReply>(&line) {
+            match reply.id {
+                Some(id) => {
+                    let caller = lock(pending).as_mut().and_then(|pending| pending.remove(&id));
+                    // A caller that no longer waits has given up at its deadline.
+                    caller.map(|caller| caller.send(reply));
+                }
+                None => drop(greeted.send(reply)),
+            }
+        }
+        line.clear();
+    }
+    // Dropping the senders wakes the callers.
+    *lock(pending) = None;
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,11 @@
+//! Members on other hosts. A server of phalanx on each of these hosts carries out what must be done
+//! there, as one of its own processes would; what is known about the members is in the shared store.
+
+pub(super) mod backend;
+pub(super) mod client;
+mod link;
+mod serve;
+pub(super) mod wire;
+
+pub(crate) use client::dead_runs;
+pub(crate) use serve::serve;

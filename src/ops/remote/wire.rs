@@ -1,0 +1,157 @@
+//! The messages between a lead and `phalanx host serve` on another host: one JSON document per
+//! line. Both ends are the same release.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::backend::Label;
+use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
+use crate::model::input::Input;
+use crate::model::launch::LaunchSpec;
+use crate::model::placement::{BackendKind, Layout, Placement};
+use crate::model::scope::Scope;
+use crate::model::settings::BackendChoice;
+use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::spawn::{SpawnOptions, StartedWhen};
+
+/// The release whose messages these are.
+pub(super) const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+/// The first line of a connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostHello {
+    /// The release of the lead. A server of another release refuses.
+    pub(super) release: String,
+    pub(super) team: TeamName,
+    /// The address of the shared store; it may hold a password.
+    pub(super) store: String,
+    /// The password of the address, if that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) password: Option<String>,
+    /// The name of the server's host. A machine that knows itself by another name refuses.
+    pub(super) host: HostName,
+    /// The work directory, in which members are started.
+    pub(super) dir: String,
+}
+
+/// A later line of the lead.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostCall {
+    pub(super) id: u64,
+    pub(super) request: HostRequest,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum HostRequest {
+    /// Starts members and replies with a [`RemoteReport`].
+    Spawn(RemoteSpawn),
+    /// Ends runs and replies with one result for each.
+    Terminate(Vec<RunToEnd>),
+    /// Replies with one verdict for each.
+    Verify(Vec<MarkedPlacement>),
+    /// Closes what is proven to be the team's and replies with one result for each.
+    Close(Vec<MarkedPlacement>),
+    /// Replies with text.
+    Screen {
+        at: MarkedPlacement,
+        lines: usize,
+    },
+    Focus(MarkedPlacement),
+    /// Replies with the new placement, as [`HostRequest::Show`] does.
+    Hide(MarkedPlacement),
+    Show(MarkedPlacement),
+    Input {
+        at: MarkedPlacement,
+        input: Input,
+    },
+    Label(Vec<(MarkedPlacement, Label)>),
+    /// Replies with one [`RunState`] for each.
+    Runs(Vec<(MemberName, Incarnation)>),
+}
+
+/// The state of a run as its host sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunState {
+    Alive,
+    Dead,
+    Unknown,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MarkedPlacement {
+    pub(super) placement: Placement,
+    pub(super) token: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RunToEnd {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    /// The member has agreed, so that its program may exit by itself first.
+    pub(crate) has_agreed: bool,
+}
+
+/// Members to start on the server's host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RemoteSpawn {
+    pub(super) specs: Vec<LaunchSpec>,
+    backend: Option<BackendChoice>,
+    until_ready: bool,
+    deadline_ms: u64,
+    unique: bool,
+    layout: Option<Layout>,
+    scope: Scope,
+}
+
+impl RemoteSpawn {
+    pub(super) fn new(specs: Vec<LaunchSpec>, options: &SpawnOptions) -> RemoteSpawn {
+        RemoteSpawn {
+            specs,
+            backend: options.backend.clone(),
+            until_ready: options.until == StartedWhen::Ready,
+            deadline_ms: u64::try_from(options.deadline.as_millis()).unwrap_or(u64::MAX),
+            unique: options.unique,
+            layout: options.layout,
+            scope: options.scope.clone(),
+        }
+    }
+
+    pub(super) fn options(&self) -> SpawnOptions {
+        SpawnOptions {
+            backend: self.backend.clone(),
+            until: if self.until_ready { StartedWhen::Ready } else { StartedWhen::Running },
+            deadline: Duration::from_millis(self.deadline_ms),
+            unique: self.unique,
+            layout: self.layout,
+            scope: self.scope.clone(),
+        }
+    }
+}
+
+/// The result of a [`RemoteSpawn`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RemoteReport<T> {
+    pub(super) backend: BackendKind,
+    /// Why this backend was chosen.
+    pub(super) why: String,
+    /// One for each spec, in order.
+    pub(super) results: Vec<Result<T, RemoteFailure>>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Returns an error as it is sent.
+pub(super) fn failure_of(error: &OpsError) -> RemoteFailure {
+    RemoteFailure { kind: error.kind(), text: error.to_string(), hint: error.hint() }
+}
+
+/// A line of the server: the reply to the hello has no id.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostReply {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<u64>,
+    pub(super) result: Result<Value, RemoteFailure>,
+}

@@ -1,0 +1,135 @@
+//! Access to shared stores, and the file that says which of them has a team.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::StoreError;
+use super::layout::TeamLayout;
+use super::shared::SharedTeam;
+use super::team::TeamStore;
+use crate::database::{Actor, BrokerCommand, Database, StoreUrl};
+use crate::model::id::{HostName, TeamName};
+use crate::sys::fs;
+
+/// Largest file with the address of a store, in bytes.
+const MAX_ADDRESS: u64 = 64 * 1024;
+
+/// What a process needs to use shared stores.
+#[derive(Debug, Clone)]
+pub(crate) struct StoreAccess {
+    /// Starts the broker of this host.
+    pub(crate) broker: BrokerCommand,
+    /// Directory of the sockets of brokers, private to the user.
+    pub(crate) sockets: PathBuf,
+    /// The password for addresses without one (`PGPASSWORD`).
+    pub(crate) password: Option<String>,
+    /// The file of passwords (`~/.pgpass`).
+    pub(crate) passfile: Option<PathBuf>,
+    /// The run that this process belongs to, whose calls the store refuses once it was declared
+    /// lost; `None` outside of members.
+    pub(crate) incarnation: Option<String>,
+    /// The name of this host for teams that it has not joined yet.
+    pub(crate) host: HostName,
+}
+
+/// A shared store, as one host uses it.
+#[derive(Debug, Clone)]
+pub(super) struct SharedStore {
+    pub(super) database: Database,
+    pub(super) url: Arc<StoreUrl>,
+    pub(super) host: HostName,
+}
+
+/// The shared store of a team (`phalanx/store`), on each host that has joined the team.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoreAddress {
+    /// Version of the file's format.
+    pub(super) format: u32,
+    pub(super) url: String,
+    /// The name of this host.
+    pub(super) host: HostName,
+}
+
+impl StoreAccess {
+    /// Returns the shared store at an address, without any I/O but to look a password up.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] for an invalid address.
+    pub(super) fn open(
+        &self,
+        url: &str,
+        password: Option<&str>,
+        host: Option<&HostName>,
+    ) -> Result<SharedStore, StoreError> {
+        let password = password.or(self.password.as_deref());
+        let url = StoreUrl::parse(url)?.with_password(password, self.passfile.as_deref());
+        Ok(SharedStore {
+            database: Database::connect(&url, &self.sockets, &self.broker)
+                .acting_as(Actor { incarnation: self.incarnation.clone(), fence: None }),
+            url: Arc::new(url),
+            host: host.unwrap_or(&self.host).clone(),
+        })
+    }
+}
+
+impl SharedStore {
+    pub(super) fn team(self, name: &TeamName) -> SharedTeam {
+        let SharedStore { database, url, host } = self;
+        SharedTeam { database, url, host, name: name.clone() }
+    }
+}
+
+impl TeamStore {
+    /// Returns the address of the shared store that has the team, and the password if that is not
+    /// part of the address.
+    pub(crate) fn store_address(&self) -> Option<(String, Option<String>)> {
+        self.shared.as_ref().map(|shared| shared.url.parts())
+    }
+
+    pub(super) fn read_address(&self) -> Result<Option<StoreAddress>, StoreError> {
+        let path = self.layout.store_address();
+        let Some(bytes) = fs::read(&path, MAX_ADDRESS)? else { return Ok(None) };
+        let parsed = serde_json::from_slice(&bytes);
+        Ok(Some(parsed.map_err(|e| StoreError::Corrupt {
+            path: path.clone(),
+            problem: e.to_string(),
+            copy: path,
+        })?))
+    }
+
+    /// Makes this host one of the team's: creates the directories of the files that belong to it,
+    /// and notes where the team is stored.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherHost`] if this machine has another name in the team.
+    pub(crate) fn join_host(&self) -> Result<(), StoreError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let known = self.read_address()?;
+        if let Some(known) = &known
+            && known.host != shared.host
+        {
+            let (known, given) = (known.host.clone(), shared.host.clone());
+            return Err(StoreError::OtherHost { team: self.name.clone(), known, given });
+        }
+        self.create_local_dirs()?;
+        let (url, _) = shared.url.parts();
+        if known.is_some_and(|known| known.url == url) {
+            return Ok(());
+        }
+        let address = StoreAddress { format: 1, url, host: shared.host.clone() };
+        let bytes = serde_json::to_vec_pretty(&address).expect("an address has string keys");
+        Ok(fs::write_atomic(&self.layout.store_address(), &bytes)?)
+    }
+
+    /// Creates the directories of the files that belong to this host.
+    fn create_local_dirs(&self) -> Result<(), StoreError> {
+        fs::private_dir(&self.root)?;
+        fs::private_dir(&TeamLayout::teams(&self.root))?;
+        for dir in [self.layout.team_dir()].into_iter().chain(self.layout.our_dirs()) {
+            fs::private_dir(&dir)?;
+        }
+        Ok(())
+    }
+}

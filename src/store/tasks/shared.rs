@@ -1,0 +1,241 @@
+//! The task board in the shared store. A claim is one statement there, which only notes it beside
+//! the task; readers apply it with the rules that also apply to files.
+
+use serde_json::Value;
+
+use super::rules::begin;
+use super::work::ClaimKind;
+use crate::database::{
+    ClaimCall, ClaimReply, ClaimScope, StoredClaim, StoredTask, StoredTasks, TaskScope, TaskWrite,
+};
+use crate::model::board::{Board, Refusal};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::task::Task;
+use crate::model::time::Timestamp;
+use crate::model::wire::Object;
+use crate::store::error::StoreError;
+use crate::store::shared::{SharedTeam, until_written};
+use crate::sys::clock::{self, Deadline};
+use crate::sys::lock::LOCK_DEADLINE;
+use crate::sys::rand;
+use std::time::Duration;
+
+/// Pause before a claim is repeated that met the lock of the task list.
+const LOCKED_PAUSE: Duration = Duration::from_millis(5);
+
+/// A task with the content of its row and the version of both.
+struct VersionedTask {
+    task: Task,
+    file: Object,
+    version: i64,
+}
+
+impl SharedTeam {
+    pub(super) fn board(&self, scope: &TaskScope) -> Result<Board, StoreError> {
+        let stored = self.database.tasks(self.name(), scope)?;
+        Ok(self.board_of(&stored))
+    }
+
+    /// Returns the task and its direct blockers.
+    pub(super) fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
+        self.board(&TaskScope::WithBlockers(vec![id.0]))
+    }
+
+    fn board_of(&self, stored: &StoredTasks) -> Board {
+        let mut board = Board::default();
+        for stored in &stored.tasks {
+            let id = TaskId(stored.id);
+            match self.task_of(stored) {
+                Ok(task) => drop(board.tasks.insert(id, task)),
+                Err(_) => drop(board.unreadable.insert(id)),
+            }
+        }
+        board.deleted = stored.deleted.iter().map(|id| TaskId(*id)).collect();
+        board
+    }
+
+    pub(super) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        self.stored_task(id)?.map(|stored| self.task_of(&stored)).transpose()
+    }
+
+    pub(super) fn stored_task(&self, id: TaskId) -> Result<Option<StoredTask>, StoreError> {
+        let found = self.database.tasks(self.name(), &TaskScope::WithBlockers(vec![id.0]))?;
+        Ok(found.tasks.into_iter().find(|task| task.id == id.0))
+    }
+
+    /// Returns the largest id that was ever assigned.
+    pub(super) fn task_mark(&self) -> Result<u64, StoreError> {
+        Ok(self.database.tasks(self.name(), &TaskScope::WithBlockers(Vec::new()))?.mark)
+    }
+
+    pub(super) fn change_task(
+        &self,
+        id: TaskId,
+        mut edit: impl FnMut(&mut Task) -> Result<(), StoreError>,
+    ) -> Result<Task, StoreError> {
+        let changed = until_written(|| {
+            let stored = self.stored_task(id)?.ok_or(Refusal::TaskNotFound(id))?;
+            let VersionedTask { mut task, mut file, version } = self.versioned(&stored)?;
+            edit(&mut task)?;
+            let before = file.clone();
+            task.write(&mut file);
+            if file == before && stored.claim.is_none() {
+                return Ok(Some(task));
+            }
+            let write = task_write(&task, file, Some(version));
+            Ok(self.database.put_tasks(self.name(), &[write], 0)?.map(|_| task))
+        })?;
+        changed.ok_or_else(|| self.task_contended(id))
+    }
+
+    /// Creates tasks, all or none.
+    pub(super) fn write_new_tasks(&self, tasks: &[Task]) -> Result<(), StoreError> {
+        let writes: Vec<TaskWrite> =
+            tasks.iter().map(|task| task_write(task, task.to_object(), None)).collect();
+        let mark = tasks.iter().map(|task| task.id.0).max().unwrap_or_default();
+        match self.database.put_tasks(self.name(), &writes, mark)? {
+            Some(_) => Ok(()),
+            None => Err(self.task_contended(TaskId(mark))),
+        }
+    }
+
+    /// Removes a task if `check` permits it. Returns the task.
+    pub(super) fn remove_task(
+        &self,
+        id: TaskId,
+        check: impl Fn(&Task) -> Result<(), StoreError>,
+    ) -> Result<Task, StoreError> {
+        let removed = until_written(|| {
+            let stored = self.stored_task(id)?.ok_or(Refusal::TaskNotFound(id))?;
+            let task = self.task_of(&stored)?;
+            check(&task)?;
+            let removed = self.database.delete_task(self.name(), id.0, stored.version)?;
+            Ok(removed.then_some(task))
+        })?;
+        removed.ok_or_else(|| self.task_contended(id))
+    }
+
+    /// Claims this task.
+    pub(super) fn claim(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        busy_check: bool,
+        now: Timestamp,
+    ) -> Result<Task, StoreError> {
+        let deadline = Deadline::after(LOCK_DEADLINE);
+        loop {
+            let reply = self.try_claim(ClaimScope::Task(id.0), who, None, busy_check, now)?;
+            match reply {
+                ClaimReply::Claimed(stored) => return self.task_of(&stored),
+                ClaimReply::Busy(_) | ClaimReply::Nothing => {
+                    self.board(&TaskScope::All)?.may_claim(id, who, busy_check)?;
+                }
+                ClaimReply::Locked => {}
+            }
+            // The task became free after the refusal, or the lock is held.
+            if deadline.expired() {
+                return Err(self.task_contended(id));
+            }
+            clock::sleep(LOCKED_PAUSE);
+        }
+    }
+
+    /// Claims the next task of this kind; `None` if there is none.
+    pub(super) fn claim_next(
+        &self,
+        who: &MemberName,
+        role: Option<&str>,
+        kind: ClaimKind,
+        now: Timestamp,
+    ) -> Result<Option<Task>, StoreError> {
+        let (scope, busy_check) = match kind {
+            ClaimKind::Command => (ClaimScope::Command, false),
+            ClaimKind::Prompt { busy_check } => (ClaimScope::Prompt, busy_check),
+        };
+        let deadline = Deadline::after(LOCK_DEADLINE);
+        loop {
+            match self.try_claim(scope.clone(), who, role, busy_check, now)? {
+                ClaimReply::Claimed(stored) => return self.task_of(&stored).map(Some),
+                ClaimReply::Nothing => return Ok(None),
+                ClaimReply::Busy(with) => {
+                    let (who, with) = (who.to_string(), TaskId(with));
+                    return Err(Refusal::AgentBusy { who, with }.into());
+                }
+                ClaimReply::Locked if deadline.expired() => {
+                    return Err(StoreError::Contended { path: self.list_label().into(), tries: 1 });
+                }
+                ClaimReply::Locked => clock::sleep(LOCKED_PAUSE),
+            }
+        }
+    }
+
+    fn try_claim(
+        &self,
+        scope: ClaimScope,
+        who: &MemberName,
+        role: Option<&str>,
+        busy_check: bool,
+        now: Timestamp,
+    ) -> Result<ClaimReply, StoreError> {
+        let claim = StoredClaim { by: who.to_string(), at: now.0, event: rand::uuid() };
+        let call = ClaimCall {
+            scope,
+            claim: &claim,
+            who: who.folded(),
+            role: role.map(str::to_ascii_lowercase),
+            busy_check,
+        };
+        Ok(self.database.claim(self.name(), &call)?)
+    }
+
+    pub(super) fn list_label(&self) -> String {
+        format!("the task list of team {}", self.name)
+    }
+
+    fn task_contended(&self, id: TaskId) -> StoreError {
+        StoreError::Contended { path: format!("task {id} of team {}", self.name).into(), tries: 1 }
+    }
+
+    fn task_of(&self, stored: &StoredTask) -> Result<Task, StoreError> {
+        let quick =
+            stored.claim.is_none().then(|| Task::quick(TaskId(stored.id), stored.body.as_bytes()));
+        quick.flatten().map_or_else(|| Ok(self.versioned(stored)?.task), Ok)
+    }
+
+    /// Parses a row, and applies its claim.
+    fn versioned(&self, stored: &StoredTask) -> Result<VersionedTask, StoreError> {
+        let id = TaskId(stored.id);
+        let bad = |problem: String| StoreError::BadDocument {
+            what: format!("task {id} of team {}", self.name),
+            problem,
+        };
+        let mut file: Object =
+            serde_json::from_str(&stored.body).map_err(|e| bad(e.to_string()))?;
+        let mut task = Task::read(id, &file);
+        if let Some(StoredClaim { by, at, event }) = &stored.claim {
+            begin(&mut task, &MemberName::existing(by)?, Timestamp(*at))?;
+            task.goes_on(event.clone());
+            task.write(&mut file);
+            task = Task::read(id, &file);
+        }
+        Ok(VersionedTask { task, file, version: stored.version })
+    }
+}
+
+/// Returns the row of a task, with the columns by which claims select it.
+fn task_write(task: &Task, file: Object, expected: Option<i64>) -> TaskWrite {
+    TaskWrite {
+        id: task.id.0,
+        expected,
+        body: Value::Object(file).to_string(),
+        state: task.state.as_str(),
+        owner: task.owner_name().map(str::to_ascii_lowercase),
+        priority: task.extra.priority.unwrap_or(0),
+        role: task.extra.role.as_deref().map(str::to_ascii_lowercase),
+        internal: task.is_internal(),
+        has_command: !task.extra.run.is_empty(),
+        files: task.extra.files.clone(),
+        blocked_by: task.blocked_by.iter().map(|id| id.0).collect(),
+    }
+}
