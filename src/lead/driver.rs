@@ -421,6 +421,10 @@ impl<'a> LeadDriver<'a> {
     }
 
     fn check_team_file(&mut self) -> Result<(), OpsError> {
+        if self.team.is_shared() {
+            // The shared store reports each change.
+            return Ok(());
+        }
         match self.team.team_file_version()? {
             found if found.is_some() && found == self.team_file => Ok(()),
             _ => self.read(&Topic::Roster),

@@ -13,8 +13,8 @@ use super::team::TeamStore;
 use crate::database::{DatabaseError, DocumentKind, HeldLease};
 use crate::model::placement::ProcessId;
 use crate::model::time::Timestamp;
-use crate::sys::fs;
 use crate::sys::lock::{Gate, LockError};
+use crate::sys::{env, fs};
 
 /// Time to wait for a held gate, since a process that checks for a lead holds it for a moment.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -119,7 +119,13 @@ impl TeamStore {
 
     /// Returns the record of the running lead, or of a lead that died without removing its record.
     pub(crate) fn last_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
-        documents::read_typed(&self.lead_place())
+        let lead: Option<LeadRecord> = documents::read_typed(&self.lead_place())?;
+        let is_elsewhere = |lead: &LeadRecord| self.is_shared() && lead.host != env::hostname();
+        Ok(lead.map(|lead| match is_elsewhere(&lead) {
+            // Its pid means nothing here.
+            true => LeadRecord { process: lead.process.of_another_boot(), ..lead },
+            false => lead,
+        }))
     }
 
     /// Returns the record of a lead that died without removing it; `None` while a lead is running.
