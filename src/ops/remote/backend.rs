@@ -17,7 +17,7 @@ use crate::ops::context::Context;
 use crate::ops::error::{OpsError, RemoteFailure};
 use crate::store::TeamStore;
 
-/// The backend of placements on another host. It creates none: [`spawn`] does.
+/// The backend of placements on another host. It creates none: `client::spawn` does.
 pub(crate) struct RemoteBackend {
     kind: BackendKind,
     host: HostName,
