@@ -161,12 +161,12 @@ mod tests {
             choose_host(hosts.iter(), &labels, members).map(|host| host.name.as_str())
         };
         assert_eq!(chosen([0, 0, 0]), Some("b"));
-        assert_eq!(chosen([0, 5, 4]), Some("b"), "the first of equals");
+        assert_eq!(chosen([0, 5, 4]), Some("c"), "the fewest members of equals");
         assert_eq!(chosen([0, 8, 6]), Some("a"));
         assert_eq!(chosen([3, 9, 9]), None, "all are full");
-        let open = [sized("a", Some(3)), sized("z", None)];
+        let open = [sized("a", Some(3)), sized("y", None), sized("z", None)];
         let found = choose_host(open.iter(), &labels, |_| 1000).map(|host| host.name.as_str());
-        assert_eq!(found, Some("z"), "no limit");
+        assert_eq!(found, Some("y"), "no limit, and the first of equals");
     }
 
     #[test]

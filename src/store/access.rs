@@ -90,7 +90,8 @@ impl TeamStore {
 
     pub(super) fn read_address(&self) -> Result<Option<StoreAddress>, StoreError> {
         let path = self.layout.store_address();
-        let Some(bytes) = fs::read(&path, MAX_ADDRESS)? else { return Ok(None) };
+        // A broken directory is reported by `doctor`, for a team of files.
+        let Ok(Some(bytes)) = fs::read(&path, MAX_ADDRESS) else { return Ok(None) };
         let parsed = serde_json::from_slice(&bytes);
         Ok(Some(parsed.map_err(|e| StoreError::Corrupt {
             path: path.clone(),
