@@ -4,53 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::link::{HostLink, QUICK};
-use super::wire::{HostRequest, RemoteReport, RemoteSpawn, RunState, RunToEnd};
+use super::wire::{HostRequest, RunState, RunToEnd};
 use crate::model::id::{HostName, Incarnation, MemberName};
-use crate::model::launch::LaunchSpec;
-use crate::model::placement::BackendKind;
 use crate::model::record::MemberRecord;
 use crate::ops::context::Context;
 use crate::ops::error::{OpsError, RemoteFailure};
-use crate::ops::spawn::{SpawnOptions, Spawned};
 use crate::store::TeamStore;
 use crate::sys::proc::Liveness;
 
-/// Time that the start or the end of members may take longer than its own deadline.
-const GRACE: Duration = Duration::from_secs(20);
 /// Time limit for the end of members.
 const ENDING: Duration = Duration::from_secs(40);
-
-/// The result of starts on another host.
-pub(crate) struct RemoteStarts {
-    pub(crate) backend: BackendKind,
-    pub(crate) why: String,
-    pub(crate) results: Vec<Result<Spawned, OpsError>>,
-    pub(crate) warnings: Vec<String>,
-}
-
-/// Starts members on a host.
-///
-/// # Errors
-/// Failures of the whole batch. After [`OpsError::Host`] members may have been started.
-pub(crate) fn spawn(
-    ctx: &Context,
-    team: &TeamStore,
-    host: &HostName,
-    specs: &[LaunchSpec],
-    options: &SpawnOptions,
-) -> Result<RemoteStarts, OpsError> {
-    let link = HostLink::to(ctx, team, host)?;
-    let here = |spec: &LaunchSpec| LaunchSpec { host: None, ..spec.clone() };
-    let request = HostRequest::Spawn(RemoteSpawn::new(specs.iter().map(here).collect(), options));
-    let report: RemoteReport<Spawned> = link.call(request, options.deadline + GRACE)?;
-    let failed = |failure| OpsError::OnHost { host: host.clone(), failure };
-    Ok(RemoteStarts {
-        backend: report.backend,
-        why: report.why,
-        results: report.results.into_iter().map(|result| result.map_err(failed)).collect(),
-        warnings: report.warnings.iter().map(|text| format!("host {host}: {text}")).collect(),
-    })
-}
 
 /// Ends runs on a host. Returns one result for each, in order; nothing is ended if the host cannot
 /// be reached.

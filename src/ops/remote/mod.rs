@@ -5,6 +5,7 @@ pub(super) mod backend;
 pub(super) mod client;
 mod link;
 mod serve;
+pub(super) mod starts;
 pub(super) mod wire;
 
 pub(crate) use client::dead_runs;

@@ -4,6 +4,7 @@
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use crate::backend::{Backend, CloseOutcome, Mark};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::context::{Caller, Context};
 use crate::ops::error::{OpsError, RemoteFailure};
-use crate::ops::spawn::{self, Spawned};
+use crate::ops::spawn::{self, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::terminate::{self, Termination, TerminationMode};
 use crate::ops::{backends, status};
 use crate::store::{Store, TeamStore};
@@ -162,7 +163,7 @@ fn start(
     team: &TeamStore,
     wanted: &RemoteSpawn,
 ) -> Result<RemoteReport<Spawned>, OpsError> {
-    let report = spawn::spawn(ctx, team, &wanted.specs, &wanted.options())?;
+    let report = spawn::spawn(ctx, team, &wanted.specs, &options_of(wanted))?;
     let fallbacks = report.fallbacks.iter().map(ToString::to_string);
     let warnings = report.warnings.iter().cloned().chain(fallbacks).collect();
     let results = report.results.into_iter().map(|result| result.map_err(|e| failure_of(&e)));
@@ -214,4 +215,15 @@ fn states(team: &TeamStore, runs: &[(MemberName, Incarnation)]) -> Result<Vec<Ru
         })
     };
     runs.iter().map(state).collect()
+}
+
+fn options_of(wanted: &RemoteSpawn) -> SpawnOptions {
+    SpawnOptions {
+        backend: wanted.backend.clone(),
+        until: if wanted.until_ready { StartedWhen::Ready } else { StartedWhen::Running },
+        deadline: Duration::from_millis(wanted.deadline_ms),
+        unique: wanted.unique,
+        layout: wanted.layout,
+        scope: wanted.scope.clone(),
+    }
 }

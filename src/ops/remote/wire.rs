@@ -1,8 +1,6 @@
 //! The messages between a lead and `phalanx host serve` on another host: one JSON document per
 //! line. Both ends are the same release.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +12,6 @@ use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::scope::Scope;
 use crate::model::settings::BackendChoice;
 use crate::ops::error::{OpsError, RemoteFailure};
-use crate::ops::spawn::{SpawnOptions, StartedWhen};
 
 /// The release whose messages these are.
 pub(super) const RELEASE: &str = env!("CARGO_PKG_VERSION");
@@ -99,37 +96,12 @@ pub(crate) struct RunToEnd {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RemoteSpawn {
     pub(super) specs: Vec<LaunchSpec>,
-    backend: Option<BackendChoice>,
-    until_ready: bool,
-    deadline_ms: u64,
-    unique: bool,
-    layout: Option<Layout>,
-    scope: Scope,
-}
-
-impl RemoteSpawn {
-    pub(super) fn new(specs: Vec<LaunchSpec>, options: &SpawnOptions) -> RemoteSpawn {
-        RemoteSpawn {
-            specs,
-            backend: options.backend.clone(),
-            until_ready: options.until == StartedWhen::Ready,
-            deadline_ms: u64::try_from(options.deadline.as_millis()).unwrap_or(u64::MAX),
-            unique: options.unique,
-            layout: options.layout,
-            scope: options.scope.clone(),
-        }
-    }
-
-    pub(super) fn options(&self) -> SpawnOptions {
-        SpawnOptions {
-            backend: self.backend.clone(),
-            until: if self.until_ready { StartedWhen::Ready } else { StartedWhen::Running },
-            deadline: Duration::from_millis(self.deadline_ms),
-            unique: self.unique,
-            layout: self.layout,
-            scope: self.scope.clone(),
-        }
-    }
+    pub(super) backend: Option<BackendChoice>,
+    pub(super) until_ready: bool,
+    pub(super) deadline_ms: u64,
+    pub(super) unique: bool,
+    pub(super) layout: Option<Layout>,
+    pub(super) scope: Scope,
 }
 
 /// The result of a [`RemoteSpawn`].

@@ -7,7 +7,7 @@ use std::thread;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::hosts;
-use super::super::remote::client;
+use super::super::remote::starts;
 use super::batch::{BatchContext, SpawnOptions, SpawnReport, Spawned};
 use crate::backend::choose::Chosen;
 use crate::model::host::{HostChoice, choose_host};
@@ -91,7 +91,7 @@ pub(super) fn start_everywhere(
             .filter_map(|(host, nths)| Some(((*host)?, nths)))
             .map(|(host, nths)| {
                 let specs = pick(nths);
-                (host, nths, scope.spawn(move || client::spawn(ctx, team, host, &specs, options)))
+                (host, nths, scope.spawn(move || starts::spawn(ctx, team, host, &specs, options)))
             })
             .collect();
         let mine = if here.is_empty() { None } else { Some(start_here(&pick(&here))) };

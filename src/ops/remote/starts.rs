@@ -1,0 +1,60 @@
+//! Starting members on another host.
+
+use std::time::Duration;
+
+use super::link::HostLink;
+use super::wire::{HostRequest, RemoteReport, RemoteSpawn};
+use crate::model::id::HostName;
+use crate::model::launch::LaunchSpec;
+use crate::model::placement::BackendKind;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::spawn::{SpawnOptions, Spawned, StartedWhen};
+use crate::store::TeamStore;
+
+/// Time that the start or the end of members may take longer than its own deadline.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// The result of starts on another host.
+pub(crate) struct RemoteStarts {
+    pub(crate) backend: BackendKind,
+    pub(crate) why: String,
+    pub(crate) results: Vec<Result<Spawned, OpsError>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Starts members on a host.
+///
+/// # Errors
+/// Failures of the whole batch. After [`OpsError::Host`] members may have been started.
+pub(crate) fn spawn(
+    ctx: &Context,
+    team: &TeamStore,
+    host: &HostName,
+    specs: &[LaunchSpec],
+    options: &SpawnOptions,
+) -> Result<RemoteStarts, OpsError> {
+    let link = HostLink::to(ctx, team, host)?;
+    let here = |spec: &LaunchSpec| LaunchSpec { host: None, ..spec.clone() };
+    let request = HostRequest::Spawn(remote_spawn(specs.iter().map(here).collect(), options));
+    let report: RemoteReport<Spawned> = link.call(request, options.deadline + GRACE)?;
+    let failed = |failure| OpsError::OnHost { host: host.clone(), failure };
+    Ok(RemoteStarts {
+        backend: report.backend,
+        why: report.why,
+        results: report.results.into_iter().map(|result| result.map_err(failed)).collect(),
+        warnings: report.warnings.iter().map(|text| format!("host {host}: {text}")).collect(),
+    })
+}
+
+fn remote_spawn(specs: Vec<LaunchSpec>, options: &SpawnOptions) -> RemoteSpawn {
+    RemoteSpawn {
+        specs,
+        backend: options.backend.clone(),
+        until_ready: options.until == StartedWhen::Ready,
+        deadline_ms: u64::try_from(options.deadline.as_millis()).unwrap_or(u64::MAX),
+        unique: options.unique,
+        layout: options.layout,
+        scope: options.scope.clone(),
+    }
+}
