@@ -12,7 +12,7 @@ use super::stop::end_all_by_force;
 use super::{broken, deletion};
 use crate::config::manifest::Manifest;
 use crate::model::id::TeamName;
-use crate::model::settings::{MAX_MEMBERS, Settings};
+use crate::model::settings::{MAX_MEMBERS, PlacementHome, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
 use crate::ops::settings::SettingsChange;
@@ -114,7 +114,10 @@ pub(super) fn team(setup: &Setup, verb: TeamVerb) -> VerbResult {
 fn create(setup: &Setup, args: &CreateTeamArgs) -> VerbResult {
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     // A lead that is started later must not delete the team, which belongs to its creator.
-    let base = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
+    let base = Settings {
+        home: PlacementHome { tmux_socket, chosen: None },
+        ..Settings::by_hand(MAX_MEMBERS)
+    };
     let (settings, described) = match &args.settings {
         Some(file) => from_file(setup, &base, file)?,
         None => (base, None),

@@ -20,7 +20,7 @@ use crate::config::manifest::Manifest;
 use crate::lead::LeadEnd;
 use crate::model::launch::{LaunchSpec, Template};
 use crate::model::placement::BackendKind;
-use crate::model::settings::{BackendChoice, Settings};
+use crate::model::settings::{BackendChoice, PlacementHome, Settings};
 use crate::model::text;
 use crate::ops::spawn::{SpawnOptions, Spawned};
 use crate::ops::{self, Kind, Lease, NewTask, TeamStore};
@@ -103,7 +103,11 @@ fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
         description: manifest.description.clone().unwrap_or_default(),
         store: manifest.store.clone(),
         tasks: ops::manifest::new_tasks(&manifest, here)?,
-        settings: Settings { templates: members.templates, tmux_socket, ..settings },
+        settings: Settings {
+            templates: members.templates,
+            home: PlacementHome { tmux_socket, chosen: None },
+            ..settings
+        },
         specs: members.specs,
         tasks_only,
         messages,

@@ -12,7 +12,7 @@ use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
 use super::hook::HookCommand;
 use super::host::HostConfig;
-use super::id::MemberName;
+use super::id::{HostName, MemberName};
 use super::launch::Template;
 use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
@@ -137,18 +137,29 @@ pub(crate) const fn answer_within_s() -> u64 {
     3600
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Settings {
-    /// Format version of the file.
-    pub(crate) format: u32,
-    /// The requested backend. An external program is stored by its full path once it was used.
-    pub(crate) backend: BackendChoice,
+/// Where a host places the members of a team.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct PlacementHome {
     /// Result of `auto` at the first spawn, which later spawns reuse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chosen: Option<BackendKind>,
     /// Socket of the team's tmux server, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tmux_socket: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// Format version of the file.
+    pub(crate) format: u32,
+    /// The requested backend. An external program is stored by its full path once it was used.
+    pub(crate) backend: BackendChoice,
+    /// Where this host places members.
+    #[serde(flatten)]
+    pub(crate) home: PlacementHome,
+    /// Where other hosts place members, in a team of the shared store.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) homes: BTreeMap<HostName, PlacementHome>,
     #[serde(default)]
     pub(crate) layout: Layout,
     pub(crate) finish: Finish,
@@ -223,14 +234,29 @@ fn one() -> usize {
 }
 
 impl Settings {
+    /// Returns shared settings as `host` uses them.
+    pub(crate) fn seen_from(mut self, host: &HostName) -> Settings {
+        self.home = self.homes.remove(host).unwrap_or_default();
+        self
+    }
+
+    /// Returns settings that `host` used, as all hosts share them.
+    pub(crate) fn shared_by(mut self, host: &HostName) -> Settings {
+        let home = std::mem::take(&mut self.home);
+        if home != PlacementHome::default() {
+            self.homes.insert(host.clone(), home);
+        }
+        self
+    }
+
     /// Returns the settings of a team created by hand: it runs until it is asked to end, and keeps
     /// its files.
     pub(crate) fn by_hand(max_members: usize) -> Settings {
         Settings {
             format: FORMAT,
             backend: BackendChoice::default(),
-            chosen: None,
-            tmux_socket: None,
+            home: PlacementHome::default(),
+            homes: BTreeMap::new(),
             layout: Layout::default(),
             finish: Finish::default(),
             keep: true,

@@ -49,7 +49,7 @@ pub(super) fn program(caller: &Caller, name: &str) -> Result<PathBuf, String> {
 /// panes.
 pub(super) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Result<bool, OpsError> {
     let Ok(program) = tmux_program(ctx) else { return Ok(false) };
-    let own = team.settings()?.and_then(|settings| settings.tmux_socket).map(PathBuf::from);
+    let own = team.settings()?.and_then(|settings| settings.home.tmux_socket).map(PathBuf::from);
     let sockets = [own, caller_pane(ctx).map(|here| here.socket), None];
     Ok(sockets.iter().any(|socket| tmux::has_pane(&program, socket.as_deref(), id).unwrap_or(true)))
 }
@@ -61,7 +61,7 @@ pub(crate) fn choose_backend(
     settings: &Settings,
     asked: Option<BackendChoice>,
 ) -> Result<Chosen, OpsError> {
-    if let (None, Some(backend)) = (&asked, settings.chosen) {
+    if let (None, Some(backend)) = (&asked, settings.home.chosen) {
         let (why, auto) = ("as the team's other members", settings.backend == BackendChoice::Auto);
         return Ok(Chosen { backend, why: why.to_owned(), auto });
     }
@@ -139,7 +139,7 @@ pub(crate) fn open(
 ) -> Result<Box<dyn Backend>, OpsError> {
     let layout = layout.unwrap_or(settings.layout);
     let home = match kind {
-        BackendKind::Tmux => Home::Tmux(settings.tmux_socket.as_ref().map(PathBuf::from)),
+        BackendKind::Tmux => Home::Tmux(settings.home.tmux_socket.as_ref().map(PathBuf::from)),
         BackendKind::Iterm2 => Home::Iterm2,
         BackendKind::Pty => Home::Pty,
         BackendKind::Exec => {

@@ -110,7 +110,7 @@ fn read_team(team: &TeamStore) -> Result<TeamOnMachine, OpsError> {
 }
 
 fn socket(record: &MemberRecord) -> Option<String> {
-    match record.placement.as_ref()? {
+    match record.placement.as_ref().filter(|_| !record.is_elsewhere)? {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
         Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
     }
@@ -121,7 +121,7 @@ pub(super) fn sockets<'r>(
     team: &TeamStore,
     records: impl IntoIterator<Item = &'r MemberRecord>,
 ) -> Result<BTreeSet<String>, OpsError> {
-    let configured = team.settings()?.and_then(|s| s.tmux_socket);
+    let configured = team.settings()?.and_then(|s| s.home.tmux_socket);
     Ok(records.into_iter().filter_map(socket).chain(configured).collect())
 }
 

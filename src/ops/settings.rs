@@ -10,7 +10,7 @@ use crate::config::settings;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::launch::{LaunchSpec, Template};
-use crate::model::settings::Settings;
+use crate::model::settings::{PlacementHome, Settings};
 use crate::store::TeamStore;
 
 pub(crate) use crate::config::settings::{KEYS, flatten};
@@ -175,10 +175,16 @@ fn convert_document(
     let mut access = new.access.clone();
     let of_others = current.access.members.iter().filter(|(name, _)| !has_template(name));
     access.members.extend(of_others.map(|(name, link)| (name.clone(), link.clone())));
+    // Another backend is chosen anew, on every host.
+    let same = new.backend == current.backend;
+    let kept = |home: &PlacementHome| PlacementHome {
+        chosen: home.chosen.filter(|_| same),
+        tmux_socket: home.tmux_socket.clone(),
+    };
     Ok(Settings {
         keep: current.keep,
-        chosen: current.chosen.filter(|_| new.backend == current.backend),
-        tmux_socket: current.tmux_socket.clone(),
+        home: kept(&current.home),
+        homes: current.homes.iter().map(|(host, home)| (host.clone(), kept(home))).collect(),
         checkouts: current.checkouts.clone(),
         templates,
         rules,

@@ -67,7 +67,8 @@ impl SharedTeam {
     pub(super) fn create(&self, file: &Object, settings: &Settings) -> Result<(), StoreError> {
         let file = Value::Object(file.clone());
         let names = roster_names(&file);
-        let settings = serde_json::to_string(settings).expect("settings have string keys");
+        let settings = serde_json::to_string(&settings.clone().shared_by(&self.host))
+            .expect("settings have string keys");
         let file = file.to_string();
         let document = |kind, body, names| DocumentWrite { kind, key: "", body, names };
         let documents = [

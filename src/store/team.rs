@@ -143,7 +143,11 @@ impl TeamStore {
 
     /// Returns the team's settings; `None` for a team that Claude Code created.
     pub(crate) fn settings(&self) -> Result<Option<Settings>, StoreError> {
-        documents::read_typed(&self.settings_place())
+        let settings: Option<Settings> = documents::read_typed(&self.settings_place())?;
+        Ok(match self.host() {
+            Some(host) => settings.map(|settings| settings.seen_from(host)),
+            None => settings,
+        })
     }
 
     fn settings_place(&self) -> DocumentPlace {
@@ -173,8 +177,14 @@ impl TeamStore {
         mut edit: impl FnMut(&mut Settings),
     ) -> Result<(), StoreError> {
         documents::change_typed(&self.settings_place(), 1, |found: &mut Option<Settings>| {
-            if let Some(settings) = found {
-                edit(settings);
+            match (found, self.host()) {
+                (Some(settings), Some(host)) => {
+                    let mut seen = settings.clone().seen_from(host);
+                    edit(&mut seen);
+                    *settings = seen.shared_by(host);
+                }
+                (Some(settings), None) => edit(settings),
+                (None, _) => (),
             }
             Ok(())
         })

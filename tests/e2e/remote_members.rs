@@ -30,7 +30,7 @@ impl RemoteStage {
     }
 
     fn phalanx(&self, args: &[&str]) -> Run {
-        self.hosts.stage.phalanx(&[args, &["-t", "demo"]].concat())
+        self.hosts.stage.phalanx(&[&["-t", "demo"], args].concat())
     }
 
     fn member(&self, name: &str) -> Value {
@@ -50,16 +50,23 @@ fn members_on_two_hosts_work_on_one_board_and_end() {
         let subject = format!("on {host}");
         stage.phalanx(&["task", "create", &subject, "--owner", name, "--", "hostname"]).expect(0);
     }
-    wait_for("both tasks to be completed", || {
+    wait_for("both tasks to end", || {
         let tasks = stage.phalanx(&["task", "list", "--all", "--json"]).expect(0).json();
         let tasks = tasks.as_array().expect("tasks").clone();
-        tasks.iter().all(|task| task["state"] == "completed").then_some(())
+        tasks
+            .iter()
+            .all(|task| task["state"] != "pending" && task["state"] != "in_progress")
+            .then_some(())
     });
     for (id, host) in [("1", "h1"), ("2", "h2")] {
         let task = stage.phalanx(&["task", "get", id, "--json"]).expect(0);
+        assert_eq!(task.json()["state"], "completed", "{}", task.stdout);
         assert!(task.stdout.contains(host), "{}", task.stdout);
     }
-    assert_eq!(stage.member("ann")["host"], "h1");
+    for (name, host) in [("ann", "h1"), ("bob", "h2")] {
+        let member = stage.member(name);
+        assert_eq!((&member["host"], &member["backend"]), (&host.into(), &"tmux".into()));
+    }
     let screen = stage.phalanx(&["peek", "ann"]).expect(0);
     assert!(screen.stdout.contains("hostname"), "{}", screen.stdout);
     stage.phalanx(&["shutdown", "ann", "bob"]).expect(0);

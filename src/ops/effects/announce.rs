@@ -110,7 +110,9 @@ fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Noti
     let Ok(program) = backends::tmux_program(ctx) else { return };
     let mut servers: BTreeMap<PathBuf, Viewers> = BTreeMap::new();
     for record in team.member_records().unwrap_or_default() {
-        if let Some(Placement::Tmux(pane)) = &record.placement {
+        if let Some(Placement::Tmux(pane)) = &record.placement
+            && !record.is_elsewhere
+        {
             servers
                 .entry(PathBuf::from(&pane.socket))
                 .or_default()

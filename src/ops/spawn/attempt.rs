@@ -142,13 +142,15 @@ pub(super) fn store_choice(
         Placement::Exec(place) => Some(BackendChoice::Exec(place.program.clone())),
         Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => None,
     });
-    if settings.chosen.is_some() && (settings.tmux_socket.is_some() || socket.is_none()) {
+    let home = &settings.home;
+    if home.chosen.is_some() && (home.tmux_socket.is_some() || socket.is_none()) {
         return Ok(());
     }
     team.change_settings(|settings| {
-        settings.tmux_socket = settings.tmux_socket.take().or(socket.clone());
-        if settings.chosen.is_none() {
-            settings.chosen = Some(chosen.backend);
+        let home = &mut settings.home;
+        home.tmux_socket = home.tmux_socket.take().or(socket.clone());
+        if home.chosen.is_none() {
+            home.chosen = Some(chosen.backend);
             settings.backend = program.clone().unwrap_or(settings.backend.clone());
         }
     })?;
