@@ -193,6 +193,9 @@ fn tmux_message_typing_and_attach_from_the_dashboard() {
     terminal.keys(&["/", "C-u", "cat", "Enter", "m", "hi", "Enter"]);
     terminal.shows("phalanx type cat TEXT --enter");
     terminal.keys(&["Escape"]);
+    // A terminal that reads Escape and a letter at once takes them for Alt with that letter.
+    let refusal = "phalanx type cat TEXT";
+    wait_for("the refusal to go", || (!terminal.screen().contains(refusal)).then_some(()));
     // Keys go to the member, and its screen shows them.
     terminal.keys(&["i"]);
     terminal.shows("typing, Esc leaves");
