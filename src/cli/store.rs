@@ -1,6 +1,6 @@
 //! The `store` subcommands: set up and check a shared store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -9,9 +9,11 @@ use serde_json::json;
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::{self, Setup};
 use crate::database::{self, Database, SchemaReport};
-use crate::ops::Kind;
 use crate::ops::authority::{Action, enter_without_team};
+use crate::ops::transfer::{self, TransferredTeam};
+use crate::ops::{Kind, Store};
 use crate::store::StoreError;
+use crate::sys::fs;
 
 /// Time after which a broker without clients exits.
 const IDLE: Duration = Duration::from_secs(60);
@@ -26,6 +28,29 @@ pub(super) enum StoreVerb {
     },
     /// Check that a database can be reached and fits this release.
     Check {
+        /// Address of the database [default: $PHALANX_STORE].
+        url: Option<String>,
+    },
+    /// Copy a team from the shared store to files, for a team without a lead and running members.
+    ///
+    /// The directory becomes a config directory (`--config-dir`) with this team. The team stays in
+    /// the store.
+    #[command(after_help = "Example:\n  phalanx store export demo backup/")]
+    Export {
+        /// The team.
+        team: String,
+        /// The config directory to write to.
+        dir: PathBuf,
+    },
+    /// Copy a team of files to the shared store, for a team without a lead and running members.
+    ///
+    /// The team's files stay where they are.
+    #[command(after_help = "Example:\n  phalanx store import demo backup/")]
+    Import {
+        /// The team.
+        team: String,
+        /// The config directory of the team's files, another one than that in use.
+        dir: PathBuf,
         /// Address of the database [default: $PHALANX_STORE].
         url: Option<String>,
     },
@@ -71,12 +96,45 @@ pub(super) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
             }
             print(setup, &report, &format!("{url}: ready"))
         }
+        StoreVerb::Export { team, dir } => {
+            let team = setup.team_called(Some(team), Action::UseHosts)?;
+            if !team.is_shared() {
+                let problem = format!("team `{}` is not in a shared store", team.name());
+                return Err(Failure::usage(problem, "its files can be copied as they are"));
+            }
+            let target = setup.ctx.store.under(Path::new(&setup.absolute(dir)?));
+            let copied = transfer::copy(&team, &target)?;
+            confirm(setup, &copied, &format!("to {}", dir.display()))
+        }
+        StoreVerb::Import { team, dir, url } => {
+            enter_without_team(&setup.ctx, Action::UseHosts)?;
+            let url = setup::store_url(setup, url.as_deref())?;
+            let from = PathBuf::from(setup.absolute(dir)?);
+            if fs::canonical(&from).ok() == fs::canonical(setup.ctx.store.root()).ok() {
+                let hint = "copy its `teams` and `tasks` elsewhere, and delete the team here";
+                return Err(Failure::usage("the directory is that of this host's teams", hint));
+            }
+            let (address, password) = url.parts();
+            let target = setup.ctx.store.joining(&address, password.as_deref(), None)?;
+            let source = Store::at(&from);
+            let team = source.team(&source.find(team)?)?;
+            let copied = transfer::copy(&team, &target)?;
+            confirm(setup, &copied, &format!("to {url}"))
+        }
         StoreVerb::Serve { socket } => {
             let url = setup::store_url(setup, None)?;
             database::serve(socket, &url, IDLE).map_err(StoreError::from)?;
             Ok(Exit::DONE)
         }
     }
+}
+
+fn confirm(setup: &Setup, copied: &TransferredTeam, target: &str) -> VerbResult {
+    setup.out.confirm(copied, || {
+        let TransferredTeam { team, tasks, messages } = copied;
+        format!("copied team {team} {target}, with its tasks ({tasks}) and messages ({messages})")
+    })?;
+    Ok(Exit::DONE)
 }
 
 fn print(setup: &Setup, report: &SchemaReport, what: &str) -> VerbResult {

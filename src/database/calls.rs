@@ -219,6 +219,12 @@ impl Database {
         self.call("deliver_mail", &arguments)
     }
 
+    /// Returns the owners of all mailboxes, sorted.
+    pub(crate) fn mailboxes(&self, team: &str) -> Result<Vec<String>, DatabaseError> {
+        let arguments = self.arguments().with("team", &team);
+        self.call("mailboxes", &arguments)
+    }
+
     /// Creates an empty mailbox. Returns false if it exists.
     pub(crate) fn create_mailbox(&self, team: &str, owner: &str) -> Result<bool, DatabaseError> {
         let arguments =

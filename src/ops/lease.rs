@@ -62,6 +62,20 @@ pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
 
 /// As [`take`], for a lead that runs an agent program, which authenticates by this token.
 pub(super) fn take_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError> {
+    let lease = hold_with(team, token)?;
+    team.record(Note::of(EventKind::LeadStarted).with("pid", Process::current().pid))?;
+    Ok(lease)
+}
+
+/// Takes the lease without leading, so that nobody else leads meanwhile.
+///
+/// # Errors
+/// [`OpsError::LedByAnother`] if another phalanx holds the lease.
+pub(super) fn hold(team: &TeamStore) -> Result<Lease, OpsError> {
+    hold_with(team, None)
+}
+
+fn hold_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError> {
     let me = Process::current();
     let record = LeadRecord {
         format: 1,
@@ -72,10 +86,7 @@ pub(super) fn take_with(team: &TeamStore, token: Option<String>) -> Result<Lease
         token,
     };
     match team.take_lease(&record)? {
-        Some(lease) => {
-            team.record(Note::of(EventKind::LeadStarted).with("pid", me.pid))?;
-            Ok(lease)
-        }
+        Some(lease) => Ok(lease),
         None => Err(led_by_another(team, holder(team)?.unwrap_or_default())),
     }
 }

@@ -74,6 +74,7 @@ pub(crate) mod task_import;
 pub(crate) mod task_search;
 pub(crate) mod team;
 pub(crate) mod terminate;
+pub(crate) mod transfer;
 pub(crate) mod turn;
 pub(crate) mod verify;
 pub(crate) mod wait;

@@ -45,19 +45,24 @@ impl TeamStore {
         if let Some(shared) = &self.shared {
             return shared.store_handoff(handoff);
         }
-        let line = serde_json::to_vec(handoff).expect("a handoff has string keys only");
         let place = self.handoffs_place();
         let _held = HeldGate::take(&place)?;
         self.team()?;
-        dirs::make_dirs_of(&place.path)?;
+        self.append_handoff(handoff)?;
+        failpoint::hit("handoff.stored");
+        Ok(())
+    }
+
+    /// Appends a handoff to its file. The caller has the gate.
+    pub(super) fn append_handoff(&self, handoff: &TeamHandoff) -> Result<(), StoreError> {
+        let line = serde_json::to_vec(handoff).expect("a handoff has string keys only");
         let file = format!("{}.{}{ENDING}", handoff.from_team, handoff.kind);
         let path = self.layout.handoffs().join(file);
+        dirs::make_dirs_of(&path)?;
         if fs::len(&path)?.unwrap_or_default() + line.len() as u64 >= MAX_HANDOFFS {
             return Err(StoreError::HandoffsFull { path, limit: MAX_HANDOFFS });
         }
-        fs::append_durable(&path, &[line])?;
-        failpoint::hit("handoff.stored");
-        Ok(())
+        Ok(fs::append_durable(&path, &[line])?)
     }
 
     /// Returns the handoffs from other teams. Unreadable lines do not hide the others.
@@ -139,12 +144,16 @@ impl ReceivedHandoffs {
     }
 }
 
+/// Returns the line of a handoff in the shared store.
+pub(super) fn log_entry(handoff: &TeamHandoff) -> LogEntry {
+    let body = serde_json::to_string(handoff).expect("a handoff has string keys only");
+    LogEntry { id: handoff.id.clone(), at: handoff.at.0, task: None, body }
+}
+
 /// Handoffs in the shared store are the lines of a log.
 impl SharedTeam {
     fn store_handoff(&self, handoff: &TeamHandoff) -> Result<(), StoreError> {
-        let body = serde_json::to_string(handoff).expect("a handoff has string keys only");
-        let line = LogEntry { id: handoff.id.clone(), at: handoff.at.0, task: None, body };
-        Ok(self.database.append_log(self.name(), LogKind::Handoff, &[line])?)
+        Ok(self.database.append_log(self.name(), LogKind::Handoff, &[log_entry(handoff)])?)
     }
 
     fn received_handoffs(&self) -> Result<ReceivedHandoffs, StoreError> {

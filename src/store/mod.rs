@@ -1,6 +1,5 @@
 //! Teams, mailboxes, tasks, requests and the journal, stored in the files that Claude Code also
-//! uses. Callers name teams, members and tasks rather than paths, so that a shared database could
-//! replace the files.
+//! uses, or in PostgreSQL. Callers name teams, members and tasks rather than paths.
 
 mod access;
 mod ack_log;
@@ -30,6 +29,7 @@ mod team;
 mod teams;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod watch;
 mod workspace;
 

@@ -60,21 +60,27 @@ impl SharedTeam {
         self.name.as_str()
     }
 
-    /// Creates the team.
+    /// Creates the team; `names` are the members that get mail, in the form in which names are
+    /// compared.
     ///
     /// # Errors
     /// [`StoreError::TeamTaken`] if the store has a team of this name.
-    pub(super) fn create(&self, file: &Object, settings: &Settings) -> Result<(), StoreError> {
-        let file = Value::Object(file.clone());
-        let names = roster_names(&file);
-        let settings = serde_json::to_string(&settings.clone().shared_by(&self.host))
-            .expect("settings have string keys");
-        let file = file.to_string();
+    pub(super) fn create(
+        &self,
+        file: &Object,
+        names: &[String],
+        settings: Option<&Settings>,
+    ) -> Result<(), StoreError> {
+        let settings = settings.map(|settings| {
+            serde_json::to_string(&settings.clone().shared_by(&self.host))
+                .expect("settings have string keys")
+        });
+        let file = Value::Object(file.clone()).to_string();
         let document = |kind, body, names| DocumentWrite { kind, key: "", body, names };
-        let documents = [
-            document(DocumentKind::Settings, settings.as_str(), None),
-            document(DocumentKind::Config, file.as_str(), Some(names.as_slice())),
-        ];
+        let config = document(DocumentKind::Config, file.as_str(), Some(names));
+        let settings =
+            settings.as_deref().map(|settings| document(DocumentKind::Settings, settings, None));
+        let documents: Vec<DocumentWrite<'_>> = settings.into_iter().chain([config]).collect();
         if !self.database.create_team(self.name(), &documents)? {
             return Err(StoreError::TeamTaken { name: self.name.clone() });
         }

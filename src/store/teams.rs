@@ -8,6 +8,7 @@ use super::access::{SharedStore, StoreAccess, StoreAddress};
 use super::document::{self, Durability};
 use super::error::StoreError;
 use super::layout::TeamLayout;
+use super::shared::roster_names;
 use super::team::TeamStore;
 use crate::database::DatabaseError;
 use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
@@ -188,7 +189,8 @@ impl Store {
     ) -> Result<TeamStore, StoreError> {
         let team = self.open(name);
         if let Some(shared) = &team.shared {
-            shared.create(file, settings)?;
+            let names = roster_names(&Value::Object(file.clone()));
+            shared.create(file, &names, Some(settings))?;
             team.join_host()?;
             return Ok(team);
         }

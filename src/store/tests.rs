@@ -91,7 +91,7 @@ fn join(team: &TeamStore, name: &str) {
     team.mailbox(&who(name)).create(None).expect("mailbox");
 }
 
-fn message(from: &str, text: &str, id: &str) -> Envelope {
+pub(in crate::store) fn message(from: &str, text: &str, id: &str) -> Envelope {
     Envelope::new(from, text, id.to_owned(), NOW)
 }
 

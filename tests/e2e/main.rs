@@ -74,6 +74,7 @@ mod task_reminders;
 mod task_views;
 mod tasks;
 mod tmux;
+mod transfer;
 mod up;
 mod up_terminal;
 mod visible;

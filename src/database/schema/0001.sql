@@ -441,6 +441,16 @@ begin
   ), '[]'));
 end $$;
 
+create function phalanx.mailboxes(args jsonb) returns json language plpgsql stable as $$
+declare
+  it phalanx.team := phalanx.team_of(args);
+begin
+  return coalesce((
+    select json_agg(b.owner order by b.owner collate "C") from phalanx.mailbox b
+    where b.team = it.id
+  ), '[]');
+end $$;
+
 create function phalanx.mail(args jsonb) returns json language plpgsql stable as $$
 declare
   it phalanx.team := phalanx.team_of(args);

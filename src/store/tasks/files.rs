@@ -179,7 +179,7 @@ impl TeamStore {
         Err(StoreError::NoFreeIds { wanted: count })
     }
 
-    fn mark(&self) -> Result<u64, StoreError> {
+    pub(in crate::store) fn mark(&self) -> Result<u64, StoreError> {
         if let Some(shared) = &self.shared {
             return shared.task_mark();
         }
@@ -189,7 +189,7 @@ impl TeamStore {
 
     /// Raises the largest id that was ever assigned. The shared store does that with the write of
     /// the tasks.
-    pub(super) fn raise_mark(&self, to: u64) -> Result<(), StoreError> {
+    pub(in crate::store) fn raise_mark(&self, to: u64) -> Result<(), StoreError> {
         if self.shared.is_some() {
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl TeamStore {
         Ok(())
     }
 
-    pub(super) fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
+    pub(in crate::store) fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
         let files = fs::names(&self.layout.tasks())?;
         let mut ids: Vec<TaskId> = files
             .iter()
@@ -239,17 +239,17 @@ impl TeamStore {
         Err(StoreError::LockLost { path: self.layout.task_list_lock() })
     }
 
-    pub(super) fn task_place(&self, id: TaskId) -> FilePlace {
+    pub(in crate::store) fn task_place(&self, id: TaskId) -> FilePlace {
         self.place(&format!("task-{id}"), self.layout.task(id), Writers::AnyProgram)
     }
 
     /// Records that phalanx deleted this task, so that the deletion is not attributed to another
     /// program (TK-07).
-    pub(super) fn record_deletion(&self, id: TaskId) -> Result<(), StoreError> {
+    pub(in crate::store) fn record_deletion(&self, id: TaskId) -> Result<(), StoreError> {
         Ok(fs::append_line(&self.layout.deleted_tasks(), id.to_string().as_bytes())?)
     }
 
-    fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
+    pub(in crate::store) fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
         let bytes = fs::read(&self.layout.deleted_tasks(), MAX_LIST)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes)
             .lines()

@@ -203,6 +203,15 @@ impl SharedTeam {
         quick.flatten().map_or_else(|| Ok(self.versioned(stored)?.task), Ok)
     }
 
+    /// Returns a task with its content, to which its claim was applied.
+    pub(in crate::store) fn task_and_object(
+        &self,
+        stored: &StoredTask,
+    ) -> Result<(Task, Object), StoreError> {
+        let VersionedTask { task, file, .. } = self.versioned(stored)?;
+        Ok((task, file))
+    }
+
     /// Parses a row, and applies its claim.
     fn versioned(&self, stored: &StoredTask) -> Result<VersionedTask, StoreError> {
         let id = TaskId(stored.id);
@@ -221,6 +230,11 @@ impl SharedTeam {
         }
         Ok(VersionedTask { task, file, version: stored.version })
     }
+}
+
+/// Returns the row of a new task with this content.
+pub(in crate::store) fn new_row(task: &Task, file: Object) -> TaskWrite {
+    task_write(task, file, None)
 }
 
 /// Returns the row of a task, with the columns by which claims select it.
