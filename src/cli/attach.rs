@@ -50,7 +50,7 @@ pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> VerbResult {
         ));
     }
     match ops::attach::attach(&setup.ctx, &team, names.first())? {
-        AttachTarget::Tmux { program, args } => {
+        AttachTarget::Program { program, args } => {
             Err(become_program(program.as_os_str(), &args).into())
         }
         AttachTarget::Own { name, socket } => relay::relay_terminal(&setup.out, &name, &socket),

@@ -12,7 +12,7 @@ use super::setup::Setup;
 use crate::model::id::HostName;
 use crate::ops::authority::{Action, enter_without_team};
 use crate::ops::hosts::{self, ConfiguredHost, HostReport};
-use crate::ops::{self, Kind};
+use crate::ops::{self, Kind, TeamStore, remote};
 use crate::sys::env;
 use crate::sys::parallel::parallel_map;
 use crate::ui;
@@ -67,11 +67,12 @@ pub(super) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
         return lost(setup, name);
     }
     enter_without_team(&setup.ctx, Action::UseHosts)?;
-    let hosts = known(setup)?;
+    let team = selected_team(setup)?;
+    let hosts = known(setup, team.as_ref())?;
     match verb {
         HostVerb::Serve | HostVerb::Lost { .. } => Ok(Exit::DONE),
         HostVerb::List => list(setup, &hosts),
-        HostVerb::Check(args) => check(setup, &hosts, args),
+        HostVerb::Check(args) => check(setup, team.as_ref(), &hosts, args),
     }
 }
 
@@ -88,12 +89,16 @@ fn lost(setup: &Setup, name: &HostName) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-/// Returns the hosts of the selected team, if there is one, and of the user.
-fn known(setup: &Setup) -> Result<Vec<ConfiguredHost>, Failure> {
-    let team = match setup.named_team(None)? {
+/// Returns the selected team, if there is one.
+fn selected_team(setup: &Setup) -> Result<Option<TeamStore>, Failure> {
+    Ok(match setup.named_team(None)? {
         Some(_) => Some(setup.selected_team()?),
         None => setup.selected_team().ok(),
-    };
+    })
+}
+
+/// Returns the hosts of the team and of the user.
+fn known(setup: &Setup, team: Option<&TeamStore>) -> Result<Vec<ConfiguredHost>, Failure> {
     let settings = team.map(|team| team.settings()).transpose()?.flatten();
     let of_team = settings.map(|settings| settings.hosts).unwrap_or_default();
     Ok(hosts::configured(&setup.ctx, &of_team)?)
@@ -117,7 +122,12 @@ fn document(host: &ConfiguredHost) -> Value {
             "capacity": config.capacity, "source": host.source })
 }
 
-fn check(setup: &Setup, known: &[ConfiguredHost], args: &CheckArgs) -> VerbResult {
+fn check(
+    setup: &Setup,
+    team: Option<&TeamStore>,
+    known: &[ConfiguredHost],
+    args: &CheckArgs,
+) -> VerbResult {
     let chosen: Vec<&ConfiguredHost> = match &args.name {
         Some(name) => vec![hosts::find(known, name)?],
         None => known.iter().collect(),
@@ -133,6 +143,13 @@ fn check(setup: &Setup, known: &[ConfiguredHost], args: &CheckArgs) -> VerbResul
     {
         install(setup, host, args)?;
         *report = hosts::check(&host.config, &control_dir);
+    }
+    if let Some(team) = team.filter(|team| team.is_shared()) {
+        for (host, report) in chosen.iter().zip(&mut reports) {
+            if report.problems.is_empty() {
+                report.add_store(remote::reach_store(&setup.ctx, team, &host.config.name));
+            }
+        }
     }
     match (&args.name, reports.as_slice()) {
         (Some(_), [report]) => {

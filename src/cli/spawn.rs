@@ -87,7 +87,8 @@ pub(super) struct SpawnArgs {
     pub(super) prompt_file: Option<PathBuf>,
     /// Host to run on; see `phalanx host list`.
     #[arg(long, value_parser = host_name, value_name = "HOST")]
-    #[serde(skip)]
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub(super) host: Option<HostName>,
     /// Working directory [default: the current one].
     #[arg(long, value_name = "DIR")]

@@ -1,6 +1,6 @@
-//! `attach`: shows a member's screen on the caller's terminal, by a tmux command line or a
-//! launcher's socket. The command line holds ids only, and only those of a placement that is proven
-//! ours.
+//! `attach`: shows a member's screen on the caller's terminal, by a tmux command line, a launcher's
+//! socket, or phalanx on the member's host. The command line of tmux holds ids only, and only those
+//! of a placement that is proven ours.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use super::names::started_record;
+use super::remote;
 use crate::model::id::MemberName;
 use crate::model::placement::{Placement, TmuxPane, Verdict};
 use crate::model::record::MemberRecord;
@@ -20,15 +21,16 @@ pub(crate) use crate::backend::pty::{LauncherMessage, Viewer};
 /// The way to a member's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AttachTarget {
-    /// A program and its arguments, to run on the caller's terminal.
-    Tmux { program: PathBuf, args: Vec<OsString> },
+    /// A program and its arguments, to run on the caller's terminal: tmux, or ssh to the member's
+    /// host.
+    Program { program: PathBuf, args: Vec<OsString> },
     /// A PTY that the member's launcher holds; a [`Viewer`] connects to its socket.
     Own { name: MemberName, socket: PathBuf },
 }
 
-/// Returns the way to the screen of `name`. Without a name, it is the first member in tmux, or if
-/// there is none the first on a PTY of phalanx. Inside the same tmux server the command switches
-/// the client; elsewhere it attaches.
+/// Returns the way to the screen of `name`. Without a name, it is the first member in tmux on this
+/// host, or if there is none the first on a PTY of phalanx, or else the first on another host.
+/// Inside the same tmux server the command switches the client; elsewhere it attaches.
 ///
 /// # Errors
 /// [`OpsError::NothingToAttach`] if no member has a terminal that is proven ours;
@@ -42,9 +44,14 @@ pub(crate) fn attach(
         return target_of(ctx, team, &started_record(team, name)?);
     }
     let (mut members, mut own) = (Vec::new(), None);
-    for record in team.member_records()?.into_iter().filter(|record| !record.state.is_over()) {
+    let running = team.member_records()?.into_iter().filter(|record| !record.state.is_over());
+    let (elsewhere, here): (Vec<_>, Vec<_>) = running.partition(|record| record.is_elsewhere);
+    for record in here.into_iter().chain(elsewhere) {
+        if let Some(own) = own.take_if(|_| record.is_elsewhere) {
+            return Ok(own);
+        }
         match target_of(ctx, team, &record) {
-            Ok(way @ AttachTarget::Tmux { .. }) => return Ok(way),
+            Ok(way @ AttachTarget::Program { .. }) => return Ok(way),
             Ok(way @ AttachTarget::Own { .. }) => own = own.or(Some(way)),
             Err(OpsError::NotAttachable { .. }) => (),
             Err(e) => return Err(e),
@@ -68,8 +75,10 @@ fn target_of(
         return Err(not("it was never placed".to_owned()));
     };
     if let Some(host) = record.other_host() {
-        let verb = format!("phalanx attach {} -t {}", record.name, team.name());
-        return Err(not(format!("it runs on host {host}: run `{verb}` there")));
+        let verb = ["attach", record.name.as_str(), "-t", team.name().as_str()];
+        let mut words = remote::interactive(ctx, team, host, &verb)?.into_iter();
+        let program = words.next().map(PathBuf::from).unwrap_or_default();
+        return Ok(AttachTarget::Program { program, args: words.collect() });
     }
     let verdict =
         backends::open_for(ctx, team, record, placement)?.verify(placement, record.mark());
@@ -91,7 +100,7 @@ fn target_of(
             })?;
             let inside = backends::caller_pane(ctx)
                 .is_some_and(|here| here.socket == Path::new(&pane.socket));
-            Ok(AttachTarget::Tmux { program, args: tmux_args(pane, inside) })
+            Ok(AttachTarget::Program { program, args: tmux_args(pane, inside) })
         }
         Placement::Pty(_) => match record.socket() {
             Some(socket) => {

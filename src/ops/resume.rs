@@ -10,6 +10,7 @@ use super::names::started_record;
 use super::retire;
 use super::{profiles, spawn, status};
 use crate::model::event::{Event, EventKind};
+use crate::model::host::HostChoice;
 use crate::model::id::MemberName;
 use crate::model::launch::LaunchSpec;
 use crate::model::lifecycle::MemberState;
@@ -174,8 +175,7 @@ pub(super) fn relaunch_spec(
         plan: request.plan,
         prompt: first.map(str::to_owned),
         session: None,
-        // Records are of members on this machine.
-        host: None,
+        host: record.other_host().cloned().map(HostChoice::Name),
         // A worktree is requested for its repository, and the existing one is reused.
         cwd: Some(checkout.map_or(&request.cwd, |had| &had.repository).clone()),
         worktree: checkout.map(|had| WorktreeRequest::Branch(had.branch.clone())),

@@ -215,7 +215,6 @@ impl HostConnection {
     ///
     /// # Errors
     /// [`HostError::Nul`].
-    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "`attach` will use it"))]
     pub(crate) fn interactive_argv(&self, argv: &[OsString]) -> Result<Vec<OsString>, HostError> {
         let mut words = vec!["ssh".into()];
         words.extend(self.options());

@@ -55,6 +55,10 @@ fn host_report(report: &HostReport, paint: Paint) -> String {
         ),
         ("tmux", report.tmux.clone()),
         ("git", report.git.clone()),
+        (
+            "store",
+            report.store.map(|reached| if reached { "reached" } else { "not reached" }.into()),
+        ),
         ("clock", clock.map(|(offset, error)| format!("{offset:+} ms, give or take {error} ms"))),
     ];
     let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));

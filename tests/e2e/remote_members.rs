@@ -4,7 +4,7 @@
 use phalanx::testing::TestCluster;
 use serde_json::Value;
 
-use crate::harness::{Run, wait_for};
+use crate::harness::{Run, binary, wait_for};
 use crate::host_stage::HostStage;
 
 /// Hosts with phalanx, a team in a shared store, and its database.
@@ -33,6 +33,23 @@ impl RemoteStage {
         self.hosts.stage.phalanx(&[&["-t", "demo"], args].concat())
     }
 
+    /// Attaches to a member from a terminal of this host, until `text` is on its screen.
+    fn attaches(&self, name: &str, text: &str) {
+        let tmux = |args: &[&str]| self.hosts.stage.tmux(args).expect("tmux runs");
+        let line = format!("{} attach {name} -t demo; echo end=$?; exec sh", binary());
+        tmux(&["new-session", "-d", "-s", "view", "-x", "120", "-y", "40", &line]);
+        let screen = || tmux(&["capture-pane", "-p", "-t", "view:"]);
+        let shows = |text: &str| {
+            let seen = || screen().contains(text).then_some(());
+            wait_for(&format!("{text:?} on the screen of {name}"), seen);
+        };
+        shows(text);
+        // The keys of the tmux server on the member's host: its prefix, then d.
+        tmux(&["send-keys", "-t", "view:", "C-b", "d"]);
+        shows("end=0");
+        tmux(&["kill-session", "-t", "view"]);
+    }
+
     fn member(&self, name: &str) -> Value {
         let status = self.phalanx(&["status", "--json"]).expect(0).json();
         let members = status["members"].as_array().expect("members");
@@ -43,6 +60,9 @@ impl RemoteStage {
 #[test]
 fn members_on_two_hosts_work_on_one_board_and_end() {
     let Some(stage) = RemoteStage::start(&["h1", "h2"]) else { return };
+    let reports = stage.phalanx(&["host", "check", "--json"]).expect(0).json();
+    let reports = reports.as_array().expect("reports");
+    assert!(reports.iter().all(|report| report["store"] == true), "{reports:?}");
     for (name, host) in [("ann", "h1"), ("bob", "h2")] {
         stage.phalanx(&["spawn", name, "--host", host]).expect(0);
     }
@@ -69,6 +89,9 @@ fn members_on_two_hosts_work_on_one_board_and_end() {
     }
     let screen = stage.phalanx(&["peek", "ann"]).expect(0);
     assert!(screen.stdout.contains("hostname"), "{}", screen.stdout);
+    stage.attaches("bob", "on h2");
+    stage.phalanx(&["restart", "bob"]).expect(0);
+    assert_eq!(stage.member("bob")["host"], "h2");
     stage.phalanx(&["shutdown", "ann", "bob"]).expect(0);
     assert_eq!(stage.member("ann"), Value::Null);
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::model::causes::error_chain;
 use crate::model::host::HostConfig;
 use crate::model::text;
+use crate::ops::error::OpsError;
 use crate::remote::{
     ClockOffset, HostConnection, HostError, HostFacts, clock_offset, facts, timed,
 };
@@ -36,6 +37,9 @@ pub(crate) struct HostReport {
     pub(crate) clock_offset_ms: Option<i64>,
     /// Largest error of the offset.
     pub(crate) clock_error_ms: Option<u64>,
+    /// The host reaches the shared store of the selected team; `None` if there is no such team, or
+    /// the host has another problem.
+    pub(crate) store: Option<bool>,
     /// Empty if members could run there.
     pub(crate) problems: Vec<HostProblem>,
 }
@@ -81,6 +85,15 @@ fn failure(error: &HostError) -> HostProblem {
 }
 
 impl HostReport {
+    /// Adds whether the host reaches the store of a team.
+    pub(crate) fn add_store(&mut self, reached: Result<(), OpsError>) {
+        self.store = Some(reached.is_ok());
+        if let Err(e) = reached {
+            let (problem, fix) = (error_chain(&e), e.hint());
+            self.problems.push(HostProblem { problem, fix });
+        }
+    }
+
     fn add_facts(&mut self, host: &HostConfig, found: HostFacts, clock: Option<ClockOffset>) {
         self.problems = problems(host, &found, clock);
         let line = |text: String| text::line(&text);

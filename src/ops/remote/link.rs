@@ -2,6 +2,7 @@
 //! this process.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -31,6 +32,51 @@ static LINKS: Mutex<BTreeMap<(TeamName, HostName), Arc<HostLink>>> = Mutex::new(
 
 type PendingCalls = Arc<Mutex<Option<HashMap<u64, Sender<HostReply>>>>>;
 
+/// Returns the command line that runs a verb of phalanx on a host, on this process's terminal.
+///
+/// # Errors
+/// [`OpsError::NoSuchHost`] for a host that is not configured here; [`OpsError::Host`] if it cannot
+/// be reached or has no phalanx.
+pub(crate) fn interactive(
+    ctx: &Context,
+    team: &TeamStore,
+    host: &HostName,
+    verb: &[&str],
+) -> Result<Vec<OsString>, OpsError> {
+    let (connection, program) = connect(ctx, &config_of(ctx, team, host)?)?;
+    let words = [program.as_str()].into_iter().chain(verb.iter().copied());
+    let argv: Vec<OsString> = words.map(OsString::from).collect();
+    Ok(connection.interactive_argv(&argv)?)
+}
+
+/// Checks that phalanx on a host can open the team in the shared store.
+///
+/// # Errors
+/// As [`interactive`]; [`OpsError::OnHost`] if the store cannot be reached from there.
+pub(crate) fn reach_store(
+    ctx: &Context,
+    team: &TeamStore,
+    host: &HostName,
+) -> Result<(), OpsError> {
+    HostLink::to(ctx, team, host).map(drop)
+}
+
+fn config_of(ctx: &Context, team: &TeamStore, host: &HostName) -> Result<HostConfig, OpsError> {
+    let settings = team.settings()?.map(|settings| settings.hosts).unwrap_or_default();
+    let known = hosts::configured(ctx, &settings)?;
+    Ok(hosts::find(&known, host)?.config.clone())
+}
+
+/// Connects to a host, and finds phalanx there.
+fn connect(ctx: &Context, config: &HostConfig) -> Result<(HostConnection, String), OpsError> {
+    let connection = HostConnection::open(config, &hosts::control_dir(ctx))?;
+    let program = facts(&connection)?.phalanx.ok_or_else(|| HostError::NoProgram {
+        host: config.name.clone(),
+        program: config.installed_program(),
+    })?;
+    Ok((connection, program))
+}
+
 /// An open connection.
 pub(super) struct HostLink {
     host: HostName,
@@ -57,20 +103,13 @@ impl HostLink {
         if let Some(link) = links.get(&key).filter(|link| lock(&link.pending).is_some()) {
             return Ok(Arc::clone(link));
         }
-        let settings = team.settings()?.map(|settings| settings.hosts).unwrap_or_default();
-        let known = hosts::configured(ctx, &settings)?;
-        let config = &hosts::find(&known, host)?.config;
-        let link = Arc::new(HostLink::open(ctx, team, config)?);
+        let link = Arc::new(HostLink::open(ctx, team, &config_of(ctx, team, host)?)?);
         links.insert(key, Arc::clone(&link));
         Ok(link)
     }
 
     fn open(ctx: &Context, team: &TeamStore, config: &HostConfig) -> Result<HostLink, OpsError> {
-        let connection = HostConnection::open(config, &hosts::control_dir(ctx))?;
-        let program = facts(&connection)?.phalanx.ok_or_else(|| HostError::NoProgram {
-            host: config.name.clone(),
-            program: config.installed_program(),
-        })?;
+        let (connection, program) = connect(ctx, config)?;
         let argv = [program.into(), "host".into(), "serve".into()];
         let mut child = connection.start(&argv, CONNECT)?;
         let lost = |child: &HostChild| HostError::Lost {

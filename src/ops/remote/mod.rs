@@ -9,4 +9,5 @@ pub(super) mod starts;
 pub(super) mod wire;
 
 pub(crate) use client::dead_runs;
+pub(crate) use link::{interactive, reach_store};
 pub(crate) use serve::serve;
