@@ -1,61 +1,10 @@
 //! Members on other hosts: a team in PostgreSQL, with members that real sshd and tmux of other hosts
 //! run.
 
-use phalanx::testing::TestCluster;
 use serde_json::Value;
 
-use crate::harness::{Run, binary, wait_for};
-use crate::host_stage::HostStage;
-
-/// Hosts with phalanx, a team in a shared store, and its database.
-struct RemoteStage {
-    hosts: HostStage,
-    _cluster: TestCluster,
-}
-
-impl RemoteStage {
-    fn start(names: &[&str]) -> Option<RemoteStage> {
-        let cluster = TestCluster::start(&[])?;
-        let mut hosts = HostStage::start(names)?;
-        for name in names {
-            hosts.install(name).expect(0);
-        }
-        // A socket in a file system that all hosts see, so that they need no route to the server.
-        let dir = cluster.root().display().to_string().replace('/', "%2F");
-        let url = format!("postgres://postgres@{dir}:{}/postgres", cluster.port());
-        hosts.stage.set_env("PHALANX_STORE", &url);
-        hosts.stage.phalanx(&["store", "init"]).expect(0);
-        hosts.stage.phalanx(&["team", "create", "demo"]).expect(0);
-        Some(RemoteStage { hosts, _cluster: cluster })
-    }
-
-    fn phalanx(&self, args: &[&str]) -> Run {
-        self.hosts.stage.phalanx(&[&["-t", "demo"], args].concat())
-    }
-
-    /// Attaches to a member from a terminal of this host, until `text` is on its screen.
-    fn attaches(&self, name: &str, text: &str) {
-        let tmux = |args: &[&str]| self.hosts.stage.tmux(args).expect("tmux runs");
-        let line = format!("{} attach {name} -t demo; echo end=$?; exec sh", binary());
-        tmux(&["new-session", "-d", "-s", "view", "-x", "120", "-y", "40", &line]);
-        let screen = || tmux(&["capture-pane", "-p", "-t", "view:"]);
-        let shows = |text: &str| {
-            let seen = || screen().contains(text).then_some(());
-            wait_for(&format!("{text:?} on the screen of {name}"), seen);
-        };
-        shows(text);
-        // The keys of the tmux server on the member's host: its prefix, then d.
-        tmux(&["send-keys", "-t", "view:", "C-b", "d"]);
-        shows("end=0");
-        tmux(&["kill-session", "-t", "view"]);
-    }
-
-    fn member(&self, name: &str) -> Value {
-        let status = self.phalanx(&["status", "--json"]).expect(0).json();
-        let members = status["members"].as_array().expect("members");
-        members.iter().find(|member| member["name"] == name).cloned().unwrap_or_default()
-    }
-}
+use crate::harness::wait_for;
+use crate::remote_stage::RemoteStage;
 
 #[test]
 fn members_on_two_hosts_work_on_one_board_and_end() {

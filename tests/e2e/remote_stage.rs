@@ -1,0 +1,61 @@
+//! A team in PostgreSQL, beside hosts that can run its members.
+
+use phalanx::testing::TestCluster;
+use serde_json::Value;
+
+use crate::harness::{Run, binary, wait_for};
+use crate::host_stage::HostStage;
+
+/// Hosts with phalanx, a team in a shared store, and its database.
+pub struct RemoteStage {
+    pub hosts: HostStage,
+    _cluster: TestCluster,
+}
+
+impl RemoteStage {
+    /// Starts the hosts and the database, and creates the team `demo`. Returns `None`, and reports
+    /// the test as skipped, where that is not possible.
+    pub fn start(names: &[&str]) -> Option<RemoteStage> {
+        let cluster = TestCluster::start(&[])?;
+        let mut hosts = HostStage::start(names)?;
+        for name in names {
+            hosts.install(name).expect(0);
+        }
+        // A socket in a file system that all hosts see, so that they need no route to the server.
+        let dir = cluster.root().display().to_string().replace('/', "%2F");
+        let url = format!("postgres://postgres@{dir}:{}/postgres", cluster.port());
+        hosts.stage.set_env("PHALANX_STORE", &url);
+        hosts.stage.phalanx(&["store", "init"]).expect(0);
+        hosts.stage.phalanx(&["team", "create", "demo"]).expect(0);
+        Some(RemoteStage { hosts, _cluster: cluster })
+    }
+
+    /// Runs a verb on the team, on the host without a namespace.
+    pub fn phalanx(&self, args: &[&str]) -> Run {
+        self.hosts.stage.phalanx(&[&["-t", "demo"], args].concat())
+    }
+
+    /// Attaches to a member from a terminal of this host, until `text` is on its screen.
+    pub fn attaches(&self, name: &str, text: &str) {
+        let tmux = |args: &[&str]| self.hosts.stage.tmux(args).expect("tmux runs");
+        let line = format!("{} attach {name} -t demo; echo end=$?; exec sh", binary());
+        tmux(&["new-session", "-d", "-s", "view", "-x", "120", "-y", "40", &line]);
+        let screen = || tmux(&["capture-pane", "-p", "-t", "view:"]);
+        let shows = |text: &str| {
+            let seen = || screen().contains(text).then_some(());
+            wait_for(&format!("{text:?} on the screen of {name}"), seen);
+        };
+        shows(text);
+        // The keys of the tmux server on the member's host: its prefix, then d.
+        tmux(&["send-keys", "-t", "view:", "C-b", "d"]);
+        shows("end=0");
+        tmux(&["kill-session", "-t", "view"]);
+    }
+
+    /// Returns the row of a member in `status`; null if there is none.
+    pub fn member(&self, name: &str) -> Value {
+        let status = self.phalanx(&["status", "--json"]).expect(0).json();
+        let members = status["members"].as_array().expect("members");
+        members.iter().find(|member| member["name"] == name).cloned().unwrap_or_default()
+    }
+}
