@@ -2,6 +2,7 @@
 //! reads its spec, starts the program, records its start and exit, and ends all processes the
 //! program leaves behind. `command` runs the commands of tasks for the worker and the wrapper.
 
+mod bridge;
 pub(crate) mod command;
 mod linger;
 mod output;
@@ -16,6 +17,7 @@ use crate::store::{Store, now};
 use crate::sys::child::{ChildExit, Forward, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
+use bridge::BridgeThread;
 use output::ProgramOutput;
 use program::LaunchProblem;
 pub(crate) use run::LauncherRun;
@@ -68,11 +70,16 @@ pub(crate) fn exec(path: &Path, store: &Store, one_shot: &OneShotEnd) -> i32 {
         }
     };
     let opened = run.open_log();
-    let started = opened
-        .and_then(|()| program::resolve(&run.command))
-        .and_then(|program| output::start(&program, &run));
+    let started = opened.and_then(|()| {
+        let program = program::resolve(&run.command)?;
+        let bridge = BridgeThread::start(&run)?;
+        let (child, output) = output::start(&program, &run)?;
+        Ok((child, output, bridge))
+    });
     match started {
-        Ok((child, output)) => supervise(&supervisor, &run, child, output, one_shot),
+        Ok((child, output, bridge)) => {
+            supervise(&supervisor, &run, child, (output, bridge), one_shot)
+        }
         Err(problem) => record_failure(&supervisor, &run, &problem),
     }
 }
@@ -82,7 +89,7 @@ fn supervise(
     supervisor: &Supervisor,
     run: &LauncherRun,
     child: Process,
-    mut output: ProgramOutput,
+    (mut output, bridge): (ProgramOutput, Option<BridgeThread>),
     one_shot: &OneShotEnd,
 ) -> i32 {
     if let Err(problem) = run.record_start(child, output.tty_name(), output.socket()) {
@@ -99,6 +106,9 @@ fn supervise(
     };
     let exit = supervisor.supervise(child, &mut on_signal, KILL_AFTER);
     output.wait_end(LAST_OUTPUT);
+    if let Some(bridge) = bridge {
+        bridge.finish();
+    }
     let record = ExitRecord {
         code: exit.code,
         signal: exit.signal,

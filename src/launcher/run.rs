@@ -34,6 +34,8 @@ pub(crate) struct LauncherRun {
     pub(crate) incarnation: Incarnation,
     /// Maximum time to keep the terminal open after a failed start.
     pub(super) linger: Duration,
+    /// The program uses the team's files, which are copies of the team in the shared store.
+    pub(super) uses_files: bool,
     /// None in a pane, and until [`LauncherRun::open_log`] succeeds.
     pub(super) log: Option<SharedLog>,
 }
@@ -69,8 +71,11 @@ impl LauncherRun {
         };
         let linger = Duration::from_millis(spec.linger_ms);
         let (member, incarnation) = (spec.member, spec.incarnation);
-        let run = LauncherRun { command, store, team, member, incarnation, linger, log: None };
-        let record = run.team.member_record(&run.member).map_err(|e| e.to_string())?;
+        let record = team.member_record(&member).map_err(|e| e.to_string())?;
+        let uses_files = team.is_shared() && record.as_ref().is_some_and(MemberRecord::is_native);
+        let log = None;
+        let run =
+            LauncherRun { command, store, team, member, incarnation, linger, uses_files, log };
         run.check(record.as_ref())?;
         Ok(run)
     }

@@ -21,6 +21,7 @@ pub(crate) mod input;
 pub(crate) mod launch;
 pub(crate) mod lifecycle;
 pub(crate) mod limits;
+pub(crate) mod merge;
 pub(crate) mod mode;
 pub(crate) mod name;
 pub(crate) mod placement;

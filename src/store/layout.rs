@@ -90,7 +90,6 @@ impl TeamLayout {
         self.tasks().join(".highwatermark")
     }
 
-    /// The ids of the tasks that phalanx deleted, one per line.
     /// The time at which a member last looked at the board.
     pub(super) fn looked_at(&self, who: &MemberName) -> PathBuf {
         self.ours().join("board").join(format!("{}.looked", who.file_stem()))
@@ -101,6 +100,7 @@ impl TeamLayout {
         self.ours().join("board").join("events.jsonl")
     }
 
+    /// The ids of the tasks that phalanx deleted, one per line.
     pub(super) fn deleted_tasks(&self) -> PathBuf {
         self.ours().join("deleted-tasks")
     }
@@ -189,7 +189,17 @@ impl TeamLayout {
 
     /// The ids of the messages that a mailbox's reader was given.
     pub(super) fn deliveries(&self, name: &MemberName) -> PathBuf {
-        self.ours().join("handed").join(format!("{}.jsonl", name.file_stem()))
+        self.all_deliveries().join(format!("{}.jsonl", name.file_stem()))
+    }
+
+    /// The directory of these records for all mailboxes.
+    pub(super) fn all_deliveries(&self) -> PathBuf {
+        self.ours().join("handed")
+    }
+
+    /// The tasks as they were when the files of this host and the shared store were equal.
+    pub(super) fn bridge(&self) -> PathBuf {
+        self.ours().join("bridge")
     }
 
     /// Read messages that were moved out of the mailbox.

@@ -5,6 +5,7 @@ mod access;
 mod ack_log;
 mod append;
 mod archive;
+mod bridge;
 mod broken;
 mod dirs;
 mod document;
@@ -35,6 +36,7 @@ mod workspace;
 
 pub(crate) use crate::database::DatabaseError;
 pub(crate) use access::StoreAccess;
+pub(crate) use bridge::FileBridge;
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
 pub(crate) use handoffs::ReceivedHandoffs;

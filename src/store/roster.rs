@@ -216,6 +216,12 @@ impl Roster<'_> {
         }
     }
 
+    /// Returns one field of a member's entry.
+    pub(super) fn field(&self, name: &MemberName, key: &str) -> Option<Value> {
+        let members = self.file.get("members").and_then(Value::as_array)?;
+        members.iter().find(|entry| is_entry_of(entry, name))?.get(key).cloned()
+    }
+
     /// Sets one field of a member's entry. Returns false if the member is not on the roster.
     pub(crate) fn set(&mut self, name: &MemberName, key: &str, value: impl Into<Value>) -> bool {
         let members = self.file.get_mut("members").and_then(Value::as_array_mut);

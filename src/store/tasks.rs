@@ -15,5 +15,5 @@ mod work;
 pub(crate) use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
 pub(crate) use import::{TaskImport, TaskRevision};
 pub(crate) use rules::TaskStep;
-pub(super) use shared::new_row as row;
+pub(super) use shared::row;
 pub(crate) use work::{ClaimKind, NewTask};

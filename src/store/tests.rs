@@ -29,6 +29,8 @@ use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
 use crate::sys::{clock, fs};
 
+pub(in crate::store) use mail::wrapped;
+
 pub(in crate::store) const NOW: Timestamp = Timestamp(1_795_214_628_804);
 const LIMIT: u64 = 1 << 20;
 
@@ -86,7 +88,7 @@ fn teammate(name: &str) -> Member {
     member
 }
 
-fn join(team: &TeamStore, name: &str) {
+pub(in crate::store) fn join(team: &TeamStore, name: &str) {
     team.change_roster(|roster| roster.join(&teammate(name))).expect("join");
     team.mailbox(&who(name)).create(None).expect("mailbox");
 }

@@ -352,7 +352,13 @@ impl TeamStore {
         Ok((task, freed))
     }
 
-    fn remove_task(&self, id: TaskId, who: &MemberName, force: bool) -> Result<Task, StoreError> {
+    /// Removes a task without its edges.
+    pub(in crate::store) fn remove_task(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        force: bool,
+    ) -> Result<Task, StoreError> {
         let check = |task: &Task| {
             may_edit(task, who)?;
             if !task.state.is_over() && !force {

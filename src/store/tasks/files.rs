@@ -27,7 +27,7 @@ const MAX_LIST: u64 = 64 * 1024 * 1024;
 const LIST: &str = "task-list";
 
 /// The lock of the task list, held until dropped.
-pub(super) enum ListLock {
+pub(in crate::store) enum ListLock {
     Dir(DirLock),
     Shared(HeldLock),
 }
@@ -210,7 +210,7 @@ impl TeamStore {
         Ok(ids)
     }
 
-    pub(super) fn lock_list(&self) -> Result<ListLock, StoreError> {
+    pub(in crate::store) fn lock_list(&self) -> Result<ListLock, StoreError> {
         if let Some(shared) = &self.shared {
             let lock = shared.database.lock(shared.name(), LIST, LOCK_DEADLINE)?;
             let timeout = || StoreError::Contended { path: shared.list_label().into(), tries: 1 };

@@ -82,7 +82,7 @@ impl SharedTeam {
             if file == before && stored.claim.is_none() {
                 return Ok(Some(task));
             }
-            let write = task_write(&task, file, Some(version));
+            let write = row(&task, file, Some(version));
             Ok(self.database.put_tasks(self.name(), &[write], 0)?.map(|_| task))
         })?;
         changed.ok_or_else(|| self.task_contended(id))
@@ -91,7 +91,7 @@ impl SharedTeam {
     /// Creates tasks, all or none.
     pub(super) fn write_new_tasks(&self, tasks: &[Task]) -> Result<(), StoreError> {
         let writes: Vec<TaskWrite> =
-            tasks.iter().map(|task| task_write(task, task.to_object(), None)).collect();
+            tasks.iter().map(|task| row(task, task.to_object(), None)).collect();
         let mark = tasks.iter().map(|task| task.id.0).max().unwrap_or_default();
         match self.database.put_tasks(self.name(), &writes, mark)? {
             Some(_) => Ok(()),
@@ -232,13 +232,8 @@ impl SharedTeam {
     }
 }
 
-/// Returns the row of a new task with this content.
-pub(in crate::store) fn new_row(task: &Task, file: Object) -> TaskWrite {
-    task_write(task, file, None)
-}
-
 /// Returns the row of a task, with the columns by which claims select it.
-fn task_write(task: &Task, file: Object, expected: Option<i64>) -> TaskWrite {
+pub(in crate::store) fn row(task: &Task, file: Object, expected: Option<i64>) -> TaskWrite {
     TaskWrite {
         id: task.id.0,
         expected,

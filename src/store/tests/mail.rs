@@ -11,12 +11,12 @@ use crate::sys::fs;
 
 const LARGE: u64 = 1 << 30;
 
-pub(super) fn wrapped(team: &TeamStore, name: &str, profile: &str) {
+pub(in crate::store) fn wrapped(team: &TeamStore, name: &str, profile: &str) {
     join(team, name);
     let incarnation = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
     let record = json!({
         "format": 1, "name": name, "incarnation": incarnation, "token": "t", "state": "starting", "state_since": 1,
-        "backend": "pty", "asked_at": 1,
+        "backend": "pty", "asked_at": 1, "host": team.host(),
         "wish": {"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"},
     });
     let record: MemberRecord = serde_json::from_value(record).expect("a record");

@@ -109,7 +109,8 @@ impl SharedTeam {
             database.put_document(team, &write, None)?;
         }
         self.write_deleted(&contents.deleted)?;
-        let row = |(task, file): &(Task, _)| crate::store::tasks::row(task, Clone::clone(file));
+        let row =
+            |(task, file): &(Task, _)| crate::store::tasks::row(task, Clone::clone(file), None);
         for batch in contents.tasks.chunks(BATCH) {
             let rows: Vec<TaskWrite> = batch.iter().map(row).collect();
             database.put_tasks(team, &rows, contents.mark)?;
@@ -134,7 +135,7 @@ impl SharedTeam {
         for ids in ids.chunks(BATCH) {
             let row = |id: &TaskId| {
                 let task = Task { state: TaskState::Completed, ..Task::new(*id, "deleted", "") };
-                crate::store::tasks::row(&task, task.to_object())
+                crate::store::tasks::row(&task, task.to_object(), None)
             };
             let rows: Vec<TaskWrite> = ids.iter().map(row).collect();
             let versions = self.database.put_tasks(self.name(), &rows, 0)?.unwrap_or_default();
