@@ -76,7 +76,11 @@ fn launch_spec<E>(
 ) -> Result<LaunchSpec, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
     let spec = member.launch.clone();
-    let cwd = spec.cwd.map(|cwd| resolve_dir(here, &cwd));
+    // A directory on another host is relative to the host's work directory.
+    let cwd = match spec.host {
+        Some(_) => spec.cwd,
+        None => Some(resolve_dir(here, spec.cwd.as_deref().unwrap_or("."))),
+    };
     Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
 }
 
@@ -219,6 +223,19 @@ priority = 2
             (true, 3, &["SECRET_*".to_owned()][..])
         );
         assert_eq!(team_settings(&manifest(), None, false).backend, BackendChoice::Auto);
+    }
+
+    #[test]
+    fn directory_of_a_member_on_another_host_is_left_to_that_host() {
+        let text = r#"
+            team.name = "t"
+            host = [{ name = "h", ssh = "h", dir = "/work" }]
+            member = [{ name = "a", host = "h" }, { name = "b", host = "h", cwd = "sub" }]
+        "#;
+        let manifest = Manifest::parse(text).expect("manifest");
+        let read = |_: &str| Ok::<_, ()>(String::new());
+        let got = member_launches(&manifest, false, Path::new("/w"), read).expect("specs").specs;
+        assert_eq!([got[0].cwd.as_deref(), got[1].cwd.as_deref()], [None, Some("sub")]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! files, such as Claude Code. One process of the host does it at a time, and keeps what it has
 //! copied on disk, so that the next one goes on where it ended.
 
+mod copied;
 mod mail;
 mod roster;
 mod tasks;
@@ -20,7 +21,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::topic::Topic;
 use crate::sys::fs;
 use crate::sys::lock::Gate;
-use tasks::CopiedTask;
+use copied::CopiedTask;
 
 /// The right to copy a team on this host, held until dropped.
 pub(crate) struct FileBridge {

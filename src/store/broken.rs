@@ -92,6 +92,8 @@ impl TeamStore {
         file.is_ok_and(|file| file.is_none())
             && is_settled(&self.layout.team_dir())
             && fs::is_dir(&self.layout.ours())
+            // The team file of a team in the shared store is there.
+            && !fs::exists(&self.layout.store_address())
     }
 
     /// Returns all unusable paths of the team in the order in which to move them aside: first those

@@ -53,6 +53,7 @@ mod profile;
 mod ps;
 mod reminders;
 mod remote_members;
+mod remote_native;
 mod remote_stage;
 mod requests;
 mod results;

@@ -450,7 +450,7 @@ fn locate_member(
     };
     let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.into_inner().0);
     let default_model = defaults.model.as_ref().filter(|_| ability(&profile) == Ability::Prompts);
-    let default_cwd = || defaults.cwd.as_ref().map_or(".", |cwd| &cwd.0).to_owned();
+    let default_cwd = || defaults.cwd.as_ref().map(|cwd| cwd.0.clone());
     let mut env = defaults.env.0.clone();
     env.extend(table.env.0);
     let launch = LaunchSpec {
@@ -461,7 +461,7 @@ fn locate_member(
         profile: Some(profile),
         prompt: table.prompt,
         host: host.as_ref().map(|(_, choice)| choice.clone()),
-        cwd: Some(table.cwd.map_or_else(default_cwd, |cwd| cwd.0)),
+        cwd: table.cwd.map(|cwd| cwd.0).or_else(default_cwd),
         worktree: table.worktree.and_then(|worktree| match worktree.into_inner() {
             WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
             WorktreeKey::Branch(branch) => Some(WorktreeRequest::Branch(branch)),

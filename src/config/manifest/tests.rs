@@ -68,7 +68,7 @@ fn smallest_manifest_has_the_defaults() {
     let member = &manifest.members[0];
     assert_eq!(
         (member.launch.profile.as_deref(), member.launch.cwd.as_deref()),
-        (Some("worker"), Some("."))
+        (Some("worker"), None)
     );
 }
 

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::FileBridge;
+use super::copied::CopiedTask;
 use crate::database::{StoredTasks, TaskScope};
 use crate::model::digest;
 use crate::model::envelope::Envelope;
@@ -18,23 +18,12 @@ use crate::store::document::{self, Durability};
 use crate::store::error::StoreError;
 use crate::store::journal::now;
 use crate::store::tasks;
-use crate::sys::fs::{self, FileVersion};
+use crate::sys::fs;
 
 /// Largest file of a copied task, in bytes.
 const MAX_COPY: u64 = 64 * 1024 * 1024;
 /// Attempts to copy a board that changes on both sides.
 const TRIES: u32 = 20;
-
-/// A task as it was when both sides were equal.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct CopiedTask {
-    /// Version in the store.
-    version: i64,
-    task: Object,
-    /// The version of the file, if it has not changed for a while.
-    #[serde(skip)]
-    file: Option<FileVersion>,
-}
 
 /// A task in the store, with its claim.
 struct SharedTask {
