@@ -287,14 +287,12 @@ pub(crate) fn say_all(
         said.with(None, color.as_deref())
     };
     let envelopes: Vec<Envelope> = messages.iter().map(envelope).collect();
-    team.mailbox(to).append_all(&envelopes)?;
     let notes = envelopes.iter().zip(messages).map(|(envelope, (message, cause))| {
         let note =
             Note::of(EventKind::MessageSent).because(cause).member(to).with("from", from.as_str());
         note.with("msg_id", envelope.msg_id.as_str()).with("kind", message.kind())
     });
-    team.record_all(notes.collect())?;
-    Ok(())
+    Ok(team.mailbox(to).append_with_events(&envelopes, notes.collect())?)
 }
 
 fn envelope_from(sender: &Member, text: &str, summary: Option<&str>) -> Envelope {
@@ -308,7 +306,6 @@ fn append(
     envelope: Envelope,
     cause: Option<String>,
 ) -> Result<String, OpsError> {
-    team.mailbox(to).append(&envelope)?;
     // Parsed, because a sender can pass the text of a protocol message.
     let message = Message::parse(&envelope.text);
     let note = Note { cause, ..Note::of(EventKind::MessageSent) }
@@ -321,7 +318,7 @@ fn append(
         Some(Ok(handoff)) => note.with("summary", text::short(&handoff.sentence(), SUMMARY)),
         Some(Err(_)) | None => note,
     };
-    team.record(note)?;
+    team.mailbox(to).append_with_events(std::slice::from_ref(&envelope), vec![note])?;
     Ok(envelope.msg_id)
 }
 

@@ -27,7 +27,7 @@ impl Mailbox<'_> {
     pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
         check_length(envelope)?;
         if let Some(shared) = self.shared() {
-            return self.append_shared(&shared, std::slice::from_ref(envelope));
+            return self.append_shared(&shared, std::slice::from_ref(envelope), &[]);
         }
         let place = &self.place();
         let held = HeldGate::take(place).or_else(|e| self.on_roster().and(Err(e)))?;

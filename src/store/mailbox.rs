@@ -10,12 +10,14 @@ use super::ack_log::AckLog;
 use super::archive::{self, Archive};
 use super::document::{self, Durability, FilePlace, HeldGate, PeerExclusion, Writers};
 use super::error::StoreError;
+use super::journal;
 use super::shared::until_written;
 use super::shared_mail::SharedMailbox;
 use super::team::TeamStore;
 use crate::database::MailScope;
 use crate::model::digest;
 use crate::model::envelope::{Envelope, MAX_TEXT};
+use crate::model::event::{Event, Note};
 use crate::model::id::MemberName;
 use crate::model::wire::{self, Object};
 use crate::sys::{failpoint, fs};
@@ -146,7 +148,7 @@ impl Mailbox<'_> {
         }
         envelopes.iter().try_for_each(check_length)?;
         if let Some(shared) = self.shared() {
-            return self.append_shared(&shared, envelopes);
+            return self.append_shared(&shared, envelopes, &[]);
         }
         let place = self.place();
         let held = HeldGate::take(&place)?;
@@ -156,6 +158,25 @@ impl Mailbox<'_> {
             entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
             Ok(Some(Value::Array(entries)))
         })
+    }
+
+    /// Appends messages, and the events about them to the journal. In the shared store that is one
+    /// call, all or nothing.
+    ///
+    /// # Errors
+    /// As [`Mailbox::append`]; the messages of a team of files may then be stored.
+    pub(crate) fn append_with_events(
+        &self,
+        envelopes: &[Envelope],
+        notes: Vec<Note>,
+    ) -> Result<(), StoreError> {
+        let Some(shared) = self.shared() else {
+            self.append_all(envelopes)?;
+            return self.team.record_all(notes).map(drop);
+        };
+        envelopes.iter().try_for_each(check_length)?;
+        let events = journal::events_of(&self.team.layout, notes);
+        self.append_shared(&shared, envelopes, &events)
     }
 
     /// Records these messages as delivered, after which they are no longer unread, and marks and
@@ -332,14 +353,15 @@ impl Mailbox<'_> {
         }
     }
 
-    /// Appends to the mailbox in the shared store, if its owner is on the roster.
+    /// Appends to the mailbox and the journal in the shared store, if its owner is on the roster.
     pub(super) fn append_shared(
         &self,
         shared: &SharedMailbox<'_>,
         envelopes: &[Envelope],
+        events: &[Event],
     ) -> Result<(), StoreError> {
         let stored = until_written(|| {
-            if shared.append(envelopes, &[])? {
+            if shared.append(envelopes, events)? {
                 return Ok(Some(()));
             }
             // A member that has joined meanwhile gets the message at the next attempt.

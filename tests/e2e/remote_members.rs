@@ -1,9 +1,10 @@
 //! Members on other hosts: a team in PostgreSQL, with members that real sshd and tmux of other hosts
 //! run.
 
+use phalanx::testing::TestDatabase;
 use serde_json::Value;
 
-use crate::harness::wait_for;
+use crate::harness::{Run, Stage, binary, wait_for};
 use crate::remote_stage::RemoteStage;
 
 #[test]
@@ -43,4 +44,28 @@ fn members_on_two_hosts_work_on_one_board_and_end() {
     assert_eq!(stage.member("bob")["host"], "h2");
     stage.phalanx(&["shutdown", "ann", "bob"]).expect(0);
     assert_eq!(stage.member("ann"), Value::Null);
+}
+
+#[test]
+fn host_that_knows_only_the_address_of_the_store_can_start_members() {
+    let Some(database) = TestDatabase::create() else { return };
+    let mut stage = Stage::without_tmux();
+    stage.set_env("PHALANX_STORE", &database.url());
+    stage.set_env("PHALANX_TEAM", "demo");
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let other = |args: &[&str]| {
+        let mut command = stage.command(binary());
+        command.env("PHALANX_CONFIG_DIR", stage.at("other")).env("PHALANX_HOST", "other");
+        Run::from(command.args(args).output().expect("phalanx runs"))
+    };
+    other(&["spawn", "ann", "--backend", "pty"]).expect(0);
+    stage.phalanx(&["task", "create", "say hello", "--owner", "ann", "--", "true"]).expect(0);
+    wait_for("the task to end", || {
+        let task = stage.phalanx(&["task", "get", "1"]).expect(0).stdout;
+        task.contains("completed").then_some(())
+    });
+    let status = stage.phalanx(&["status", "--json"]).expect(0).json();
+    assert_eq!(status["members"][0]["host"], "other", "{status}");
+    other(&["shutdown", "--all"]).expect(0);
+    stage.phalanx(&["team", "delete"]).expect(0);
 }

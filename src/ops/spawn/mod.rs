@@ -104,6 +104,7 @@ pub(crate) fn spawn(
 /// Starts all of `specs` on this host.
 fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport, OpsError> {
     let (ctx, options) = (batch.ctx, batch.options);
+    batch.team.join_host()?;
     let resolved = specs.iter().map(|spec| resolve::resolve(ctx, &batch.settings, spec));
     let launches = resolved.collect::<Result<Vec<_>, _>>()?;
     batch.check_modes(&launches)?;
