@@ -121,7 +121,10 @@ impl TeamStore {
         }
         let address = StoreAddress { format: 1, url, host: shared.host.clone() };
         let bytes = serde_json::to_vec_pretty(&address).expect("an address has string keys");
-        Ok(fs::write_atomic(&self.layout.store_address(), &bytes)?)
+        // Several processes can write the same address at the same time.
+        let path = self.layout.store_address();
+        fs::replace_if(&path, &bytes, fs::Sync::Entry, || true)?;
+        Ok(())
     }
 
     /// Creates the directories of the files that belong to this host.
