@@ -192,10 +192,12 @@ pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
 pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     // Read before the team file, which an exiting lead clears before its own record. The last lead,
     // not the current one: a killed lead loses the lease before its process is gone.
-    let ours = team.last_lead()?;
+    let ours = team.recorded_lead()?.map(|ours| ours.process);
     let is_ours = |lead: &LeadProcess| {
         let process = |ours: ProcessId| Process { pid: ours.pid, start: ours.start };
-        ours.as_ref().is_some_and(|ours| is_of(lead, process(ours.process)))
+        // The lease excludes phalanx on other hosts, too, whose processes are not visible here.
+        let is_near = team.is_shared() || lead.pid_space == env::pid_space();
+        is_near && ours.is_some_and(|ours| has_id_of(lead, process(ours)))
     };
     let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
     let Some(lead) = said.filter(|lead| !is_ours(lead)) else { return Ok(None) };
@@ -232,9 +234,12 @@ fn is_this_process(lead: &LeadProcess) -> bool {
     is_of(lead, Process::current())
 }
 
+fn has_id_of(lead: &LeadProcess, process: Process) -> bool {
+    lead.pid == process.pid && lead.proc_start == Some(process.start_text())
+}
+
 fn is_of(lead: &LeadProcess, process: Process) -> bool {
-    let same = lead.pid == process.pid && lead.proc_start == Some(process.start_text());
-    same && lead.pid_space == env::pid_space()
+    has_id_of(lead, process) && lead.pid_space == env::pid_space()
 }
 
 /// Returns the pid of the phalanx that leads the team, if it is stopped (`SIGSTOP`, Ctrl-Z). It

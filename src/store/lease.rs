@@ -119,13 +119,18 @@ impl TeamStore {
 
     /// Returns the record of the running lead, or of a lead that died without removing its record.
     pub(crate) fn last_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
-        let lead: Option<LeadRecord> = documents::read_typed(&self.lead_place())?;
+        let lead = self.recorded_lead()?;
         let is_elsewhere = |lead: &LeadRecord| self.is_shared() && lead.host != env::hostname();
         Ok(lead.map(|lead| match is_elsewhere(&lead) {
             // Its pid means nothing here.
             true => LeadRecord { process: lead.process.of_another_boot(), ..lead },
             false => lead,
         }))
+    }
+
+    /// As [`TeamStore::last_lead`], with the process as its own host knows it.
+    pub(crate) fn recorded_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
+        documents::read_typed(&self.lead_place())
     }
 
     /// Returns the record of a lead that died without removing it; `None` while a lead is running.
