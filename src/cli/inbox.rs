@@ -61,6 +61,8 @@ pub(super) enum MessageFormat {
 
 /// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
+/// Pause after a failure of the shared store.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A mailbox and how its messages are shown.
 struct MailboxReader {
@@ -166,19 +168,26 @@ impl MailboxReader {
         Ok(messages)
     }
 
-    /// Shows messages as they arrive, until the team is gone.
+    /// Shows messages as they arrive, until the team is gone. While the shared store cannot be read
+    /// or written, waits for it: another reader would show the messages again that this one could
+    /// not mark.
     fn follow(&self) -> VerbResult {
-        let mut printed = BTreeSet::new();
+        let (mut printed, mut unmarked) = (BTreeSet::new(), Vec::new());
         let changes = self.team.changes().map_err(OpsError::from)?;
         if changes.is_polling() {
             self.out.print_message(ops::events::POLLING);
         }
-        let mut past = self.past;
+        let (mut past, mut reported) = (self.past, false);
         loop {
             let messages = match self.messages(past) {
                 Err(_) if !self.team.exists() => {
                     self.out.print_message(&format!("team {} is gone", self.team.name()));
                     return Ok(Exit::DONE);
+                }
+                Err(e) if self.is_temporary(&e) => {
+                    self.report_once(&e, &mut reported);
+                    changes.wait(RETRY);
+                    continue;
                 }
                 other => other?,
             };
@@ -187,9 +196,31 @@ impl MailboxReader {
                 .filter(|message| printed.insert(message.msg_id.clone()))
                 .collect();
             self.print(&fresh)?;
-            self.mark_shown(&fresh)?;
             past = ReadMessages::Unread;
-            changes.wait(SWEEP);
+            unmarked.extend(fresh);
+            match self.mark_shown(&unmarked) {
+                Err(e) if self.is_temporary(&e) => {
+                    self.report_once(&e, &mut reported);
+                    changes.wait(RETRY);
+                }
+                marked => {
+                    marked?;
+                    unmarked.clear();
+                    reported = false;
+                    changes.wait(SWEEP);
+                }
+            }
+        }
+    }
+
+    /// Returns true for a failure of the shared store that can end by itself.
+    fn is_temporary(&self, e: &OpsError) -> bool {
+        self.team.is_shared() && matches!(e.kind(), Kind::Backend | Kind::Failed)
+    }
+
+    fn report_once(&self, e: &OpsError, reported: &mut bool) {
+        if !std::mem::replace(reported, true) {
+            self.out.print_message(&format!("{e}; waiting for it"));
         }
     }
 
@@ -204,7 +235,7 @@ impl MailboxReader {
         Ok(Exit::DONE)
     }
 
-    fn mark_shown(&self, messages: &[Envelope]) -> Result<(), Failure> {
+    fn mark_shown(&self, messages: &[Envelope]) -> Result<(), OpsError> {
         // Messages that were read before need no second mark.
         let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
         let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
