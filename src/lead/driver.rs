@@ -26,7 +26,7 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
+use crate::ops::{self, Context, JournalReader, Kind, Lease, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 
@@ -114,6 +114,11 @@ pub(crate) async fn lead(
     let end = driver.finish(stops).await?;
     drop(lead.lease);
     Ok(end)
+}
+
+/// Returns true for a failure of the shared store that can end by itself.
+fn is_temporary(e: &OpsError) -> bool {
+    matches!(e.kind(), Kind::Backend | Kind::Failed)
 }
 
 /// Builds the initial state from the settings and the results reported by earlier leads.
@@ -283,9 +288,13 @@ impl<'a> LeadDriver<'a> {
         }
         let text = e.to_string();
         if self.problem.as_ref() != Some(&text) {
-            warn(self.team, text.as_str())?;
+            match warn(self.team, text.as_str()) {
+                Ok(()) => self.problem = Some(text),
+                // The journal is where the problem is. The lease decides whether this lead goes on.
+                Err(e) if self.team.is_shared() && is_temporary(&e) => {}
+                Err(e) => return Err(e),
+            }
         }
-        self.problem = Some(text);
         // Without the pause an overdue timer that keeps failing would spin.
         tokio::time::sleep(AGAIN).await;
         Ok(())
