@@ -77,7 +77,7 @@ impl StoreAccess {
 impl SharedStore {
     pub(super) fn team(self, name: &TeamName) -> SharedTeam {
         let SharedStore { database, url, host } = self;
-        SharedTeam { database, url, host, name: name.clone() }
+        SharedTeam { database, url, host, name: name.clone(), lost_claim: Arc::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The part of the shared store that belongs to one team.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::error::StoreError;
 use crate::database::{
-    Database, DocumentKind, DocumentWrite, StoreChange, StoreUrl, StoredDocument, Subscription,
+    ClaimScope, Database, DocumentKind, DocumentWrite, StoreChange, StoreUrl, StoredDocument,
+    Subscription,
 };
 use crate::model::id::{HostName, MemberName, TeamName};
 use crate::model::settings::Settings;
@@ -29,6 +30,16 @@ pub(super) struct SharedTeam {
     /// The name of this host.
     pub(super) host: HostName,
     pub(super) name: TeamName,
+    /// The claim for the next task whose reply was lost.
+    pub(super) lost_claim: Arc<Mutex<Option<LostClaim>>>,
+}
+
+/// A claim that the store may have carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LostClaim {
+    pub(super) who: MemberName,
+    pub(super) scope: ClaimScope,
+    pub(super) event: String,
 }
 
 /// One document of a team in the shared store.

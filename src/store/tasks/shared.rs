@@ -10,14 +10,15 @@ use crate::database::{
 };
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::Task;
+use crate::model::task::{Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::error::StoreError;
-use crate::store::shared::{SharedTeam, until_written};
+use crate::store::shared::{LostClaim, SharedTeam, until_written};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::lock::LOCK_DEADLINE;
 use crate::sys::rand;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Pause before a claim is repeated that met the lock of the task list.
@@ -124,8 +125,10 @@ impl SharedTeam {
         now: Timestamp,
     ) -> Result<Task, StoreError> {
         let deadline = Deadline::after(LOCK_DEADLINE);
+        let event = rand::uuid();
         loop {
-            let reply = self.try_claim(ClaimScope::Task(id.0), who, None, busy_check, now)?;
+            let scope = ClaimScope::Task(id.0);
+            let reply = self.try_claim(scope, who, None, busy_check, now, &event)?;
             match reply {
                 ClaimReply::Claimed(stored) => return self.task_of(&stored),
                 ClaimReply::Busy(_) | ClaimReply::Nothing => {
@@ -154,8 +157,26 @@ impl SharedTeam {
             ClaimKind::Prompt { busy_check } => (ClaimScope::Prompt, busy_check),
         };
         let deadline = Deadline::after(LOCK_DEADLINE);
+        // A claim whose reply was lost is repeated under its id. Its task counts only if nobody has
+        // changed it meanwhile.
+        let lost = self.lost_claim().clone().filter(|lost| lost.who == *who && lost.scope == scope);
+        let mut is_repeated = lost.is_some();
+        let mut event = lost.map_or_else(rand::uuid, |lost| lost.event);
         loop {
-            match self.try_claim(scope.clone(), who, role, busy_check, now)? {
+            *self.lost_claim() =
+                Some(LostClaim { who: who.clone(), scope: scope.clone(), event: event.clone() });
+            let reply = self.try_claim(scope.clone(), who, role, busy_check, now, &event)?;
+            if is_repeated && reply != ClaimReply::Locked {
+                let found = self.claimed_with(who, &event)?;
+                self.lost_claim().take();
+                if found.is_some() {
+                    return Ok(found);
+                }
+                (is_repeated, event) = (false, rand::uuid());
+                continue;
+            }
+            self.lost_claim().take_if(|_| reply != ClaimReply::Locked);
+            match reply {
                 ClaimReply::Claimed(stored) => return self.task_of(&stored).map(Some),
                 ClaimReply::Nothing => return Ok(None),
                 ClaimReply::Busy(with) => {
@@ -170,6 +191,20 @@ impl SharedTeam {
         }
     }
 
+    fn lost_claim(&self) -> MutexGuard<'_, Option<LostClaim>> {
+        self.lost_claim.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the task in progress that a claim with this id has started.
+    fn claimed_with(&self, who: &MemberName, event: &str) -> Result<Option<Task>, StoreError> {
+        let mut tasks = self.board(&TaskScope::Open)?.tasks.into_values();
+        Ok(tasks.find(|task| {
+            task.state == TaskState::InProgress
+                && task.owner_name() == Some(who.as_str())
+                && task.extra.event.as_deref() == Some(event)
+        }))
+    }
+
     fn try_claim(
         &self,
         scope: ClaimScope,
@@ -177,8 +212,9 @@ impl SharedTeam {
         role: Option<&str>,
         busy_check: bool,
         now: Timestamp,
+        event: &str,
     ) -> Result<ClaimReply, StoreError> {
-        let claim = StoredClaim { by: who.to_string(), at: now.0, event: rand::uuid() };
+        let claim = StoredClaim { by: who.to_string(), at: now.0, event: event.to_owned() };
         let call = ClaimCall {
             scope,
             claim: &claim,
