@@ -7,6 +7,7 @@ use super::access;
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::{profiles, routing};
+use crate::model::digest;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::handoff::Handoff;
@@ -216,6 +217,19 @@ pub(crate) fn report(
     message: &Message,
 ) -> Result<String, OpsError> {
     say(team, from, &MemberName::lead(), message, cause_of(team, message))
+}
+
+/// Like [`report`], for a message that is sent again if the reply to it was lost: the shared store
+/// keeps one message of an id, and the same text has the same id. The messages of a member's loop
+/// differ by a time or the id of a request.
+pub(crate) fn report_again(
+    team: &TeamStore,
+    from: &MemberName,
+    message: &Message,
+) -> Result<String, OpsError> {
+    let text = message.to_text();
+    let msg_id = digest::of(&[from.as_str().as_bytes(), text.as_bytes()]);
+    say_as(team, from, &MemberName::lead(), message, cause_of(team, message), msg_id)
 }
 
 /// Returns the event of the request that is answered or of the task that is over; `None` for other

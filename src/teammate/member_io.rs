@@ -112,7 +112,9 @@ impl MemberIo<'_> {
         let MemberRun { name, incarnation } = &self.me;
         match op {
             OutboundOp::Hello => return ops::presence::hello(self.team, name, incarnation),
-            OutboundOp::Send(message) => ops::send::report(self.team, name, &message).map(drop)?,
+            OutboundOp::Send(message) => {
+                ops::send::report_again(self.team, name, &message).map(drop)?
+            }
             OutboundOp::MoveOn(cause, reason) => {
                 let reason = reason.as_deref();
                 ops::presence::move_on(self.team, name, incarnation, cause, reason).map(drop)?;
