@@ -105,35 +105,80 @@ pub struct TestCluster {
     root: PathBuf,
     port: u16,
     options: String,
+    /// The command line that the server is started through; empty for this namespace.
+    enter: Vec<OsString>,
 }
 
 impl TestCluster {
     /// Starts a server. `settings` are those of `postgresql.conf`, as `name=value`. Returns `None`,
     /// and reports the test as skipped, if PostgreSQL is not installed.
     pub fn start(settings: &[&str]) -> Option<TestCluster> {
+        TestCluster::start_through(&[], settings)
+    }
+
+    /// As [`TestCluster::start`], in the network namespace that the command line `enter` enters. The
+    /// server listens on all addresses there, and trusts them.
+    pub fn start_through(enter: &[&str], settings: &[&str]) -> Option<TestCluster> {
         let Some(bin) = installed() else {
             skip_without("PostgreSQL is missing (package postgresql)");
             return None;
         };
+        let cluster = TestCluster::stopped(bin, enter, settings);
+        let data = cluster.data();
+        let arguments = ["-D", &data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"];
+        cluster.run("initdb", &[&arguments[..], &["--no-sync"]].concat());
+        if !enter.is_empty() {
+            let rules = cluster.root.join("data/pg_hba.conf");
+            fs::append_line(&rules, b"host all all 0.0.0.0/0 trust").expect("a writable file");
+        }
+        cluster.start_again();
+        Some(cluster)
+    }
+
+    /// Starts a standby of this server, which follows it by streaming replication. `settings` as
+    /// for [`TestCluster::start`].
+    pub fn start_standby(&self, settings: &[&str]) -> TestCluster {
+        let enter: Vec<&str> = self.enter.iter().filter_map(|word| word.to_str()).collect();
+        let standby = TestCluster::stopped(self.bin.clone(), &enter, settings);
+        let (here, port) = (self.root.display().to_string(), self.port.to_string());
+        let from = ["-h", &here, "-p", &port, "-U", "postgres", "-D", &standby.data()];
+        let how = ["-R", "-X", "stream", "-c", "fast", "--no-sync"];
+        self.run("pg_basebackup", &[&from[..], &how].concat());
+        standby.start_again();
+        standby
+    }
+
+    /// Makes a standby the primary server.
+    pub fn promote(&self) {
+        self.run("pg_ctl", &["-D", &self.data(), "-w", "promote"]);
+    }
+
+    /// Runs SQL statements through the socket. Returns the rows as unaligned text.
+    pub fn sql(&self, statements: &str) -> String {
+        let (root, port) = (self.root.display().to_string(), self.port.to_string());
+        let mut args = vec!["-h", &root, "-p", &port, "-U", "postgres", "-XAtq"];
+        args.extend(["-v", "ON_ERROR_STOP=1", "-c", statements]);
+        self.run("psql", &args)
+    }
+
+    /// Returns a server without data that does not run.
+    fn stopped(bin: PathBuf, enter: &[&str], settings: &[&str]) -> TestCluster {
         let made =
-            run_as_owner(["mktemp", "-d", "/tmp/phalanx-postgres.XXXXXX"].map(OsString::from));
+            run_as_owner(&[], ["mktemp", "-d", "/tmp/phalanx-postgres.XXXXXX"].map(OsString::from));
         let root = PathBuf::from(made.trim());
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = port.expect("loopback has a free port").port();
-        let shown = root.display();
+        let (shown, addresses) = (root.display(), if enter.is_empty() { "127.0.0.1" } else { "*" });
         let mut options = format!(
-            "-k {shown} -p {port} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300"
+            "-k {shown} -p {port} -c listen_addresses={addresses} -c fsync=off \
+             -c max_connections=300"
         );
         for setting in settings {
             options.push_str(" -c ");
             options.push_str(setting);
         }
-        let cluster = TestCluster { bin, root, port, options };
-        let data = cluster.data();
-        let arguments = ["-D", &data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"];
-        cluster.run("initdb", &[&arguments[..], &["--no-sync"]].concat());
-        cluster.start_again();
-        Some(cluster)
+        let enter = enter.iter().map(OsString::from).collect();
+        TestCluster { bin, root, port, options, enter }
     }
 
     /// Returns the directory, which belongs to the owner of the server.
@@ -156,13 +201,14 @@ impl TestCluster {
 
     /// Runs a program as the owner of the server. Returns its standard output.
     pub fn run_tool(&self, argv: &[&str]) -> String {
-        run_as_owner(argv.iter().map(OsString::from))
+        run_as_owner(&[], argv.iter().map(OsString::from))
     }
 
     /// Starts the server after [`TestCluster::stop`].
     pub fn start_again(&self) {
         let log = self.root.join("log").display().to_string();
-        self.run("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "-o", &self.options, "start"]);
+        let args = ["-D", &self.data(), "-w", "-l", &log, "-o", &self.options, "start"];
+        self.run_through(&self.enter, "pg_ctl", &args);
     }
 
     /// Stops the server in a `pg_ctl` mode: `smart`, `fast` or `immediate`.
@@ -171,8 +217,12 @@ impl TestCluster {
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> String {
+        self.run_through(&[], program, arguments)
+    }
+
+    fn run_through(&self, enter: &[OsString], program: &str, arguments: &[&str]) -> String {
         let program = std::iter::once(self.bin.join(program).into_os_string());
-        run_as_owner(program.chain(arguments.iter().map(OsString::from)))
+        run_as_owner(enter, program.chain(arguments.iter().map(OsString::from)))
     }
 }
 
@@ -193,11 +243,12 @@ fn installed() -> Option<PathBuf> {
     fs::exists(&bin.join("initdb")).then_some(bin)
 }
 
-/// Runs a command as the user that owns the server: PostgreSQL does not run as root.
-fn run_as_owner(command: impl IntoIterator<Item = OsString>) -> String {
+/// Runs a command as the user that owns the server: PostgreSQL does not run as root. `enter` is
+/// the start of the command line, with the rights of this process.
+fn run_as_owner(enter: &[OsString], command: impl IntoIterator<Item = OsString>) -> String {
     let is_root = env::effective_uid() == 0;
     let prefix: &[&str] = if is_root { &["runuser", "-u", "postgres", "--"] } else { &[] };
-    let mut argv = prefix.iter().map(OsString::from).chain(command);
+    let mut argv = enter.iter().cloned().chain(prefix.iter().map(OsString::from)).chain(command);
     let program = argv.next().expect("a program");
     let args: Vec<OsString> = argv.collect();
     let cmd =

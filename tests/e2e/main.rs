@@ -27,6 +27,8 @@ mod doctor;
 mod exec_backend;
 mod explain;
 mod fake;
+mod fault_load;
+mod fault_stage;
 #[path = "../gear/mod.rs"]
 mod gear;
 mod handoffs;
@@ -34,6 +36,8 @@ mod handshake;
 mod harness;
 mod health;
 mod hooks;
+mod host_faults;
+mod host_outages;
 mod host_stage;
 mod hosts;
 mod input;
