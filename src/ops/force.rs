@@ -39,6 +39,11 @@ pub(crate) fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
             sleep(Duration::from_millis(1));
         }
         proc::stop(lead);
+        // The signal takes effect later, and the lead may acquire another lock until then.
+        let moment = Deadline::after(MOMENT);
+        while !proc::is_stopped(lead.pid, lead.start) && !moment.expired() {
+            sleep(Duration::from_millis(1));
+        }
     }
     if was_continued {
         let text = "the stopped lead was continued for a moment to release its locks";
