@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 
 use super::error::DatabaseError;
 use super::rows::{
-    Actor, Appended, ClaimCall, ClaimReply, DocumentKind, DocumentWrite, LogEntry, LogKind, LogRow,
-    LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredDocument, StoredTasks, TaskScope,
-    TaskWrite,
+    Actor, Appended, ClaimCall, ClaimReply, DocumentKind, DocumentWrite, Interest, LogEntry,
+    LogKind, LogRow, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredDocument,
+    StoredTasks, TaskScope, TaskWrite,
 };
 use super::transport::{HeldLease, HeldLock, Subscription, Transport};
 use crate::sys::rand;
@@ -306,6 +306,14 @@ impl Database {
         self.call("append_log", &arguments)
     }
 
+    /// Appends lines to a log, without waiting for the result: they are lost if this host's broker
+    /// ends meanwhile, or the database cannot be reached for 30 s.
+    pub(crate) fn post_log(&self, team: &str, log: LogKind, entries: &[LogEntry]) {
+        let arguments =
+            self.arguments().with("team", &team).with("log", &log).with("entries", &entries);
+        self.transport.post("append_log", &format!("{{{}}}", arguments.0));
+    }
+
     /// Returns lines of a log, oldest first.
     pub(crate) fn log(
         &self,
@@ -352,13 +360,14 @@ impl Database {
         self.call("is_led", &arguments)
     }
 
-    /// Calls `on_change` on a separate thread for every later change of a team, until the
-    /// subscription is dropped.
+    /// Calls `on_change` on a separate thread for every later change of a team that `interest`
+    /// covers, until the subscription is dropped.
     pub(crate) fn subscribe(
         &self,
         team: &str,
+        interest: &Interest,
         on_change: impl Fn(StoreChange) + Send + 'static,
     ) -> Result<Subscription, DatabaseError> {
-        self.transport.subscribe(team, Box::new(on_change))
+        self.transport.subscribe(team, interest, Box::new(on_change))
     }
 }

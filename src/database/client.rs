@@ -122,6 +122,14 @@ impl Pipe {
         self.waiting().is_none()
     }
 
+    /// Sends a request whose answer is dropped. Requests are carried out in the order in which they
+    /// were sent, as far as they reach the database.
+    fn post(&self, request: Request) -> io::Result<()> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        let bytes = encode(&ClientMessage { id, request })?;
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes)
+    }
+
     fn request(&self, request: Request) -> Result<Result<HubAnswer, DatabaseError>, BrokerGone> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = sync_channel(1);
@@ -216,6 +224,15 @@ impl BrokerLink {
         Err(self.place.error(&"it ended several times during the operation"))
     }
 
+    /// Carries out an operation without waiting for its result, which is unknown: it is not repeated
+    /// if the broker is lost.
+    pub(super) fn post(&self, request: Request) {
+        if let Ok(pipe) = self.connected() {
+            // After a failure, the next request notices that the broker is gone.
+            let _ = pipe.post(request);
+        }
+    }
+
     /// Returns the connection to the broker. Makes a new one if it is lost, with all subscriptions.
     fn connected(&self) -> Result<Arc<Pipe>, DatabaseError> {
         let mut current = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,8 +256,8 @@ impl BrokerLink {
             resubscribe(&link);
         };
         thread::Builder::new().name("store broker".to_owned()).spawn(read).map_err(fail)?;
-        for (handle, team) in self.watchers.subscriptions() {
-            let subscribed = pipe.request(Request::Subscribe { handle, team });
+        for (handle, team, interest) in self.watchers.subscriptions() {
+            let subscribed = pipe.request(Request::Subscribe { handle, team, interest });
             if matches!(subscribed, Ok(Ok(_))) {
                 self.watchers.deliver(Push::Changed { handle, change: StoreChange::Everything });
             }

@@ -13,7 +13,7 @@ use super::cache::{DocumentCache, DocumentCall};
 use super::engine::{Engine, EngineEvent};
 use super::error::DatabaseError;
 use super::protocol::{HubAnswer, Push, Request};
-use super::rows::{Actor, DocumentKind, StoreChange};
+use super::rows::{Actor, DocumentKind, Interest, StoreChange};
 use super::url::StoreUrl;
 use crate::sys::clock::Deadline;
 use crate::sys::rand;
@@ -38,7 +38,7 @@ type HoldKey = (u64, u64);
 enum Hold {
     Lock { team: String, name: String, holder: String },
     Lease { team: String, number: i64 },
-    Subscription { team: String },
+    Subscription { team: String, interest: Interest },
 }
 
 /// The clients, and the connection that they share.
@@ -121,8 +121,8 @@ impl Hub {
             Request::TakeLease { handle, actor, team } => {
                 self.take_lease((client, handle), &actor, team).await.map(HubAnswer::Lease)
             }
-            Request::Subscribe { handle, team } => {
-                self.subscribe((client, handle), team).await?;
+            Request::Subscribe { handle, team, interest } => {
+                self.subscribe((client, handle), team, interest).await?;
                 Ok(HubAnswer::Done)
             }
             Request::Release(handle) => {
@@ -193,9 +193,14 @@ impl Hub {
         Ok(())
     }
 
-    async fn subscribe(&self, key: HoldKey, team: String) -> Result<(), DatabaseError> {
+    async fn subscribe(
+        &self,
+        key: HoldKey,
+        team: String,
+        interest: Interest,
+    ) -> Result<(), DatabaseError> {
         // First, so that no change between the two is missed.
-        self.hold(key, Hold::Subscription { team: team.clone() });
+        self.hold(key, Hold::Subscription { team: team.clone(), interest });
         let listening = self.listen(&team).await;
         if listening.is_err() {
             self.forget(key);
@@ -299,7 +304,7 @@ impl Hub {
     /// returns false.
     fn hold(&self, key: HoldKey, hold: Hold) -> bool {
         let mut state = self.state();
-        if let Hold::Subscription { team } = &hold {
+        if let Hold::Subscription { team, .. } = &hold {
             state.subscribers.entry(team.clone()).or_default().insert(key);
         }
         state.holds.insert(key, hold);
@@ -314,7 +319,7 @@ impl Hub {
     fn forget(&self, key: HoldKey) -> Option<Hold> {
         let mut state = self.state();
         let hold = state.holds.remove(&key);
-        if let Some(Hold::Subscription { team }) = &hold
+        if let Some(Hold::Subscription { team, .. }) = &hold
             && let Some(keys) = state.subscribers.get_mut(team)
         {
             keys.remove(&key);
@@ -376,7 +381,10 @@ impl Hub {
                         state.cache.changed(&team, (*kind).into(), key);
                     }
                     StoreChange::Everything => state.cache.changed_entirely(&team),
-                    StoreChange::Mail(_) | StoreChange::Tasks | StoreChange::Journal => (),
+                    StoreChange::Mail(_)
+                    | StoreChange::Claim
+                    | StoreChange::Tasks
+                    | StoreChange::Journal => (),
                 }
                 publish(&state, &team, &change);
             }
@@ -385,8 +393,11 @@ impl Hub {
 }
 
 fn publish(state: &HubState, team: &str, change: &StoreChange) {
-    for (client, handle) in state.subscribers.get(team).into_iter().flatten() {
-        if let Some(outbox) = state.clients.get(client) {
+    for key @ (client, handle) in state.subscribers.get(team).into_iter().flatten() {
+        if let Some(Hold::Subscription { interest, .. }) = state.holds.get(key)
+            && interest.covers(change)
+            && let Some(outbox) = state.clients.get(client)
+        {
             outbox(Push::Changed { handle: *handle, change: change.clone() });
         }
     }
@@ -404,6 +415,7 @@ fn change_of(payload: &str) -> StoreChange {
             }
         }
         "m" => StoreChange::Mail(rest.to_owned()),
+        "c" => StoreChange::Claim,
         "t" => StoreChange::Tasks,
         "j" => StoreChange::Journal,
         _ => StoreChange::Everything,

@@ -33,9 +33,9 @@ pub(crate) use calls::Database;
 pub(crate) use error::DatabaseError;
 pub(crate) use open::{BrokerCommand, SchemaReport};
 pub(crate) use rows::{
-    Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, LogEntry,
-    LogKind, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim, StoredDocument,
-    StoredTask, StoredTasks, TaskScope, TaskWrite,
+    Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, Interest,
+    LogEntry, LogKind, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim,
+    StoredDocument, StoredTask, StoredTasks, TaskScope, TaskWrite,
 };
 pub(crate) use transport::{HeldLease, HeldLock, Subscription};
 pub(crate) use url::StoreUrl;

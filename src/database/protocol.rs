@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::DatabaseError;
-use super::rows::{Actor, StoreChange};
+use super::rows::{Actor, Interest, StoreChange};
 
 /// Longest message. A message of another protocol usually has a larger number in place of the
 /// length.
@@ -39,6 +39,7 @@ pub(super) enum Request {
     Subscribe {
         handle: u64,
         team: String,
+        interest: Interest,
     },
     /// Releases a lock or a lease, or ends a subscription.
     Release(u64),

@@ -159,6 +159,9 @@ pub(crate) struct TaskWrite {
     /// Patterns of the paths that the task may touch.
     pub(crate) files: Vec<String>,
     pub(crate) blocked_by: Vec<u64>,
+    /// The part of the journal line of a claim that depends on the task: fields of a JSON object,
+    /// without the braces.
+    pub(crate) claim_line: String,
 }
 
 /// The tasks that a claim may take.
@@ -185,6 +188,8 @@ pub(crate) struct ClaimCall<'a> {
     pub(crate) role: Option<String>,
     /// Refuse a member that has a task in progress.
     pub(crate) busy_check: bool,
+    /// The other part of the journal line, in the form of [`TaskWrite::claim_line`].
+    pub(crate) line: String,
 }
 
 /// The result of a claim.
@@ -254,8 +259,43 @@ pub(crate) enum StoreChange {
     },
     /// The mailbox of this owner.
     Mail(String),
+    /// A claim of a task, which no other member has to react to.
+    Claim,
+    /// Any other change of tasks.
     Tasks,
     Journal,
     /// Changes may have been missed, since the connection was lost for a while.
     Everything,
+}
+
+/// The changes that a subscription reports. The broker drops the others, because each report wakes
+/// a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Interest {
+    All,
+    /// Changes that may concern the member with this mailbox and record.
+    Member(String),
+    /// Changes of the members' records.
+    Records,
+}
+
+impl Interest {
+    /// Returns true if the subscription reports this change.
+    pub(super) fn covers(&self, change: &StoreChange) -> bool {
+        use StoreChange::{Claim, Document, Everything, Journal, Mail, Tasks};
+        match (self, change) {
+            (Interest::All, _) | (_, Everything) => true,
+            (Interest::Member(own), Document { kind, key }) => match kind {
+                DocumentKind::Config | DocumentKind::Request | DocumentKind::Question => true,
+                DocumentKind::Member => key == own,
+                DocumentKind::Settings | DocumentKind::Lead | DocumentKind::Looked => false,
+            },
+            (Interest::Member(own), Mail(owner)) => owner == own,
+            (Interest::Member(_), Tasks) => true,
+            (Interest::Records, Document { kind, .. }) => *kind == DocumentKind::Member,
+            (Interest::Member(_) | Interest::Records, Claim | Journal)
+            | (Interest::Records, Mail(_) | Tasks) => false,
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::client::BrokerLink;
 use super::direct::DirectLink;
 use super::error::DatabaseError;
 use super::protocol::{HubAnswer, Request};
-use super::rows::{Actor, StoreChange};
+use super::rows::{Actor, Interest, StoreChange};
 use super::watchers::Watchers;
 
 /// The way to the database. Clones share it.
@@ -81,6 +81,17 @@ impl Transport {
         }
     }
 
+    /// Calls a function without waiting for its reply. The call is lost if the broker ends meanwhile.
+    pub(super) fn post(&self, function: &str, arguments: &str) {
+        let Ok(arguments) = RawValue::from_string(arguments.to_owned()) else { return };
+        let request = Request::Call { function: function.to_owned(), arguments };
+        match &*self.route {
+            #[cfg(test)]
+            TransportRoute::Direct(link) => drop(link.request(request)),
+            TransportRoute::Broker(link) => link.post(request),
+        }
+    }
+
     pub(super) fn lock(
         &self,
         actor: &Actor,
@@ -135,16 +146,21 @@ impl Transport {
     pub(super) fn subscribe(
         &self,
         team: &str,
+        interest: &Interest,
         on_change: Box<dyn Fn(StoreChange) + Send>,
     ) -> Result<Subscription, DatabaseError> {
         let (sender, changes) = channel();
-        let handle = self.watchers().add_subscriber(team, sender);
+        let handle = self.watchers().add_subscriber(team, interest, sender);
         let subscription = Subscription { transport: self.clone(), handle };
         let deliver = move || changes.iter().for_each(on_change);
         thread::Builder::new().name("store changes".to_owned()).spawn(deliver).map_err(|e| {
             DatabaseError::bad_reply("subscribe", &format_args!("cannot start a thread: {e}"))
         })?;
-        self.request(|| Request::Subscribe { handle, team: team.to_owned() })?;
+        self.request(|| Request::Subscribe {
+            handle,
+            team: team.to_owned(),
+            interest: interest.clone(),
+        })?;
         Ok(subscription)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::protocol::Push;
-use super::rows::StoreChange;
+use super::rows::{Interest, StoreChange};
 
 /// A guard that can be notified.
 enum Watcher {
@@ -17,6 +17,7 @@ enum Watcher {
     },
     Subscriber {
         team: String,
+        interest: Interest,
         changes: Sender<StoreChange>,
     },
 }
@@ -51,8 +52,14 @@ impl Watchers {
         self.add(Watcher::Holder { lost, connection: 0 })
     }
 
-    pub(super) fn add_subscriber(&self, team: &str, changes: Sender<StoreChange>) -> u64 {
-        self.add(Watcher::Subscriber { team: team.to_owned(), changes })
+    pub(super) fn add_subscriber(
+        &self,
+        team: &str,
+        interest: &Interest,
+        changes: Sender<StoreChange>,
+    ) -> u64 {
+        let (team, interest) = (team.to_owned(), interest.clone());
+        self.add(Watcher::Subscriber { team, interest, changes })
     }
 
     pub(super) fn remove(&self, handle: u64) {
@@ -94,11 +101,13 @@ impl Watchers {
         }
     }
 
-    /// Returns handle and team of all subscriptions.
-    pub(super) fn subscriptions(&self) -> Vec<(u64, String)> {
+    /// Returns handle, team and interest of all subscriptions.
+    pub(super) fn subscriptions(&self) -> Vec<(u64, String, Interest)> {
         let table = self.table();
         let subscriptions = table.watchers.iter().filter_map(|(handle, watcher)| match watcher {
-            Watcher::Subscriber { team, .. } => Some((*handle, team.clone())),
+            Watcher::Subscriber { team, interest, .. } => {
+                Some((*handle, team.clone(), interest.clone()))
+            }
             Watcher::Holder { .. } => None,
         });
         subscriptions.collect()

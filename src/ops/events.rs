@@ -26,6 +26,11 @@ pub(crate) fn watch_as(
     Ok(team.watch_as(name, on_change)?)
 }
 
+/// Appends an event that nothing depends on to the journal. See [`TeamStore::record_unconfirmed`].
+pub(crate) fn note_unconfirmed(team: &TeamStore, note: Note) {
+    team.record_unconfirmed(note);
+}
+
 /// Appends one event to the journal.
 pub(crate) fn note(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
     Ok(team.record(note)?)

@@ -4,13 +4,16 @@
 use std::ops::ControlFlow;
 
 use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
 use super::dirs;
 use super::error::StoreError;
 use super::layout::TeamLayout;
 use super::shared::SharedTeam;
-use crate::database::{LogEntry, LogKind, LogScope};
-use crate::model::event::{Event, Note};
+use crate::database::{LogEntry, LogKind, LogScope, StoredClaim};
+use crate::model::event::{Event, EventKind, Note};
+use crate::model::id::TeamName;
+use crate::model::task::Task;
 use crate::model::time::Timestamp;
 use crate::sys::fs::{self, FileId, LineFile};
 use crate::sys::lock::Gate;
@@ -186,6 +189,17 @@ pub(super) fn append(place: &LogPlace, notes: Vec<Note>) -> Result<Vec<Event>, S
     }
 }
 
+/// Appends an event that is history only, and ignores a failure. Does not wait for the shared store.
+pub(super) fn append_unconfirmed(place: &LogPlace, note: Note) {
+    match &place.shared {
+        Some(team) => {
+            let lines = [log_entry(&event(&place.layout, note))];
+            team.database.post_log(team.name(), LogKind::Journal, &lines);
+        }
+        None => drop(append_to_file(&place.layout, vec![note])),
+    }
+}
+
 /// Returns the events of these notes, with ids and the present time.
 pub(super) fn events_of(layout: &TeamLayout, notes: Vec<Note>) -> Vec<Event> {
     notes.into_iter().map(|note| event(layout, note)).collect()
@@ -196,6 +210,27 @@ pub(super) fn log_entry(event: &Event) -> LogEntry {
     let task = event.task.filter(|_| event.is_about_task()).map(|id| id.0);
     let body = serde_json::to_string(event).expect("an event has string keys and can be written");
     LogEntry { id: event.id.clone(), at: event.at.0, task, body }
+}
+
+/// Returns the fields of a claim's event that depend on the task, as a part of a JSON object.
+pub(super) fn claim_line_of_task(task: &Task) -> String {
+    let mut begun = task.clone();
+    begun.goes_on(String::new());
+    let Note { cause, task, detail, .. } = Note::of_task(EventKind::TaskClaimed, &begun);
+    fields_of(&json!({ "cause": cause, "task": task, "detail": detail }))
+}
+
+/// Returns the other fields of a claim's event.
+pub(super) fn claim_line_of_member(team: &TeamName, claim: &StoredClaim) -> String {
+    let StoredClaim { by, at, event: id } = claim;
+    let event = EventKind::TaskClaimed;
+    fields_of(&json!({ "id": id, "at": at, "team": team, "event": event, "member": by }))
+}
+
+/// Returns the fields of an object as JSON text, without the braces.
+fn fields_of(object: &Value) -> String {
+    let text = object.to_string();
+    text[1..text.len() - 1].to_owned()
 }
 
 /// Appends events to the journal's file.

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::error::StoreError;
 use crate::database::{
-    ClaimScope, Database, DocumentKind, DocumentWrite, StoreChange, StoreUrl, StoredDocument,
-    Subscription,
+    ClaimScope, Database, DocumentKind, DocumentWrite, Interest, StoreChange, StoreUrl,
+    StoredDocument, Subscription,
 };
 use crate::model::id::{HostName, MemberName, TeamName};
 use crate::model::settings::Settings;
@@ -107,12 +107,13 @@ impl SharedTeam {
         }
     }
 
-    /// Calls `on_change` on a separate thread for each later change.
+    /// Calls `on_change` on a separate thread for each later change that `interest` covers.
     pub(super) fn watch(
         &self,
+        interest: &Interest,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<Subscription, StoreError> {
-        Ok(self.database.subscribe(self.name(), move |change| {
+        Ok(self.database.subscribe(self.name(), interest, move |change| {
             if let Some(topic) = topic(change) {
                 on_change(topic);
             }
@@ -221,7 +222,7 @@ fn topic(change: StoreChange) -> Option<Topic> {
             DocumentKind::Lead | DocumentKind::Looked => return None,
         },
         StoreChange::Mail(owner) => Topic::Mail(owner),
-        StoreChange::Tasks => Topic::Tasks,
+        StoreChange::Claim | StoreChange::Tasks => Topic::Tasks,
         StoreChange::Journal => Topic::Journal,
         StoreChange::Everything => Topic::Everything,
     })

@@ -111,6 +111,12 @@ impl TeamStore {
         Ok(events.swap_remove(0))
     }
 
+    /// Appends an event that nothing depends on, and ignores a failure. Does not wait for the shared
+    /// store, whose round trip would delay what the caller does next.
+    pub(crate) fn record_unconfirmed(&self, note: Note) {
+        journal::append_unconfirmed(&self.log_place(), note);
+    }
+
     /// Appends several events at once and returns them in order.
     pub(crate) fn record_all(&self, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
         journal::append(&self.log_place(), notes)

@@ -1,12 +1,12 @@
 //! Watching a team for changes.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use super::error::StoreError;
 use super::team::TeamStore;
-use crate::database::Subscription;
+use crate::database::{Interest, Subscription};
 use crate::model::id::MemberName;
 use crate::model::topic::Topic;
 use crate::sys::fs;
@@ -50,22 +50,25 @@ impl TeamChanges {
     }
 }
 
-/// Adapts a callback to which every change is relevant.
-fn all(on_change: impl Fn(Topic) + Send + 'static) -> impl Fn(Topic) -> bool + Send + 'static {
-    move |topic| {
-        on_change(topic);
-        true
+/// Returns true if a change of the team's files is one that `interest` covers. Changes in the shared
+/// store are selected before they are reported.
+fn concerns(interest: &Interest, topic: &Topic) -> bool {
+    match (interest, topic) {
+        (Interest::All, _) | (_, Topic::Everything) => true,
+        (Interest::Member(own), Topic::Mail(stem) | Topic::Member(stem)) => stem == own,
+        (Interest::Member(_), topic) => !matches!(topic, Topic::Journal | Topic::Settings),
+        (Interest::Records, topic) => matches!(topic, Topic::Member(_) | Topic::Members),
     }
 }
 
 impl TeamStore {
-    /// Calls `on_change` on a separate thread for every change of the team's files, until the watch
-    /// is dropped.
+    /// Calls `on_change` on a separate thread for every change of the team, until the watch is
+    /// dropped.
     pub(crate) fn watch(
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<TeamWatch, StoreError> {
-        self.watch_dirs(&self.layout.watched(), all(on_change))
+        self.watch_for(Interest::All, on_change)
     }
 
     /// Like [`TeamStore::watch`], but only for changes that may concern this teammate. Many
@@ -75,21 +78,7 @@ impl TeamStore {
         name: &MemberName,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<TeamWatch, StoreError> {
-        let own = name.file_stem();
-        self.watch_dirs(&self.layout.watched_by_members(), move |topic| match &topic {
-            Topic::Mail(stem) | Topic::Member(stem) if *stem != own => false,
-            Topic::Journal | Topic::Settings => false,
-            Topic::Roster
-            | Topic::Mail(_)
-            | Topic::Member(_)
-            | Topic::Members
-            | Topic::Requests
-            | Topic::Tasks
-            | Topic::Everything => {
-                on_change(topic);
-                true
-            }
-        })
+        self.watch_for(Interest::Member(name.file_stem()), on_change)
     }
 
     /// Like [`TeamStore::watch`], but only for the members' records.
@@ -97,31 +86,29 @@ impl TeamStore {
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<TeamWatch, StoreError> {
-        self.watch_dirs(&[self.layout.members()], move |topic| {
-            let is_record = matches!(topic, Topic::Member(_) | Topic::Members | Topic::Everything);
-            if is_record {
-                on_change(topic);
-            }
-            is_record
-        })
+        self.watch_for(Interest::Records, on_change)
     }
 
-    /// `on_change` returns true if the change was relevant to the caller.
-    fn watch_dirs(
+    fn watch_for(
         &self,
-        dirs: &[PathBuf],
-        on_change: impl Fn(Topic) -> bool + Send + 'static,
+        interest: Interest,
+        on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<TeamWatch, StoreError> {
         if let Some(shared) = &self.shared {
-            let report = move |topic| {
-                on_change(topic);
-            };
-            return shared.watch(report).map(TeamWatch::Shared);
+            return shared.watch(&interest, on_change).map(TeamWatch::Shared);
         }
         self.create_missing_dirs()?;
+        let dirs = match interest {
+            Interest::All => self.layout.watched(),
+            Interest::Member(_) => self.layout.watched_by_members(),
+            Interest::Records => vec![self.layout.members()],
+        };
         let topics = self.layout.topics();
-        let watch = Watch::new(dirs, move |path| topics.topic(path).is_some_and(&on_change))?;
-        Ok(TeamWatch::Files(watch))
+        let report = move |path: &Path| {
+            let topic = topics.topic(path).filter(|topic| concerns(&interest, topic));
+            topic.map(&on_change).is_some()
+        };
+        Ok(TeamWatch::Files(Watch::new(&dirs, report)?))
     }
 
     /// Returns a subscription to changes of the team after this call.

@@ -132,7 +132,7 @@ impl MemberIo<'_> {
     /// ignored. A deleted team is not recreated.
     pub(super) fn journal(&self, note: Note) {
         if self.team.exists() {
-            let _ = ops::events::note(self.team, note.member(&self.me.name));
+            ops::events::note_unconfirmed(self.team, note.member(&self.me.name));
         }
     }
 }

@@ -103,6 +103,8 @@ create table phalanx.task (
   body text not null,
   -- A claim since the body was written: {by, at, event}.
   claim json,
+  -- The part of the journal line of a claim that depends on the task: fields of a JSON object.
+  claim_line text not null,
   changed_at timestamptz not null default clock_timestamp(),
   -- The id first, as for mail.
   primary key (id, team)
@@ -607,22 +609,22 @@ begin
         (e.value->>'internal')::boolean as internal,
         (e.value->>'has_command')::boolean as has_command,
         phalanx.texts(e.value->'files') as files,
-        phalanx.numbers(e.value->'blocked_by') as blocked_by
+        phalanx.numbers(e.value->'blocked_by') as blocked_by, e.value->>'claim_line' as claim_line
       from jsonb_array_elements(args->'tasks') with ordinality e (value, place)
     ), changed as (
       update phalanx.task t
         set version = g.version, state = g.state, owner = g.owner, priority = g.priority,
             role = g.role, internal = g.internal, has_command = g.has_command,
             files = g.files, blocked_by = g.blocked_by, body = g.body, claim = null,
-            changed_at = clock_timestamp()
+            claim_line = g.claim_line, changed_at = clock_timestamp()
         from given g
         where t.team = it.id and t.id = g.id and g.expected is not null
         returning 1
     ), added as (
       insert into phalanx.task (team, id, version, state, owner, priority, role, internal,
-          has_command, files, blocked_by, body)
+          has_command, files, blocked_by, body, claim_line)
         select it.id, g.id, g.version, g.state, g.owner, g.priority, g.role, g.internal,
-          g.has_command, g.files, g.blocked_by, g.body
+          g.has_command, g.files, g.blocked_by, g.body, g.claim_line
         from given g where g.expected is null order by g.id
         returning 1
     )
@@ -781,7 +783,10 @@ begin
         changed_at = clock_timestamp()
     where t.team = it.id and t.id = pick.id
     returning t.* into pick;
-  perform phalanx.announce(it.channel, 't');
+  perform phalanx.announce(it.channel, 'c');
+  perform phalanx.append_lines(it, 'journal', jsonb_build_array(jsonb_build_object(
+    'id', args->'event', 'at', args->'at', 'task', pick.id,
+    'body', '{' || (args->>'line') || ',' || pick.claim_line || '}')));
   return phalanx.record(write_key, json_build_object('claimed', phalanx.task_json(pick)));
 end $$;
 

@@ -14,7 +14,9 @@ use super::*;
 use crate::database::protocol::{
     BrokerMessage, ClientMessage, HubAnswer, Request, encode, read_message,
 };
-use crate::database::{BrokerCommand, DatabaseError, MailScope, StoreChange, StoreUrl, serve};
+use crate::database::{
+    BrokerCommand, DatabaseError, Interest, MailScope, StoreChange, StoreUrl, serve,
+};
 use crate::sys::exec::{self, ExecCommand};
 use crate::sys::{env, fs, socket};
 
@@ -203,7 +205,8 @@ fn killed_broker_is_replaced_and_its_holds_are_lost() {
     let lock = db.lock(TEAM, "roster", PATIENCE).unwrap().expect("free");
     let lease = db.take_lease(TEAM).unwrap().expect("free");
     let (sender, changes) = channel();
-    let _subscription = db.subscribe(TEAM, move |change| drop(sender.send(change))).unwrap();
+    let _subscription =
+        db.subscribe(TEAM, &Interest::All, move |change| drop(sender.send(change))).unwrap();
     for round in 0..3 {
         kill(broker.pids().last().expect("a broker was started"));
         send(&db, &round.to_string());
@@ -238,7 +241,7 @@ fn errors_of_the_database_reach_the_clients() {
     let db = broker.client();
     let missing = DatabaseError::NoSuchTeam { team: "none".to_owned() };
     assert_eq!(db.document("none", DocumentKind::Config, "").unwrap_err(), missing);
-    assert_eq!(db.subscribe("none", drop).unwrap_err(), missing);
+    assert_eq!(db.subscribe("none", &Interest::All, drop).unwrap_err(), missing);
     let arguments = RawValue::from_string("{}".to_owned()).unwrap();
     let request = Request::Call { function: "x('');drop".to_owned(), arguments };
     let mut stream = socket::connect(&broker.socket()).unwrap();

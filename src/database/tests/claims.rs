@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
 
 use super::*;
-use crate::database::{StoredTask, TaskScope};
+use crate::database::{LogKind, LogScope, StoredTask, TaskScope};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Task, TaskState};
@@ -49,7 +49,7 @@ fn claim_is_stored_and_a_repeated_one_returns_the_same_task() {
     let Some(stage) = stage() else { return };
     stage.db.put_tasks(TEAM, &[new_task(1), new_task(2)], 2).unwrap().expect("new");
     let arguments = json!({ "team": TEAM, "scope": "command", "by": "Ann", "at": 5, "event": "e1",
-        "who": "ann", "role": null, "busy_check": false });
+        "who": "ann", "role": null, "busy_check": false, "line": "\"by\":\"Ann\"" });
     let first = stage.raw("claim", &arguments);
     let StoredTask { version, claim, .. } =
         stage.db.tasks(TEAM, &TaskScope::All).unwrap().tasks.remove(0);
@@ -61,6 +61,9 @@ fn claim_is_stored_and_a_repeated_one_returns_the_same_task() {
     assert_eq!(stage.raw("claim", &arguments), first);
     let all = stage.db.tasks(TEAM, &TaskScope::All).unwrap().tasks;
     assert!(all.iter().all(|task| task.claim.is_none()), "a write replaces the claim");
+    let journal = stage.db.log(TEAM, LogKind::Journal, &LogScope::Task(1)).unwrap();
+    let lines: Vec<_> = journal.iter().map(|line| &*line.body).collect();
+    assert_eq!(lines, ["{\"by\":\"Ann\",\"task\":1}"], "journaled once");
 }
 
 #[test]
@@ -243,7 +246,8 @@ fn claims_follow_the_rules_of_the_board() {
             let claim = StoredClaim { by: "Ann".to_owned(), at: 1, event: rand::uuid() };
             let role = role.map(str::to_ascii_lowercase);
             let who = ann.folded();
-            let call = ClaimCall { scope, claim: &claim, who, role, busy_check };
+            let line = "\"id\":1".to_owned();
+            let call = ClaimCall { scope, claim: &claim, who, role, busy_check, line };
             let got = match stage.db.claim(&team, &call).unwrap() {
                 ClaimReply::Claimed(task) => ClaimedId::Task(task.id),
                 ClaimReply::Busy(with) => ClaimedId::Busy(with),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::database::DatabaseError;
+use crate::database::{DatabaseError, Interest};
 
 #[test]
 fn team_is_created_once_and_deleted_with_its_data() {
@@ -25,7 +25,7 @@ fn team_is_created_once_and_deleted_with_its_data() {
     assert_eq!(db.document(TEAM, DocumentKind::Config, "").unwrap_err(), missing);
     assert_eq!(db.append_log(TEAM, super::super::LogKind::Journal, &[]).unwrap_err(), missing);
     assert_eq!(db.take_lease(TEAM).unwrap_err(), missing);
-    assert_eq!(db.subscribe(TEAM, drop).unwrap_err(), missing);
+    assert_eq!(db.subscribe(TEAM, &Interest::All, drop).unwrap_err(), missing);
 }
 
 #[test]

@@ -142,7 +142,8 @@ fn change_whose_reply_is_lost_after_its_commit_is_made_once() {
     assert_eq!(stage.db.mail(TEAM, "ann", MailScope::All).unwrap().len(), 5);
     assert_eq!(stage.db.tasks(TEAM, &TaskScope::Open).unwrap().tasks.len(), 10);
     let scope = crate::database::LogScope::After { seq: 0, limit: 99 };
-    assert_eq!(stage.db.log(TEAM, LogKind::Journal, &scope).unwrap().len(), 10);
+    // The line of each message, and that of each claim.
+    assert_eq!(stage.db.log(TEAM, LogKind::Journal, &scope).unwrap().len(), 20);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
-use crate::database::{DatabaseError, StoreChange, Subscription};
+use crate::database::{DatabaseError, Interest, StoreChange, Subscription};
 
 #[test]
 fn lock_excludes_other_connections_until_it_is_dropped() {
@@ -43,7 +43,8 @@ fn lock_of_the_task_list_waits_for_claims_in_flight() {
     stage.db.put_tasks(TEAM, &[new_task(1)], 1).unwrap().expect("new");
     let claim = format!(
         "begin; select phalanx.claim('{{\"team\":\"{TEAM}\",\"scope\":\"command\",\"by\":\"a\",\
-         \"at\":1,\"event\":\"e\",\"who\":\"a\",\"role\":null,\"busy_check\":false}}'); \
+         \"at\":1,\"event\":\"e\",\"who\":\"a\",\"role\":null,\"busy_check\":false,\
+         \"line\":\"\"}}'); \
          select pg_sleep(0.5); commit"
     );
     let begun = Deadline::after(PATIENCE);
@@ -130,11 +131,11 @@ fn lease_is_taken_over_once_its_connection_is_gone_and_the_holder_learns_it() {
     until("the lease is free again", || stage.db.take_lease(TEAM).unwrap().is_some());
 }
 
-/// Subscribes to the team.
-fn follow(db: &Database) -> (Subscription, Receiver<StoreChange>) {
+/// Subscribes to changes of the team.
+fn follow(db: &Database, interest: &Interest) -> (Subscription, Receiver<StoreChange>) {
     let (sender, changes) = channel();
-    let subscription = db.subscribe(TEAM, move |change| drop(sender.send(change))).unwrap();
-    (subscription, changes)
+    let send = move |change| drop(sender.send(change));
+    (db.subscribe(TEAM, interest, send).unwrap(), changes)
 }
 
 fn wait_for(changes: &Receiver<StoreChange>, wanted: &StoreChange) {
@@ -152,7 +153,7 @@ pub(super) fn disconnect(database: &TestDatabase) {
 fn subscription_reports_each_kind_of_change() {
     let Some(stage) = stage() else { return };
     let other = connect(&stage.database);
-    let (subscription, changes) = follow(&stage.db);
+    let (subscription, changes) = follow(&stage.db, &Interest::All);
     let next = || changes.recv_timeout(PATIENCE).expect("a change");
     other.put_document(TEAM, &member_document("a:b", "1"), None).unwrap();
     let (kind, key) = (DocumentKind::Member, "a:b".to_owned());
@@ -162,7 +163,7 @@ fn subscription_reports_each_kind_of_change() {
     stage.db.put_tasks(TEAM, &[new_task(1)], 1).unwrap();
     assert_eq!(next(), StoreChange::Tasks);
     claim_as(&other, "ann", ClaimScope::Command, None, false);
-    assert_eq!(next(), StoreChange::Tasks);
+    assert_eq!([next(), next()], [StoreChange::Claim, StoreChange::Journal]);
     other.create_team("other", &[]).unwrap();
     other.delete_team(TEAM).unwrap();
     assert_eq!(next(), StoreChange::Everything);
@@ -170,9 +171,37 @@ fn subscription_reports_each_kind_of_change() {
 }
 
 #[test]
+fn subscription_of_a_member_reports_only_what_concerns_it() {
+    let Some(stage) = stage() else { return };
+    let other = connect(&stage.database);
+    let (_of_ann, for_ann) = follow(&stage.db, &Interest::Member("ann".to_owned()));
+    let (_of_records, records) = follow(&stage.db, &Interest::Records);
+    for name in ["bob", "ann"] {
+        other.append_mail(TEAM, name, name, &[message(name)], &[line(name)]).unwrap();
+        other.put_document(TEAM, &member_document(name, "1"), None).unwrap();
+    }
+    other.put_tasks(TEAM, &[new_task(1)], 1).unwrap();
+    claim_as(&other, "bob", ClaimScope::Command, None, false);
+    other.delete_team(TEAM).unwrap();
+    let record =
+        |name: &str| StoreChange::Document { kind: DocumentKind::Member, key: name.to_owned() };
+    let until_the_end = |changes: Receiver<StoreChange>| {
+        let mut seen = vec![changes.recv_timeout(PATIENCE).expect("a change")];
+        while *seen.last().expect("one at least") != StoreChange::Everything {
+            seen.push(changes.recv_timeout(PATIENCE).expect("a change"));
+        }
+        seen
+    };
+    let mail = StoreChange::Mail("ann".to_owned());
+    let end = StoreChange::Everything;
+    assert_eq!(until_the_end(for_ann), [mail, record("ann"), StoreChange::Tasks, end.clone()]);
+    assert_eq!(until_the_end(records), [record("bob"), record("ann"), end]);
+}
+
+#[test]
 fn subscription_reports_everything_after_a_lost_connection() {
     let Some(stage) = stage() else { return };
-    let (_subscription, changes) = follow(&stage.db);
+    let (_subscription, changes) = follow(&stage.db, &Interest::All);
     disconnect(&stage.database);
     wait_for(&changes, &StoreChange::Everything);
     let other = connect(&stage.database);

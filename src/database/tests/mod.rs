@@ -98,6 +98,7 @@ fn new_task(id: u64) -> TaskWrite {
         has_command: true,
         files: Vec::new(),
         blocked_by: Vec::new(),
+        claim_line: format!("\"task\":{id}"),
     }
 }
 
@@ -110,7 +111,8 @@ fn claim_as(
 ) -> ClaimReply {
     let claim = StoredClaim { by: who.to_owned(), at: 1, event: rand::uuid() };
     let role = role.map(str::to_owned);
-    let call = ClaimCall { scope, claim: &claim, who: who.to_owned(), role, busy_check };
+    let line = format!("\"by\":\"{who}\"");
+    let call = ClaimCall { scope, claim: &claim, who: who.to_owned(), role, busy_check, line };
     db.claim(TEAM, &call).expect("the database works")
 }
 

@@ -1,6 +1,6 @@
 //! Actions on tasks: claiming, ending, review, release.
 
-use super::announce::{note_claim, say_step};
+use super::announce::say_step;
 use super::guards::must_have_verb;
 use super::read::must_be_member;
 use crate::model::board::Board;
@@ -22,7 +22,7 @@ pub(crate) fn claim(
     busy_check: bool,
 ) -> Result<Task, OpsError> {
     let task = team.claim(id, who, busy_check, now())?;
-    note_claim(team, &task, who)?;
+    team.record_claim(&task, who)?;
     Ok(task)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn claim_next(
     let task = team.claim_next(who, role, kind, now())?;
     if let Some(task) = &task {
         // The task is claimed. A claim that is not in the journal is added by the lead.
-        let _ = note_claim(team, task, who);
+        let _ = team.record_claim(task, who);
     }
     Ok(task)
 }

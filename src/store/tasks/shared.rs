@@ -1,5 +1,5 @@
-//! The task board in the shared store. A claim is one statement there, which only notes it beside
-//! the task; readers apply it with the rules that also apply to files.
+//! The task board in the shared store. A claim is one statement there, which journals it and only
+//! notes it beside the task; readers apply it with the rules that also apply to files.
 
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::model::task::{Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::error::StoreError;
+use crate::store::journal;
 use crate::store::shared::{LostClaim, SharedTeam, until_written};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::lock::LOCK_DEADLINE;
@@ -215,12 +216,14 @@ impl SharedTeam {
         event: &str,
     ) -> Result<ClaimReply, StoreError> {
         let claim = StoredClaim { by: who.to_string(), at: now.0, event: event.to_owned() };
+        let line = journal::claim_line_of_member(&self.name, &claim);
         let call = ClaimCall {
             scope,
             claim: &claim,
             who: who.folded(),
             role: role.map(str::to_ascii_lowercase),
             busy_check,
+            line,
         };
         Ok(self.database.claim(self.name(), &call)?)
     }
@@ -282,5 +285,6 @@ pub(in crate::store) fn row(task: &Task, file: Object, expected: Option<i64>) ->
         has_command: !task.extra.run.is_empty(),
         files: task.extra.files.clone(),
         blocked_by: task.blocked_by.iter().map(|id| id.0).collect(),
+        claim_line: journal::claim_line_of_task(task),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::files::ListLock;
 use super::rules::{TaskStep, act, add_edge, begin, may_act, must_be_free, release};
 use crate::model::board::{Board, Refusal};
+use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::task::{Extra, Task, TaskAction, TaskState};
@@ -163,6 +164,14 @@ impl TeamStore {
         }
         let next = kind.candidates(&self.board()?, who, role).next().map(|task| task.id);
         next.map(|id| self.start(id, who, now)).transpose()
+    }
+
+    /// Journals a claim. In the shared store, the claim has done that itself.
+    pub(crate) fn record_claim(&self, task: &Task, who: &MemberName) -> Result<(), StoreError> {
+        if self.shared.is_none() {
+            self.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;
+        }
+        Ok(())
     }
 
     /// Returns true if `who` can still claim the task, which is of the kind that it was.

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::fresh;
+use super::{NOW, command, fresh, on_both_stores, who};
 use crate::model::event::{Event, EventKind, Note};
-use crate::store::TeamStore;
+use crate::store::{ClaimKind, TeamStore};
 use crate::store::journal::FULL;
 use crate::sys::fs;
 
@@ -116,4 +116,23 @@ fn recent_events_are_found_across_a_rename() {
     record(&team, "b");
     record(&team, "c");
     assert_eq!(texts(team.events_since(old.at).expect("events")), ["old", "b", "c"]);
+}
+
+#[test]
+fn claim_is_journaled_once_with_the_subject_and_its_cause() {
+    on_both_stores(|team| {
+        let subject = "odd: \u{0}\"\\\n\u{1F980}";
+        let created = team.create_tasks(&[command(subject)], "lead", NOW).expect("tasks");
+        let ann = who("ann");
+        let claimed = team.claim_next(&ann, None, ClaimKind::Command, NOW).expect("a board");
+        let claimed = claimed.expect("a free task");
+        team.record_claim(&claimed, &ann).expect("recorded");
+        let events = team.task_events(claimed.id).expect("events");
+        let [event] = &events[..] else { panic!("{events:?}") };
+        let expected = Note::of_task(EventKind::TaskClaimed, &claimed).member(&ann);
+        assert_eq!((event.event, Some(&event.id)), (expected.event, expected.id.as_ref()));
+        assert_eq!([&event.cause, &event.cause], [&expected.cause, &created[0].extra.event]);
+        assert_eq!((&event.member, event.task), (&expected.member, expected.task));
+        assert_eq!((&event.detail, &event.team), (&expected.detail, team.name()));
+    });
 }
