@@ -145,7 +145,8 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Init(args)) => init::init(&out, &args),
         Some(Verb::Doctor(args)) if args.self_test => doctor::self_test(&out),
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
-        Some(Verb::Man { words }) => manual::man(&out, &words),
+        Some(Verb::Man { dir: Some(dir), .. }) => manual::write_pages(&out, &dir),
+        Some(Verb::Man { words, dir: None }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
         // Each call of a tool has a setup of its own.
         Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args),

@@ -173,6 +173,9 @@ pub(super) enum Verb {
         /// Verb, such as `team create` [default: phalanx itself].
         #[arg(value_name = "VERB")]
         words: Vec<String>,
+        /// Write the pages of all verbs into this directory instead, which must exist.
+        #[arg(long, value_name = "DIR", conflicts_with = "words")]
+        dir: Option<PathBuf>,
     },
     /// Print the version.
     Version,

@@ -41,6 +41,7 @@ mod host_outages;
 mod host_stage;
 mod hosts;
 mod input;
+mod install;
 mod iterm2;
 mod lead;
 mod lease;

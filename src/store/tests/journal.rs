@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{NOW, command, fresh, on_both_stores, who};
 use crate::model::event::{Event, EventKind, Note};
-use crate::store::{ClaimKind, TeamStore};
 use crate::store::journal::FULL;
+use crate::store::{ClaimKind, TeamStore};
 use crate::sys::fs;
 
 fn record(team: &TeamStore, text: &str) -> Event {
