@@ -59,7 +59,9 @@ pub(crate) fn serve(
                 Ok(call) => call,
                 Err(e) => {
                     let problem = format!("a request could not be read: {e}");
-                    send(&output, None, Err::<(), _>(&OpsError::Failed { problem }));
+                    // The caller of a request that this build does not know must not wait.
+                    let call = serde_json::from_str::<Value>(&line).unwrap_or_default();
+                    send(&output, call["id"].as_u64(), Err::<(), _>(&OpsError::Failed { problem }));
                     continue;
                 }
             };
