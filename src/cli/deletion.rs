@@ -32,7 +32,10 @@ pub(super) fn report_kept_worktrees(kept: &[Removal], mut print: impl FnMut(&str
 
 /// Formats the result of removing a worktree.
 pub(super) fn removal_line(one: &Removal) -> String {
-    let path = text::line(&one.path);
+    let path = match &one.host {
+        Some(host) => format!("{host}:{}", text::line(&one.path)),
+        None => text::line(&one.path),
+    };
     match (&one.why, &one.branch_left) {
         (Some(why), _) => format!("worktree {path} of `{}` stays: {}", one.name, text::line(why)),
         (None, Some(branch)) => {

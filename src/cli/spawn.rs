@@ -93,7 +93,7 @@ pub(super) struct SpawnArgs {
     /// Working directory [default: the current one].
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
-    /// Create a git worktree for it, on a new branch or on BRANCH.
+    /// Create a git worktree for it, on a new branch or on BRANCH; with `--host`, on that host.
     #[arg(long, value_parser = worktree_request, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     #[serde(default, deserialize_with = "json::worktree")]

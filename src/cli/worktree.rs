@@ -31,7 +31,8 @@ pub(super) enum WorktreeVerb {
 /// Check whether a member's commits would merge without conflicts.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is merged; to merge, run `git merge BRANCH`. Exits with 1 if there would be conflicts."
+    after_help = "Nothing is merged; the output names what to pass to `git merge`. Exits with 1 if there \
+        would be conflicts."
 )]
 pub(super) struct MergeArgs {
     /// Name of the member.
@@ -75,17 +76,21 @@ fn document(one: &Standing) -> Value {
     let (condition, keeps) = standing(one);
     let checkout = &one.checkout;
     json!({ "name": one.name.as_str(), "path": checkout.path, "branch": checkout.branch, "base": checkout.base,
-            "condition": condition, "keeps": keeps })
+            "host": checkout.copy.as_ref().map(|copy| copy.host.as_str()), "condition": condition, "keeps": keeps })
 }
 
 fn row(one: &Standing) -> WorktreeRow {
     let (condition, keeps) = standing(one);
+    let path = one.checkout.path.clone();
     WorktreeRow {
         name: one.name.to_string(),
-        branch: one.checkout.branch.clone(),
+        branch: one.checkout.branch_here(),
         condition,
         keeps,
-        path: one.checkout.path.clone(),
+        path: match &one.checkout.copy {
+            Some(copy) => format!("{}:{path}", copy.host),
+            None => path,
+        },
     }
 }
 
@@ -99,15 +104,15 @@ fn diff(setup: &Setup, name: &str) -> VerbResult {
 fn preview(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
     let found = ops::worktree::preview(&setup.ctx, &team, &name)?;
-    let Preview { into, commits, conflicts, uncommitted } = &found;
-    let document = json!({ "name": name, "into": into, "commits": commits, "conflicts": conflicts,
+    let Preview { from, into, commits, conflicts, uncommitted } = &found;
+    let document = json!({ "name": name, "from": from, "into": into, "commits": commits, "conflicts": conflicts,
                            "uncommitted": uncommitted });
     setup.out.print(&document, || preview_lines(&found))?;
     Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
 fn preview_lines(found: &Preview) -> String {
-    let Preview { into, commits, conflicts, uncommitted } = found;
+    let Preview { from, into, commits, conflicts, uncommitted } = found;
     let into = text::line(into);
     let mut lines = vec![match conflicts.len() {
         0 => format!("{commits} commit(s) would merge into {into}"),
@@ -116,6 +121,9 @@ fn preview_lines(found: &Preview) -> String {
     lines.extend(conflicts.iter().map(|file| format!("  {}", text::line(file))));
     if *uncommitted > 0 {
         lines.push(format!("{uncommitted} file(s) are not committed and would not come along"));
+    }
+    if *commits > 0 {
+        lines.push(format!("to merge: git merge {}", text::line(from)));
     }
     lines.join("\n")
 }

@@ -54,6 +54,9 @@ pub(crate) struct LaunchSpec {
     pub(crate) cwd: Option<String>,
     /// Creates a git worktree for the member, from the repository that `cwd` is in.
     pub(crate) worktree: Option<worktree::WorktreeRequest>,
+    /// The repository of that worktree, if it is on another machine: a command there sends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<worktree::WorktreeOrigin>,
     pub(crate) tools: Tools,
     pub(crate) env: Vec<(String, String)>,
     /// Program and arguments, for profiles such as `shell` that need them.

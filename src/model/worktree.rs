@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::digest;
+use super::id::HostName;
+
 /// The branch requested for a member's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -10,6 +13,16 @@ pub(crate) enum WorktreeRequest {
     Own,
     /// This branch, created if it does not exist.
     Branch(String),
+}
+
+impl WorktreeRequest {
+    /// Returns the branch of a worktree that is named `own`.
+    pub(crate) fn branch<'a>(&'a self, own: &'a str) -> &'a str {
+        match self {
+            WorktreeRequest::Own => own,
+            WorktreeRequest::Branch(branch) => branch,
+        }
+    }
 }
 
 /// Settings for the worktrees of a team (`[worktree]` in the manifest).
@@ -40,10 +53,82 @@ pub(crate) struct Checkout {
     pub(crate) base: String,
     /// The branch was created for the worktree and is deleted with it.
     pub(crate) new_branch: bool,
+    /// The machine that has `repository`; `None` in a team of files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<HostName>,
+    /// The copy of `repository` that the worktree belongs to, if it is on another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) copy: Option<RepositoryCopy>,
+}
+
+impl Checkout {
+    /// Returns the machine that has the worktree; `None` in a team of files.
+    pub(crate) fn host(&self) -> Option<&HostName> {
+        self.copy.as_ref().map(|copy| &copy.host).or(self.origin.as_ref())
+    }
+
+    /// Returns what its host needs to know to start the member in it again; `None` for a worktree
+    /// on the machine of its repository.
+    pub(crate) fn known_origin(&self) -> Option<WorktreeOrigin> {
+        let (Some(host), Some(copy)) = (&self.origin, &self.copy) else { return None };
+        Some(WorktreeOrigin {
+            host: host.clone(),
+            repository: self.repository.clone(),
+            copy: copy.path.clone(),
+            start: self.base.clone(),
+            files: Vec::new(),
+            staged: None,
+        })
+    }
+
+    /// Returns the branch as it is named in `repository`.
+    pub(crate) fn branch_here(&self) -> String {
+        match &self.copy {
+            Some(copy) => format!("{}/{}", copy.host, self.branch),
+            None => self.branch.clone(),
+        }
+    }
+}
+
+/// A bare repository on a host, which has the commits of a repository on another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RepositoryCopy {
+    pub(crate) host: HostName,
+    pub(crate) path: String,
+}
+
+/// The repository on another machine from which a host makes a worktree. The host's copy has the
+/// commit already.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorktreeOrigin {
+    /// The machine that has the repository.
+    pub(crate) host: HostName,
+    /// The repository's main working directory.
+    pub(crate) repository: String,
+    /// Path of the copy on the host.
+    pub(crate) copy: String,
+    /// Commit that a new branch starts from.
+    pub(crate) start: String,
+    /// Files to copy into a new worktree. The n-th one is `N` in `staged`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<String>,
+    /// Directory on the host that has the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) staged: Option<String>,
+}
+
+/// Returns the name of the directory that has a host's copy of a repository.
+pub(crate) fn copy_name(origin: &HostName, repository: &str) -> String {
+    let last = repository.rsplit('/').next().unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
+    let title: String = last.chars().take(40).map(plain).collect();
+    let origin = origin.as_str().to_ascii_lowercase();
+    format!("{title}-{}.git", &digest::of(&[origin.as_bytes(), repository.as_bytes()])[..16])
 }
 
 /// Condition of a worktree, which decides whether it can be removed without losing work (EN-07).
-#[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Condition {
     /// No commits beyond `base` and no uncommitted changes.
@@ -122,6 +207,39 @@ pub(crate) fn check_inside(path: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_of_different_repositories_have_different_plain_names() {
+        let host = |name| HostName::new(name).expect("a name");
+        let name = copy_name(&host("Desk"), "/home/ann/my repo;x");
+        assert!(name.starts_with("my_repo_x-") && name.ends_with(".git"), "{name}");
+        assert_eq!(name, copy_name(&host("desk"), "/home/ann/my repo;x"));
+        assert_ne!(name, copy_name(&host("desk"), "/home/bob/my repo;x"));
+        assert_ne!(name, copy_name(&host("other"), "/home/ann/my repo;x"));
+        assert!(copy_name(&host("desk"), "/").starts_with('-'));
+    }
+
+    #[test]
+    fn worktree_on_another_host_is_named_with_its_host() {
+        let desk = HostName::new("desk").expect("a name");
+        let local = Checkout {
+            repository: "/r".to_owned(),
+            path: "/r/.worktrees/x-bob".to_owned(),
+            branch: "x-bob".to_owned(),
+            base: "0".to_owned(),
+            new_branch: true,
+            origin: Some(desk.clone()),
+            copy: None,
+        };
+        assert_eq!((local.branch_here().as_str(), local.host()), ("x-bob", Some(&desk)));
+        assert_eq!(local.known_origin(), None);
+        let host = HostName::new("h1").expect("a name");
+        let copy = RepositoryCopy { host: host.clone(), path: "/w/c.git".to_owned() };
+        let away = Checkout { copy: Some(copy), ..local };
+        assert_eq!((away.branch_here().as_str(), away.host()), ("h1/x-bob", Some(&host)));
+        let origin = away.known_origin().expect("an origin");
+        assert_eq!((origin.host, origin.copy.as_str()), (desk, "/w/c.git"));
+    }
 
     #[test]
     fn branch_names_follow_git_rules() {

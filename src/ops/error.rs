@@ -153,6 +153,12 @@ pub(crate) enum OpsError {
     /// The worktree of a start that was rolled back has content by now.
     #[error("{path} was kept: {why}")]
     WorktreeStays { path: String, why: String },
+    /// The machine that runs the command does not have the repository of a worktree.
+    #[error("the repository of `{name}`'s worktree, {repository}, is on host `{host}`")]
+    RepositoryElsewhere { name: MemberName, repository: String, host: HostName },
+    /// A member that is about to start on one host has its worktree on another.
+    #[error("`{name}` has a worktree on host `{host}`: {path}")]
+    WorktreeOnHost { name: MemberName, path: String, host: HostName },
     #[error("team `{team}` was not created by phalanx, so phalanx manages no worktrees for it")]
     NoWorktreesHere { team: TeamName },
     /// Only the member and incarnation that were asked may answer (SD-10, SD-11).
@@ -329,6 +335,8 @@ impl OpsError {
             | OpsError::NotAttachable { .. }
             | OpsError::NoPopup { .. }
             | OpsError::WorktreeInUse { .. }
+            | OpsError::RepositoryElsewhere { .. }
+            | OpsError::WorktreeOnHost { .. }
             | OpsError::NotTheSpeaker { .. }
             | OpsError::NoWorktreesHere { .. }
             | OpsError::NotYours { .. }
@@ -478,6 +486,10 @@ impl OpsError {
                 Some("give a member one with `phalanx spawn NAME --worktree`".to_owned())
             }
             OpsError::NoWorktree { known, .. } => Some(format!("worktrees: {}", names(known))),
+            OpsError::RepositoryElsewhere { host, .. } => Some(format!("run the command on `{host}`")),
+            OpsError::WorktreeOnHost { name, host, .. } => Some(format!(
+                "start it there with `--host {host}`, or first run `phalanx worktree remove {name}`"
+            )),
             OpsError::WorktreeInUse { name, .. } => Some(format!("end it first: `phalanx shutdown {name}`")),
             OpsError::NoWorktreesHere { .. } => {
                 Some("create one with `git worktree add` and pass it with `--cwd`".to_owned())

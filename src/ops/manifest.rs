@@ -76,10 +76,11 @@ fn launch_spec<E>(
 ) -> Result<LaunchSpec, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
     let spec = member.launch.clone();
-    // A directory on another host is relative to the host's work directory.
+    // A directory on another host is relative to the host's work directory. A worktree there is
+    // made from a repository here.
     let cwd = match spec.host {
-        Some(_) => spec.cwd,
-        None => Some(resolve_dir(here, spec.cwd.as_deref().unwrap_or("."))),
+        Some(_) if spec.worktree.is_none() => spec.cwd,
+        Some(_) | None => Some(resolve_dir(here, spec.cwd.as_deref().unwrap_or("."))),
     };
     Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
 }
@@ -230,12 +231,18 @@ priority = 2
         let text = r#"
             team.name = "t"
             host = [{ name = "h", ssh = "h", dir = "/work" }]
-            member = [{ name = "a", host = "h" }, { name = "b", host = "h", cwd = "sub" }]
+            member = [
+                { name = "a", host = "h" },
+                { name = "b", host = "h", cwd = "sub" },
+                { name = "c", host = "h", cwd = "sub", worktree = true },
+            ]
         "#;
         let manifest = Manifest::parse(text).expect("manifest");
         let read = |_: &str| Ok::<_, ()>(String::new());
         let got = member_launches(&manifest, false, Path::new("/w"), read).expect("specs").specs;
-        assert_eq!([got[0].cwd.as_deref(), got[1].cwd.as_deref()], [None, Some("sub")]);
+        let cwd = |nth: usize| got[nth].cwd.as_deref();
+        let repository = "/w/sub";
+        assert_eq!([cwd(0), cwd(1), cwd(2)], [None, Some("sub"), Some(repository)]);
     }
 
     #[test]

@@ -179,6 +179,7 @@ pub(super) fn relaunch_spec(
         // A worktree is requested for its repository, and the existing one is reused.
         cwd: Some(checkout.map_or(&request.cwd, |had| &had.repository).clone()),
         worktree: checkout.map(|had| WorktreeRequest::Branch(had.branch.clone())),
+        origin: checkout.and_then(Checkout::known_origin),
         tools: request.tools.clone(),
         env: request.env.clone(),
         command: if profile.needs_command() { request.argv.clone() } else { Vec::new() },

@@ -211,6 +211,38 @@ impl HostConnection {
         self.read(&script::argv(script::COPY, &words), bytes, deadline).map(drop)
     }
 
+    /// Reads a file of this length on the host.
+    ///
+    /// # Errors
+    /// As [`HostConnection::start`]; [`HostError::Lost`] if the file has another length.
+    pub(crate) fn copy_from(
+        &self,
+        path: &str,
+        length: u64,
+        deadline: Duration,
+    ) -> Result<Vec<u8>, HostError> {
+        let argv: Vec<OsString> = ["cat", "--", path].iter().map(Into::into).collect();
+        let mut child = self.start(&argv, CONNECT)?;
+        let stdout = child.take_stdout();
+        let (sender, whole) = mpsc::channel();
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // One byte more shows that the file is longer. What could not be read is missing.
+            let _ = stdout.map(|stdout| stdout.take(length + 1).read_to_end(&mut bytes));
+            let _ = sender.send(bytes);
+        });
+        // The child is killed on return, which ends the thread.
+        let bytes = whole.recv_timeout(deadline).map_err(|_| HostError::Deadline {
+            host: self.host.name.clone(),
+            program: program(&argv),
+            after_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+        })?;
+        if u64::try_from(bytes.len()).ok() == Some(length) {
+            return Ok(bytes);
+        }
+        Err(HostError::Lost { host: self.host.name.clone(), said: child.messages() })
+    }
+
     /// Returns the local command line that runs a command on the host with this terminal.
     ///
     /// # Errors

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::WorktreeError;
 use super::git;
 use super::list::{WorktreeEntry, list_worktrees};
@@ -10,12 +12,35 @@ use super::repository::Repository;
 use crate::model::worktree::{Checkout, Condition};
 use crate::sys::fs;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum RemovalOutcome {
     /// The worktree no longer exists. `branch_left` is its branch if git refused to delete it.
     Gone { branch_left: Option<String> },
     /// The worktree was left unchanged; `why` is the reason.
     Kept { why: String },
+}
+
+/// The entry of a worktree in its repository, and what decides its condition before its commits do.
+pub(super) struct FoundWorktree {
+    pub(super) obstacle: Option<Condition>,
+    pub(super) entry: Option<WorktreeEntry>,
+}
+
+/// Returns the condition of a worktree in which nothing is uncommitted. `commits` counts those that
+/// no other branch has.
+pub(super) fn condition_of(
+    commits: usize,
+    is_there: bool,
+    head: Option<String>,
+    checkout: &Checkout,
+) -> Condition {
+    match (commits, is_there) {
+        (1.., _) => Condition::Unmerged { commits },
+        (0, false) => Condition::Missing,
+        (0, true) if head.as_ref() == Some(&checkout.base) => Condition::Clean,
+        (0, true) => Condition::Merged,
+    }
 }
 
 impl Repository {
@@ -25,36 +50,42 @@ impl Repository {
     /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if it
     /// fails. The condition is unknown then, so the worktree must not be removed.
     pub(crate) fn condition(&self, checkout: &Checkout) -> Result<Condition, WorktreeError> {
+        let found = self.find_worktree(checkout)?;
+        let entry = match (found.obstacle, found.entry) {
+            (Some(obstacle), _) => return Ok(obstacle),
+            (None, Some(entry)) => entry,
+            (None, None) => return Ok(Condition::Gone),
+        };
+        let commits = self.own_commits(checkout, &entry)?;
+        Ok(condition_of(commits, fs::is_dir(Path::new(&checkout.path)), entry.head, checkout))
+    }
+
+    /// Finds a worktree, and what decides its condition before its commits do.
+    pub(super) fn find_worktree(
+        &self,
+        checkout: &Checkout,
+    ) -> Result<FoundWorktree, WorktreeError> {
         let path = Path::new(&checkout.path);
         let all = list_worktrees(&self.git)?;
-        let Some(one) = all.iter().find(|one| one.path == checkout.path) else {
-            return Ok(if fs::exists(path) { Condition::Foreign } else { Condition::Gone });
+        let Some(entry) = all.iter().find(|one| one.path == checkout.path) else {
+            let obstacle = if fs::exists(path) { Condition::Foreign } else { Condition::Gone };
+            return Ok(FoundWorktree { obstacle: Some(obstacle), entry: None });
         };
-        if let Some(reason) = &one.locked {
-            return Ok(Condition::Locked { reason: reason.clone() });
-        }
         let inside = |other: &&WorktreeEntry| {
-            other.path != one.path && Path::new(&other.path).starts_with(path)
+            other.path != entry.path && Path::new(&other.path).starts_with(path)
         };
-        if let Some(other) = all.iter().find(inside) {
-            return Ok(Condition::Nested { other: other.path.clone() });
-        }
-        let there = fs::is_dir(path);
-        if there {
-            let files = self.uncommitted(path)?;
-            if files > 0 {
-                return Ok(Condition::Dirty { files });
-            }
-        }
-        let commits = self.own_commits(checkout, one)?;
-        if commits > 0 {
-            return Ok(Condition::Unmerged { commits });
-        }
-        Ok(match (there, one.head.as_ref() == Some(&checkout.base)) {
-            (false, _) => Condition::Missing,
-            (true, true) => Condition::Clean,
-            (true, false) => Condition::Merged,
-        })
+        let obstacle = if let Some(reason) = &entry.locked {
+            Some(Condition::Locked { reason: reason.clone() })
+        } else if let Some(other) = all.iter().find(inside) {
+            Some(Condition::Nested { other: other.path.clone() })
+        } else if fs::is_dir(path) {
+            Some(self.uncommitted(path)?)
+                .filter(|files| *files > 0)
+                .map(|files| Condition::Dirty { files })
+        } else {
+            None
+        };
+        Ok(FoundWorktree { obstacle, entry: Some(entry.clone()) })
     }
 
     /// Counts the files that are changed, staged or untracked, including those in submodules.
@@ -73,7 +104,7 @@ impl Repository {
         one: &WorktreeEntry,
     ) -> Result<usize, WorktreeError> {
         let own = format!("refs/heads/{}", checkout.branch);
-        let has_branch = self.git.ask(&["rev-parse", "--verify", "--quiet", &own])?.is_some();
+        let has_branch = self.tip(&checkout.branch)?.is_some();
         // A member may have switched to a branch that it created itself.
         let exclude = [Some(&checkout.branch), one.branch.as_ref()].into_iter().flatten();
         let exclude: Vec<String> = exclude.map(|branch| format!("--exclude={branch}")).collect();
@@ -83,11 +114,16 @@ impl Repository {
         args.push("--not");
         args.extend(exclude.iter().map(String::as_str));
         args.extend(["--branches", "--"]);
-        let count = self.git.get("count the commits of a worktree", &args)?;
-        count.trim().parse().map_err(|_| WorktreeError::Git {
-            what: "count the commits of a worktree".to_owned(),
-            message: format!("it said {count:?}"),
-        })
+        self.count(&args)
+    }
+
+    /// Counts the commits that `args`, a call of `rev-list --count`, names.
+    pub(super) fn count(&self, args: &[&str]) -> Result<usize, WorktreeError> {
+        let what = "count the commits of a worktree";
+        let count = self.git.get(what, args)?;
+        let problem =
+            |_| WorktreeError::Git { what: what.to_owned(), message: format!("it said {count:?}") };
+        count.trim().parse().map_err(problem)
     }
 
     /// Removes a worktree if no work would be lost, and the branch that was created for it. Never
@@ -110,10 +146,7 @@ impl Repository {
                 });
             }
         }
-        let own = format!("refs/heads/{}", checkout.branch);
-        if !checkout.new_branch
-            || self.git.ask(&["rev-parse", "--verify", "--quiet", &own])?.is_none()
-        {
+        if !checkout.new_branch || self.tip(&checkout.branch)?.is_none() {
             return Ok(RemovalOutcome::Gone { branch_left: None });
         }
         // Without `--force`, git refuses to delete a branch that is not merged into its upstream or

@@ -1,5 +1,6 @@
 //! The error of worktree operations.
 
+use crate::model::id::HostName;
 use crate::sys::exec::ExecError;
 use crate::sys::fs::FsError;
 
@@ -25,6 +26,21 @@ pub(crate) enum WorktreeError {
     Copy { file: String, problem: String },
     #[error("the worktree's setup command failed: {problem}")]
     Setup { problem: String },
+    /// The branch of a host has commits that the commit to start from does not have, or is used.
+    #[error("the branch `{branch}` is in use on the host, or has other commits there")]
+    Diverged { branch: String },
+    /// A bundle of a repository without its history cannot be unpacked.
+    #[error("{dir} is a shallow clone, whose commits cannot be sent to a host")]
+    Shallow { dir: String },
+    #[error("the commits have more than 1 GiB")]
+    TooLarge,
+    /// The branches of a host would be mixed with those of the remote.
+    #[error("the repository has a git remote that is named as the host, `{host}`")]
+    RemoteName { host: HostName },
+    #[error("the repository {dir} has no git remote `{remote}`")]
+    NoRemote { remote: String, dir: String },
+    #[error("the worktree {path} is gone")]
+    NoDirectory { path: String },
     #[error(transparent)]
     Exec(#[from] ExecError),
     #[error(transparent)]

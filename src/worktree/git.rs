@@ -49,6 +49,13 @@ impl Git {
         Git { dir: dir.to_owned(), env: self.env.clone() }
     }
 
+    /// Git without the list of transports in the caller's environment, which would override the
+    /// settings of a call.
+    pub(super) fn without_policy(&self) -> Git {
+        let env = self.env.iter().filter(|(name, _)| name != "GIT_ALLOW_PROTOCOL");
+        Git { dir: self.dir.clone(), env: env.cloned().collect() }
+    }
+
     pub(super) fn env(&self) -> &Env {
         &self.env
     }

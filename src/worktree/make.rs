@@ -1,7 +1,7 @@
 //! Creates a worktree, hides it from the repository's status and prepares it for its member. If a
 //! step fails, the worktree is removed again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
@@ -15,6 +15,16 @@ use crate::sys::fs;
 const SETUP: Duration = Duration::from_secs(600);
 /// Size limit of a file to be copied, in bytes; a larger one is an error.
 const LARGEST: u64 = 64 * 1024 * 1024;
+/// Size limit of all files that are sent to another host for one worktree, in bytes.
+const LARGEST_SUM: usize = 256 * 1024 * 1024;
+
+/// The commit that a new branch starts from, and what a new worktree gets besides.
+pub(super) struct NewContent<'a> {
+    pub(super) start: &'a str,
+    /// Files to copy: the path in the worktree, and the source.
+    pub(super) files: Vec<(String, PathBuf)>,
+    pub(super) setup: &'a [String],
+}
 
 impl Repository {
     /// Creates a worktree at `path`, copies files and runs the setup command as `rules` say. `name`
@@ -34,15 +44,42 @@ impl Repository {
         request: &WorktreeRequest,
         rules: &Rules,
     ) -> Result<Checkout, WorktreeError> {
+        let from_top = |file: &String| (file.clone(), self.top.join(file));
+        let files = rules.copy.iter().map(from_top).collect();
+        let content = NewContent { start: "HEAD", files, setup: &rules.setup };
+        self.make_from(path, name, request, &content)
+    }
+
+    /// Reads the files that `rules` name, to send them to another host.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Copy`] for a file that is missing or too large.
+    pub(crate) fn files_to_copy(&self, rules: &Rules) -> Result<Vec<Vec<u8>>, WorktreeError> {
+        let mut files: Vec<Vec<u8>> = Vec::new();
+        for file in &rules.copy {
+            let bytes = read_source(file, &self.top.join(file))?;
+            if files.iter().map(Vec::len).sum::<usize>() + bytes.len() > LARGEST_SUM {
+                let problem = "the files have more than 256 MiB in all".to_owned();
+                return Err(WorktreeError::Copy { file: file.clone(), problem });
+            }
+            files.push(bytes);
+        }
+        Ok(files)
+    }
+
+    /// Creates a worktree with this content, as [`Repository::make`] does.
+    pub(super) fn make_from(
+        &self,
+        path: &Path,
+        name: &str,
+        request: &WorktreeRequest,
+        content: &NewContent<'_>,
+    ) -> Result<Checkout, WorktreeError> {
         if fs::exists(path) {
             return Err(WorktreeError::Taken { path: path.display().to_string() });
         }
-        let branch = match request {
-            WorktreeRequest::Own => name,
-            WorktreeRequest::Branch(branch) => branch,
-        };
-        let full = format!("refs/heads/{branch}");
-        let exists = self.git.ask(&["rev-parse", "--verify", "--quiet", &full])?.is_some();
+        let branch = request.branch(name);
+        let exists = self.tip(branch)?.is_some();
         if exists && *request == WorktreeRequest::Own {
             return Err(WorktreeError::BranchTaken { branch: branch.to_owned() });
         }
@@ -50,7 +87,9 @@ impl Repository {
         let shown = path.to_string_lossy();
         let add: &[&str] = match exists {
             true => &["worktree", "add", "--quiet", &shown, branch],
-            false => &["worktree", "add", "--quiet", "--no-track", "-b", branch, &shown, "HEAD"],
+            false => {
+                &["worktree", "add", "--quiet", "--no-track", "-b", branch, &shown, content.start]
+            }
         };
         self.git.get("make a worktree", add)?;
         let made = Checkout {
@@ -59,17 +98,19 @@ impl Repository {
             branch: branch.to_owned(),
             base: String::new(),
             new_branch: !exists,
+            origin: None,
+            copy: None,
         };
-        self.prepare(made.clone(), rules).inspect_err(|_| self.remove_new(&made))
+        self.prepare(made.clone(), content).inspect_err(|_| self.remove_new(&made))
     }
 
-    fn prepare(&self, made: Checkout, rules: &Rules) -> Result<Checkout, WorktreeError> {
+    fn prepare(&self, made: Checkout, content: &NewContent) -> Result<Checkout, WorktreeError> {
         // With symbolic links resolved, as git and `getcwd` report the path.
         let path = fs::canonical(Path::new(&made.path))?;
         let there = self.git.at(&path);
         let base = there.get("ask for the commit of a worktree", &["rev-parse", "HEAD"])?;
-        rules.copy.iter().try_for_each(|file| self.copy(&path, file))?;
-        self.set_up(&path, &rules.setup)?;
+        content.files.iter().try_for_each(|(file, source)| copy(&path, file, source))?;
+        self.set_up(&path, content.setup)?;
         let path = path.to_string_lossy().into_owned();
         Ok(Checkout { path, base: base.trim_end().to_owned(), ..made })
     }
@@ -113,26 +154,6 @@ impl Repository {
         Ok(fs::write_atomic(file, &text)?)
     }
 
-    /// Copies one file from the main working directory, unless the checkout already has it.
-    fn copy(&self, path: &Path, file: &str) -> Result<(), WorktreeError> {
-        let fail = |problem: String| WorktreeError::Copy { file: file.to_owned(), problem };
-        let bytes = fs::read(&self.top.join(file), LARGEST).map_err(|e| fail(e.to_string()))?;
-        let bytes =
-            bytes.ok_or_else(|| fail(format!("{} has no such file", self.top.display())))?;
-        let target = path.join(file);
-        let dir = target.parent().unwrap_or(path);
-        // A directory in the checkout may be a symbolic link to any place outside.
-        let there = dir.ancestors().find(|dir| fs::exists(dir)).unwrap_or(path);
-        let real = fs::canonical(there).map_err(|e| fail(e.to_string()))?;
-        if !real.starts_with(path) {
-            return Err(fail(format!("{} leads out of it", there.display())));
-        }
-        if !fs::is_dir(dir) {
-            fs::private_dir(dir).map_err(|e| fail(e.to_string()))?;
-        }
-        fs::create_new(&target, &bytes).map(drop).map_err(|e| fail(e.to_string()))
-    }
-
     fn set_up(&self, path: &Path, setup: &[String]) -> Result<(), WorktreeError> {
         let Some((program, args)) = setup.split_first() else { return Ok(()) };
         let command = ExecCommand {
@@ -155,4 +176,29 @@ impl Repository {
         let problem = if stderr.is_empty() { how } else { format!("{how}\n{stderr}") };
         Err(WorktreeError::Setup { problem })
     }
+}
+
+fn read_source(file: &str, source: &Path) -> Result<Vec<u8>, WorktreeError> {
+    let fail = |problem: String| WorktreeError::Copy { file: file.to_owned(), problem };
+    let bytes = fs::read(source, LARGEST).map_err(|e| fail(e.to_string()))?;
+    let dir = source.parent().unwrap_or(source);
+    bytes.ok_or_else(|| fail(format!("{} has no such file", dir.display())))
+}
+
+/// Copies one file into a worktree, unless the checkout already has it.
+fn copy(path: &Path, file: &str, source: &Path) -> Result<(), WorktreeError> {
+    let fail = |problem: String| WorktreeError::Copy { file: file.to_owned(), problem };
+    let bytes = read_source(file, source)?;
+    let target = path.join(file);
+    let dir = target.parent().unwrap_or(path);
+    // A directory in the checkout may be a symbolic link to any place outside.
+    let there = dir.ancestors().find(|dir| fs::exists(dir)).unwrap_or(path);
+    let real = fs::canonical(there).map_err(|e| fail(e.to_string()))?;
+    if !real.starts_with(path) {
+        return Err(fail(format!("{} leads out of it", there.display())));
+    }
+    if !fs::is_dir(dir) {
+        fs::private_dir(dir).map_err(|e| fail(e.to_string()))?;
+    }
+    fs::create_new(&target, &bytes).map(drop).map_err(|e| fail(e.to_string()))
 }

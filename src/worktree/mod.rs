@@ -2,7 +2,9 @@
 //! removes it. Removal is never forced where work could be lost (EN-07).
 
 mod condition;
+mod copy;
 mod error;
+mod exchange;
 mod git;
 mod list;
 mod make;
@@ -10,13 +12,16 @@ mod preview;
 mod repository;
 #[cfg(test)]
 mod tests;
+mod tracking;
 
 use std::path::{Path, PathBuf};
 
 use crate::sys::fs;
 
 pub(crate) use condition::RemovalOutcome;
+pub(crate) use copy::{CopyTraits, HostRepository, WORKTREES, WorktreeState};
 pub(crate) use error::WorktreeError;
+pub(crate) use exchange::LARGEST_BUNDLE;
 pub(crate) use git::MISLEADING;
 pub(crate) use preview::Preview;
 pub(crate) use repository::Repository;

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use super::error::WorktreeError;
-use super::git;
+use super::git::{self, Git};
 use super::repository::Repository;
 use crate::model::worktree::Checkout;
 
 /// The expected result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Preview {
+    /// The name by which `git merge` takes the member's commits: a branch or a commit.
+    pub(crate) from: String,
     /// The merge target: the branch of the main working directory, or its abbreviated commit.
     pub(crate) into: String,
     /// Number of commits that the merge would add.
@@ -32,7 +34,17 @@ impl Repository {
         let main = self.git.get("ask for the main commit", &["rev-parse", "HEAD"])?;
         let base = there.ask(&["merge-base", main.trim_end(), "HEAD"])?;
         let base = base.unwrap_or_else(|| checkout.base.clone());
-        there.get("compare", &["diff", "--no-ext-diff", "--no-color", &base, "--"])
+        self.diff_since(checkout, &base)
+    }
+
+    /// Returns all changes of a worktree since a commit.
+    pub(super) fn diff_since(
+        &self,
+        checkout: &Checkout,
+        base: &str,
+    ) -> Result<String, WorktreeError> {
+        let there = self.git.at(Path::new(&checkout.path));
+        there.get("compare", &["diff", "--no-ext-diff", "--no-color", base, "--"])
     }
 
     /// Tries to merge the member's commits into the commit of the main working directory.
@@ -44,12 +56,19 @@ impl Repository {
         let what = "try the merge";
         let there = self.git.at(Path::new(&checkout.path));
         let head = there.get(what, &["rev-parse", "HEAD"])?;
-        let head = head.trim_end();
-        let branch = self.git.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
-        let into = match branch {
-            Some(branch) => branch,
-            None => self.git.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned(),
-        };
+        let uncommitted = self.uncommitted(Path::new(&checkout.path))?;
+        self.try_merge(head.trim_end(), name_of_head(&there, what)?, uncommitted)
+    }
+
+    /// Tries to merge a commit, which `from` names.
+    pub(super) fn try_merge(
+        &self,
+        head: &str,
+        from: String,
+        uncommitted: usize,
+    ) -> Result<Preview, WorktreeError> {
+        let what = "try the merge";
+        let into = name_of_head(&self.git, what)?;
         let tried =
             ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head];
         let output = self.git.call(&tried)?;
@@ -67,11 +86,15 @@ impl Repository {
             Some(_) | None => return Err(git::refused(what, &output)),
         };
         let count = self.git.get(what, &["rev-list", "--count", head, "--not", "HEAD", "--"])?;
-        Ok(Preview {
-            into,
-            commits: count.trim().parse().unwrap_or_default(),
-            conflicts,
-            uncommitted: self.uncommitted(Path::new(&checkout.path))?,
-        })
+        let commits = count.trim().parse().unwrap_or_default();
+        Ok(Preview { from, into, commits, conflicts, uncommitted })
+    }
+}
+
+/// Returns the branch that is checked out, or its abbreviated commit.
+fn name_of_head(git: &Git, what: &str) -> Result<String, WorktreeError> {
+    match git.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])? {
+        Some(branch) => Ok(branch),
+        None => Ok(git.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned()),
     }
 }

@@ -58,6 +58,12 @@ impl Repository {
         Repository { git: Git::new(top, caller), top: top.to_owned() }
     }
 
+    /// Returns the commit of a branch; `None` if there is no such branch.
+    pub(super) fn tip(&self, branch: &str) -> Result<Option<String>, WorktreeError> {
+        let full = format!("refs/heads/{branch}");
+        self.git.ask(&["rev-parse", "--verify", "--quiet", &full])
+    }
+
     /// The path for a worktree of this name, below `dir` (relative to the repository) or, without
     /// one, below [`DIR`].
     pub(crate) fn place(&self, dir: Option<&str>, name: &str) -> PathBuf {

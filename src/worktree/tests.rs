@@ -1,5 +1,7 @@
 //! Tests with real git repositories in temporary directories.
 
+mod hosts;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -433,8 +435,13 @@ fn diff_and_preview_leave_the_repository_unchanged() {
     let repository = lab.repository();
     let before = lab.git(&["rev-parse", "HEAD"]);
     let preview = repository.preview(&made).expect("git answers");
-    let expected =
-        Preview { into: "main".to_owned(), commits: 1, conflicts: vec![], uncommitted: 0 };
+    let expected = Preview {
+        from: "demo-bob".to_owned(),
+        into: "main".to_owned(),
+        commits: 1,
+        conflicts: vec![],
+        uncommitted: 0,
+    };
     assert_eq!(preview, expected);
     lab.commit(&lab.top.to_string_lossy(), "a.txt", "one\n2\nthree\n");
     write(Path::new(&made.path).join("a.txt"), "one\nTWO\nthree\nfour\n");

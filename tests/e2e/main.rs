@@ -60,6 +60,7 @@ mod reminders;
 mod remote_members;
 mod remote_native;
 mod remote_stage;
+mod remote_worktrees;
 mod requests;
 mod results;
 mod resume;

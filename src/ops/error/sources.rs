@@ -47,9 +47,16 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
     match e {
         WorktreeError::NotARepository { .. }
         | WorktreeError::Bare { .. }
+        | WorktreeError::Shallow { .. }
+        | WorktreeError::RemoteName { .. }
+        | WorktreeError::NoRemote { .. }
         | WorktreeError::Unborn { .. } => Kind::Usage,
-        WorktreeError::Taken { .. } | WorktreeError::BranchTaken { .. } => Kind::Refused,
+        WorktreeError::Taken { .. }
+        | WorktreeError::BranchTaken { .. }
+        | WorktreeError::Diverged { .. } => Kind::Refused,
+        WorktreeError::NoDirectory { .. } => Kind::NotFound,
         WorktreeError::Git { .. }
+        | WorktreeError::TooLarge
         | WorktreeError::Copy { .. }
         | WorktreeError::Setup { .. }
         | WorktreeError::Exec(_)
@@ -72,6 +79,23 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         WorktreeError::BranchTaken { branch } => Some(format!(
             "reuse the branch with `--worktree={branch}`, or delete it first with `git branch -d {branch}`"
         )),
+        WorktreeError::Diverged { .. } => Some("name another branch".to_owned()),
+        WorktreeError::Shallow { .. } => Some(
+            "run `git fetch --unshallow`, or set `remote` in the host's configuration".to_owned(),
+        ),
+        WorktreeError::TooLarge => {
+            Some("set `remote` in the host's configuration to a git remote".to_owned())
+        }
+        WorktreeError::RemoteName { host } => {
+            Some(format!("rename it: `git remote rename {host} NEW`, or rename the host"))
+        }
+        WorktreeError::NoRemote { .. } => Some(
+            "`remote` in the host's configuration is the name of a git remote, or an address"
+                .to_owned(),
+        ),
+        WorktreeError::NoDirectory { .. } => {
+            Some("remove it with `phalanx worktree remove NAME`".to_owned())
+        }
         WorktreeError::Git { .. }
         | WorktreeError::Copy { .. }
         | WorktreeError::Setup { .. }

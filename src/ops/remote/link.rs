@@ -21,11 +21,18 @@ use crate::ops::error::{OpsError, RemoteFailure};
 use crate::ops::hosts;
 use crate::remote::{HostChild, HostConnection, HostError, facts};
 use crate::store::TeamStore;
+use crate::worktree::LARGEST_BUNDLE;
 
 /// Time limit of a request that does not start or end programs.
 pub(super) const QUICK: Duration = Duration::from_secs(20);
+/// Time limit of a request for which the host runs git, or prepares one worktree: checking it out
+/// takes up to five minutes, and its setup command ten.
+pub(super) const GIT: Duration = Duration::from_secs(900);
 /// Time limit for the connection and the greeting.
 const CONNECT: Duration = Duration::from_secs(30);
+
+/// Time limit to copy a file over a slow line.
+const TRANSFER: Duration = Duration::from_secs(600);
 
 /// The open connections of this process.
 static LINKS: Mutex<BTreeMap<(TeamName, HostName), Arc<HostLink>>> = Mutex::new(BTreeMap::new());
@@ -80,6 +87,7 @@ fn connect(ctx: &Context, config: &HostConfig) -> Result<(HostConnection, String
 /// An open connection.
 pub(super) struct HostLink {
     host: HostName,
+    connection: HostConnection,
     stdin: Mutex<(u64, ChildStdin)>,
     /// The calls that wait for a reply; `None` once the connection has ended.
     pending: PendingCalls,
@@ -136,10 +144,47 @@ impl HostLink {
         let waiting = Arc::clone(&pending);
         thread::spawn(move || deliver(stdout, &waiting, &greeted));
         let reply = greeting.recv_timeout(CONNECT).map_err(|_| lost(&child))?;
-        let link =
-            HostLink { host: config.name.clone(), stdin: Mutex::new((0, stdin)), pending, child };
+        let (host, stdin) = (config.name.clone(), Mutex::new((0, stdin)));
+        let link = HostLink { host, connection, stdin, pending, child };
         reply.result.map_err(|failure| link.failed(failure))?;
         Ok(link)
+    }
+
+    pub(super) fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    pub(super) fn config(&self) -> &HostConfig {
+        self.connection.host()
+    }
+
+    /// Returns the directory on the host for the files of an operation.
+    pub(super) fn transfer_dir(&self, token: &str) -> String {
+        format!("{}/transfers/{token}", self.config().dir.trim_end_matches('/'))
+    }
+
+    /// Copies a file to the host, for the operation `token`, and returns its path there.
+    ///
+    /// # Errors
+    /// As [`HostConnection::copy_to`].
+    pub(super) fn upload(&self, bytes: &[u8], token: &str, name: &str) -> Result<String, OpsError> {
+        let path = format!("{}/{name}", self.transfer_dir(token));
+        self.connection.copy_to(bytes, &path, 0o600, TRANSFER)?;
+        Ok(path)
+    }
+
+    /// Reads a file of this length on the host.
+    ///
+    /// # Errors
+    /// As [`HostConnection::copy_from`].
+    pub(super) fn download(&self, path: &str, length: u64) -> Result<Vec<u8>, OpsError> {
+        Ok(self.connection.copy_from(path, length.min(LARGEST_BUNDLE), TRANSFER)?)
+    }
+
+    /// Removes the files of an operation. Files that are left have names that are never used again.
+    pub(super) fn discard(&self, token: &str) {
+        let argv = ["rm", "-rf", "--", &self.transfer_dir(token)].map(OsString::from);
+        let _ = self.connection.run(&argv, &[], QUICK);
     }
 
     /// Sends a request and waits for its reply.

@@ -1,9 +1,12 @@
 //! Members on other hosts. A server of phalanx on each of these hosts carries out what must be done
 //! there, as one of its own processes would; what is known about the members is in the shared store.
 
+pub(super) mod away;
 pub(super) mod backend;
 pub(super) mod client;
+mod hosted;
 mod link;
+mod origins;
 mod serve;
 pub(super) mod starts;
 pub(super) mod wire;

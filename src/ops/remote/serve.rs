@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::hosted;
 use super::wire::{
     HostCall, HostHello, HostReply, HostRequest, MarkedPlacement, RELEASE, RemoteReport,
     RemoteSpawn, RunState, RunToEnd, failure_of,
@@ -147,6 +148,14 @@ fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Va
             value(())
         }
         HostRequest::Runs(runs) => value(states(team, &runs)?),
+        HostRequest::OpenCopy(asked) => value(hosted::open_copy(ctx, &asked)?),
+        HostRequest::Receive(delivery) => value(hosted::receive(ctx, &delivery)?),
+        HostRequest::Worktree(checkout) => value(hosted::state(ctx, &checkout)?),
+        HostRequest::Send(asked) => value(hosted::send(ctx, &asked)?),
+        HostRequest::Diff { checkout, base } => value(hosted::diff(ctx, &checkout, &base)?),
+        HostRequest::RemoveWorktree { checkout, seen, deletes_branch } => {
+            value(hosted::remove(ctx, &checkout, &seen, deletes_branch)?)
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::link::HostLink;
+use super::link::{GIT, HostLink};
+use super::origins;
 use super::wire::{HostRequest, RemoteReport, RemoteSpawn};
 use crate::model::id::HostName;
 use crate::model::launch::LaunchSpec;
@@ -36,8 +37,18 @@ pub(crate) fn spawn(
 ) -> Result<RemoteStarts, OpsError> {
     let link = HostLink::to(ctx, team, host)?;
     let here = |spec: &LaunchSpec| LaunchSpec { host: None, ..spec.clone() };
-    let request = HostRequest::Spawn(remote_spawn(specs.iter().map(here).collect(), options));
-    let report: RemoteReport<Spawned> = link.call(request, options.deadline + GRACE)?;
+    let specs = specs.iter().map(here).collect();
+    let mut tokens = Vec::new();
+    let provided = origins::provide(ctx, team, &link, specs, options.unique, &mut tokens);
+    let report = provided.and_then(|specs| {
+        // Checking out a commit and the setup command are not part of the deadline of the starts.
+        let worktrees = specs.iter().filter(|spec| spec.worktree.is_some()).count();
+        let worktrees = GIT * u32::try_from(worktrees).unwrap_or(u32::MAX);
+        let request = HostRequest::Spawn(remote_spawn(specs, options));
+        link.call(request, worktrees.saturating_add(options.deadline + GRACE))
+    });
+    tokens.iter().for_each(|token| link.discard(token));
+    let report: RemoteReport<Spawned> = report?;
     let failed = |failure| OpsError::OnHost { host: host.clone(), failure };
     Ok(RemoteStarts {
         backend: report.backend,

@@ -11,7 +11,9 @@ use crate::model::launch::LaunchSpec;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::scope::Scope;
 use crate::model::settings::BackendChoice;
+use crate::model::worktree::Checkout;
 use crate::ops::error::{OpsError, RemoteFailure};
+use crate::worktree::{CopyTraits, WorktreeState};
 
 /// The release whose messages these are.
 pub(super) const RELEASE: &str = env!("CARGO_PKG_VERSION");
@@ -67,6 +69,78 @@ pub(super) enum HostRequest {
     Label(Vec<(MarkedPlacement, Label)>),
     /// Replies with one [`RunState`] for each.
     Runs(Vec<(MemberName, Incarnation)>),
+    /// Opens the host's copy of a repository, and replies with a [`CopyReport`].
+    OpenCopy(CopyRequest),
+    /// Takes a commit into a copy.
+    Receive(CommitDelivery),
+    /// Replies with a [`WorktreeState`].
+    Worktree(Checkout),
+    /// Pushes commits, or replies with a [`SentBundle`].
+    Send(CommitRequest),
+    /// Replies with the changes of a worktree since a commit.
+    Diff {
+        checkout: Checkout,
+        base: String,
+    },
+    /// Removes a worktree that is still in the state that was seen, and replies with a
+    /// [`crate::worktree::RemovalOutcome`].
+    RemoveWorktree {
+        checkout: Checkout,
+        seen: WorktreeState,
+        deletes_branch: bool,
+    },
+}
+
+/// A repository of the lead's machine, and the commit that a worktree needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CopyRequest {
+    /// The lead's machine.
+    pub(super) origin: HostName,
+    /// The repository's main working directory there.
+    pub(super) repository: String,
+    pub(super) traits: CopyTraits,
+    pub(super) commit: String,
+    /// Names the directory for the files of this operation.
+    pub(super) token: String,
+}
+
+/// The host's copy of a repository.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CopyReport {
+    pub(super) path: String,
+    pub(super) has_commit: bool,
+    /// Commits that it has.
+    pub(super) tips: Vec<String>,
+}
+
+/// A commit that the host can take from a bundle or an address.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CommitDelivery {
+    pub(super) origin: HostName,
+    pub(super) repository: String,
+    pub(super) commit: String,
+    pub(super) token: String,
+    pub(super) from: String,
+}
+
+/// Commits of a worktree that the lead's machine lacks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CommitRequest {
+    pub(super) checkout: Checkout,
+    pub(super) commits: Vec<String>,
+    /// Commits that the lead's machine has.
+    pub(super) known: Vec<String>,
+    pub(super) token: String,
+    /// The address to push them to; `None` for a bundle.
+    pub(super) to: Option<String>,
+}
+
+/// A bundle on the host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SentBundle {
+    pub(super) path: String,
+    /// In bytes.
+    pub(super) length: u64,
 }
 
 /// The state of a run as its host sees it.

@@ -10,8 +10,8 @@ use super::super::hosts;
 use super::super::remote::starts;
 use super::batch::{BatchContext, SpawnOptions, SpawnReport, Spawned};
 use crate::backend::choose::Chosen;
-use crate::model::host::{HostChoice, choose_host};
-use crate::model::id::HostName;
+use crate::model::host::{HostChoice, HostConfig, choose_host};
+use crate::model::id::{HostName, MemberName};
 use crate::model::launch::LaunchSpec;
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
@@ -49,7 +49,12 @@ pub(super) fn hosts_of(
             chosen.push(None);
             continue;
         };
+        let kept = host_of_worktree(batch, spec);
+        let has_kept = |host: &&HostConfig| kept.is_some_and(|kept| host.name.clashes_with(kept));
         let hosts = known.iter().map(|host| &host.config);
+        // A member goes on in its worktree, if that is on a host that it asks for.
+        let is_bound = hosts.clone().any(|host| has_kept(&host) && choice.accepts(host));
+        let hosts = hosts.filter(|host| !is_bound || has_kept(host));
         let members = |host: &HostName| used.get(host).copied().unwrap_or_default();
         let Some(best) = choose_host(hosts.clone(), choice, members) else {
             let full: Vec<String> = hosts
@@ -63,6 +68,13 @@ pub(super) fn hosts_of(
         chosen.push((!is_here).then(|| best.name.clone()));
     }
     Ok(chosen)
+}
+
+/// Returns the host that has the worktree of a member.
+fn host_of_worktree<'b>(batch: &'b BatchContext, spec: &LaunchSpec) -> Option<&'b HostName> {
+    spec.worktree.as_ref().filter(|_| !batch.options.unique)?;
+    let name = MemberName::new(&spec.name).ok()?;
+    batch.settings.checkouts.get(&name)?.host()
 }
 
 /// Starts a batch of which some members are for other hosts. `start_here` starts the others.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::super::context::now;
 use super::super::error::OpsError;
-use super::super::{owners, task, worktree};
+use super::super::worktree::{self, WantedWorktree};
+use super::super::{owners, task};
 use super::batch::{BatchContext, StartedWhen};
 use super::command::{command_line, environment};
 use super::mailbox;
@@ -23,6 +24,7 @@ use crate::profile::{Prompt, Ready, Runs};
 use crate::store::StoreError;
 use crate::sys::proc::Process;
 use crate::sys::{env, failpoint, rand};
+use crate::worktree::WORKTREES;
 
 /// Time in milliseconds a launcher keeps the screen of a program that failed to start.
 const LINGER_MS: u64 = 3000;
@@ -161,7 +163,10 @@ fn new_start(
 ) -> MemberStart {
     let (spec, profile) = (&launch.spec, &launch.profile);
     let worktree = launch.repository.as_ref().map(|repository| {
-        let dir = batch.settings.worktree.dir.as_deref();
+        let dir = match &spec.origin {
+            Some(_) => Some(WORKTREES),
+            None => batch.settings.worktree.dir.as_deref(),
+        };
         repository.place(dir, &worktree::title(batch.team, &name)).to_string_lossy().into_owned()
     });
     let (asked_at, spawner) = (now(), Process::current());
@@ -273,10 +278,14 @@ pub(super) fn write_files(
     let team = batch.team;
     for (launch, start) in launches.iter().zip(&mut *starts) {
         if let (Some(repository), Some(request)) = (&launch.repository, &launch.spec.worktree) {
-            let (member, rules) = (&start.member, &batch.settings.worktree);
-            let path = Path::new(&member.cwd);
-            let (checkout, is_new) =
-                worktree::furnish(team, repository, (&member.name, request), rules, path)?;
+            let wanted = WantedWorktree {
+                name: &start.member.name,
+                request,
+                origin: launch.spec.origin.as_ref(),
+                rules: &batch.settings.worktree,
+                path: Path::new(&start.member.cwd),
+            };
+            let (checkout, is_new) = worktree::furnish(batch.ctx, team, repository, &wanted)?;
             start.new_checkout = is_new.then_some(checkout);
         }
         team.make_workspace(&batch.settings.workspace, &launch.chat())?;

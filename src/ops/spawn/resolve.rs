@@ -76,9 +76,10 @@ pub(super) fn resolve(
     let required = ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
     spec.plan |= required && !profile.needs_command();
     let cwd = cwd.to_string_lossy().into_owned();
-    let repository = match spec.worktree {
-        Some(_) => Some(Repository::find(Path::new(&cwd), &ctx.caller.env)?),
-        None => None,
+    let repository = match (&spec.worktree, &spec.origin) {
+        (Some(_), Some(origin)) => Some(Repository::at(Path::new(&origin.copy), &ctx.caller.env)),
+        (Some(_), None) => Some(Repository::find(Path::new(&cwd), &ctx.caller.env)?),
+        (None, _) => None,
     };
     let mut launch = ResolvedLaunch { spec, name, profile, role, cwd, repository, warnings };
     if launch.spec.task.is_some() {

@@ -152,6 +152,11 @@ impl Dashboard {
             KeyCommand::DiffInPager => {
                 vec![Effect::Page(ChosenCommand::verb(["worktree", "diff", &name]))]
             }
+            KeyCommand::Shell | KeyCommand::Commit
+                if details.worktree.as_ref().is_some_and(|tree| tree.copy.is_some()) =>
+            {
+                self.without(&name, "worktree on this machine", now)
+            }
             KeyCommand::Shell => match details.worktree.map(|tree| tree.path).or(details.cwd) {
                 Some(dir) => vec![Effect::RunHere(ChosenCommand::Shell { dir })],
                 None => self.without(&name, "directory on record", now),
@@ -165,14 +170,13 @@ impl Dashboard {
             },
             KeyCommand::Merge => match details.worktree {
                 Some(tree) => {
+                    let branch = tree.branch_here();
                     let merge = ChosenCommand::Program {
-                        argv: ["git", "merge", "--no-edit", &tree.branch]
-                            .map(str::to_owned)
-                            .to_vec(),
+                        argv: ["git", "merge", "--no-edit", &branch].map(str::to_owned).to_vec(),
                         dir: tree.repository,
                     };
                     let effect = Effect::Run { command: merge, after: AfterRun::Report };
-                    let question = format!("merge {} now?", tree.branch);
+                    let question = format!("merge {branch} now?");
                     let after = AfterRun::Ask { question, effect: Box::new(effect) };
                     let command = ChosenCommand::verb(["worktree", "merge", &name, "--dry-run"]);
                     self.perform(Effect::Run { command, after })

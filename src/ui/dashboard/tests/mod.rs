@@ -162,6 +162,8 @@ fn sample() -> TeamSnapshot {
         branch: "site-ada".to_owned(),
         base: "0000".to_owned(),
         new_branch: true,
+        origin: None,
+        copy: None,
     });
     let parsing = TaskCard {
         owner: Some("ada".to_owned()),

@@ -1,0 +1,164 @@
+//! Worktrees of members on other hosts: commits go there and come back in bundles or through a git
+//! remote.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, binary, wait_for};
+use crate::remote_stage::RemoteStage;
+
+/// A program that commits a change in its worktree once, and stays.
+const COMMITS: &str = "cat .env >seen; echo theirs >a.txt; git commit -qam theirs; exec sleep 300";
+
+impl RemoteStage {
+    /// Makes the working directory of the lead's machine a repository with one commit.
+    fn make_repository(&self) {
+        self.hosts.stage.file("a.txt", "one\n");
+        self.hosts.stage.file(".gitignore", ".env\nseen\n");
+        self.hosts.stage.file(".env", "KEY=1\n");
+        for args in [
+            &["init", "--quiet", "-b", "main"][..],
+            &["config", "user.name", "t"],
+            &["config", "user.email", "t@example.org"],
+            &["add", "a.txt", ".gitignore"],
+            &["commit", "--quiet", "-m", "first"],
+        ] {
+            self.git(args);
+        }
+    }
+
+    /// Runs git in the repository of the lead's machine.
+    fn git(&self, args: &[&str]) -> String {
+        let mut command = self.hosts.stage.command("git");
+        let output = command.args(args).output().expect("git runs");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    fn spawn_committer(&self, name: &str) -> PathBuf {
+        let args = ["spawn", name, "--host", "h1", "--worktree", "--", "sh", "-c", COMMITS];
+        let made = self.phalanx(&[&["--json"], &args[..]].concat()).expect(0).json();
+        let path = self.hosts.at("h1", &format!("work/worktrees/demo-{name}"));
+        assert_eq!(made["cwd"], json!(path.canonicalize().expect("there").to_string_lossy()));
+        path
+    }
+
+    /// Returns the row of a member in `worktree list`; null if there is none.
+    fn worktree(&self, name: &str) -> Value {
+        let list = self.phalanx(&["--json", "worktree", "list"]).expect(0).json();
+        let rows = list.as_array().expect("worktrees");
+        rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
+    }
+
+    fn wait_for_condition(&self, name: &str, condition: &str) {
+        wait_for(&format!("the worktree of {name} to be {condition}"), || {
+            (self.worktree(name)["condition"] == condition).then_some(())
+        });
+    }
+}
+
+#[test]
+fn en_07_remote_worktree_is_merged_and_removed_by_bundles() {
+    let Some(mut stage) = RemoteStage::start(&["h1"]) else { return };
+    stage.make_repository();
+    stage.phalanx(&["team", "set", "worktree.copy", "[\".env\"]"]).expect(0);
+    let path = stage.spawn_committer("bob");
+    stage.wait_for_condition("bob", "unmerged");
+    assert_eq!(fs::read_to_string(path.join("seen")).expect("copied"), "KEY=1\n");
+    assert_eq!(stage.worktree("bob")["host"], "h1");
+    let transfers = fs::read_dir(stage.hosts.at("h1", "work/transfers")).expect("a directory");
+    assert_eq!(transfers.count(), 0, "what was on its way is removed");
+
+    let diff = stage.phalanx(&["worktree", "diff", "bob"]).expect(0).stdout;
+    assert!(diff.contains("-one") && diff.contains("+theirs"), "{diff}");
+    let preview = stage.phalanx(&["--json", "worktree", "merge", "--dry-run", "bob"]).expect(0);
+    let preview = preview.json();
+    assert_eq!(
+        (&preview["from"], &preview["into"], &preview["commits"], &preview["conflicts"]),
+        (&json!("h1/demo-bob"), &json!("main"), &json!(1), &json!([]))
+    );
+    let refused = stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
+    assert!(refused.stderr.contains("is still running"), "{refused:?}");
+    stage.phalanx(&["restart", "bob"]).expect(0);
+    assert_eq!(stage.member("bob")["host"], "h1");
+    assert_eq!(stage.git(&["log", "--format=%s", "h1/demo-bob"]), "theirs\nfirst", "one worktree");
+    stage.phalanx(&["shutdown", "bob"]).expect(0);
+    let kept = stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
+    assert!(kept.stdout.contains("1 commit(s) on no other branch"), "{kept:?}");
+
+    stage.git(&["merge", "--quiet", "--no-edit", "h1/demo-bob"]);
+    assert_eq!(stage.git(&["show", "HEAD:a.txt"]), "theirs");
+    fs::write(path.join("new.txt"), "x").expect("a file");
+    let kept = stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
+    assert!(kept.stdout.contains("uncommitted work in 1 file(s)"), "{kept:?}");
+    fs::remove_file(path.join("new.txt")).expect("removed");
+    assert_eq!(stage.worktree("bob")["condition"], "merged");
+
+    stage.hosts.perform("stop h1");
+    assert_eq!(stage.worktree("bob")["condition"], "unknown");
+    stage.phalanx(&["worktree", "remove", "bob"]).expect(6);
+    assert!(path.exists());
+    stage.hosts.perform("start h1");
+    stage.phalanx(&["worktree", "remove", "bob"]).expect(0);
+    assert!(!path.exists());
+    assert_eq!(stage.git(&["for-each-ref", "refs/remotes", "refs/phalanx"]), "");
+    assert_eq!(stage.worktree("bob"), Value::Null);
+
+    // The copy has the first commit, so that only the merged one goes there.
+    let path = stage.spawn_committer("cleo");
+    assert_eq!(fs::read_to_string(path.join("a.txt")).expect("checked out"), "theirs\n");
+    stage.phalanx(&["down"]).expect(0);
+    assert!(!path.exists(), "it had nothing to commit");
+}
+
+#[test]
+fn en_07_remote_worktree_is_kept_and_its_commits_go_through_a_remote() {
+    let Some(stage) = RemoteStage::start(&["h1"]) else { return };
+    stage.make_repository();
+    let remote = stage.hosts.stage.at("shared.git");
+    let shown = remote.display().to_string();
+    stage.git(&["init", "--quiet", "--bare", &shown]);
+    stage.git(&["remote", "add", "shared", &shown]);
+    let log = remote.join("log");
+    let script = format!("#!/bin/sh\necho \"$1\" >>'{}'\n", log.display());
+    stage.hosts.stage.script(&remote.join("hooks/update"), &script);
+    let hosts = stage.hosts.stage.root().join("phalanx/hosts.toml");
+    let table = fs::read_to_string(&hosts).expect("hosts");
+    fs::write(&hosts, format!("{table}remote = \"shared\"\n")).expect("hosts");
+
+    let missing = ["spawn", "ann", "--host", "h1", "--worktree", "--", "/no/such/program"];
+    stage.phalanx(&missing).expect(1);
+    assert_eq!(stage.worktree("ann"), Value::Null);
+    assert!(!stage.hosts.at("h1", "work/worktrees/demo-ann").exists(), "rolled back");
+    fs::remove_file(&log).expect("a push");
+    let path = stage.spawn_committer("bob");
+    stage.wait_for_condition("bob", "unmerged");
+    let pushed = fs::read_to_string(&log).expect("pushes");
+    assert!(!pushed.is_empty(), "its commit came through the remote");
+    assert!(pushed.lines().all(|name| name.starts_with("refs/phalanx/passing/")), "{pushed}");
+    let left = ["--git-dir", &shown, "for-each-ref"];
+    assert_eq!(stage.git(&left), "", "what was on its way is removed");
+    let merge = stage.phalanx(&["worktree", "merge", "--dry-run", "bob"]).expect(0).stdout;
+    assert!(merge.contains("git merge h1/demo-bob"), "{merge}");
+
+    // A machine that does not have the repository.
+    let elsewhere = |args: &[&str]| other_machine(&stage, args);
+    let refused = elsewhere(&["worktree", "diff", "bob"]).expect(4);
+    assert!(refused.stderr.contains("is on host `"), "{refused:?}");
+    let listed = elsewhere(&["--json", "worktree", "list"]).expect(0).json();
+    assert_eq!(listed[0]["condition"], "unknown");
+
+    let down = stage.phalanx(&["down"]).expect(0);
+    assert!(down.stderr.contains("1 commit(s) on no other branch"), "{down:?}");
+    assert!(path.join("a.txt").exists());
+    stage.git(&["merge", "--quiet", "--no-edit", "h1/demo-bob"]);
+}
+
+fn other_machine(stage: &RemoteStage, args: &[&str]) -> Run {
+    let root: &Path = &stage.hosts.stage.at("other");
+    let mut command = stage.hosts.stage.command(binary());
+    command.env("PHALANX_CONFIG_DIR", root).env("PHALANX_HOST", "other").args(["-t", "demo"]);
+    Run::from(command.args(args).output().expect("phalanx runs"))
+}
