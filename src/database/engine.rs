@@ -30,7 +30,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) enum EngineEvent {
     /// A new connection is in use. It is subscribed to the same teams as the one before.
-    Up,
+    Up { clock_offset_ms: i64 },
     /// The connection is lost, and notifications with it.
     Down,
     /// A change of a team.
@@ -44,6 +44,8 @@ struct Live {
     client: Client,
     /// Counts the connections.
     number: u64,
+    /// The clock of the server minus the clock of this machine.
+    clock_offset_ms: i64,
     /// Makes the engine open another connection.
     give_up: Notify,
 }
@@ -264,7 +266,7 @@ async fn connect(
     let (client, link) = session::open(&core.url).await?;
     let (end, ended) = oneshot::channel();
     tokio::spawn(drive(Arc::clone(core), link, end));
-    session::set_up(&client, &core.url).await?;
+    let clock_offset_ms = session::set_up(&client, &core.url).await?;
     let teams: Vec<String> = core.subscriptions().teams.iter().cloned().collect();
     for team in teams {
         let arguments = json!({ "team": team }).to_string();
@@ -278,13 +280,13 @@ async fn connect(
             Err(failure) => return Err(failure),
         }
     }
-    Ok((Arc::new(Live { client, number, give_up: Notify::new() }), ended))
+    Ok((Arc::new(Live { client, number, clock_offset_ms, give_up: Notify::new() }), ended))
 }
 
 /// Publishes a connection until it ends. Returns the reason of the end.
 async fn serve(core: &Arc<Core>, live: &Arc<Live>, ended: oneshot::Receiver<String>) -> String {
     core.status.send_replace(ConnectionStatus::Live(Arc::clone(live)));
-    (core.on_event)(EngineEvent::Up);
+    (core.on_event)(EngineEvent::Up { clock_offset_ms: live.clock_offset_ms });
     tokio::select! {
         reason = ended => reason.unwrap_or_default(),
         () = live.give_up.notified() => "the server does not accept calls".to_owned(),

@@ -53,6 +53,8 @@ pub(super) struct Hub {
 struct HubState {
     clients: HashMap<u64, PushHandler>,
     last_client: u64,
+    /// The clock of the server minus the clock of this machine, once a connection was made.
+    clock_offset_ms: Option<i64>,
     holds: HashMap<HoldKey, Hold>,
     subscribers: HashMap<String, BTreeSet<HoldKey>>,
     /// The teams whose lease a client holds or is about to acquire. The lock in the database does
@@ -85,6 +87,9 @@ impl Hub {
         let mut state = self.state();
         state.last_client += 1;
         let client = state.last_client;
+        if let Some(offset_ms) = state.clock_offset_ms {
+            outbox(Push::Clock { offset_ms });
+        }
         state.clients.insert(client, outbox);
         client
     }
@@ -357,8 +362,13 @@ impl Hub {
     fn on_event(&self, event: EngineEvent) {
         match event {
             EngineEvent::Down => self.state().cache.clear(),
-            EngineEvent::Up => {
+            EngineEvent::Up { clock_offset_ms } => {
                 let mut state = self.state();
+                state.clock_offset_ms = Some(clock_offset_ms);
+                // Before the replies that come on this connection.
+                for outbox in state.clients.values() {
+                    outbox(Push::Clock { offset_ms: clock_offset_ms });
+                }
                 for team in self.engine.teams() {
                     state.cache.cover(&team);
                     publish(&state, &team, &StoreChange::Everything);

@@ -77,6 +77,8 @@ pub(super) enum Push {
     Changed { handle: u64, change: StoreChange },
     /// A lock or a lease is no longer held.
     Lost(u64),
+    /// The clock of the server minus the clock of this machine, in milliseconds.
+    Clock { offset_ms: i64 },
 }
 
 /// A message of a client.

@@ -30,6 +30,8 @@ pub(crate) enum DocumentKind {
     Question,
     /// The time at which a member last read the board.
     Looked,
+    /// The machine that has a host name.
+    Host,
 }
 
 /// A document as stored.
@@ -289,7 +291,10 @@ impl Interest {
             (Interest::Member(own), Document { kind, key }) => match kind {
                 DocumentKind::Config | DocumentKind::Request | DocumentKind::Question => true,
                 DocumentKind::Member => key == own,
-                DocumentKind::Settings | DocumentKind::Lead | DocumentKind::Looked => false,
+                DocumentKind::Settings
+                | DocumentKind::Lead
+                | DocumentKind::Looked
+                | DocumentKind::Host => false,
             },
             (Interest::Member(own), Mail(owner)) => owner == own,
             (Interest::Member(_), Tasks) => true,

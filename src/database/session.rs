@@ -13,6 +13,7 @@ use super::error::{DatabaseError, with_causes};
 use super::schema;
 use super::tls;
 use super::url::StoreUrl;
+use crate::sys::clock;
 
 /// Limit of a connection attempt with TLS and login. Resolving a name has no limit of its own.
 const OPENING: Duration = Duration::from_secs(15);
@@ -50,17 +51,32 @@ pub(super) async fn open(url: &StoreUrl) -> Result<(Client, Link), CallFailure> 
     }
 }
 
-/// Sets a new connection up and checks the version of the schema.
-pub(super) async fn set_up(client: &Client, url: &StoreUrl) -> Result<(), CallFailure> {
+/// Smaller differences of clocks are those of clocks that are kept right.
+const RIGHT_MS: u64 = 100;
+
+/// Sets a new connection up and checks the version of the schema. Returns the clock of the server
+/// minus the clock of this machine, in milliseconds; 0 if that is less than what can be measured.
+pub(super) async fn set_up(client: &Client, url: &StoreUrl) -> Result<i64, CallFailure> {
     let fail = |e: Error| call_failure(&e, url, "connect");
     client.batch_execute(SETTINGS).await.map_err(fail)?;
     let (place, known) = (url.place(), schema::NEWEST);
     Err(CallFailure::Final(match schema::version(client).await.map_err(fail)? {
-        Some(found) if found == known => return Ok(()),
+        Some(found) if found == known => return clock_offset(client).await.map_err(fail),
         None => DatabaseError::NotInitialized { place },
         Some(found) if found < known => DatabaseError::TooOld { place, found, known },
         Some(found) => DatabaseError::TooNew { place, found, known },
     }))
+}
+
+async fn clock_offset(client: &Client) -> Result<i64, Error> {
+    let before_ms = clock::machine_ms();
+    let sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+    let server_ms: i64 = client.query_typed_one(sql, &[]).await?.get(0);
+    let took_ms = clock::machine_ms().saturating_sub(before_ms);
+    let here_ms = i64::try_from(before_ms + took_ms / 2).unwrap_or(i64::MAX);
+    let offset_ms = server_ms.saturating_sub(here_ms);
+    let is_right = offset_ms.unsigned_abs() <= RIGHT_MS + took_ms / 2;
+    Ok(if is_right { 0 } else { offset_ms })
 }
 
 /// Calls a function of the schema. Returns its reply as JSON text.

@@ -13,7 +13,7 @@ use crate::model::digest;
 use crate::sys::fs;
 
 /// Part of the digest, so that releases with another protocol use another broker.
-const PROTOCOL: &[u8] = b"phalanx store 1";
+const PROTOCOL: &[u8] = b"phalanx store 2";
 
 /// Together these notice a cut network within about 15 s.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::protocol::Push;
 use super::rows::{Interest, StoreChange};
+use crate::sys::clock;
 
 /// A guard that can be notified.
 enum Watcher {
@@ -82,6 +83,8 @@ impl Watchers {
                     let _ = changes.send(change);
                 }
             }
+            // All hosts of a team use the clock of its store, so that their times can be compared.
+            Push::Clock { offset_ms } => clock::set_offset_ms(offset_ms),
             Push::Lost(handle) => {
                 if let Some(Watcher::Holder { lost, .. }) = table.watchers.get_mut(&handle) {
                     lost.store(true, Ordering::Relaxed);

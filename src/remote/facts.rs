@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::connection::{HostConnection, timed};
 use super::error::HostError;
 use super::script;
-use crate::sys::clock::now_ms;
+use crate::sys::clock::machine_ms;
 
 /// Time for all questions to a host.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -81,7 +81,7 @@ fn parse_facts(output: &str) -> HostFacts {
 /// As [`HostConnection::read`].
 pub(crate) fn clock_offset(connection: &HostConnection) -> Result<Option<ClockOffset>, HostError> {
     let argv: Vec<_> = script::CLOCK.split(' ').map(Into::into).collect();
-    let before_ms = now_ms();
+    let before_ms = machine_ms();
     let (output, round_trip) = timed(|| connection.read(&argv, &[], DEADLINE));
     Ok(parse_clock(&String::from_utf8_lossy(&output?), before_ms, round_trip))
 }

@@ -15,7 +15,7 @@ use super::layout::TeamLayout;
 use super::repair_surrogates;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
-use crate::sys::clock::{now_ms, sleep};
+use crate::sys::clock::{machine_ms, sleep};
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
 use crate::sys::lock::{Gate, LOCK_DEADLINE, PeerLock};
@@ -233,7 +233,7 @@ fn first_value<T>(bytes: &[u8], parse: impl Fn(&[u8]) -> serde_json::Result<T>) 
 /// Returns true if the file changed within the last [`WRITING_MS`].
 pub(super) fn is_fresh(version: &fs::FileVersion) -> bool {
     let changed_ms = u64::try_from(version.mtime / 1_000_000).unwrap_or_default();
-    now_ms().saturating_sub(changed_ms) < WRITING_MS
+    machine_ms().saturating_sub(changed_ms) < WRITING_MS
 }
 
 /// Copies the unreadable file into the quarantine and journals that, once per content. The file

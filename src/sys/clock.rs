@@ -1,11 +1,49 @@
 //! The wall clock, deadlines on the monotonic clock, and blocking sleep.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Returns milliseconds since the Unix epoch. The wall clock may step; use [`Deadline`] for
-/// waiting.
+/// The common clock of several machines minus the clock of this one, in milliseconds.
+static OFFSET_MS: AtomicI64 = AtomicI64::new(0);
+
+/// Sets the difference of the common clock to the clock of this machine, for this process.
+pub(crate) fn set_offset_ms(offset_ms: i64) {
+    OFFSET_MS.store(offset_ms, Ordering::Relaxed);
+}
+
+/// Returns the difference that was set; 0 in a process that works on this machine alone.
+pub(crate) fn offset_ms() -> i64 {
+    OFFSET_MS.load(Ordering::Relaxed)
+}
+
+/// Returns milliseconds since the Unix epoch, by the clock that all machines of a team share. The
+/// wall clock may step; use [`Deadline`] for waiting.
 pub(crate) fn now_ms() -> u64 {
+    machine_ms().saturating_add_signed(offset_ms())
+}
+
+/// As [`now_ms`], by the clock of this machine, which also stamps its files.
+pub(crate) fn machine_ms() -> u64 {
+    system_ms().saturating_add_signed(test_offset_ms())
+}
+
+/// Returns what a test adds to the clock of this machine (`TEST_CLOCK_MS`). The name is one that
+/// the programs of members inherit.
+#[cfg(debug_assertions)]
+fn test_offset_ms() -> i64 {
+    static OFFSET: std::sync::LazyLock<i64> = std::sync::LazyLock::new(|| {
+        std::env::var("TEST_CLOCK_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(0)
+    });
+    *OFFSET
+}
+
+#[cfg(not(debug_assertions))]
+fn test_offset_ms() -> i64 {
+    0
+}
+
+fn system_ms() -> u64 {
     // A clock before 1970 is misconfigured; 0 keeps callers simple and sorts first.
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::holds::disconnect;
 use super::*;
 use crate::database::protocol::{
-    BrokerMessage, ClientMessage, HubAnswer, Request, encode, read_message,
+    BrokerMessage, ClientMessage, HubAnswer, Push, Request, encode, read_message,
 };
 use crate::database::{
     BrokerCommand, DatabaseError, Interest, MailScope, StoreChange, StoreUrl, serve,
@@ -88,14 +88,23 @@ fn kill(pid: &str) {
     exec::run(&cmd, PATIENCE).expect("kill runs");
 }
 
+/// Reads the answer to request 7. The time of the server can come first.
+fn read_answer(stream: &mut UnixStream) -> Result<HubAnswer, DatabaseError> {
+    loop {
+        match read_message(stream).unwrap() {
+            Some(BrokerMessage::Answer { id: 7, result }) => return result,
+            Some(BrokerMessage::Push(Push::Clock { .. })) => {}
+            other => panic!("no answer to the request: {other:?}"),
+        }
+    }
+}
+
 /// A client that speaks the protocol by itself.
 fn raw_client(socket: &Path, request: Request) -> (UnixStream, HubAnswer) {
     let mut stream = socket::connect(socket).expect("the broker listens");
     stream.write_all(&encode(&ClientMessage { id: 7, request }).unwrap()).unwrap();
-    let Some(BrokerMessage::Answer { id: 7, result }) = read_message(&mut stream).unwrap() else {
-        panic!("the answer has the id of the request");
-    };
-    (stream, result.unwrap())
+    let answer = read_answer(&mut stream).unwrap();
+    (stream, answer)
 }
 
 #[test]
@@ -246,8 +255,8 @@ fn errors_of_the_database_reach_the_clients() {
     let request = Request::Call { function: "x('');drop".to_owned(), arguments };
     let mut stream = socket::connect(&broker.socket()).unwrap();
     stream.write_all(&encode(&ClientMessage { id: 7, request }).unwrap()).unwrap();
-    let answer = read_message(&mut stream).unwrap();
-    assert!(matches!(answer, Some(BrokerMessage::Answer { result: Err(_), .. })), "{answer:?}");
+    let answer = read_answer(&mut stream);
+    assert!(answer.is_err(), "{answer:?}");
     drop((db, stream));
     serving.join().unwrap().unwrap();
 }

@@ -9,10 +9,12 @@ use super::FileBridge;
 use crate::database::{Appended, MailEntry, MailRow, MailScope};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
+use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::store::document;
 use crate::store::error::StoreError;
 use crate::store::mailbox::Mailbox;
+use crate::sys::clock;
 
 /// The messages in the file of a mailbox: whether each is marked as read, by its id.
 type MarksInFile = BTreeMap<String, bool>;
@@ -54,7 +56,7 @@ impl FileBridge {
             .iter()
             .map(|entry| MailEntry {
                 msg_id: Envelope::read(entry).msg_id,
-                body: entry.to_string(),
+                body: by_common_clock(entry).to_string(),
             })
             .filter(|entry| !known.contains(&entry.msg_id))
             .collect();
@@ -129,6 +131,20 @@ impl FileBridge {
         let path = place.path.display();
         self.report(format!("`{owner}` is not on the team; its messages stay in {path}"))
     }
+}
+
+/// Returns an entry with the time of the clock that the team's hosts share: the program that wrote
+/// it uses the clock of its machine.
+fn by_common_clock(entry: &Value) -> Value {
+    let (mut entry, offset_ms) = (entry.clone(), clock::offset_ms());
+    let Envelope { timestamp, msg_id: id, .. } = Envelope::read(&entry);
+    let at = Timestamp::parse(&timestamp).filter(|_| offset_ms != 0);
+    if let (Some(at), Some(entry)) = (at, entry.as_object_mut()) {
+        // One without an id gets it from its contents, the time included.
+        wire::put(entry, "msg_id", id.as_str());
+        wire::put(entry, "timestamp", Timestamp(at.0.saturating_add_signed(offset_ms)).iso());
+    }
+    entry
 }
 
 /// Appends messages to the file, and marks those with the ids `marked` as read.

@@ -14,7 +14,7 @@ use crate::store::dirs;
 use crate::store::document::{self, FilePlace, Writers};
 use crate::store::error::StoreError;
 use crate::store::team::TeamStore;
-use crate::sys::clock::now_ms;
+use crate::sys::clock::machine_ms;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, LOCK_DEADLINE};
 
@@ -55,7 +55,7 @@ impl TeamStore {
             });
         }
         // Taken first, so that files count as changed recently for longer rather than shorter.
-        let now_ms = now_ms();
+        let now_ms = machine_ms();
         let mut board = self.read_tasks(&self.task_ids()?, scope, now_ms)?;
         // Read the deletions after the task files: a deletion is recorded before its file is
         // removed, so each file that was missing above is accounted for.
