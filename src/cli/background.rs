@@ -32,6 +32,8 @@ pub(super) fn start_background_lead(
     verb: &[&str],
 ) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
+    // The log is in a directory of the team, which a host has once it has joined.
+    team.join_host()?;
     let log = team.lead_log();
     let global_options: [OsString; 4] =
         ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];

@@ -96,6 +96,8 @@ impl ExitRecord {
     }
 }
 
+/// Beginning of the reason of a run whose program waits for a person, as its screen shows.
+pub(crate) const BLOCKED: &str = "blocked: ";
 /// Reason given for a run whose pane was closed.
 const CLOSED: &str = "pane closed from outside";
 const HANGUP: i32 = 1;
@@ -164,6 +166,9 @@ pub(crate) struct MemberRecord {
     /// its machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<HostName>,
+    /// The id of that host's machine. Missing in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) machine: Option<String>,
     /// True if that is another host than the reader's: its processes cannot be seen from here.
     #[serde(skip)]
     pub(crate) is_elsewhere: bool,
@@ -176,6 +181,11 @@ impl MemberRecord {
     /// Returns the mark on the member's pane or session.
     pub(crate) fn mark(&self) -> &str {
         if self.nonce.is_empty() { &self.token } else { &self.nonce }
+    }
+
+    /// Returns true if the program waits for a person, as its screen shows.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.reason.as_deref().is_some_and(|reason| reason.starts_with(BLOCKED))
     }
 
     /// Returns the host of a run that is on another host than the reader.
@@ -224,10 +234,18 @@ impl MemberRecord {
         in_pane && self.exit.as_ref().is_some_and(hung_up)
     }
 
-    /// Returns the record as it is to be read on `host` during boot `boot`. Start times count from
-    /// the boot, so in another boot an unrelated process may match a recorded pid and start time.
-    pub(crate) fn seen_in(self, boot: &str, host: Option<&HostName>) -> MemberRecord {
-        if self.host.as_ref() != host {
+    /// Returns the record as it is to be read on `host`, the machine `machine`, during boot `boot`.
+    /// A host of the same name is another one if its machine is. Start times count from the boot,
+    /// so in another boot an unrelated process may match a recorded pid and start time.
+    pub(crate) fn seen_in(
+        self,
+        boot: &str,
+        host: Option<&HostName>,
+        machine: Option<&str>,
+    ) -> MemberRecord {
+        let is_other = |(own, read): (&str, &str)| own != read;
+        if self.host.as_ref() != host || self.machine.as_deref().zip(machine).is_some_and(is_other)
+        {
             return MemberRecord { is_elsewhere: true, ..self };
         }
         if boot.is_empty() || self.boot_id.as_deref().is_none_or(|own| own == boot) {
@@ -354,6 +372,7 @@ mod tests {
             session: Some("s-1".to_owned()),
             boot_id: None,
             host: None,
+            machine: None,
             is_elsewhere: false,
         };
         let text = serde_json::to_string(&record).expect("json");
@@ -414,5 +433,25 @@ mod tests {
             let record: MemberRecord = serde_json::from_value(record).expect("a record");
             assert_eq!(record.reads_mail(), reads, "{profile} {said:?}");
         }
+    }
+
+    #[test]
+    fn host_of_the_same_name_on_another_machine_is_elsewhere() {
+        use crate::model::sample;
+        let host = HostName::new("build").expect("a name");
+        let run = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
+        let record = MemberRecord {
+            host: Some(host.clone()),
+            machine: Some("one".to_owned()),
+            ..sample::record("ann", run, "worker", Timestamp(1))
+        };
+        let is_elsewhere = |record: &MemberRecord, machine| {
+            record.clone().seen_in("", Some(&host), machine).is_elsewhere
+        };
+        assert!(!is_elsewhere(&record, Some("one")));
+        assert!(is_elsewhere(&record, Some("two")));
+        assert!(!is_elsewhere(&record, None), "a machine without an id has only its name");
+        let older = MemberRecord { machine: None, ..record };
+        assert!(!is_elsewhere(&older, Some("two")));
     }
 }

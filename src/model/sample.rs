@@ -57,6 +57,7 @@ pub(crate) fn record(
         session: None,
         boot_id: None,
         host: None,
+        machine: None,
         is_elsewhere: false,
     }
 }

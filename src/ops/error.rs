@@ -290,6 +290,7 @@ impl OpsError {
     pub(crate) fn kind(&self) -> Kind {
         match self {
             OpsError::Store(e) => store_kind(e),
+            OpsError::Backend(BackendError::OnHost { is_refusal: true, .. }) => Kind::Refused,
             OpsError::Backend(_)
             | OpsError::BackendUnavailable { .. }
             | OpsError::NoLauncher { .. }

@@ -76,6 +76,8 @@ pub(super) fn hold(team: &TeamStore) -> Result<Lease, OpsError> {
 }
 
 fn hold_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError> {
+    // A lead judges and ends processes of its host: no other machine may have the name of that.
+    team.join_host()?;
     let me = Process::current();
     let record = LeadRecord {
         format: 1,

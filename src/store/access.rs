@@ -104,7 +104,8 @@ impl TeamStore {
     /// and notes where the team is stored.
     ///
     /// # Errors
-    /// [`StoreError::OtherHost`] if this machine has another name in the team.
+    /// [`StoreError::OtherHost`] if this machine has another name in the team;
+    /// [`StoreError::HostTaken`] if another machine has this name.
     pub(crate) fn join_host(&self) -> Result<(), StoreError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let known = self.read_address()?;
@@ -115,6 +116,7 @@ impl TeamStore {
             return Err(StoreError::OtherHost { team: self.name.clone(), known, given });
         }
         self.create_local_dirs()?;
+        self.claim_host_name()?;
         let (url, _) = shared.url.parts();
         if known.is_some_and(|known| known.url == url) {
             return Ok(());

@@ -76,6 +76,9 @@ pub(crate) enum StoreError {
     /// A machine cannot be two hosts of a team: their files would be the same.
     #[error("this machine is host `{known}` of team `{team}`, not host `{given}`")]
     OtherHost { team: TeamName, known: HostName, given: HostName },
+    /// Two machines must not have one name: each would take the other's processes for its own.
+    #[error("host `{host}` of team `{team}` is another machine than this one")]
+    HostTaken { team: TeamName, host: HostName },
     #[error(transparent)]
     Database(DatabaseError),
     #[error(transparent)]

@@ -40,6 +40,11 @@ impl TeamLayout {
         root.join("phalanx").join("hosts.toml")
     }
 
+    /// The id of this machine, if the system has none.
+    pub(super) fn machine(root: &Path) -> PathBuf {
+        root.join("phalanx").join("machine")
+    }
+
     /// The sockets of the connections to hosts.
     pub(super) fn ssh_dir(root: &Path) -> PathBuf {
         root.join("phalanx").join("ssh")

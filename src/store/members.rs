@@ -3,11 +3,26 @@
 
 use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
+use super::journal::now;
+use super::shared::until_written;
 use super::team::TeamStore;
 use crate::database::DocumentKind;
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::record::{FORMAT, MemberRecord};
+use crate::model::time::Timestamp;
+use crate::sys::proc::{self, Liveness};
 use crate::sys::{env, fs};
+
+/// Time from the request for a run to its entry in the team, at most. A record that is older and
+/// has no entry was left by a process that died.
+const JOINING_MS: u64 = 60_000;
+
+/// Returns true for a run that another process may be about to add to the team.
+fn is_being_started(record: &MemberRecord, now: Timestamp) -> bool {
+    let spawner = record.spawner.filter(|_| !record.is_elsewhere);
+    let is_dead = spawner.is_some_and(|s| proc::liveness(s.pid, s.start) == Liveness::Dead);
+    !record.state.is_over() && !is_dead && now.since(record.asked_at) < JOINING_MS
+}
 
 impl TeamStore {
     /// Returns the record of a member's latest run.
@@ -16,7 +31,11 @@ impl TeamStore {
         name: &MemberName,
     ) -> Result<Option<MemberRecord>, StoreError> {
         let found: Option<MemberRecord> = documents::read_typed(&self.member_place(name))?;
-        Ok(found.map(|record| record.seen_in(&env::boot_id(), self.host())))
+        Ok(found.map(|record| self.as_seen_here(record, self.machine().as_deref())))
+    }
+
+    fn as_seen_here(&self, record: MemberRecord, machine: Option<&str>) -> MemberRecord {
+        record.seen_in(&env::boot_id(), self.host(), machine)
     }
 
     /// Returns the records of all members that ever ran, by name. Skips files that a power cut left
@@ -24,10 +43,9 @@ impl TeamStore {
     pub(crate) fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
         if let Some(shared) = &self.shared {
             let records: Vec<MemberRecord> = shared.documents(DocumentKind::Member)?;
-            return Ok(records
-                .into_iter()
-                .map(|r| r.seen_in(&env::boot_id(), self.host()))
-                .collect());
+            let machine = self.machine();
+            let seen = |record| self.as_seen_here(record, machine.as_deref());
+            return Ok(records.into_iter().map(seen).collect());
         }
         let files = fs::list(&self.layout.members())?;
         let stems =
@@ -41,7 +59,26 @@ impl TeamStore {
     }
 
     /// Starts the record of a new run, which replaces that of an earlier one.
+    ///
+    /// # Errors
+    /// [`StoreError::MemberTaken`] if another process starts a member of this name at the same time
+    /// and both are in the shared store, whose roster no lock protects meanwhile.
     pub(crate) fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
+        if let Some(shared) = &self.shared {
+            let place = shared.document(DocumentKind::Member, &record.name.file_stem());
+            let value = serde_json::to_value(record).expect("a record has string keys");
+            let written = until_written(|| {
+                let stored = place.stored()?;
+                let found = stored.as_ref().and_then(|s| serde_json::from_str(&s.body).ok());
+                let found = found.map(|found| self.as_seen_here(found, self.machine().as_deref()));
+                if found.is_some_and(|found| is_being_started(&found, now())) {
+                    let (team, holder) = (self.name.clone(), record.name.clone());
+                    return Err(StoreError::MemberTaken { team, holder });
+                }
+                Ok(place.put(&value, stored.map(|stored| stored.version))?.then_some(()))
+            })?;
+            return written.ok_or_else(|| place.contended());
+        }
         documents::change_typed(
             &self.member_place(&record.name),
             FORMAT,

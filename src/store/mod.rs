@@ -16,6 +16,7 @@ mod journal;
 mod layout;
 mod lease;
 mod leftovers;
+mod machine;
 mod mailbox;
 mod members;
 mod questions;

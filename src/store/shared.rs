@@ -206,7 +206,7 @@ impl SharedDocument {
         removed.ok_or_else(|| self.contended())
     }
 
-    fn contended(&self) -> StoreError {
+    pub(super) fn contended(&self) -> StoreError {
         StoreError::Contended { path: self.label().into(), tries: TRIES }
     }
 }
@@ -219,7 +219,7 @@ fn topic(change: StoreChange) -> Option<Topic> {
             DocumentKind::Settings => Topic::Settings,
             DocumentKind::Member => Topic::Member(key),
             DocumentKind::Request | DocumentKind::Question => Topic::Requests,
-            DocumentKind::Lead | DocumentKind::Looked => return None,
+            DocumentKind::Lead | DocumentKind::Looked | DocumentKind::Host => return None,
         },
         StoreChange::Mail(owner) => Topic::Mail(owner),
         StoreChange::Claim | StoreChange::Tasks => Topic::Tasks,

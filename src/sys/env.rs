@@ -66,6 +66,17 @@ pub(crate) fn boot_id() -> String {
     BOOT.clone()
 }
 
+/// Returns the id that the system has had since its installation (`/etc/machine-id`); `None` if it
+/// has none, as on macOS.
+pub(crate) fn machine_id() -> Option<String> {
+    static MACHINE: LazyLock<Option<String>> = LazyLock::new(|| {
+        let text = std::fs::read_to_string("/etc/machine-id").ok()?;
+        let id = text.trim();
+        (id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())).then(|| id.to_owned())
+    });
+    MACHINE.clone()
+}
+
 /// Returns a name of the set of processes in which a pid of this process is unique: the host and,
 /// if the system has them, its pid namespace, as `host#pid:[4026531836]`. The format is that of
 /// Claude Code's `pidSpace`, observed with 2.1.330.

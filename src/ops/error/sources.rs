@@ -143,7 +143,8 @@ pub(super) fn store_kind(e: &StoreError) -> Kind {
         | StoreError::AtCapacity(_)
         | StoreError::Workspace(_)
         | StoreError::NewerFormat { .. }
-        | StoreError::OtherHost { .. } => Kind::Refused,
+        | StoreError::OtherHost { .. }
+        | StoreError::HostTaken { .. } => Kind::Refused,
         StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
         StoreError::Database(e) => database_kind(e),
         StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
@@ -160,6 +161,10 @@ pub(super) fn store_kind(e: &StoreError) -> Kind {
 
 pub(super) fn store_hint(e: &StoreError) -> Option<String> {
     match e {
+        StoreError::HostTaken { team, host } => Some(format!(
+            "give this machine another name (`name` of its [[host]], or PHALANX_HOST); if it was reinstalled, or \
+             replaces that machine: `phalanx host lost {host} -t {team}`"
+        )),
         StoreError::NoSuchTeam { known, .. } if known.is_empty() => Some(NO_TEAM.to_owned()),
         StoreError::NoSuchTeam { name, known } => {
             Some(meant_name(name, "teams", &known.iter().map(TeamName::as_str).collect::<Vec<_>>()))

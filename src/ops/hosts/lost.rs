@@ -33,11 +33,14 @@ pub(crate) fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, Ops
     };
     match team.host() {
         None => return refused("all members of this team are on this machine"),
-        Some(here) if here.clashes_with(host) => return refused("this machine is that host"),
+        // Unless another machine has its name: one that this machine replaces.
+        Some(here) if here.clashes_with(host) && !team.is_host_elsewhere(host)? => {
+            return refused("this machine is that host");
+        }
         Some(_) => {}
     }
     let is_there = |record: &MemberRecord| {
-        !record.state.is_over() && record.host.as_ref().is_some_and(|on| on.clashes_with(host))
+        !record.state.is_over() && record.other_host().is_some_and(|on| on.clashes_with(host))
     };
     let records: Vec<MemberRecord> = team.member_records()?.into_iter().filter(is_there).collect();
     let mut lost = Vec::new();
@@ -55,5 +58,6 @@ pub(crate) fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, Ops
     let note = Note::of(EventKind::HostLost).with("host", host.as_str());
     team.record(note.with("members", members.iter().map(MemberName::as_str).collect::<Vec<_>>()))?;
     retire::retire(team, &lost)?;
+    team.forget_host(host)?;
     Ok(LostHost { host: host.clone(), members })
 }

@@ -2,6 +2,7 @@
 //! All are written before a process starts.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::super::context::now;
 use super::super::error::OpsError;
@@ -22,12 +23,17 @@ use crate::model::team::{Member, Team};
 use crate::model::worktree::Checkout;
 use crate::profile::{Prompt, Ready, Runs};
 use crate::store::StoreError;
+use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::Process;
 use crate::sys::{env, failpoint, rand};
 use crate::worktree::WORKTREES;
 
 /// Time in milliseconds a launcher keeps the screen of a program that failed to start.
 const LINGER_MS: u64 = 3000;
+
+/// Time for the entry of another process that starts a member of the same name, in a shared store.
+const JOINING: Duration = Duration::from_secs(2);
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// A member that is being started.
 pub(super) struct MemberStart {
@@ -100,10 +106,32 @@ pub(super) fn join_team(
     launches: &[&ResolvedLaunch],
     backend: &dyn Backend,
 ) -> Result<Vec<(MemberStart, LauncherSpec)>, OpsError> {
-    let (team, max) = (batch.team, batch.settings.max_members);
+    let team = batch.team;
     if !batch.made_by_phalanx && launches.iter().any(|launch| launch.repository.is_some()) {
         return Err(OpsError::NoWorktreesHere { team: team.name().clone() });
     }
+    let deadline = Deadline::after(JOINING);
+    loop {
+        match try_to_join(batch, launches, backend) {
+            // Another process has begun a record of this name, and its entry will follow.
+            Err(OpsError::Store(StoreError::MemberTaken { holder, .. }))
+                if team.is_shared()
+                    && !deadline.expired()
+                    && team.team()?.member(&holder).is_none() =>
+            {
+                clock::sleep(BETWEEN_TRIES);
+            }
+            joined => return joined,
+        }
+    }
+}
+
+fn try_to_join(
+    batch: &BatchContext,
+    launches: &[&ResolvedLaunch],
+    backend: &dyn Backend,
+) -> Result<Vec<(MemberStart, LauncherSpec)>, OpsError> {
+    let (team, max) = (batch.team, batch.settings.max_members);
     let mut fault = None;
     let mut begun = Vec::new();
     let joined = team.change_roster(|roster| {
@@ -208,6 +236,7 @@ fn new_start(
         session: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
         host: batch.team.host().cloned(),
+        machine: batch.team.machine(),
         is_elsewhere: false,
     };
     let agent_type = spec.role.clone().unwrap_or_else(|| "general-purpose".to_owned());

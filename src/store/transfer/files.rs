@@ -89,6 +89,8 @@ impl TeamStore {
             DocumentKind::Config => layout.team_file(),
             DocumentKind::Settings => layout.settings(),
             DocumentKind::Lead => layout.lead(),
+            // Never copied: files have no hosts.
+            DocumentKind::Host => layout.store_address(),
         }
     }
 

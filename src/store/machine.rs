@@ -1,0 +1,89 @@
+//! The identity of machines. A host name of a team in the shared store belongs to one machine,
+//! since pids, panes and files on record mean nothing on another one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::StoreError;
+use super::journal::now;
+use super::layout::TeamLayout;
+use super::team::TeamStore;
+use crate::database::DocumentKind;
+use crate::model::digest;
+use crate::model::id::HostName;
+use crate::model::time::Timestamp;
+use crate::sys::{env, fs, rand};
+
+/// Largest file with the id of a machine, in bytes.
+const MAX_ID: u64 = 1024;
+
+/// The machine that has a host name in a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct HostClaim {
+    /// Version of the document's format.
+    format: u32,
+    host: HostName,
+    machine: String,
+    since: Timestamp,
+}
+
+impl TeamStore {
+    /// Returns the id of this machine: a digest of that of the system, which must stay
+    /// confidential, or else a random one in the config root. `None` in a team of files, and on a
+    /// machine that has not joined a team yet and has no id of the system.
+    pub(crate) fn machine(&self) -> Option<String> {
+        self.shared.as_ref()?;
+        if let Some(id) = env::machine_id() {
+            return Some(digest::of(&[b"phalanx host", id.as_bytes()]));
+        }
+        let bytes = fs::read(&TeamLayout::machine(&self.root), MAX_ID).ok()??;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|id| !id.is_empty())
+    }
+
+    /// Claims the name of this host for this machine.
+    ///
+    /// # Errors
+    /// [`StoreError::HostTaken`] if another machine has the name.
+    pub(super) fn claim_host_name(&self) -> Result<(), StoreError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        if self.machine().is_none() {
+            // Another process may create it at the same time; the first one counts.
+            let id = rand::uuid().to_string();
+            let _ = fs::create_new(&TeamLayout::machine(&self.root), id.as_bytes());
+        }
+        let Some(machine) = self.machine() else { return Ok(()) };
+        let host = shared.host.clone();
+        shared.document(DocumentKind::Host, &key(&host)).change(|found| {
+            match found.map(serde_json::from_value::<HostClaim>) {
+                Some(Ok(claim)) if claim.machine == machine => Ok((None, ())),
+                Some(Ok(_)) => {
+                    Err(StoreError::HostTaken { team: self.name.clone(), host: host.clone() })
+                }
+                None | Some(Err(_)) => {
+                    let (host, machine) = (host.clone(), machine.clone());
+                    let claim = HostClaim { format: 1, host, machine, since: now() };
+                    let claim = serde_json::to_value(claim).expect("a claim has string keys");
+                    Ok((Some(claim), ()))
+                }
+            }
+        })
+    }
+
+    /// Returns true if another machine than this one has the name of a host.
+    pub(crate) fn is_host_elsewhere(&self, host: &HostName) -> Result<bool, StoreError> {
+        let Some(shared) = &self.shared else { return Ok(false) };
+        let found = shared.document(DocumentKind::Host, &key(host)).read()?;
+        let claim = found.and_then(|found| serde_json::from_value::<HostClaim>(found).ok());
+        Ok(claim.is_some_and(|claim| Some(claim.machine) != self.machine()))
+    }
+
+    /// Makes the name of a host free for another machine.
+    pub(crate) fn forget_host(&self, host: &HostName) -> Result<(), StoreError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        shared.document(DocumentKind::Host, &key(host)).remove_if(|_: Value| Ok(true))
+    }
+}
+
+fn key(host: &HostName) -> String {
+    host.as_str().to_ascii_lowercase()
+}
