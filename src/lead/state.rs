@@ -110,7 +110,9 @@ pub(super) struct TrackedMember {
     /// Its program writes its own state to the team's files; if it fails to report idle, only its
     /// screen shows it.
     pub(super) native: bool,
-    /// The last check of its screen, if it has not reported idle for a while.
+    /// It waits for a person, as its screen shows.
+    pub(super) is_blocked: bool,
+    /// The last check of its screen in this state.
     pub(super) idle_checked_at: Option<Timestamp>,
     /// The reminders by an earlier lead, until they are taken over.
     pub(super) reminded: Option<Reminded>,

@@ -14,7 +14,7 @@ use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
-use crate::model::record::MemberRecord;
+use crate::model::record::{BLOCKED, MemberRecord};
 use crate::model::task::{Progress, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
@@ -151,6 +151,18 @@ impl TeamSnapshot {
     fn stuck_member(&self, member: &MemberStatus) -> Option<AttentionItem> {
         let is_stuck =
             matches!(member.state.as_str(), "unresponsive" | "failed" | "disappeared" | "killed");
+        if let Some(why) = member.reason.as_deref().filter(|why| why.starts_with(BLOCKED))
+            && !is_stuck
+        {
+            // A dialog that was filed as a request is listed as such.
+            let asks = self.requests.iter().any(|request| request.from == member.name);
+            return (!asks).then(|| AttentionItem {
+                cause: AttentionCause::Member(member.name.clone()),
+                member: Some(member.name.clone()),
+                why: why.to_owned(),
+                since: self.read_at,
+            });
+        }
         let since = self.details.get(&member.name).and_then(|details| details.state_since);
         let reason = member.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         is_stuck.then(|| AttentionItem {
@@ -427,7 +439,7 @@ pub(crate) struct TeamChoice {
 
 /// Returns all teams of this machine, those of the caller's config root first.
 pub(crate) fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
-    let found = super::ps::ps(ctx)?;
+    let found = super::ps::ps_of_this_machine(ctx)?;
     Ok(found
         .into_iter()
         .map(|team| {

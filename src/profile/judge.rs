@@ -7,6 +7,7 @@ use unicode_width::UnicodeWidthChar;
 use super::definition::{ComposerRule, Profile};
 use super::rule::{Pattern, ScreenRule, ScreenState};
 use super::snapshot::Look;
+use crate::model::record::BLOCKED;
 
 /// Maximum length of the evidence in characters.
 const EVIDENCE: usize = 200;
@@ -23,6 +24,23 @@ pub(crate) struct ScreenFinding {
     /// The question, if the screen shows a dialog.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<DialogQuestion>,
+}
+
+impl ScreenFinding {
+    /// Returns the reason for which the program waits for a person; `None` if it does not.
+    pub(crate) fn blocked_reason(&self) -> Option<String> {
+        match &self.state {
+            ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
+                let what = self.state.to_string();
+                let what = what.strip_prefix("blocked:").unwrap_or(&what);
+                Some(format!("{BLOCKED}{what} (rule {}: {})", self.rule, self.evidence))
+            }
+            ScreenState::Ready
+            | ScreenState::Idle
+            | ScreenState::Working
+            | ScreenState::Unknown => None,
+        }
+    }
 }
 
 /// The question of a dialog, as far as its rule captures it.

@@ -4,6 +4,7 @@ use super::life::{count_list, span, state_cell, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
+use crate::model::record::BLOCKED;
 use crate::model::team::Team;
 use crate::model::{text, time};
 use crate::ops::lease::LeadSeen;
@@ -77,8 +78,10 @@ fn members(status: &Status, format: StatusFormat) -> Option<String> {
     if status.members.is_empty() {
         return None;
     }
-    let heads =
-        ["NAME", "STATE", "TASK", "IDLE", "ROLE", "PROFILE", "BACKEND", "PANE", "PID", "REASON"];
+    let heads = [
+        "NAME", "STATE", "TASK", "IDLE", "ROLE", "PROFILE", "BACKEND", "HOST", "PANE", "PID",
+        "REASON",
+    ];
     let mut table = Table::new(&heads);
     for member in &status.members {
         table.row(vec![
@@ -89,19 +92,28 @@ fn members(status: &Status, format: StatusFormat) -> Option<String> {
             maybe(member.role.as_deref().filter(|role| *role != "general-purpose")),
             maybe(member.profile.as_deref()),
             maybe(member.backend.as_deref()),
+            maybe(member.host.as_ref().map(|host| host.as_str())),
             maybe(member.pane.as_deref()),
-            maybe(member.pid.map(|pid| pid.to_string())),
+            match member.pid {
+                Some(pid) if member.is_elsewhere => tinted(Tint::Warn, format!("{pid}?")),
+                pid => maybe(pid.map(|pid| pid.to_string())),
+            },
             maybe(reason(member)),
         ]);
     }
-    let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE"];
-    Some(table.render_within(format.width, &spare, &["REASON", "TASK", "NAME"], format.paint))
+    let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE", "HOST"];
+    let table =
+        table.render_within(format.width, &spare, &["REASON", "TASK", "NAME"], format.paint);
+    let note = "\nmembers on other hosts are shown as recorded; `phalanx ps` asks their hosts";
+    let is_elsewhere = status.members.iter().any(|member| member.is_elsewhere);
+    let note = if is_elsewhere { format.paint.put(Tint::Dim, note) } else { String::new() };
+    Some(table + &note)
 }
 
-/// Returns the reason of a member's state; the reason of a working member is its task, which has
-/// its own column.
+/// Returns the reason of a member's state. That of a working member is its task, which has its own
+/// column, unless it waits for a person.
 fn reason(member: &MemberStatus) -> Option<&str> {
-    member.reason.as_deref().filter(|_| member.state != "working")
+    member.reason.as_deref().filter(|why| member.state != "working" || why.starts_with(BLOCKED))
 }
 
 fn left(status: &Status, format: StatusFormat) -> Option<String> {

@@ -74,7 +74,7 @@ impl LeadDriver<'_> {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
                 let about = Some(name.clone());
                 self.run_blocking(about, move |ctx, team| {
-                    ops::effects::idle_check::check_idle(ctx, team, &name, &incarnation)
+                    ops::effects::idle_check::check_screen(ctx, team, &name, &incarnation)
                 });
             }
             Effect::Announce { id, step } => {

@@ -1,5 +1,6 @@
-//! Schedules screen checks of native members that have not reported idle; without them such a
-//! member would count as working indefinitely. A check is slow, so the first one waits until most
+//! Schedules screen checks of native members: of those that have not reported idle, which would
+//! count as working indefinitely, and of all in their first minutes, when a program may ask a
+//! person something before it reads its mail. A check is slow, so the first one waits until most
 //! have reported.
 
 use crate::lead::effect::Effect;
@@ -11,6 +12,10 @@ use crate::model::time::Timestamp;
 const FIRST_MS: u64 = 15_000;
 /// Time between two checks, in ms.
 const AGAIN_MS: u64 = 20_000;
+/// Time from the start of an idle member to the first check for questions, in ms.
+const QUESTIONS_MS: u64 = 5_000;
+/// Time from the start of an idle member to the last check, in ms, unless it waits for a person.
+const UNTIL_MS: u64 = 120_000;
 
 /// Requests a check of each member for which one is due.
 pub(super) fn check_idle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -30,12 +35,26 @@ pub(super) fn check_idle(state: &mut State, now: Timestamp, effects: &mut Vec<Ef
 
 /// Returns the time of the member's next check; `None` if it needs none.
 fn due(view: &TrackedMember) -> Option<Timestamp> {
-    let works =
-        view.native && view.watched && view.ending.is_none() && view.state == MemberState::Working;
-    works.then(|| match view.idle_checked_at {
-        None => view.state_since.plus_ms(FIRST_MS),
-        Some(at) => at.plus_ms(AGAIN_MS),
-    })
+    if !view.native || !view.watched || view.ending.is_some() {
+        return None;
+    }
+    let next = |first: Timestamp| view.idle_checked_at.map_or(first, |at| at.plus_ms(AGAIN_MS));
+    match view.state {
+        MemberState::Working => Some(next(view.state_since.plus_ms(FIRST_MS))),
+        MemberState::Idle => {
+            let at = next(view.since.plus_ms(QUESTIONS_MS));
+            (view.is_blocked || at <= view.since.plus_ms(UNTIL_MS)).then_some(at)
+        }
+        MemberState::Pending
+        | MemberState::Starting
+        | MemberState::AwaitingPlan
+        | MemberState::AwaitingPermission
+        | MemberState::ShutdownRequested
+        | MemberState::Completed
+        | MemberState::Failed
+        | MemberState::Killed
+        | MemberState::Disappeared => None,
+    }
 }
 
 /// Returns the time of the earliest check.

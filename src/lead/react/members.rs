@@ -41,6 +41,7 @@ pub(super) fn handle_members(
             view.idle_checked_at = None;
         }
         view.state_since = record.state_since;
+        view.is_blocked = record.is_blocked();
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
             runs.push(record.clone());
         }
@@ -121,6 +122,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
         quiet: None,
         native: record.is_native(),
+        is_blocked: record.is_blocked(),
         idle_checked_at: None,
         reminded: record.reminded,
     }

@@ -1,6 +1,8 @@
-//! Detects native programs that are idle but have not reported it, by their screens. If Claude Code
-//! 2.1.34 starts while another program writes the team file in place, it does not find its team: it
-//! reads its mail and works, but never reports that it is idle (observed).
+//! Checks the screens of native programs, which report less than wrapped ones: finds those that
+//! wait for a person, for example at a question of a first start, and those that are idle but have
+//! not reported it. If Claude Code 2.1.34 starts while another program writes the team file in
+//! place, it does not find its team: it reads its mail and works, but never reports that it is idle
+//! (observed).
 
 use std::time::Duration;
 
@@ -17,45 +19,85 @@ const STILL: Duration = Duration::from_millis(1500);
 /// More lines than any screen has.
 const LINES: usize = 200;
 
-/// Reads the screen twice. A run that its profile judges idle both times, with the same text and no
-/// report in between, becomes idle.
+/// Reads the screen, and again a moment later if it shows something to record:
+/// - a run that waits for a person gets this as the reason of its state, until it no longer does;
+/// - a working run that its profile judges idle both times, with the same text and no report in
+///   between, becomes idle.
 ///
 /// # Errors
 /// A profile that no longer exists; a screen that cannot be read.
-pub(crate) fn check_idle(
+pub(crate) fn check_screen(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
 ) -> Result<(), OpsError> {
-    let at_work = || -> Result<Option<MemberRecord>, OpsError> {
-        let record = team.member_record(name)?;
-        Ok(record.filter(|record| record.is(incarnation) && record.state == MemberState::Working))
+    let current = || -> Result<Option<MemberRecord>, OpsError> {
+        let looked_at = |record: &MemberRecord| {
+            let state = matches!(record.state, MemberState::Working | MemberState::Idle);
+            record.is(incarnation) && state
+        };
+        Ok(team.member_record(name)?.filter(looked_at))
     };
-    let Some(before) = at_work()? else { return Ok(()) };
+    let Some(before) = current()? else { return Ok(()) };
     let profile = profiles::find(ctx, &before.request.profile)?;
-    let read_text = || -> Result<Option<Vec<String>>, OpsError> {
-        Ok(text_if_idle(&profile, &output::peek(ctx, team, name, LINES)?))
+    let read = || -> Result<ScreenSign, OpsError> {
+        Ok(sign(&profile, &output::peek(ctx, team, name, LINES)?))
     };
-    let Some(first) = read_text()? else { return Ok(()) };
+    let first = match read() {
+        Ok(first) => first,
+        // `ps` and `doctor` report a host that does not answer.
+        Err(_) if before.is_elsewhere => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    let is_news = match &first {
+        ScreenSign::Blocked(reason) => before.reason.as_ref() != Some(reason),
+        ScreenSign::Idle(_) => before.state == MemberState::Working || before.is_blocked(),
+        ScreenSign::Other => before.is_blocked(),
+    };
+    if !is_news {
+        return Ok(());
+    }
     sleep(STILL);
-    if read_text()? == Some(first)
-        && at_work()?.is_some_and(|now| now.state_since == before.state_since)
-    {
-        presence::move_on(
-            team,
-            name,
-            incarnation,
-            Cause::Rest,
-            Some("its screen shows that it rests"),
-        )?;
+    let is_same = match read() {
+        Ok(again) => again == first,
+        Err(_) if before.is_elsewhere => false,
+        Err(e) => return Err(e),
+    };
+    let unchanged = |now: &MemberRecord| now.state_since == before.state_since;
+    let Some(now) = current()?.filter(|now| is_same && unchanged(now)) else { return Ok(()) };
+    match first {
+        ScreenSign::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,
+        ScreenSign::Idle(_) if now.state == MemberState::Working => {
+            let reason = Some("its screen shows that it rests");
+            presence::move_on(team, name, incarnation, Cause::Rest, reason)?;
+        }
+        ScreenSign::Idle(_) | ScreenSign::Other if now.is_blocked() => {
+            presence::remark(team, name, incarnation, None)?;
+        }
+        ScreenSign::Idle(_) | ScreenSign::Other => {}
     }
     Ok(())
 }
 
-/// Returns the text above the composer, if the screen shows that the program is idle. Hints below
-/// the composer may change while it is.
-fn text_if_idle(profile: &Profile, screen: &str) -> Option<Vec<String>> {
+/// The state of a program, as far as its screen shows it.
+#[derive(Debug, PartialEq, Eq)]
+enum ScreenSign {
+    /// It waits for a person, for this reason.
+    Blocked(String),
+    /// It is idle. The text above the composer; hints below it may change meanwhile.
+    Idle(Vec<String>),
+    Other,
+}
+
+fn sign(profile: &Profile, screen: &str) -> ScreenSign {
     let look = Look::of_text(screen);
-    (judge(profile, &look).state == ScreenState::Idle).then(|| last_words(profile, &look, LINES))
+    let finding = judge(profile, &look);
+    match finding.blocked_reason() {
+        Some(reason) => ScreenSign::Blocked(reason),
+        None if finding.state == ScreenState::Idle => {
+            ScreenSign::Idle(last_words(profile, &look, LINES))
+        }
+        None => ScreenSign::Other,
+    }
 }

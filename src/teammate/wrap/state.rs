@@ -97,14 +97,11 @@ impl ScreenSnapshot {
 
     /// Returns the activity; none if the screen is not recognised.
     pub(super) fn activity(&self) -> Option<Activity> {
-        let ScreenFinding { state, rule, evidence, .. } = &self.finding;
-        match state {
+        match &self.finding.state {
             ScreenState::Ready | ScreenState::Idle => Some(Activity::Idle),
             ScreenState::Working => Some(Activity::Working),
             ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
-                let what = state.to_string();
-                let what = what.strip_prefix("blocked:").unwrap_or(&what);
-                Some(Activity::Blocked(format!("blocked: {what} (rule {rule}: {evidence})")))
+                self.finding.blocked_reason().map(Activity::Blocked)
             }
             ScreenState::Unknown => None,
         }

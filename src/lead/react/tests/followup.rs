@@ -23,7 +23,7 @@ fn lead(followup: Option<ReminderPolicy>, member: MemberRecord) -> State {
 }
 
 fn ann() -> MemberRecord {
-    record("ann", 1, "claude")
+    record("ann", 1, "codex")
 }
 
 type Change = fn(&mut Task);

@@ -34,12 +34,11 @@ fn msg_13_screen_of_a_native_member_is_checked_until_it_reports_idle() {
 }
 
 #[test]
-fn only_working_native_members_have_their_screens_checked() {
-    let rests = record("ann", 1, "claude");
+fn only_native_members_that_are_up_have_their_screens_checked() {
     let told_by_us = working("bob", "codex");
     let mut starts = working("cid", "claude");
     starts.state = MemberState::Starting;
-    let mut state = lead(vec![rests, told_by_us, starts]);
+    let mut state = lead(vec![told_by_us, starts]);
     assert_eq!(state.next_tick(), None);
     assert_eq!(looks(&react(&mut state, Event::Tick, NOW.plus_ms(1_000_000))), 0);
 }
@@ -53,4 +52,30 @@ fn member_that_reports_idle_in_time_is_not_checked() {
         NOW.plus_ms(14_000),
     );
     assert_eq!(looks(&react(&mut state, Event::Tick, NOW.plus_ms(15_000))), 0);
+}
+
+/// PM-03: a question of a first start is shown before the program reads its mail.
+#[test]
+fn pm_03_idle_native_member_is_checked_for_questions_in_its_first_minutes() {
+    let mut state = lead(vec![record("ann", 1, "claude")]);
+    let mut checks = 0;
+    while let Some(at) = state.next_tick() {
+        checks += looks(&react(&mut state, Event::Tick, at));
+        assert!(checks < 10, "a member at rest costs nothing later");
+    }
+    assert_eq!(checks, 6, "5, 25, 45, 65, 85 and 105 s after its start");
+}
+
+#[test]
+fn pm_03_native_member_that_waits_for_a_person_is_checked_until_it_does_not() {
+    let later = NOW.plus_ms(600_000);
+    let asks = MemberRecord {
+        reason: Some("blocked: dialog:trust (rule trust: Trust?)".to_owned()),
+        ..record("ann", 1, "claude")
+    };
+    let mut state = lead(vec![asks]);
+    assert_eq!(looks(&react(&mut state, Event::Tick, later)), 1);
+    assert_eq!(state.next_tick(), Some(later.plus_ms(20_000)));
+    react(&mut state, Event::Members(vec![record("ann", 1, "claude")]), later.plus_ms(1));
+    assert_eq!(state.next_tick(), None);
 }
