@@ -45,6 +45,9 @@ pub(crate) enum BackendError {
     /// An external program failed; `problem` may quote its message, cleaned for printing.
     #[error("`{call}` {problem}")]
     External { call: String, problem: String },
+    /// The host of the placement refused, or cannot do this; the texts are its own.
+    #[error("{text}")]
+    OnHost { is_refusal: bool, text: String, hint: Option<String> },
     /// A file of the placement could not be read.
     #[error(transparent)]
     File(#[from] crate::sys::fs::FsError),
@@ -55,6 +58,7 @@ impl BackendError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             BackendError::Iterm2 { advice, .. } => advice.map(str::to_owned),
+            BackendError::OnHost { hint, .. } => hint.clone(),
             BackendError::Unavailable { .. }
             | BackendError::External { .. }
             | BackendError::Refused { .. }

@@ -1,20 +1,26 @@
 //! `focus`, `hide` and `show`: control the pane of a member.
 
-use serde_json::json;
-
 use super::args::MemberArg;
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops;
 use crate::ops::authority::Action;
-use crate::ops::focus::Visibility;
+use crate::ops::focus::{FocusedPane, Visibility};
 
 pub(super) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
-    let pane = ops::focus::focus(&setup.ctx, &team, &name)?;
-    let document = json!({ "name": name.as_str(), "pane": pane });
-    setup.out.confirm(&document, || text::line(&format!("{name} is in front: pane {pane}")))?;
+    let focused = ops::focus::focus(&setup.ctx, &team, &name)?;
+    let words = || {
+        let FocusedPane { name, pane, host } = &focused;
+        text::line(&match host {
+            Some(host) => format!(
+                "{name} is in front on host {host}: pane {pane}; see it here with `phalanx attach {name}`"
+            ),
+            None => format!("{name} is in front: pane {pane}"),
+        })
+    };
+    setup.out.confirm(&focused, words)?;
     Ok(Exit::DONE)
 }
 

@@ -42,8 +42,9 @@ pub(super) struct LogsArgs {
 
 /// Interval of reads while following, because changes of logs are not notified.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Number of intervals between two reads of a pane's screen, which cost more than reads of a log.
-const SCREEN_ROUNDS: u64 = 4;
+/// Number of intervals between two reads of a pane's screen or on another host, which cost more
+/// than reads of a log.
+const COSTLY_ROUNDS: u64 = 4;
 /// Maximum error of a recorded time: times are recorded once a second, and a line may be younger
 /// than its time.
 const ACCURACY_MS: u64 = 1000;
@@ -61,6 +62,7 @@ pub(super) fn logs(setup: &Setup, args: LogsArgs) -> VerbResult {
         follow: args.follow,
         readers: Vec::new(),
         left_out: Vec::new(),
+        unreachable: Vec::new(),
     };
     if args.follow {
         interrupt::run_interruptible(Failure::StreamEnded, move || stream.run())
@@ -82,6 +84,8 @@ struct LogStream {
     readers: Vec<LogReader>,
     /// Members whose output cannot be shown.
     left_out: Vec<MemberName>,
+    /// Members on other hosts whose output cannot be read at present.
+    unreachable: Vec<MemberName>,
 }
 
 impl LogStream {
@@ -96,7 +100,7 @@ impl LogStream {
             let mut lines = Vec::new();
             for (at, live) in live.iter().enumerate() {
                 let is_new = at >= shown;
-                if is_new || !live || !self.readers[at].is_screen() || round % SCREEN_ROUNDS == 0 {
+                if is_new || !live || !self.readers[at].is_costly() || round % COSTLY_ROUNDS == 0 {
                     let read = self.read(at, !live, is_new)?;
                     lines.extend(read.into_iter().map(|line| (at, line)));
                 }
@@ -147,7 +151,7 @@ impl LogStream {
                 }
                 continue;
             };
-            if self.since.is_some() && !reader.has_times()? {
+            if self.since.is_some() && !reader.has_times(&self.ctx, &self.team)? {
                 let problem = format!(
                     "the lines of `{name}` have no times: only an own terminal (pty) records them"
                 );
@@ -180,8 +184,19 @@ impl LogStream {
                 self.leave_out(name.clone(), &format!("{name}: {e}"));
                 return Ok(Vec::new());
             }
+            // A connection can be lost for a while; the next read goes on where this one would
+            // have.
+            Err(e) if !is_new && self.follow && self.readers[at].is_elsewhere() => {
+                let name = self.readers[at].name.clone();
+                if !self.unreachable.contains(&name) {
+                    self.out.print_message(&text::line(&format!("{name}: {e}; trying again")));
+                    self.unreachable.push(name);
+                }
+                return Ok(Vec::new());
+            }
             other => other?,
         };
+        self.unreachable.retain(|name| *name != self.readers[at].name);
         if is_new {
             if let Some(since) = self.since {
                 lines

@@ -9,6 +9,7 @@ use super::backends;
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::lease::Life;
+use super::remote;
 use super::status::{self, MemberStatus};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TeamName};
@@ -19,7 +20,7 @@ use crate::model::record::MemberRecord;
 use crate::model::time::human as span;
 use crate::model::wire;
 use crate::store::{StoreError, TeamStore};
-use crate::sys::proc;
+use crate::sys::proc::{self, Liveness};
 
 /// Number of placement verdicts that are shown.
 const VERDICTS: usize = 3;
@@ -111,11 +112,14 @@ pub(crate) fn explain(
     let requests = team.requests()?.into_iter().filter(|r| r.is_open() && r.member == name);
     let asked = team.questions()?.into_iter().filter(|q| q.is_open() && q.from == name);
     let asked: Vec<String> = asked.map(|q| format!("{} {}", q.kind.as_str(), q.id)).collect();
-    let verdict = record.as_ref().and_then(|record| verdict(ctx, team, record));
+    let run = record.as_ref().and_then(|record| launcher_elsewhere(ctx, team, record));
+    // A host that did not answer is not asked again.
+    let answers = run.as_ref().is_none_or(|run| run.answers);
+    let verdict = record.as_ref().filter(|_| answers).and_then(|r| verdict(ctx, team, r));
     Ok(Explained {
         team: team.name().clone(),
         because: because(&state, record.as_ref()),
-        facts: facts(team, &name, record.as_ref(), verdict)?
+        facts: facts(team, &name, record.as_ref(), verdict, run)?
             .into_iter()
             .chain(restarts(team, &about))
             .collect(),
@@ -184,6 +188,7 @@ fn because(state: &str, record: Option<&MemberRecord>) -> String {
 /// Queries the backend for the placement's verdict; returns it with the name of what was queried.
 fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(String, String)> {
     let placement = record.placement.as_ref()?;
+    let host = record.other_host().map(|host| format!(" on host {host}")).unwrap_or_default();
     let asked = match placement {
         Placement::Tmux(pane) => format!("tmux server at {}", pane.socket),
         Placement::Iterm2(_) => "iTerm2".to_owned(),
@@ -194,7 +199,34 @@ fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(St
         Ok(backend) => backend.verify(placement, record.mark()),
         Err(e) => Verdict::Unknown { reason: e.to_string() },
     };
-    Some((verdict.to_string(), format!("{asked}, asked now")))
+    Some((verdict.to_string(), format!("{asked}{host}, asked now")))
+}
+
+/// The answer of another host about the launcher of a run.
+struct LauncherElsewhere {
+    life: String,
+    source: String,
+    answers: bool,
+}
+
+/// Asks the host of a run on another host about its launcher.
+fn launcher_elsewhere(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+) -> Option<LauncherElsewhere> {
+    let answers =
+        remote::ask_hosts(ctx, team, std::slice::from_ref(record), super::ps::HOSTS_ANSWER);
+    let answer = answers.into_iter().next()?;
+    let source = format!("host {}, asked now", answer.host);
+    let is_answer = answer.problem.is_none();
+    let life = match (answer.problem, answer.runs.first().map(|run| run.liveness)) {
+        (Some(problem), _) => format!("unknown: {problem}"),
+        (None, Some(Liveness::Alive)) => "alive".to_owned(),
+        (None, Some(Liveness::Dead)) => "dead".to_owned(),
+        (None, Some(Liveness::Unknown) | None) => "unknown: the host cannot say".to_owned(),
+    };
+    Some(LauncherElsewhere { life, source, answers: is_answer })
 }
 
 fn facts(
@@ -202,6 +234,7 @@ fn facts(
     name: &MemberName,
     record: Option<&MemberRecord>,
     verdict: Option<(String, String)>,
+    run: Option<LauncherElsewhere>,
 ) -> Result<Vec<Fact>, OpsError> {
     let mut facts = on_roster(team, name)?;
     let Some(record) = record else { return Ok(facts) };
@@ -211,6 +244,10 @@ fn facts(
     let ago = |at| span(now().since(at));
     add("state", format!("{} for {}", record.state.as_str(), ago(record.state_since)), of("state"));
     add("run", record.incarnation.to_string(), of("incarnation"));
+    if let Some(host) = &record.host {
+        let side = if record.is_elsewhere { "another host" } else { "this host" };
+        add("host", format!("{host}, {side}"), of("host"));
+    }
     if let Some(placement) = &record.placement {
         add("place", placement.to_string(), of("placement"));
     }
@@ -220,8 +257,17 @@ fn facts(
     if let Some(launcher) = record.launcher() {
         add("launcher", process(launcher), stat(launcher));
     }
-    if let Some(start) = record.start.as_ref().filter(|_| !record.is_elsewhere) {
-        add("program", process(start.program), stat(start.program));
+    if let Some(LauncherElsewhere { life, source, .. }) = run {
+        add("launcher", life, source);
+    }
+    if let Some(start) = record.start.as_ref() {
+        match record.other_host() {
+            Some(host) => {
+                let process = format!("process {} of host {host}", start.program.pid);
+                add("program", process, of("start"));
+            }
+            None => add("program", process(start.program), stat(start.program)),
+        }
         add("started", format!("{} ago in {}", ago(start.at), start.cwd), of("start"));
     }
     if let Some(at) = record.ready_at {

@@ -9,7 +9,7 @@ use super::error::OpsError;
 use super::names::started_record;
 use crate::backend::{Backend, BackendError};
 use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
+use crate::model::id::{HostName, MemberName};
 use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
@@ -47,17 +47,37 @@ pub(crate) struct VisibilityChange {
     pub(crate) changed: bool,
 }
 
-/// Brings a member's pane to the front. Returns the pane's id.
+/// The output of `focus`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct FocusedPane {
+    pub(crate) name: MemberName,
+    pub(crate) pane: String,
+    /// The host of the pane, if that is another one: its tmux server shows it in front.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<HostName>,
+}
+
+/// Brings a member's pane to the front.
 pub(crate) fn focus(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
-) -> Result<String, OpsError> {
+) -> Result<FocusedPane, OpsError> {
     let (record, placement) = placed(team, name, "focus")?;
     let backend = backends::open_for(ctx, team, &record, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
-    backend.focus(&placement, record.mark()).map_err(to_ops_error)?;
-    Ok(placement.pane_id().to_owned())
+    backend.focus(&placement, record.mark()).map_err(|e| match e {
+        // The hint of the host is about a terminal there.
+        BackendError::OnHost { is_refusal: true, text, .. } => BackendError::OnHost {
+            is_refusal: true,
+            text,
+            hint: Some(format!("bring it to this terminal with `phalanx attach {name}`")),
+        }
+        .into(),
+        other => to_ops_error(other),
+    })?;
+    let pane = placement.pane_id().to_owned();
+    Ok(FocusedPane { name: record.name.clone(), pane, host: record.other_host().cloned() })
 }
 
 /// Hides or shows a member's pane. Idempotent.
@@ -111,7 +131,8 @@ fn roster_pane_id(placement: &Placement, visibility: Visibility) -> Result<&str,
     Some(placement.pane_id()).filter(|id| !id.is_empty()).ok_or(OpsError::CannotDo(refused))
 }
 
-fn to_ops_error(error: BackendError) -> OpsError {
+/// Returns the error of a backend; one of its host keeps its kind.
+pub(super) fn to_ops_error(error: BackendError) -> OpsError {
     match error {
         BackendError::CannotDo { .. } => OpsError::CannotDo(error),
         other => other.into(),

@@ -46,6 +46,21 @@ pub(crate) fn type_text(
     Ok(bytes)
 }
 
+/// Writes input into the terminal of a run, which must be proven to be the member's.
+///
+/// # Errors
+/// As [`type_text`].
+pub(super) fn write_into(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    placement: &Placement,
+    input: &Input,
+) -> Result<(), OpsError> {
+    let target = Target { record: record.clone(), placement: placement.clone() };
+    target.write(ctx, team, input)
+}
+
 /// Presses keys, one after the other.
 ///
 /// # Errors
@@ -150,6 +165,7 @@ impl Target {
         Ok(backend)
     }
 
+    /// Writes by a backend that is proven to be the member's.
     fn write_by(&self, backend: &dyn Backend, input: &Input) -> Result<(), OpsError> {
         let Target { record, placement } = self;
         // The launcher knows the modes of the terminal that it holds.

@@ -1,26 +1,22 @@
 //! `logs`: the output of members line by line, from their logs or from their screens.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::context::Context;
 use super::error::OpsError;
+use super::log_part::{CHUNK, LogPart, LogRange, Times};
 use super::names::started_record;
-use super::{output, status};
-use crate::model::id::MemberName;
+use super::{output, remote, status};
+use crate::model::id::{HostName, Incarnation, MemberName};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::store::TeamStore;
-use crate::sys::fs::{self, older, times_of};
 use crate::sys::proc::Liveness;
 
-/// The number of bytes read from a log at once.
-const CHUNK: u64 = 1024 * 1024;
 /// The number of lines read from a screen and its history.
 const SCREEN_LINES: usize = 2000;
-/// A larger file of times is not read: a log has at most one entry for each of its bytes.
-const TIMES_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// One line of output, fit to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +32,7 @@ pub(crate) struct LogReader {
     pub(crate) name: MemberName,
     /// The member's colour on the wire.
     pub(crate) color: String,
+    is_elsewhere: bool,
     source: OutputSource,
 }
 
@@ -46,9 +43,19 @@ enum OutputSource {
     Screen(String),
 }
 
+/// The files of a log.
+#[derive(Debug, Clone)]
+enum LogOrigin {
+    /// The path of the current one.
+    Here(PathBuf),
+    /// On another host, whose server reads it.
+    On { host: HostName, incarnation: Incarnation },
+}
+
 #[derive(Debug)]
 struct MemberLog {
-    path: PathBuf,
+    name: MemberName,
+    place: LogOrigin,
     /// True once the older log was read; from then on `at` counts in the current one.
     begun: bool,
     at: u64,
@@ -67,9 +74,16 @@ impl LogReader {
         if record.placement.is_none() && is_live(&record) {
             return Ok(None);
         }
-        let source = match record.placement {
+        let source = match &record.placement {
             Some(Placement::Pty(hold)) => OutputSource::Log(MemberLog {
-                path: PathBuf::from(hold.log),
+                name: record.name.clone(),
+                place: match record.other_host() {
+                    Some(host) => {
+                        let incarnation = record.incarnation.clone();
+                        LogOrigin::On { host: host.clone(), incarnation }
+                    }
+                    None => LogOrigin::Here(PathBuf::from(&hold.log)),
+                },
                 begun: false,
                 at: 0,
                 rest: Vec::new(),
@@ -78,12 +92,16 @@ impl LogReader {
                 OutputSource::Screen(String::new())
             }
         };
-        Ok(Some(LogReader { name: record.name, color: record.request.color, source }))
+        let is_elsewhere = record.is_elsewhere;
+        Ok(Some(LogReader { name: record.name, color: record.request.color, is_elsewhere, source }))
     }
 
-    /// Returns true if only the member's screen can be read, because no log of its output exists.
-    pub(crate) fn is_screen(&self) -> bool {
-        matches!(self.source, OutputSource::Screen(_))
+    /// Returns true if a read is costly: that of a screen, or on another host.
+    pub(crate) fn is_costly(&self) -> bool {
+        match &self.source {
+            OutputSource::Log(log) => matches!(log.place, LogOrigin::On { .. }),
+            OutputSource::Screen(_) => true,
+        }
     }
 
     /// Returns true if the times of its lines are recorded. They are not for a program without a
@@ -91,10 +109,16 @@ impl LogReader {
     ///
     /// # Errors
     /// A log that cannot be read.
-    pub(crate) fn has_times(&self) -> Result<bool, OpsError> {
-        let OutputSource::Log(MemberLog { path, .. }) = &self.source else { return Ok(false) };
-        let is_empty = |path: &Path| fs::len(path).map(|len| len.unwrap_or(0) == 0);
-        Ok(is_empty(path)? || !is_empty(&times_of(path))?)
+    pub(crate) fn has_times(&self, ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+        let OutputSource::Log(log) = &self.source else { return Ok(false) };
+        let nothing = LogRange { is_older: false, at: 0, most: 0, times_from: 0 };
+        let part = log.place.read(ctx, team, &log.name, &nothing)?;
+        Ok(part.len == 0 || part.has_times)
+    }
+
+    /// Returns true for a member on another host.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
     }
 
     /// Returns true while the member may still print.
@@ -113,7 +137,11 @@ impl LogReader {
         all: bool,
     ) -> Result<Vec<LogLine>, OpsError> {
         match &mut self.source {
-            OutputSource::Log(log) => log.read(all),
+            OutputSource::Log(log) => {
+                let MemberLog { name, place, .. } = log;
+                let (name, place) = (name.clone(), place.clone());
+                log.read(all, |range| place.read(ctx, team, &name, range))
+            }
             OutputSource::Screen(before) => {
                 let screen = match output::peek(ctx, team, &self.name, SCREEN_LINES) {
                     // The member's pane closed between two reads.
@@ -128,50 +156,75 @@ impl LogReader {
     }
 }
 
+/// A run on another host counts as live until its exit is on record.
 fn is_live(record: &MemberRecord) -> bool {
-    !record.state.is_over() && status::liveness(record) != Liveness::Dead
+    let has_exited = record.is_elsewhere && record.exit.is_some();
+    !record.state.is_over() && !has_exited && status::liveness(record) != Liveness::Dead
+}
+
+impl LogOrigin {
+    fn read(
+        &self,
+        ctx: &Context,
+        team: &TeamStore,
+        name: &MemberName,
+        range: &LogRange,
+    ) -> Result<LogPart, OpsError> {
+        match self {
+            LogOrigin::Here(path) => LogPart::read(path, range),
+            LogOrigin::On { host, incarnation } => {
+                remote::read_log(ctx, team, host, (name, incarnation), range)
+            }
+        }
+    }
 }
 
 impl MemberLog {
-    fn read(&mut self, all: bool) -> Result<Vec<LogLine>, OpsError> {
+    /// Returns the lines that are new since the last call; with `all` also an incomplete last line.
+    fn read(
+        &mut self,
+        all: bool,
+        part: impl Fn(&LogRange) -> Result<LogPart, OpsError>,
+    ) -> Result<Vec<LogLine>, OpsError> {
         let mut lines = Vec::new();
-        let full = older(&self.path);
         if !self.begun {
             self.begun = true;
-            self.drain(&full, &mut lines)?;
-            self.at = 0;
-        } else if fs::len(&self.path)?.unwrap_or(0) < self.at {
-            // The log was rotated and is the older one now; or another run began, and there is
-            // none.
-            self.drain(&full, &mut lines)?;
+            self.drain(true, &part, &mut lines)?;
             self.at = 0;
         }
-        let path = self.path.clone();
-        self.drain(&path, &mut lines)?;
+        if self.drain(false, &part, &mut lines)? < self.at {
+            // The log was rotated and is the older one now; or another run began, and there is
+            // none.
+            self.drain(true, &part, &mut lines)?;
+            self.at = 0;
+            self.drain(false, &part, &mut lines)?;
+        }
         if all && !self.rest.is_empty() {
-            let rest = std::mem::take(&mut self.rest);
-            let times = Times::read(&path)?;
-            lines.push(line(&rest, times.at(self.at.saturating_sub(rest.len() as u64))));
+            let times_from = self.at.saturating_sub(self.rest.len() as u64);
+            let range = LogRange { is_older: false, at: self.at, most: 0, times_from };
+            let times = Times(part(&range)?.times);
+            lines.push(line(&std::mem::take(&mut self.rest), times.at(times_from)));
         }
         Ok(lines)
     }
 
-    /// Reads one file from `at` to its end.
-    fn drain(&mut self, file: &Path, lines: &mut Vec<LogLine>) -> Result<(), OpsError> {
-        let mut times = None;
+    /// Reads one file from `at` to its end. Returns its length.
+    fn drain(
+        &mut self,
+        is_older: bool,
+        part: impl Fn(&LogRange) -> Result<LogPart, OpsError>,
+        lines: &mut Vec<LogLine>,
+    ) -> Result<u64, OpsError> {
         loop {
-            let bytes = fs::read_range(file, self.at, CHUNK)?;
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            let times = match &mut times {
-                Some(times) => times,
-                none => none.insert(Times::read(file)?),
-            };
             let mut at = self.at.saturating_sub(self.rest.len() as u64);
-            self.at += bytes.len() as u64;
+            let part = part(&LogRange { is_older, at: self.at, most: CHUNK, times_from: at })?;
+            if part.bytes.is_empty() {
+                return Ok(part.len);
+            }
+            let times = Times(part.times);
+            self.at += part.bytes.len() as u64;
             let mut whole = std::mem::take(&mut self.rest);
-            whole.extend(bytes);
+            whole.extend(part.bytes);
             let end = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             self.rest = whole.split_off(end);
             for bytes in whole.split_inclusive(|byte| *byte == b'\n') {
@@ -187,27 +240,6 @@ fn line(bytes: &[u8], time: Option<Timestamp>) -> LogLine {
     LogLine { time, text: text.trim_end_matches('\n').to_owned() }
 }
 
-/// The times at which a log was written, by byte offset; in the file, lines `MILLISECONDS OFFSET`
-/// in order.
-struct Times(Vec<(u64, Timestamp)>);
-
-impl Times {
-    fn read(log: &Path) -> Result<Times, OpsError> {
-        let bytes = fs::read(&times_of(log), TIMES_LIMIT)?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let entry = |line: &str| {
-            let (ms, offset) = line.split_once(' ')?;
-            Some((offset.parse().ok()?, Timestamp(ms.parse().ok()?)))
-        };
-        Ok(Times(text.lines().filter_map(entry).collect()))
-    }
-
-    fn at(&self, offset: u64) -> Option<Timestamp> {
-        let after = self.0.partition_point(|(from, _)| *from <= offset);
-        after.checked_sub(1).and_then(|at| self.0.get(at)).map(|(_, time)| *time)
-    }
-}
-
 /// Returns the lines that a screen did not show before: those after the longest suffix of the
 /// earlier screen that the new one begins with. All lines, if the last line of the earlier screen
 /// has grown.
@@ -219,14 +251,24 @@ fn fresh(before: &str, after: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::sys::fs::{self, older, times_of};
 
     fn texts(lines: Vec<LogLine>) -> Vec<(Option<u64>, String)> {
         lines.into_iter().map(|line| (line.time.map(|time| time.0), line.text)).collect()
     }
 
     fn log(path: &Path) -> MemberLog {
-        MemberLog { path: path.to_owned(), begun: false, at: 0, rest: Vec::new() }
+        let name = MemberName::new("ann").expect("a name");
+        let place = LogOrigin::Here(path.to_owned());
+        MemberLog { name, place, begun: false, at: 0, rest: Vec::new() }
+    }
+
+    fn read(log: &mut MemberLog, all: bool) -> Vec<LogLine> {
+        let LogOrigin::Here(path) = log.place.clone() else { panic!("a log on this host") };
+        log.read(all, |range| LogPart::read(&path, range)).expect("readable")
     }
 
     fn put(path: &Path, text: &str) {
@@ -241,11 +283,11 @@ mod tests {
         put(&path, "one\r\ntw");
         put(&times_of(&path), "1000 0\n2000 5\ngarbage\n3000 7\n");
         let mut log = log(&path);
-        assert_eq!(texts(log.read(false).expect("readable")), [(Some(1000), "one".to_owned())]);
+        assert_eq!(texts(read(&mut log, false)), [(Some(1000), "one".to_owned())]);
         put(&path, "one\r\ntwo\nthr\u{1b}[1mee");
-        assert_eq!(texts(log.read(false).expect("readable")), [(Some(2000), "two".to_owned())]);
-        assert_eq!(texts(log.read(true).expect("readable")), [(Some(3000), "three".to_owned())]);
-        assert_eq!(log.read(true).expect("readable"), []);
+        assert_eq!(texts(read(&mut log, false)), [(Some(2000), "two".to_owned())]);
+        assert_eq!(texts(read(&mut log, true)), [(Some(3000), "three".to_owned())]);
+        assert_eq!(read(&mut log, true), []);
     }
 
     #[test]
@@ -255,11 +297,10 @@ mod tests {
         put(&older(&path), "zero\n");
         put(&path, "one\ntwo\n");
         let mut log = log(&path);
-        assert_eq!(texts(log.read(false).expect("readable")).len(), 3);
+        assert_eq!(texts(read(&mut log, false)).len(), 3);
         put(&older(&path), "one\ntwo\nthree\nfo");
         put(&path, "ur\n");
-        let lines: Vec<String> =
-            texts(log.read(false).expect("readable")).into_iter().map(|(_, t)| t).collect();
+        let lines: Vec<String> = texts(read(&mut log, false)).into_iter().map(|(_, t)| t).collect();
         assert_eq!(lines, ["three", "four"]);
     }
 

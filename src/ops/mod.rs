@@ -40,6 +40,7 @@ pub(crate) mod input;
 pub(crate) mod label;
 mod launchers;
 pub(crate) mod lease;
+mod log_part;
 pub(crate) mod logs;
 pub(crate) mod manifest;
 pub(crate) mod modes;

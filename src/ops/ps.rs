@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -11,18 +12,22 @@ use super::context::Context;
 use super::error::OpsError;
 use super::launchers::launchers;
 use super::lease::{self, LeadSeen, Life};
+use super::remote::{self, HostAnswer};
 use super::status::{self, MemberStatus, TaskCounts};
-use crate::model::id::{Incarnation, MemberName, TeamName};
+use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::store::{StoreError, TeamStore};
+use crate::sys::parallel::parallel_map;
+use crate::sys::proc::Liveness;
 
 /// A member and the liveness of its processes.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MemberSeen {
     #[serde(flatten)]
     pub(crate) status: MemberStatus,
-    /// `None` for a member that phalanx did not start, whose process is not on record.
+    /// `None` for a member that phalanx did not start, whose process is not on record. That of a
+    /// member on another host is what the host reports.
     pub(crate) alive: Option<Life>,
     /// Socket of the tmux server that its pane is in.
     pub(crate) socket: Option<String>,
@@ -40,16 +45,45 @@ pub(crate) struct TeamOnMachine {
     pub(crate) requests: usize,
     /// The tmux sockets that its members are or were on, and the one for its next members.
     pub(crate) sockets: BTreeSet<String>,
+    /// Other hosts that have members and could not be asked about them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) silent_hosts: Vec<SilentHost>,
     /// The reason why the other fields are empty: files that cannot be read.
     pub(crate) problem: Option<String>,
 }
 
-/// Returns all teams; those under the caller's config root come first.
+/// A host that could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct SilentHost {
+    pub(crate) host: HostName,
+    pub(crate) problem: String,
+}
+
+/// Time for the answers of other hosts.
+pub(crate) const HOSTS_ANSWER: Duration = Duration::from_secs(5);
+/// Teams that are read at the same time; most of the time is that of other hosts.
+const AT_ONCE: usize = 16;
+
+/// Returns all teams; those under the caller's config root come first. Waits for the answers of
+/// other hosts for [`HOSTS_ANSWER`].
 pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
+    let ask = |team: &TeamStore, records: &[MemberRecord]| {
+        remote::ask_hosts(ctx, team, records, HOSTS_ANSWER)
+    };
+    Ok(parallel_map(&all_teams(ctx)?, AT_ONCE, |team| team_on_machine(team, &ask)))
+}
+
+/// As [`ps`], without asking other hosts: their members are unknown.
+pub(crate) fn ps_of_this_machine(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
+    let ask = |_: &TeamStore, _: &[MemberRecord]| Vec::new();
+    Ok(all_teams(ctx)?.iter().map(|team| team_on_machine(team, &ask)).collect())
+}
+
+fn all_teams(ctx: &Context) -> Result<Vec<TeamStore>, OpsError> {
     let mut teams: Vec<TeamStore> =
         ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
     teams.extend(teams_of_other_roots(ctx));
-    Ok(teams.iter().map(team_on_machine).collect())
+    Ok(teams)
 }
 
 /// Returns the teams of other config roots for which a launcher runs.
@@ -74,8 +108,11 @@ pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
 }
 
 /// Reads one team. An unreadable team is returned with its problem and does not hide the others.
-fn team_on_machine(team: &TeamStore) -> TeamOnMachine {
-    read_team(team).unwrap_or_else(|e| TeamOnMachine {
+fn team_on_machine(
+    team: &TeamStore,
+    ask: &impl Fn(&TeamStore, &[MemberRecord]) -> Vec<HostAnswer>,
+) -> TeamOnMachine {
+    read_team(team, ask).unwrap_or_else(|e| TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
         lead: None,
@@ -83,19 +120,39 @@ fn team_on_machine(team: &TeamStore) -> TeamOnMachine {
         tasks: TaskCounts::default(),
         requests: 0,
         sockets: BTreeSet::new(),
+        silent_hosts: Vec::new(),
         problem: Some(e.to_string()),
     })
 }
 
-fn read_team(team: &TeamStore) -> Result<TeamOnMachine, OpsError> {
+fn read_team(
+    team: &TeamStore,
+    ask: &impl Fn(&TeamStore, &[MemberRecord]) -> Vec<HostAnswer>,
+) -> Result<TeamOnMachine, OpsError> {
     let status = status::status(team)?;
+    let all = team.member_records()?;
+    let answers = ask(team, &all);
     let records: BTreeMap<MemberName, MemberRecord> =
-        team.member_records()?.into_iter().map(|record| (record.name.clone(), record)).collect();
+        all.into_iter().map(|record| (record.name.clone(), record)).collect();
     let sockets = sockets(team, records.values())?;
+    let elsewhere = |record: &MemberRecord| {
+        let seen = answers.iter().flat_map(|answer| &answer.runs);
+        let seen = seen.filter(|run| record.is(&run.incarnation)).map(|run| run.liveness).next();
+        seen.unwrap_or(Liveness::Unknown)
+    };
     let member = |status: MemberStatus| {
         let record = records.get(&status.name);
-        let alive = record.map(|record| Life::from(status::liveness(record)));
+        let alive = record.map(|record| {
+            Life::from(match record.other_host() {
+                Some(_) => elsewhere(record),
+                None => status::liveness(record),
+            })
+        });
         MemberSeen { alive, socket: record.and_then(socket), status }
+    };
+    let silent = |answer: &HostAnswer| {
+        let problem = answer.problem.as_ref()?.to_string();
+        Some(SilentHost { host: answer.host.clone(), problem })
     };
     Ok(TeamOnMachine {
         root: team.root().to_owned(),
@@ -105,6 +162,7 @@ fn read_team(team: &TeamStore) -> Result<TeamOnMachine, OpsError> {
         tasks: status.tasks,
         requests: status.requests,
         sockets,
+        silent_hosts: answers.iter().filter_map(silent).collect(),
         problem: None,
     })
 }

@@ -54,6 +54,10 @@ pub(crate) struct MemberStatus {
     /// The host that it runs on; `None` in a team of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<HostName>,
+    /// True if that is another host: its pane and pid are those of that host, and its liveness is
+    /// unknown here.
+    #[serde(skip)]
+    pub(crate) is_elsewhere: bool,
     pub(crate) pane: Option<String>,
     pub(crate) pid: Option<i32>,
     pub(crate) color: Option<String>,
@@ -195,6 +199,7 @@ pub(super) fn status_with(
             profile: record.map(|r| r.request.profile.clone()),
             backend: record.map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
             host: record.and_then(|r| r.host.clone()),
+            is_elsewhere: record.is_some_and(|r| r.is_elsewhere),
             pane: Some(member.pane_id.clone())
                 .filter(|pane| !["", IN_PROCESS].contains(&pane.as_str())),
             pid: record.and_then(|r| r.start.as_ref()).map(|s| s.program.pid),

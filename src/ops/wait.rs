@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::error::OpsError;
-use super::{profiles, spawn, status};
-use crate::model::id::{MemberName, TaskId};
+use super::ps::HOSTS_ANSWER;
+use super::{profiles, remote, spawn, status};
+use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::record::MemberRecord;
 use crate::model::task::TaskState;
@@ -36,6 +37,8 @@ pub(crate) struct Came {
 
 /// The poll interval: a process can end without writing anything.
 const SWEEP: Duration = Duration::from_millis(500);
+/// Interval of questions to other hosts: a launcher that was killed there writes nothing.
+const HOSTS: Duration = Duration::from_secs(10);
 
 /// Waits until all of `names`, or with `any` one of them, have reached the state.
 ///
@@ -53,8 +56,13 @@ pub(crate) fn wait(
 ) -> Result<Vec<Came>, OpsError> {
     let deadline = limit.map(Deadline::after);
     let changes = team.changes()?;
+    let (mut dead, mut ask_hosts) = (Vec::new(), Deadline::after(HOSTS));
     loop {
-        let (came, open) = look(ctx, team, names, until)?;
+        if ask_hosts.expired() && !matches!(until, Until::Task(_)) {
+            dead = dead_elsewhere(ctx, team, names, deadline)?;
+            ask_hosts = Deadline::after(HOSTS);
+        }
+        let (came, open) = look(ctx, team, names, until, &dead)?;
         if open == 0 || (any && !came.is_empty()) {
             return Ok(came);
         }
@@ -102,11 +110,28 @@ fn describe(names: &[MemberName], until: &Until) -> String {
     }
 }
 
+/// Returns the runs of these members on other hosts that their hosts report as dead.
+fn dead_elsewhere(
+    ctx: &Context,
+    team: &TeamStore,
+    names: &[MemberName],
+    deadline: Option<Deadline>,
+) -> Result<Vec<Incarnation>, OpsError> {
+    let is_named = |record: &MemberRecord| names.contains(&record.name);
+    let records: Vec<MemberRecord> = team.member_records()?.into_iter().filter(is_named).collect();
+    let limit = deadline.map_or(HOSTS_ANSWER, |deadline| deadline.remaining().min(HOSTS_ANSWER));
+    let answers = remote::ask_hosts(ctx, team, &records, limit);
+    let runs = answers.into_iter().flat_map(|answer| answer.runs);
+    let dead = runs.filter(|run| run.liveness == Liveness::Dead);
+    Ok(dead.map(|run| run.incarnation).collect())
+}
+
 fn look(
     ctx: &Context,
     team: &TeamStore,
     names: &[MemberName],
     until: &Until,
+    dead: &[Incarnation],
 ) -> Result<(Vec<Came>, usize), OpsError> {
     if let Until::Task(id) = until {
         let task = super::task::get(team, *id)?;
@@ -116,7 +141,7 @@ fn look(
     }
     let mut came = Vec::new();
     for name in names {
-        if let Some(state) = member_came(ctx, team, name, until)? {
+        if let Some(state) = member_came(ctx, team, name, until, dead)? {
             came.push(Came { name: name.to_string(), state: state.to_owned() });
         }
     }
@@ -129,6 +154,7 @@ fn member_came(
     team: &TeamStore,
     name: &MemberName,
     until: &Until,
+    dead: &[Incarnation],
 ) -> Result<Option<&'static str>, OpsError> {
     let Some(record) = team.member_record(name)? else {
         let roster = team.team()?;
@@ -148,7 +174,9 @@ fn member_came(
         }
         .into());
     };
-    let gone = record.state.is_over() || status::liveness(&record) == Liveness::Dead;
+    let gone = record.state.is_over()
+        || status::liveness(&record) == Liveness::Dead
+        || dead.contains(&record.incarnation);
     let idle = record.state == MemberState::Idle && team.board()?.work_of(name).is_none();
     let reached = match until {
         Until::Ready => record.state.is_up() && is_ready(ctx, &record),

@@ -21,11 +21,11 @@ pub(crate) fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Pain
         return format!("no teams under {}", text::line(&root.to_string_lossy()));
     }
     let mut table =
-        Table::new(&["TEAM", "LEAD", "MEMBER", "STATE", "TASK", "BACKEND", "PANE", "PID"]);
+        Table::new(&["TEAM", "LEAD", "MEMBER", "STATE", "TASK", "BACKEND", "HOST", "PANE", "PID"]);
     for team in teams {
         rows(team, &mut table);
     }
-    let spare = ["PID", "PANE", "BACKEND"];
+    let spare = ["PID", "PANE", "BACKEND", "HOST"];
     let mut lines = vec![table.render_within(width, &spare, &["MEMBER", "TEAM", "LEAD"], paint)];
     for team in teams {
         let words = [team.problem.as_deref().map(text::line), dead_lead(team, root)];
@@ -33,6 +33,12 @@ pub(crate) fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Pain
             paint.put(Tint::Bad, &format!("team {}: {words}", text::line(team.team.as_str())))
         };
         lines.extend(words.into_iter().flatten().map(named));
+        let silent = team.silent_hosts.iter().map(|silent| {
+            let words = format!("host {}: {}", silent.host, text::line(&silent.problem));
+            paint.put(Tint::Warn, &words)
+        });
+        let new: Vec<String> = silent.filter(|words| !lines.contains(words)).collect();
+        lines.extend(new);
     }
     let servers = group(teams, |team| team.sockets.iter().cloned().collect());
     lines.extend(
@@ -60,7 +66,7 @@ fn rows(team: &TeamOnMachine, table: &mut Table) {
         [tinted(Tint::Bold, text::short(team.team.as_str(), NAME)), lead(team.lead.as_ref())];
     if team.members.is_empty() {
         let [name, lead] = first;
-        table.row([vec![name, lead], vec![cell(""); 6]].concat());
+        table.row([vec![name, lead], vec![cell(""); 7]].concat());
         return;
     }
     for member in &team.members {
@@ -73,6 +79,7 @@ fn rows(team: &TeamOnMachine, table: &mut Table) {
             state_cell(&status.state),
             maybe(status.task.map(|id| format!("#{id}"))),
             maybe(status.backend.as_deref().map(|b| text::short(b, NAME))),
+            maybe(status.host.as_ref().map(|host| text::short(host.as_str(), NAME))),
             maybe(status.pane.as_deref().map(|p| text::short(p, NAME))),
             pid(status.pid, member.alive),
         ]);

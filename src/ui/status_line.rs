@@ -150,6 +150,7 @@ mod tests {
             profile: None,
             backend: None,
             host: None,
+            is_elsewhere: false,
             pane: None,
             pid: None,
             color: None,

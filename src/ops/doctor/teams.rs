@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use super::super::broken;
 use super::super::context::Context;
-use super::super::error::OpsError;
+use super::super::error::{self, OpsError};
 use super::super::hooks;
 use super::super::lease::{self, Life};
+use super::super::ps::HOSTS_ANSWER;
+use super::super::remote::{self, HostAnswer};
 use super::super::retire;
 use super::super::status;
 use super::finding::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
 use crate::model::time;
 use crate::store::{Broken, Leftover, LeftoverKind, TeamStore};
@@ -51,8 +54,10 @@ fn unusable(ctx: &Context, team: &TeamStore, broken: &Broken, fix: bool) -> Find
 /// Checks the lead, the members, the leftover files and the journal.
 fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, OpsError> {
     let records = team.member_records()?;
+    let answers = remote::ask_hosts(ctx, team, &records, HOSTS_ANSWER);
     let mut found = lead(team, &records, fix)?;
-    found.extend(members(ctx, team, &records, fix)?);
+    found.extend(answers.iter().filter_map(|answer| silent_host(team, answer)));
+    found.extend(members(ctx, team, &records, &answers, fix)?);
     let lost = |left: &&Leftover| match &left.kind {
         LeftoverKind::Spec { incarnation, age } => {
             let awaited = records.iter().any(|r| r.is(incarnation) && !r.state.is_over());
@@ -145,17 +150,43 @@ fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Fin
     })])
 }
 
+/// Reports another host that has members and cannot be asked about them.
+fn silent_host(team: &TeamStore, answer: &HostAnswer) -> Option<Finding> {
+    let problem = answer.problem.as_ref()?;
+    let names: Vec<MemberName> = answer.runs.iter().map(|run| run.name.clone()).collect();
+    let what = format!(
+        "host `{}` cannot be asked about {} of team `{}`: {problem}",
+        answer.host,
+        error::names(&names),
+        team.name()
+    );
+    let fix = format!(
+        "phalanx host check {0}; if it will not come back: phalanx host lost {0} -t {1}",
+        answer.host,
+        team.name()
+    );
+    let place = format!("host {}", answer.host);
+    Some(Finding::new("silent_host", Severity::Problem, what, place).advise(fix))
+}
+
 /// Reports members on the roster whose processes are gone. A live lead removes them itself.
 fn members(
     ctx: &Context,
     team: &TeamStore,
     records: &[MemberRecord],
+    answers: &[HostAnswer],
     fix: bool,
 ) -> Result<Vec<Finding>, OpsError> {
     let roster = team.team()?;
     let led = team.current_lead()?.is_some();
     let on_team = |record: &&MemberRecord| roster.member(&record.name).is_some();
-    let dead = |record: &&MemberRecord| status::liveness(record) == Liveness::Dead;
+    let is_dead_elsewhere = |record: &MemberRecord| {
+        let mut runs = answers.iter().flat_map(|answer| &answer.runs);
+        runs.any(|run| record.is(&run.incarnation) && run.liveness == Liveness::Dead)
+    };
+    let dead = |record: &&MemberRecord| {
+        status::liveness(record) == Liveness::Dead || is_dead_elsewhere(record)
+    };
     let finding = |record: &MemberRecord| {
         let what = format!(
             "`{}` is on the roster of team `{}`, but its processes are gone",
@@ -163,6 +194,10 @@ fn members(
             team.name()
         );
         let place = record.placement.as_ref().map(ToString::to_string).unwrap_or_default();
+        let place = match record.other_host() {
+            Some(host) => format!("{place}, on host {host}"),
+            None => place,
+        };
         let finding = Finding::new("dead_member", Severity::Warning, what, place);
         match led {
             true => finding.advise("no action needed: the lead removes it from the roster"),

@@ -14,7 +14,7 @@ use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, Verdict};
 use crate::model::spec::Terminal;
 use crate::ops::context::Context;
-use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::error::{Kind, OpsError, RemoteFailure};
 use crate::store::TeamStore;
 
 /// The backend of placements on another host. It creates none: `client::spawn` does.
@@ -35,10 +35,20 @@ impl RemoteBackend {
     }
 
     fn call<T: DeserializeOwned>(&self, request: HostRequest) -> Result<T, BackendError> {
-        self.link.call(request, QUICK).map_err(|e| BackendError::External {
-            call: format!("host {}", self.host),
-            problem: e.to_string(),
-        })
+        self.link.call(request, QUICK).map_err(|e| self.failed(&e))
+    }
+}
+
+impl RemoteBackend {
+    fn failed(&self, error: &OpsError) -> BackendError {
+        // The other errors name the host themselves.
+        let (text, hint) = match error {
+            OpsError::OnHost { host, failure } => {
+                (format!("on host {host}: {}", failure.text), failure.hint.clone())
+            }
+            other => (other.to_string(), other.hint()),
+        };
+        BackendError::OnHost { is_refusal: error.kind() == Kind::Refused, text, hint }
     }
 }
 
@@ -80,14 +90,14 @@ impl Backend for RemoteBackend {
             }
             let asked = HostRequest::Close(vec![marked(mark.placement, mark.token)]);
             let closed: Result<Vec<Result<(), RemoteFailure>>, BackendError> = self.call(asked);
-            let failed = |problem| {
-                let call = format!("host {}", self.host);
-                CloseOutcome::Failed(BackendError::External { call, problem })
+            let failed = |problem: String| {
+                let text = format!("on host {}: {problem}", self.host);
+                CloseOutcome::Failed(BackendError::OnHost { is_refusal: false, text, hint: None })
             };
             match closed.map(|mut results| results.pop()) {
                 Ok(Some(Ok(()))) => CloseOutcome::Closed,
                 Ok(Some(Err(failure))) => failed(failure.text),
-                Ok(None) => failed("gave an incomplete answer".to_owned()),
+                Ok(None) => failed("it gave an incomplete answer".to_owned()),
                 Err(e) => CloseOutcome::Failed(e),
             }
         };

@@ -1,17 +1,23 @@
 //! The requests of a lead to the servers of other hosts.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use super::link::{HostLink, QUICK};
-use super::wire::{HostRequest, RunState, RunToEnd};
+use super::wire::{HostRequest, LogChunk, LogRequest, RunState, RunToEnd};
 use crate::model::id::{HostName, Incarnation, MemberName};
 use crate::model::record::MemberRecord;
 use crate::ops::context::Context;
 use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::log_part::{LogPart, LogRange};
 use crate::store::TeamStore;
+use crate::sys::clock::Deadline;
 use crate::sys::proc::Liveness;
 
+/// Time for the answers of all hosts to a lead, which waits on a thread of its own.
+const PATIENCE: Duration = Duration::from_secs(55);
 /// Time limit for the end of members.
 const ENDING: Duration = Duration::from_secs(40);
 
@@ -48,41 +54,117 @@ pub(crate) fn dead_runs(
     ctx: &Context,
     team: &TeamStore,
 ) -> Result<Vec<(MemberName, Incarnation)>, OpsError> {
-    let mut hosts: BTreeMap<HostName, Vec<MemberRecord>> = BTreeMap::new();
-    for record in team.member_records()?.into_iter().filter(|record| !record.state.is_over()) {
-        if let Some(host) = record.other_host().cloned() {
-            hosts.entry(host).or_default().push(record);
-        }
-    }
-    let mut dead = Vec::new();
-    for (host, runs) in hosts {
-        let runs: Vec<&MemberRecord> = runs.iter().collect();
-        for (run, liveness) in runs.iter().zip(liveness(ctx, team, &host, &runs)) {
-            if liveness == Liveness::Dead {
-                dead.push((run.name.clone(), run.incarnation.clone()));
-            }
-        }
-    }
-    Ok(dead)
+    let answers = ask_hosts(ctx, team, &team.member_records()?, PATIENCE);
+    let runs = answers.into_iter().flat_map(|answer| answer.runs);
+    Ok(runs
+        .filter(|run| run.liveness == Liveness::Dead)
+        .map(|run| (run.name, run.incarnation))
+        .collect())
 }
 
-/// Returns the liveness of runs on one host, in order; all are unknown if it cannot be reached.
-fn liveness(
+/// The answer of a host about its runs that have not ended on record.
+#[derive(Debug)]
+pub(crate) struct HostAnswer {
+    pub(crate) host: HostName,
+    /// Why it could not be asked. Its runs are then unknown.
+    pub(crate) problem: Option<OpsError>,
+    pub(crate) runs: Vec<RunSeen>,
+}
+
+/// A run and its liveness, as its host sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunSeen {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) liveness: Liveness,
+}
+
+/// Asks all other hosts that have runs among `records`, at the same time, and returns their answers
+/// by host. A host that has not answered within `limit` is left behind.
+pub(crate) fn ask_hosts(
+    ctx: &Context,
+    team: &TeamStore,
+    records: &[MemberRecord],
+    limit: Duration,
+) -> Vec<HostAnswer> {
+    let mut hosts: BTreeMap<HostName, Vec<RunSeen>> = BTreeMap::new();
+    for record in records.iter().filter(|record| !record.state.is_over()) {
+        if let Some(host) = record.other_host().cloned() {
+            let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+            let run = RunSeen { name, incarnation, liveness: Liveness::Unknown };
+            hosts.entry(host).or_default().push(run);
+        }
+    }
+    let (sender, answers) = channel();
+    for (host, runs) in &hosts {
+        let (ctx, team, sender) = (ctx.clone(), team.clone(), sender.clone());
+        let (host, runs) = (host.clone(), runs.clone());
+        // Not joined: it can take longer than the caller waits.
+        thread::spawn(move || {
+            let states = ask_host(&ctx, &team, &host, &runs);
+            // Fails once the caller has gone on.
+            let _ = sender.send((host, states));
+        });
+    }
+    drop(sender);
+    let deadline = Deadline::after(limit);
+    let mut found = BTreeMap::new();
+    while let Ok((host, states)) = answers.recv_timeout(deadline.remaining()) {
+        found.insert(host, states);
+    }
+    let answer = |(host, runs): (HostName, Vec<RunSeen>)| {
+        let late = || {
+            let what = format!("host `{host}` did not answer");
+            Err(OpsError::Deadline { what, limit })
+        };
+        match found.remove(&host).unwrap_or_else(late) {
+            Ok(states) => {
+                let seen = |(run, liveness)| RunSeen { liveness, ..run };
+                let runs = runs.into_iter().zip(states).map(seen).collect();
+                HostAnswer { host, problem: None, runs }
+            }
+            Err(e) => HostAnswer { host, problem: Some(e), runs },
+        }
+    };
+    hosts.into_iter().map(answer).collect()
+}
+
+/// Returns the liveness of runs on one host, in order.
+fn ask_host(
     ctx: &Context,
     team: &TeamStore,
     host: &HostName,
-    runs: &[&MemberRecord],
-) -> Vec<Liveness> {
+    runs: &[RunSeen],
+) -> Result<Vec<Liveness>, OpsError> {
     let asked = runs.iter().map(|run| (run.name.clone(), run.incarnation.clone())).collect();
-    let states: Vec<RunState> = HostLink::to(ctx, team, host)
-        .and_then(|link| link.call(HostRequest::Runs(asked), QUICK))
-        .unwrap_or_default();
-    let state = |nth: usize| match states.get(nth) {
-        Some(RunState::Alive) => Liveness::Alive,
-        Some(RunState::Dead) => Liveness::Dead,
-        Some(RunState::Unknown) | None => Liveness::Unknown,
+    let link = HostLink::to(ctx, team, host)?;
+    let states: Vec<RunState> = link.call(HostRequest::Runs(asked), QUICK)?;
+    if states.len() != runs.len() {
+        return Err(no_answer(host));
+    }
+    let liveness = |state: RunState| match state {
+        RunState::Alive => Liveness::Alive,
+        RunState::Dead => Liveness::Dead,
+        RunState::Unknown => Liveness::Unknown,
     };
-    (0..runs.len()).map(state).collect()
+    Ok(states.into_iter().map(liveness).collect())
+}
+
+/// Reads a part of the log of a run on another host.
+///
+/// # Errors
+/// The host cannot be reached, or has no such log.
+pub(in crate::ops) fn read_log(
+    ctx: &Context,
+    team: &TeamStore,
+    host: &HostName,
+    (name, incarnation): (&MemberName, &Incarnation),
+    range: &LogRange,
+) -> Result<LogPart, OpsError> {
+    let (name, incarnation, range) = (name.clone(), incarnation.clone(), range.clone());
+    let request = HostRequest::Log(LogRequest { name, incarnation, range });
+    let chunk: LogChunk = HostLink::to(ctx, team, host)?.call(request, QUICK)?;
+    Ok(chunk.into())
 }
 
 fn no_answer(host: &HostName) -> OpsError {

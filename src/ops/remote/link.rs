@@ -33,9 +33,12 @@ const CONNECT: Duration = Duration::from_secs(30);
 
 /// Time limit to copy a file over a slow line.
 const TRANSFER: Duration = Duration::from_secs(600);
+/// The connection to one host, if it is open. Locked while it is being opened, so that two callers
+/// do not open two; a host that does not answer delays no other one.
+type LinkSlot = Arc<Mutex<Option<Arc<HostLink>>>>;
 
 /// The open connections of this process.
-static LINKS: Mutex<BTreeMap<(TeamName, HostName), Arc<HostLink>>> = Mutex::new(BTreeMap::new());
+static LINKS: Mutex<BTreeMap<(TeamName, HostName), LinkSlot>> = Mutex::new(BTreeMap::new());
 
 type PendingCalls = Arc<Mutex<Option<HashMap<u64, Sender<HostReply>>>>>;
 
@@ -106,13 +109,13 @@ impl HostLink {
         host: &HostName,
     ) -> Result<Arc<HostLink>, OpsError> {
         let key = (team.name().clone(), host.clone());
-        // Held while a connection is opened, so that two callers do not open two.
-        let mut links = lock(&LINKS);
-        if let Some(link) = links.get(&key).filter(|link| lock(&link.pending).is_some()) {
+        let slot = Arc::clone(lock(&LINKS).entry(key).or_default());
+        let mut open = lock(&slot);
+        if let Some(link) = open.as_ref().filter(|link| lock(&link.pending).is_some()) {
             return Ok(Arc::clone(link));
         }
         let link = Arc::new(HostLink::open(ctx, team, &config_of(ctx, team, host)?)?);
-        links.insert(key, Arc::clone(&link));
+        *open = Some(Arc::clone(&link));
         Ok(link)
     }
 

@@ -11,6 +11,7 @@ mod serve;
 pub(super) mod starts;
 pub(super) mod wire;
 
-pub(crate) use client::dead_runs;
+pub(super) use client::read_log;
+pub(crate) use client::{HostAnswer, ask_hosts, dead_runs};
 pub(crate) use link::{interactive, reach_store};
 pub(crate) use serve::serve;

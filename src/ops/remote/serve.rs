@@ -11,16 +11,20 @@ use serde_json::Value;
 
 use super::hosted;
 use super::wire::{
-    HostCall, HostHello, HostReply, HostRequest, MarkedPlacement, RELEASE, RemoteReport,
-    RemoteSpawn, RunState, RunToEnd, failure_of,
+    HostCall, HostHello, HostReply, HostRequest, LogChunk, LogRequest, MarkedPlacement, RELEASE,
+    RemoteReport, RemoteSpawn, RunState, RunToEnd, failure_of,
 };
 use crate::backend::{Backend, CloseOutcome, Mark};
 use crate::model::id::{Incarnation, MemberName};
+use crate::model::input::Input;
+use crate::model::record::MemberRecord;
 use crate::ops::context::{Caller, Context};
 use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::focus::to_ops_error;
+use crate::ops::log_part::{LogPart, log_here};
 use crate::ops::spawn::{self, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::terminate::{self, Termination, TerminationMode};
-use crate::ops::{backends, status};
+use crate::ops::{backends, input, output, status};
 use crate::store::{Store, TeamStore};
 use crate::sys::proc::Liveness;
 
@@ -132,14 +136,22 @@ fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Va
             value(closed.collect::<Vec<_>>())
         }
         HostRequest::Screen { at, lines } => {
-            value(at.backend(ctx, team)?.screen(&at.placement, &at.token, lines)?)
+            let live = at.record(team)?.and_then(|record| output::live_screen(&record, lines));
+            value(match live {
+                Some(screen) => screen,
+                None => at.backend(ctx, team)?.screen(&at.placement, &at.token, lines)?,
+            })
         }
-        HostRequest::Focus(at) => value(at.backend(ctx, team)?.focus(&at.placement, &at.token)?),
-        HostRequest::Hide(at) => value(at.backend(ctx, team)?.hide(&at.placement, &at.token)?),
-        HostRequest::Show(at) => value(at.backend(ctx, team)?.show(&at.placement, &at.token)?),
-        HostRequest::Input { at, input } => {
-            value(at.backend(ctx, team)?.write_input(&at.placement, &at.token, &input)?)
+        HostRequest::Focus(at) => {
+            value(at.backend(ctx, team)?.focus(&at.placement, &at.token).map_err(to_ops_error)?)
         }
+        HostRequest::Hide(at) => {
+            value(at.backend(ctx, team)?.hide(&at.placement, &at.token).map_err(to_ops_error)?)
+        }
+        HostRequest::Show(at) => {
+            value(at.backend(ctx, team)?.show(&at.placement, &at.token).map_err(to_ops_error)?)
+        }
+        HostRequest::Input { at, input } => value(write(ctx, team, &at, &input)?),
         HostRequest::Label(labels) => {
             for (at, label) in labels {
                 let mark = Mark { placement: &at.placement, token: &at.token };
@@ -156,12 +168,38 @@ fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Va
         HostRequest::RemoveWorktree { checkout, seen, deletes_branch } => {
             value(hosted::remove(ctx, &checkout, &seen, deletes_branch)?)
         }
+        HostRequest::Log(LogRequest { name, incarnation, range }) => {
+            let record = team.member_record(&name)?.filter(|record| record.is(&incarnation));
+            let log = record.as_ref().and_then(log_here).ok_or_else(|| OpsError::Failed {
+                problem: format!("host has no log of this run of `{name}`"),
+            })?;
+            value(LogChunk::from(LogPart::read(log, &range)?))
+        }
+    }
+}
+
+/// Writes input to a terminal that is proven to be the member's.
+fn write(
+    ctx: &Context,
+    team: &TeamStore,
+    at: &MarkedPlacement,
+    input: &Input,
+) -> Result<(), OpsError> {
+    match at.record(team)? {
+        Some(record) => input::write_into(ctx, team, &record, &at.placement, input),
+        None => Err(OpsError::Failed { problem: "the team has another run now".to_owned() }),
     }
 }
 
 impl MarkedPlacement {
     fn backend(&self, ctx: &Context, team: &TeamStore) -> Result<Box<dyn Backend>, OpsError> {
         backends::open_here(ctx, team, &self.placement)
+    }
+
+    /// Returns the run on this host whose placement this is.
+    fn record(&self, team: &TeamStore) -> Result<Option<MemberRecord>, OpsError> {
+        let is_it = |record: &MemberRecord| record.mark() == self.token && !record.is_elsewhere;
+        Ok(team.member_records()?.into_iter().find(is_it))
     }
 }
 

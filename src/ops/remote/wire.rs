@@ -11,8 +11,10 @@ use crate::model::launch::LaunchSpec;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::scope::Scope;
 use crate::model::settings::BackendChoice;
+use crate::model::time::Timestamp;
 use crate::model::worktree::Checkout;
 use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::log_part::{LogPart, LogRange};
 use crate::worktree::{CopyTraits, WorktreeState};
 
 /// The release whose messages these are.
@@ -89,6 +91,8 @@ pub(super) enum HostRequest {
         seen: WorktreeState,
         deletes_branch: bool,
     },
+    /// Replies with a [`LogChunk`].
+    Log(LogRequest),
 }
 
 /// A repository of the lead's machine, and the commit that a worktree needs.
@@ -141,6 +145,40 @@ pub(super) struct SentBundle {
     pub(super) path: String,
     /// In bytes.
     pub(super) length: u64,
+}
+
+/// A part of the log of a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LogRequest {
+    pub(super) name: MemberName,
+    pub(super) incarnation: Incarnation,
+    pub(super) range: LogRange,
+}
+
+/// A part of a log, as JSON text.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LogChunk {
+    /// Each byte as the character with its number.
+    bytes: String,
+    len: u64,
+    has_times: bool,
+    times: Vec<(u64, Timestamp)>,
+}
+
+impl From<LogPart> for LogChunk {
+    fn from(part: LogPart) -> LogChunk {
+        let LogPart { bytes, len, has_times, times } = part;
+        LogChunk { bytes: bytes.into_iter().map(char::from).collect(), len, has_times, times }
+    }
+}
+
+impl From<LogChunk> for LogPart {
+    fn from(chunk: LogChunk) -> LogPart {
+        let LogChunk { bytes, len, has_times, times } = chunk;
+        // A character beyond a byte cannot be in a chunk of this release.
+        let bytes = bytes.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect();
+        LogPart { bytes, len, has_times, times }
+    }
 }
 
 /// The state of a run as its host sees it.
@@ -200,4 +238,23 @@ pub(super) struct HostReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<u64>,
     pub(super) result: Result<Value, RemoteFailure>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_log_survives_the_way() {
+        let part = LogPart {
+            bytes: (0..=u8::MAX).collect(),
+            len: 256,
+            has_times: true,
+            times: vec![(7, Timestamp(9))],
+        };
+        let text = serde_json::to_string(&LogChunk::from(part.clone())).expect("text");
+        assert!(!text.contains('\n'), "a message is one line");
+        let read: LogChunk = serde_json::from_str(&text).expect("a chunk");
+        assert_eq!(LogPart::from(read), part);
+    }
 }

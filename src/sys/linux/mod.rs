@@ -36,6 +36,12 @@ pub(super) fn pid_namespace() -> Option<String> {
     Some(fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned())
 }
 
+/// Returns true for a process whose pids are those of this process: not one in a container.
+pub(super) fn shares_pids(pid: i32) -> bool {
+    let space = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+    space("self").is_none_or(|own| space(&pid.to_string()) == Some(own))
+}
+
 /// Returns the user id of the process that opened the other end, as the kernel recorded it then.
 pub(super) fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };

@@ -36,7 +36,8 @@ impl RunningProcess {
     }
 }
 
-/// Returns the processes of this user, except zombies and those that the system hides.
+/// Returns the processes of this user, except zombies, those that the system hides, and those of
+/// other pid namespaces: the paths and pids that these know mean something else there.
 pub(crate) fn of_this_user() -> Vec<RunningProcess> {
     let us = env::effective_uid();
     native::stats()
@@ -47,7 +48,7 @@ pub(crate) fn of_this_user() -> Vec<RunningProcess> {
 }
 
 fn running(stat: &Stat, us: u32) -> Option<RunningProcess> {
-    if native::owner(stat.pid)? != us {
+    if native::owner(stat.pid)? != us || !native::shares_pids(stat.pid) {
         return None;
     }
     let argv = native::argv(stat.pid)?.into_iter().map(OsString::from_vec).collect();

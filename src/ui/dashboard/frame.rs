@@ -15,6 +15,7 @@ use super::state::Dashboard;
 use super::theme::Tone;
 use super::words::cut;
 use super::{board, lists, members, overlay};
+use crate::model::id::HostName;
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::time::Timestamp;
@@ -210,6 +211,13 @@ impl Dashboard {
         }
     }
 
+    /// Returns the host of the selected member, if that is another one.
+    fn other_host(&self) -> Option<&HostName> {
+        let members = &self.snapshot.as_ref()?.status.members;
+        let selected = members.iter().find(|member| Some(&member.name) == self.member.as_ref())?;
+        selected.host.as_ref().filter(|_| selected.is_elsewhere)
+    }
+
     fn title(&self, panel: Panel) -> String {
         let filter = match self.filter.as_str() {
             "" => String::new(),
@@ -225,7 +233,8 @@ impl Dashboard {
                 let typing = if self.typing { ": typing, Esc leaves" } else { "" };
                 let state = self.screen.state();
                 let gap = if state.is_empty() { "" } else { "  " };
-                format!("{member}{typing}{gap}{state}")
+                let host = self.other_host().map(|host| format!(" on {host}")).unwrap_or_default();
+                format!("{member}{host}{typing}{gap}{state}")
             }
             Panel::Board => {
                 let tasks = self.snapshot.as_ref().map(|snapshot| snapshot.tasks.as_slice());

@@ -40,6 +40,7 @@ fn member(who: &str, state: &str, role: &str, task: Option<u64>) -> MemberStatus
         profile: Some("claude".to_owned()),
         backend: Some("tmux".to_owned()),
         host: None,
+        is_elsewhere: false,
         pane: Some("%1".to_owned()),
         pid: Some(7),
         color: Some("blue".to_owned()),
