@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use phalanx::testing::TestDatabase;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -30,11 +31,16 @@ pub const NATIVE: &str = "about = \"reads its mailbox\"\nruns = \"native\"\nread
                           argv = [[\"{command}\"]]\nprompt = \"mailbox\"\nbrief = \"none\"\n[ready]\n\
                           when = \"running\"\n";
 
+/// The command line of a broker up to its socket.
+const BROKER: &str = " store serve ";
+
 pub struct Stage {
     dir: TempDir,
     path: String,
     /// Variables besides those of every stage.
     env: Vec<(String, String)>,
+    /// The store of its teams, if they are not files.
+    database: Option<TestDatabase>,
 }
 
 /// The result of a run of phalanx.
@@ -99,7 +105,14 @@ impl Stage {
             fs::create_dir(dir.path().join(sub)).expect("dir");
         }
         let path = std::env::var("PATH").expect("PATH");
-        Stage { dir, path, env: Vec::new() }
+        // A run of the tests with all teams in PostgreSQL.
+        let database = match std::env::var("PHALANX_TEST_STORE").as_deref() {
+            Ok("postgres") => Some(TestDatabase::create().expect("PostgreSQL is installed")),
+            Ok(other) => panic!("PHALANX_TEST_STORE can be `postgres`, not `{other}`"),
+            Err(_) => None,
+        };
+        let store = database.iter().map(|made| ("PHALANX_STORE".to_owned(), made.url()));
+        Stage { dir, path, env: store.collect(), database }
     }
 
     /// Creates a stage whose `PATH` holds only common tools, without tmux.
@@ -243,19 +256,40 @@ impl Stage {
                 found.push(format!("{pid} {line}"));
             }
         }
+        // Brokers of the store end by themselves.
+        found.retain(|line| self.database.is_none() || !line.contains(BROKER));
+        found
+    }
+
+    /// Returns the pids of the brokers whose sockets are in this stage's directory.
+    fn brokers(&self) -> Vec<String> {
+        let mark = format!("{BROKER}{}", self.dir.path().display());
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").expect("proc").flatten() {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&line).replace('\0', " ").contains(&mark) {
+                found.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
         found
     }
 
     /// Adds native members to a team: on the roster, reading their own mailboxes, not started by
     /// phalanx.
     pub fn add_native(&self, team: &str, names: &[&str]) {
+        let add = |config: &mut Value| {
+            let members = config["members"].as_array_mut().expect("members");
+            for name in names {
+                members.push(json!({"agentId": format!("{name}@{team}"), "name": name}));
+            }
+        };
+        if let Some(database) = &self.database {
+            return change_stored_roster(database, team, add);
+        }
         let file = self.root().join("teams").join(team).join("config.json");
         let mut config: Value =
             serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
-        let members = config["members"].as_array_mut().expect("members");
-        for name in names {
-            members.push(json!({"agentId": format!("{name}@{team}"), "name": name}));
-        }
+        add(&mut config);
         fs::write(&file, serde_json::to_string_pretty(&config).expect("text")).expect("write");
     }
 
@@ -279,7 +313,10 @@ impl Stage {
 
     pub fn journal(&self, team: &str) -> Vec<Value> {
         let path = self.root().join("teams").join(team).join("phalanx/journal.jsonl");
-        let text = fs::read_to_string(path).unwrap_or_default();
+        let text = match &self.database {
+            Some(_) => self.phalanx(&["events", "-t", team, "--json"]).stdout,
+            None => fs::read_to_string(path).unwrap_or_default(),
+        };
         text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect()
     }
 
@@ -293,8 +330,36 @@ impl Stage {
     }
 }
 
+/// Changes the team file of a team in PostgreSQL.
+fn change_stored_roster(database: &TestDatabase, team: &str, change: impl FnOnce(&mut Value)) {
+    let call = |function: &str, arguments: Value| -> Value {
+        let sql = format!("select phalanx.{function}($args${arguments}$args$::jsonb)::text");
+        let rows = database.execute(&sql);
+        let reply = rows[0][0].as_deref().expect("a reply");
+        serde_json::from_str(reply).expect("json")
+    };
+    let stored = call("document", json!({"team": team, "kind": "config", "key": ""}));
+    let text = stored["body"].as_str().expect("a body");
+    let mut config: Value = serde_json::from_str(text).expect("json");
+    change(&mut config);
+    let names = config["members"].as_array().expect("members").iter();
+    let names: Vec<String> =
+        names.map(|one| one["name"].as_str().expect("a name").to_ascii_lowercase()).collect();
+    let written = json!({
+        "team": team, "kind": "config", "key": "", "body": config.to_string(), "names": names,
+        "expected": stored["version"], "write": format!("roster-{}", stored["version"]),
+    });
+    assert!(call("put_document", written).is_i64(), "no other process writes the team file");
+}
+
 impl Drop for Stage {
     fn drop(&mut self) {
+        // The brokers of a stage would live for a minute after it.
+        if self.database.is_some() {
+            for pid in self.brokers() {
+                let _ = Command::new("kill").arg(&pid).output();
+            }
+        }
         // Kills only servers whose socket lies in this stage's directory.
         for entry in fs::read_dir(self.at("tmux")).into_iter().flatten().flatten() {
             for socket in fs::read_dir(entry.path()).into_iter().flatten().flatten() {

@@ -1,5 +1,8 @@
 //! A team in PostgreSQL, beside hosts that can run its members.
 
+use std::fs;
+use std::process::{Command, Stdio};
+
 use phalanx::testing::TestCluster;
 use serde_json::Value;
 
@@ -33,6 +36,38 @@ impl RemoteStage {
     /// Runs a verb on the team, on the host without a namespace.
     pub fn phalanx(&self, args: &[&str]) -> Run {
         self.hosts.stage.phalanx(&[&["-t", "demo"], args].concat())
+    }
+
+    /// Moves the config roots of the hosts to where only they see them.
+    pub fn hide_files_of_hosts(&self) {
+        let path = self.hosts.stage.root().join("phalanx/hosts.toml");
+        let hosts = fs::read_to_string(&path).expect("hosts");
+        let line = "env = { PHALANX_CONFIG_DIR = \"/run/phalanx\" }\n";
+        fs::write(&path, hosts.replace("[[host]]\n", &format!("[[host]]\n{line}"))).expect("hosts");
+    }
+
+    /// Returns the members that `ps` lists, with the liveness that their hosts report.
+    pub fn liveness(&self) -> Vec<(String, String)> {
+        let teams = self.phalanx(&["ps", "--json"]).expect(0).json();
+        let members = teams[0]["members"].as_array().cloned().expect("members");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut seen: Vec<(String, String)> =
+            members.iter().map(|member| (text(&member["name"]), text(&member["alive"]))).collect();
+        seen.sort();
+        seen
+    }
+
+    pub fn pair((name, alive): (&str, &str)) -> (String, String) {
+        (name.to_owned(), alive.to_owned())
+    }
+
+    /// Kills the launcher of a member, as if by `kill -9` on its host.
+    pub fn kill_launcher(&self, host: &str, name: &str) {
+        let program = self.member(name)["pid"].as_i64().expect("a pid");
+        let ssh = self.hosts.stage.at("hosts/bin/ssh");
+        let line = format!("kill -9 $(ps -o ppid= -p {program})");
+        let killed = Command::new(ssh).args([host, &line]).stdin(Stdio::null()).status();
+        assert!(killed.expect("ssh runs").success());
     }
 
     /// Attaches to a member from a terminal of this host, until `text` is on its screen.
