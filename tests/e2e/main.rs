@@ -32,6 +32,7 @@ mod fault_load;
 mod fault_stage;
 #[path = "../gear/mod.rs"]
 mod gear;
+mod guide;
 mod handoffs;
 mod handshake;
 mod harness;
