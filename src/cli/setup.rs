@@ -14,11 +14,7 @@ use crate::model::time::{Timestamp, parse_since};
 use crate::ops::authority::Action;
 use crate::ops::{self, Caller, Context, Kind, Store, TeamStore};
 use crate::store::{StoreAccess, StoreError};
-use crate::sys::socket::LONGEST_PATH;
 use crate::sys::{env, fs};
-
-/// Length of the name of a broker's socket, with the separator.
-const LONGEST_SOCKET_NAME: usize = 24;
 
 /// The context that a verb needs besides its own options.
 pub(super) struct Setup {
@@ -35,7 +31,7 @@ impl Setup {
         let caller =
             Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
         let root = real_root(config_root(global.config_dir.as_deref(), &caller, env::home_dir())?)?;
-        let store = Store::at(&root).with_access(store_access(&caller, &root));
+        let store = Store::at(&root).with_access(store_access(&caller));
         let store = match caller.var("PHALANX_STORE").and_then(OsStr::to_str) {
             Some(url) => store.shared_at(url)?,
             None => store,
@@ -248,11 +244,11 @@ pub(super) fn launcher_store() -> Store {
     let caller = Caller { env: env::vars(), cwd: PathBuf::from("/"), exe };
     let root = caller.var("PHALANX_CONFIG_DIR").map(PathBuf::from);
     let root = root.or_else(|| Some(env::home_dir()?.join(".claude"))).unwrap_or_default();
-    Store::at(&root).with_access(store_access(&caller, &root))
+    Store::at(&root).with_access(store_access(&caller))
 }
 
 /// Returns the access to shared stores that this process has.
-fn store_access(caller: &Caller, root: &Path) -> StoreAccess {
+fn store_access(caller: &Caller) -> StoreAccess {
     let text = |name: &str| caller.var(name).and_then(OsStr::to_str).map(str::to_owned);
     let home = || text("HOME").map(PathBuf::from).or_else(env::home_dir);
     let passfile = text("PGPASSFILE").map(PathBuf::from).or_else(|| Some(home()?.join(".pgpass")));
@@ -264,7 +260,7 @@ fn store_access(caller: &Caller, root: &Path) -> StoreAccess {
             env: caller.env.iter().filter(|(name, _)| !is_own(name)).cloned().collect(),
         },
         incarnation: text("PHALANX_INCARNATION"),
-        sockets: socket_dir(caller, root),
+        short_dirs: short_dirs(caller),
         password: text("PGPASSWORD"),
         passfile,
         host: host_name(text("PHALANX_HOST").as_deref()),
@@ -283,20 +279,16 @@ pub(super) fn store_url(setup: &Setup, given: Option<&str>) -> Result<StoreUrl, 
     let text = text.ok_or_else(|| {
         Failure::usage("no shared store is named", "pass its address, or set PHALANX_STORE")
     })?;
-    let access = store_access(caller, setup.ctx.store.root());
+    let access = store_access(caller);
     let url = StoreUrl::parse(text).map_err(StoreError::from)?;
     Ok(url.with_password(access.password.as_deref(), access.passfile.as_deref()))
 }
 
-/// Returns the directory of the sockets of brokers: one of the config root, else one for short
-/// paths.
-fn socket_dir(caller: &Caller, root: &Path) -> PathBuf {
-    let fits = |dir: &Path| dir.as_os_str().len() + LONGEST_SOCKET_NAME <= LONGEST_PATH;
-    let own = root.join("phalanx").join("store");
+/// Returns the directories for the sockets of brokers with paths that are too long otherwise.
+fn short_dirs(caller: &Caller) -> Vec<PathBuf> {
     let runtime = caller.var("XDG_RUNTIME_DIR").map(|dir| Path::new(dir).join("phalanx-store"));
-    let short = || PathBuf::from(format!("/tmp/phalanx-store-{}", env::effective_uid()));
-    let dirs = [Some(own), runtime.filter(|dir| dir.is_absolute())];
-    dirs.into_iter().flatten().find(|dir| fits(dir)).unwrap_or_else(short)
+    let short = PathBuf::from(format!("/tmp/phalanx-store-{}", env::effective_uid()));
+    runtime.filter(|dir| dir.is_absolute()).into_iter().chain([short]).collect()
 }
 
 /// Returns the name of this host: `given`, else what the rule for names leaves of the system's.

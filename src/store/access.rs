@@ -1,6 +1,6 @@
 //! Access to shared stores, and the file that says which of them has a team.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,10 @@ use super::team::TeamStore;
 use crate::database::{Actor, BrokerCommand, Database, StoreUrl};
 use crate::model::id::{HostName, TeamName};
 use crate::sys::fs;
+use crate::sys::socket::LONGEST_PATH;
 
+/// Length of the name of a broker's socket, with the separator.
+const LONGEST_SOCKET_NAME: usize = 24;
 /// Largest file with the address of a store, in bytes.
 const MAX_ADDRESS: u64 = 64 * 1024;
 
@@ -21,8 +24,9 @@ const MAX_ADDRESS: u64 = 64 * 1024;
 pub(crate) struct StoreAccess {
     /// Starts the broker of this host.
     pub(crate) broker: BrokerCommand,
-    /// Directory of the sockets of brokers, private to the user.
-    pub(crate) sockets: PathBuf,
+    /// Directories for the sockets of brokers, private to the user, where a path below the config
+    /// root is too long. The last one is short enough.
+    pub(crate) short_dirs: Vec<PathBuf>,
     /// The password for addresses without one (`PGPASSWORD`).
     pub(crate) password: Option<String>,
     /// The file of passwords (`~/.pgpass`).
@@ -53,7 +57,8 @@ pub(super) struct StoreAddress {
 }
 
 impl StoreAccess {
-    /// Returns the shared store at an address, without any I/O but to look a password up.
+    /// Returns the shared store at an address, without any I/O but to look a password up. All
+    /// processes of a config root use one broker, also those that look at the root from another one.
     ///
     /// # Errors
     /// [`StoreError::Database`] for an invalid address.
@@ -62,15 +67,28 @@ impl StoreAccess {
         url: &str,
         password: Option<&str>,
         host: Option<&HostName>,
+        root: &Path,
     ) -> Result<SharedStore, StoreError> {
         let password = password.or(self.password.as_deref());
         let url = StoreUrl::parse(url)?.with_password(password, self.passfile.as_deref());
         Ok(SharedStore {
-            database: Database::connect(&url, &self.sockets, &self.broker)
+            database: Database::connect(&url, &self.socket_dir(root), &self.broker)
                 .acting_as(Actor { incarnation: self.incarnation.clone(), fence: None }),
             url: Arc::new(url),
             host: host.unwrap_or(&self.host).clone(),
         })
+    }
+
+    fn socket_dir(&self, root: &Path) -> PathBuf {
+        let fits = |dir: &PathBuf| dir.as_os_str().len() + LONGEST_SOCKET_NAME <= LONGEST_PATH;
+        let mut dir = TeamLayout::broker_dir(root);
+        for short in &self.short_dirs {
+            if fits(&dir) {
+                break;
+            }
+            dir.clone_from(short);
+        }
+        dir
     }
 }
 

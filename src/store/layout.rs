@@ -45,6 +45,11 @@ impl TeamLayout {
         root.join("phalanx").join("machine")
     }
 
+    /// The sockets of the brokers of shared stores.
+    pub(super) fn broker_dir(root: &Path) -> PathBuf {
+        root.join("phalanx").join("store")
+    }
+
     /// The sockets of the connections to hosts.
     pub(super) fn ssh_dir(root: &Path) -> PathBuf {
         root.join("phalanx").join("ssh")

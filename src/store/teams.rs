@@ -86,7 +86,7 @@ impl Store {
         host: Option<&HostName>,
     ) -> Result<Store, StoreError> {
         let access = self.access.as_ref().ok_or_else(no_access)?;
-        Ok(Store { shared: Some(access.open(url, password, host)?), ..self.clone() })
+        Ok(Store { shared: Some(access.open(url, password, host, &self.root)?), ..self.clone() })
     }
 
     /// Returns the teams of a shared store that this process has connected to.
@@ -229,7 +229,7 @@ impl Store {
         }
         let Some(StoreAddress { url, host, .. }) = team.read_address()? else { return Ok(team) };
         let access = self.access.as_ref().ok_or_else(no_access)?;
-        let shared = access.open(&url, None, Some(&host))?;
+        let shared = access.open(&url, None, Some(&host), &self.root)?;
         Ok(TeamStore { shared: Some(shared.team(name)), ..team })
     }
 

@@ -67,3 +67,19 @@ fn team_moves_to_the_shared_store_and_back() {
     assert!(import(&own).expect(2).stderr.contains("that of this host"));
     stage.phalanx(&["team", "delete", "-t", "demo"]).expect(0);
 }
+
+/// A broker below the root of the caller would outlive the command there, for a team of another root.
+#[test]
+fn lookup_of_a_shared_team_under_another_root_uses_the_broker_there() {
+    let Some(database) = TestDatabase::create() else { return };
+    let mut shared = Stage::without_tmux();
+    shared.set_env("PHALANX_STORE", &database.url());
+    shared.phalanx(&["store", "init", &database.url()]).expect(0);
+    shared.phalanx(&["team", "create", "demo"]).expect(0);
+    shared.phalanx(&["spawn", "ada"]).expect(0);
+    let stage = Stage::without_tmux();
+    let found = stage.phalanx(&["ps"]).expect(0).stdout;
+    assert!(found.contains("demo") && found.contains("ada"), "{found}");
+    assert!(!stage.root().join("phalanx").exists());
+    shared.phalanx(&["down"]).expect(0);
+}
