@@ -35,8 +35,20 @@ pub(crate) struct Profile {
     /// (PM-01).
     pub(crate) answers: BTreeMap<String, DialogKeys>,
     pub(crate) shutdown: ShutdownPolicy,
+    /// Signs that the program has credentials. `None`: they are not known.
+    pub(crate) login: Option<LoginSigns>,
     /// In file order; the first match decides.
     pub(crate) rules: Vec<ScreenRule>,
+}
+
+/// Places where the credentials of a program are. One of them is enough.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LoginSigns {
+    /// Variables that hold a key or a token.
+    pub(crate) env: Vec<String>,
+    /// Files that the program writes when a person logs in. Each begins with `~/`, the home
+    /// directory, or with `$NAME/`, the directory in a variable.
+    pub(crate) files: Vec<String>,
 }
 
 /// The process that runs in the pane.
@@ -241,6 +253,11 @@ impl Profile {
     /// Returns true if the caller has to give the command line.
     pub(crate) fn needs_command(&self) -> bool {
         self.takes(Placeholder::Command)
+    }
+
+    /// Returns the program that the command line names; `None` if a placeholder names it.
+    pub(crate) fn program(&self) -> Option<String> {
+        self.launch.argv.first()?.fill(&Values::new())?.into_iter().next()
     }
 
     /// Returns true if the command line contains this placeholder.

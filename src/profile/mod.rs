@@ -15,7 +15,8 @@ mod words;
 pub(crate) use crate::model::launch::{SHELL, WORKER};
 pub(crate) use builtin::{builtin, builtin_names, builtin_text};
 pub(crate) use definition::{
-    Brief, DialogKeys, MailDelivery, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy,
+    Brief, DialogKeys, LoginSigns, MailDelivery, Paste, Profile, Prompt, Ready, Runs,
+    ShutdownPolicy,
 };
 pub(crate) use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
 pub(crate) use rule::ScreenState;

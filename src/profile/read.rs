@@ -10,18 +10,19 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::definition::{
-    Brief, ComposerRule, DialogKeys, Hook, Keys, Launch, MailDelivery, Paste, Profile, Prompt,
-    Ready, Runs, ShutdownPolicy,
+    Brief, ComposerRule, DialogKeys, Hook, Keys, Launch, LoginSigns, MailDelivery, Paste, Profile,
+    Prompt, Ready, Runs, ShutdownPolicy,
 };
 use super::rule::{Area, Pattern, ScreenRule, ScreenState};
 use super::snapshot::ReportedProgress;
 use super::words::{Group, Placeholder};
 use crate::config::value::{
     Choice, FIELD, KeyedTable, Name, NonBlank, PlainText, TableList, VariablePattern, Variables,
-    parse_non_blank, parse_text, strings, text_types,
+    checked, parse_non_blank, parse_text, strings, text_types,
 };
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::mode::Mode;
+use crate::model::name::check_variable;
 
 const SETTLE_MS: u64 = 700;
 const PASTE_SETTLE_MS: u64 = 150;
@@ -52,6 +53,7 @@ struct ProfileTable {
     composer: Option<KeyedTable<ComposerTable>>,
     #[serde(default)]
     answers: BTreeMap<Spanned<String>, KeyedTable<AnswerTable>>,
+    login: Option<KeyedTable<LoginTable>>,
     #[serde(default)]
     rule: TableList<RuleTable>,
 }
@@ -139,6 +141,13 @@ struct AnswerTable {
     deny: TypedKeys,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LoginTable {
+    env: Vec<ListedVariable>,
+    files: Vec<CredentialFile>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleTable {
@@ -178,6 +187,8 @@ text_types! {
     /// A pattern that is not blank.
     OnePattern(Pattern) = |text| compile(&parse_non_blank(text)?);
     ListedPattern(Pattern) = |text| compile(&parse_text(text)?);
+    ListedVariable(String) = |text| checked(parse_text(text), check_variable);
+    CredentialFile(String) = |text| checked(parse_text(text), check_credential_file);
     StateText(ScreenState) = |text| {
         let known = "ready, idle, working, needs_login, blocked:REASON, dialog:NAME";
         ScreenState::parse(&parse_non_blank(text)?)
@@ -188,6 +199,14 @@ text_types! {
         Area::parse(&parse_non_blank(text)?)
             .ok_or_else(|| format!("no area `{}`; known: {known}", text.escape_debug()))
     };
+}
+
+/// Checks the path of a file below the home directory or below the directory in a variable.
+fn check_credential_file(path: &str) -> Result<(), String> {
+    let rule = "does not begin with `~/` or `$NAME/`";
+    let (first, rest) = path.split_once('/').ok_or(rule)?;
+    let below = first == "~" || first.strip_prefix('$').is_some_and(|v| check_variable(v).is_ok());
+    if below && !rest.is_empty() { Ok(()) } else { Err(rule.to_owned()) }
 }
 
 fn compile(text: &str) -> Result<Pattern, String> {
@@ -261,6 +280,10 @@ impl ProfileTable {
             composer: self.composer.map(|composer| composer.0.convert(faults)),
             answers,
             shutdown: self.shutdown.map_or(ShutdownPolicy::Auto, |shutdown| shutdown.0),
+            login: self.login.map(|login| LoginSigns {
+                env: login.0.env.into_iter().map(|name| name.0).collect(),
+                files: login.0.files.into_iter().map(|file| file.0).collect(),
+            }),
             rules,
         }
     }
@@ -452,4 +475,29 @@ fn convert_rules(TableList(tables): TableList<RuleTable>, faults: &mut Faults) -
         });
     }
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn login_names_variables_and_files_of_the_user() {
+        let with = |login: &str| {
+            let text = format!("about = \"x\"\n[launch]\nargv = [[\"x\"]]\n[login]\n{login}\n");
+            Profile::parse("own", &text).map_err(|e| e.to_string())
+        };
+        let own = with("env = [\"KEY\"]\nfiles = [\"~/.x/a\", \"$X_HOME/a\"]").expect("valid");
+        let signs = own.login.expect("a login");
+        assert_eq!(
+            (signs.env, signs.files.join(" ")),
+            (vec!["KEY".to_owned()], "~/.x/a $X_HOME/a".to_owned())
+        );
+        for file in ["/etc/x", "x", "~", "~/", "$/x", "$X-Y/a", "~root/x"] {
+            let fault = with(&format!("files = [\"{file}\"]")).expect_err("a fault");
+            assert!(fault.contains("does not begin with `~/` or `$NAME/`"), "{file}: {fault}");
+        }
+        let fault = with("env = [\"A B\"]").expect_err("a fault");
+        assert!(fault.contains("is not a variable name"), "{fault}");
+    }
 }
