@@ -2,10 +2,12 @@
 //! far, and the program offers names from the store. It takes no lock and prints no error;
 //! unreadable files yield no candidates.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command, ValueHint};
-use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::engine::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
 use clap_complete::env::{CompleteEnv, Shells};
 
 use serde_json::json;
@@ -66,6 +68,7 @@ enum NameSource {
     Tasks,
     Requests,
     Profiles,
+    Templates,
     Roles,
     Backends,
     Hosts,
@@ -82,7 +85,8 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
         (_, "team") => Some(NameSource::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
         (["host", ..], "name") | (["spawn"], "host") => Some(NameSource::Hosts),
-        (["profile", _], "name") | (_, "profile") => Some(NameSource::Profiles),
+        (["profile", _], "name") | (_, "profile" | "agents") => Some(NameSource::Profiles),
+        (["template", _], "name") | (["init"], "template") => Some(NameSource::Templates),
         (["spawn"], "task") => Some(NameSource::Tasks),
         (["task", ..] | ["retry"], "id" | "by" | "blocked_by" | "unblock" | "blocks") => {
             Some(NameSource::Tasks)
@@ -125,11 +129,12 @@ fn complete_arg(verb: &[&str], arg: Arg) -> Arg {
     let arg = arg.hide(is_option);
     match (names(verb, arg.get_id().as_str()), arg.get_id().as_str()) {
         (Some(names), _) => arg.add(ArgValueCandidates::new(move || candidates(names))),
+        // The name of a template, or a file.
+        (None, "manifest") => arg.add(ArgValueCompleter::new(manifests)),
         (None, "config_dir" | "cwd") => arg.value_hint(ValueHint::DirPath),
         (
             None,
-            "file" | "files" | "manifest" | "settings" | "prompt_file" | "screen" | "source"
-            | "tmux_socket",
+            "file" | "files" | "settings" | "prompt_file" | "screen" | "source" | "tmux_socket",
         ) => arg.value_hint(ValueHint::FilePath),
         (None, _) => arg,
     }
@@ -151,6 +156,7 @@ fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
         NameSource::Handoffs => selected_team().and_then(|team| handoffs(&team)),
         NameSource::Teams => setup().and_then(|setup| teams(&setup)),
         NameSource::Profiles => setup().and_then(|setup| profiles(&setup)),
+        NameSource::Templates => setup().and_then(|setup| templates(&setup)),
         NameSource::Hosts => setup().and_then(|setup| hosts(&setup)),
         NameSource::Members => selected_team().and_then(|team| members(&team)),
         NameSource::Tasks => selected_team().and_then(|team| tasks(&team)),
@@ -210,6 +216,26 @@ fn handoffs(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
 fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
     let listed = ops::profiles::list(&setup.ctx).ok()?;
     Some(listed.iter().filter_map(|profile| candidate(&profile.name, "")).collect())
+}
+
+fn templates(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
+    let listed = ops::templates::list(&setup.ctx).ok()?;
+    let described = |one: &ops::templates::ListedTemplate| {
+        let about = one.template.as_ref().map_or("", |template| template.about.as_str());
+        candidate(&one.name, about)
+    };
+    Some(listed.iter().filter_map(described).collect())
+}
+
+/// Returns the candidates for a manifest: files, and templates.
+fn manifests(current: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = current.to_string_lossy();
+    let templates = setup().and_then(|setup| templates(&setup)).unwrap_or_default();
+    let fits =
+        |one: &CompletionCandidate| one.get_value().to_string_lossy().starts_with(typed.as_ref());
+    let mut found = PathCompleter::file().complete(current);
+    found.extend(templates.into_iter().filter(fits));
+    found
 }
 
 fn hosts(setup: &Setup) -> Option<Vec<CompletionCandidate>> {

@@ -10,6 +10,7 @@ mod background;
 mod brief;
 mod broken;
 mod complete;
+mod compose;
 mod conclusion;
 mod crash;
 mod deletion;
@@ -53,9 +54,11 @@ mod store;
 mod task;
 mod task_import;
 mod team;
+mod template;
 #[cfg(test)]
 mod tests;
 mod up;
+mod up_plan;
 mod usage;
 mod verbs;
 mod wait;
@@ -142,7 +145,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     let done = match cli.verb {
         None => home::start(setup().ok(), global, &out, verbs::palette()),
         Some(Verb::Hook(args)) => return worker::hook(global, args),
-        Some(Verb::Init(args)) => init::init(&out, &args),
+        Some(Verb::Init(args)) => init::init(setup(), &out, &args),
         Some(Verb::Doctor(args)) if args.self_test => doctor::self_test(&out),
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { dir: Some(dir), .. }) => manual::write_pages(&out, &dir),
@@ -185,6 +188,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Ls => team::team(setup, TeamVerb::List),
         Verb::Rm(args) => team::delete(setup, Some(&args.team), args.force),
         Verb::Profile(verb) => profile::profile(setup, verb),
+        Verb::Template(verb) => template::template(setup, &verb),
         Verb::Spawn(args) => spawn::spawn(setup, *args),
         Verb::Send(args) => mail::send(setup, &args),
         Verb::Broadcast(args) => mail::broadcast(setup, &args),

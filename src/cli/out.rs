@@ -138,6 +138,14 @@ impl Out {
         }
     }
 
+    /// Writes a question to stderr; the answer follows it on its line.
+    pub(super) fn print_question(&self, words: &str) -> Result<(), Failure> {
+        let mut stderr = io::stderr().lock();
+        write!(stderr, "{words}")?;
+        stderr.flush()?;
+        Ok(())
+    }
+
     /// Prints a notice about a wait: a message for a person who looks on.
     pub(super) fn print_notice(&self, words: &str) {
         if self.capture.is_none() {

@@ -1,4 +1,4 @@
-//! `up`: runs a team from a manifest, from its creation to its end.
+//! `up`: runs a team from a manifest or a template, from its creation to its end.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,32 +8,44 @@ use serde_json::json;
 
 use super::args::backend;
 use super::background::start_background_lead;
+use super::compose::{choose_agents, fill_template, team_name};
 use super::conclusion;
 use super::deletion::delete_team;
 use super::fail::{Exit, Failure, VerbResult, chain};
 use super::lead_session::{LeadSession, OnExit};
-use super::read::{MAX_MANIFEST, prompt_file, read_text};
+use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
 use super::start::{how_to_watch, proof_notice};
+use super::up_plan::{ManifestText, PlanOptions, UpPlan};
 use super::{interrupt, stop};
-use crate::config::manifest::Manifest;
 use crate::lead::LeadEnd;
-use crate::model::launch::{LaunchSpec, Template};
+use crate::model::name::check_name;
 use crate::model::placement::BackendKind;
-use crate::model::settings::{BackendChoice, PlacementHome, Settings};
+use crate::model::settings::BackendChoice;
 use crate::model::text;
 use crate::ops::spawn::{SpawnOptions, Spawned};
-use crate::ops::{self, Kind, Lease, NewTask, TeamStore};
+use crate::ops::{self, Kind, Lease, TeamStore, agents, project, templates};
+use crate::sys::fs;
 use crate::sys::signal::Signals;
 
-/// Run a team from a manifest: create it, lead it until its tasks are done, delete it.
+/// Run a team from a manifest or a template: create it, lead it to its end, delete it.
+///
+/// The name of a template runs a team of agents on a task, without a file.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  phalanx up fixtures/teams/checks.toml\n\n\
+#[command(after_help = "Examples:\n  phalanx up team.toml\n  \
+    phalanx up review --task \"Review the last commit\"\n\n\
     The first Ctrl-C asks all members to stop, the second kills them. \
     Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
 pub(super) struct UpArgs {
-    /// TOML file that describes the team, its members and its tasks.
+    /// TOML file that describes the team, its members and its tasks; or the name of a template.
     pub(super) manifest: PathBuf,
+    /// Task for the team of a template.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) task: Option<String>,
+    /// Profile of an agent for the members of a template [default: the first one on PATH that is
+    /// logged in]. Given several times, the members get them in turn.
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(super) agents: Vec<String>,
     /// Lead the team in the background.
     #[arg(long)]
     pub(super) detach: bool,
@@ -53,72 +65,63 @@ const START: std::time::Duration = std::time::Duration::from_secs(30);
 /// Shutdown deadline in seconds for members of a team whose start failed.
 const ROLLBACK_S: u64 = 10;
 
-/// The contents of a manifest, checked and resolved.
-struct UpPlan {
-    name: String,
-    description: String,
-    /// Address of the shared store for the team.
-    store: Option<String>,
-    settings: Settings,
-    specs: Vec<LaunchSpec>,
-    /// No member is permanent: each task is a run of its own.
-    tasks_only: bool,
-    /// Messages for the user: the reason for the mode, and warnings.
-    messages: Vec<String>,
-    tasks: Vec<NewTask>,
-}
-
 pub(super) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
-    let plan = plan(setup, args)?;
+    let options = PlanOptions {
+        backend: args.backend.clone(),
+        keep: args.keep,
+        tmux_socket: args.tmux_socket.as_deref(),
+    };
+    let plan = UpPlan::new(setup, &manifest(setup, args)?, options)?;
     let runtime = interrupt::runtime()?;
     let done = runtime.block_on(run(setup, args, plan));
     runtime.shutdown_background();
     done
 }
 
-/// Reads the manifest and checks everything that can be checked before anything is created.
-fn plan(setup: &Setup, args: &UpArgs) -> Result<UpPlan, Failure> {
-    let shown = args.manifest.display();
+/// Reads the manifest, or fills the template.
+fn manifest(setup: &Setup, args: &UpArgs) -> Result<ManifestText, Failure> {
+    let shown = args.manifest.display().to_string();
+    let is_file = fs::exists(&args.manifest) && !fs::is_dir(&args.manifest);
+    let name = args.manifest.to_str().filter(|name| check_name(name).is_ok() && !is_file);
+    if let Some(name) = name {
+        return template(setup, args, name);
+    }
+    if args.task.is_some() || !args.agents.is_empty() {
+        let problem = format!("{shown} is a file, and `--task` and `--agent` are for a template");
+        let hint = "write them into the file, or choose a template: `phalanx template list`";
+        return Err(Failure::usage(problem, hint));
+    }
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
         Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), None)
     })?;
-    let hosts = ops::hosts::user_hosts(&setup.ctx)?;
-    let manifest = Manifest::parse_with_hosts(&text, &hosts).map_err(|e| {
-        let message = format!("{shown}:{}:{}: {}", e.line, e.column, e.message);
-        Failure::new(Kind::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
+    Ok(ManifestText { shown, text })
+}
+
+fn template(setup: &Setup, args: &UpArgs, name: &str) -> Result<ManifestText, Failure> {
+    let template = templates::listed(&setup.ctx, name).map_err(|e| {
+        Failure::new(e.kind(), format!("there is no file and no template `{name}`"), e.hint())
     })?;
-    let here = &setup.ctx.caller.cwd;
-    let settings = ops::manifest::team_settings(&manifest, args.backend.clone(), args.keep);
-    let (tasks_only, mode) = ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
-    let members = ops::manifest::member_launches(&manifest, tasks_only, here, |file| {
-        prompt_file(here, file)
-    })?;
-    let messages = mode
-        .into_iter()
-        .chain(ops::manifest::shared_checkout_warnings(&members.templates))
-        .collect();
-    let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
-    let plan = UpPlan {
-        name: manifest.name.clone(),
-        description: manifest.description.clone().unwrap_or_default(),
-        store: manifest.store.clone(),
-        tasks: ops::manifest::new_tasks(&manifest, here)?,
-        settings: Settings {
-            templates: members.templates,
-            home: PlacementHome { tmux_socket, chosen: None },
-            ..settings
-        },
-        specs: members.specs,
-        tasks_only,
-        messages,
+    let template = template.template?;
+    let Some(task) = &args.task else {
+        let hint = format!("phalanx up {name} --task \"what the team is to do\"");
+        return Err(Failure::usage(format!("the template `{name}` needs a task"), &hint));
     };
-    let later = plan.settings.templates.iter().map(Template::sample);
-    let all: Vec<LaunchSpec> = plan.specs.iter().cloned().chain(later).collect();
-    let checked = ops::spawn::check(&setup.ctx, &plan.settings, &all);
-    let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
-    let checked = fits.and(checked);
-    checked.map_err(|e| Failure::new(e.kind(), format!("{shown}: {}", chain(&e)), e.hint()))?;
-    Ok(plan)
+    let found = agents::on_path(&setup.ctx)?;
+    let agents = choose_agents(setup, &template, &args.agents, &found)?;
+    let here = &setup.ctx.caller.cwd;
+    let team = team_name(here, Some(name));
+    let project = project::look_at(here);
+    let text = fill_template(setup, &template, (&team, task), &agents, &project)?;
+    Ok(ManifestText { shown: format!("template {name}"), text })
+}
+
+/// Returns the command that runs the same team again.
+fn rerun(args: &UpArgs) -> String {
+    let manifest = args.manifest.to_string_lossy();
+    let mut words = vec!["phalanx", "up", &manifest];
+    words.extend(args.agents.iter().flat_map(|agent| ["--agent", agent]));
+    words.extend(args.task.iter().flat_map(|task| ["--task", task]));
+    text::line(&shlex::try_join(words).unwrap_or_else(|_| format!("phalanx up {manifest}")))
 }
 
 async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
@@ -161,8 +164,7 @@ async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
     if conclusion.end == LeadEnd::TeamGone {
         setup.out.print_message(&format!("team {} was deleted while it was led here", team.name()));
     }
-    let rerun = format!("phalanx up {}", text::line(&args.manifest.to_string_lossy()));
-    conclusion::print_report(&setup.out, &team, &conclusion, Some(&rerun))
+    conclusion::print_report(&setup.out, &team, &conclusion, Some(&rerun(args)))
 }
 
 fn stopped() -> Failure {

@@ -31,6 +31,7 @@ use super::status::StatusArgs;
 use super::store::StoreVerb;
 use super::task::TaskVerb;
 use super::team::{RmArgs, TeamVerb};
+use super::template::TemplateVerb;
 use super::up::UpArgs;
 use super::wait::WaitArgs;
 use super::watch::WatchArgs;
@@ -45,6 +46,7 @@ const EXAMPLES: &str = "\
 Examples:
   phalanx init                               write a manifest that runs
   phalanx up team.toml                       run a team from a manifest, to the end
+  phalanx up review --task \"Review HEAD\"    or one from a template
   phalanx team create demo                   or build a team by hand:
   phalanx spawn ada -t demo                    add a worker
   phalanx spawn log -t demo -- tail -f x.log   add any command line
@@ -85,6 +87,9 @@ pub(super) enum Verb {
     /// List, show and test the profiles of programs.
     #[command(subcommand)]
     Profile(ProfileVerb),
+    /// List and show the templates of teams, for `init` and `up`.
+    #[command(subcommand)]
+    Template(TemplateVerb),
     Send(SendArgs),
     Broadcast(BroadcastArgs),
     /// Send typed messages to members, and hand over to other teams.

@@ -25,6 +25,7 @@ pub(crate) mod merge;
 pub(crate) mod mode;
 pub(crate) mod name;
 pub(crate) mod placement;
+pub(crate) mod project;
 pub(crate) mod protocol;
 pub(crate) mod question;
 pub(crate) mod record;

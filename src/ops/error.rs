@@ -53,6 +53,11 @@ pub(crate) enum OpsError {
     /// A user's profile that cannot be parsed.
     #[error("{}:{source}", file.display())]
     Profile { file: PathBuf, source: ConfigError },
+    #[error("template `{name}` does not exist")]
+    NoSuchTemplate { name: String, known: Vec<String>, nearest: Option<String> },
+    /// A user's template that cannot be parsed.
+    #[error("{}:{source}", file.display())]
+    Template { file: PathBuf, source: ConfigError },
     #[error(transparent)]
     Host(#[from] HostError),
     #[error("{problem}")]
@@ -302,6 +307,8 @@ impl OpsError {
             OpsError::Name(_)
             | OpsError::NoSuchProfile { .. }
             | OpsError::Profile { .. }
+            | OpsError::NoSuchTemplate { .. }
+            | OpsError::Template { .. }
             | OpsError::NoSuchRole { .. }
             | OpsError::Role { .. }
             | OpsError::Usage { .. } => Kind::Usage,
@@ -381,6 +388,8 @@ impl OpsError {
             OpsError::Backend(e) => e.hint(),
             OpsError::NoTierLeft { .. } => Some("run `phalanx doctor` to find the cause".to_owned()),
             OpsError::NoSuchProfile { nearest, known, .. } => Some(meant(nearest, "profiles", known)),
+            OpsError::NoSuchTemplate { nearest, known, .. } => Some(meant(nearest, "templates", known)),
+            OpsError::Template { .. } => Some("docs/templates.md describes the placeholders".to_owned()),
             OpsError::NoSuchRole { nearest, known, .. } => {
                 let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in .claude/agents";
                 Some(meant(nearest, "roles", known) + own)

@@ -11,6 +11,7 @@
 
 mod access;
 pub(crate) mod agent_lead;
+pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod attach;
@@ -47,10 +48,12 @@ pub(crate) mod modes;
 pub(crate) mod names;
 pub(crate) mod one_shot;
 pub(crate) mod output;
+mod own_files;
 mod owners;
 pub(crate) mod popup;
 pub(crate) mod presence;
 pub(crate) mod profiles;
+pub(crate) mod project;
 pub(crate) mod ps;
 pub(crate) mod recover;
 pub(crate) mod remote;
@@ -74,6 +77,7 @@ pub(crate) mod task_export;
 pub(crate) mod task_import;
 pub(crate) mod task_search;
 pub(crate) mod team;
+pub(crate) mod templates;
 pub(crate) mod terminate;
 pub(crate) mod transfer;
 pub(crate) mod turn;

@@ -2,25 +2,21 @@
 
 mod trial;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::name::{check_name, nearest};
+use super::own_files;
+use crate::model::name::nearest;
 use crate::profile::{self, Profile};
-use crate::sys::fs;
 
 pub(crate) use trial::{Trial, watch};
 
-/// Size limit of a profile file, in bytes.
-const LARGEST: u64 = 256 * 1024;
-const ENDING: &str = ".toml";
-
-/// Where a profile comes from.
+/// Where a profile or a template comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Builtin,
-    /// A user's file, which overrides a built-in profile of the same name.
+    /// A user's file, which overrides a built-in one of the same name.
     File(PathBuf),
 }
 
@@ -51,8 +47,8 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedProfile, OpsErro
     let own = own_names(ctx)?;
     let name = name.to_owned();
     if own.contains(&name) {
-        let file = ctx.store.profiles().join(format!("{name}{ENDING}"));
-        let found = read(&file);
+        let file = own_files::path(&ctx.store.profiles(), &name);
+        let found = own_files::read("profile", &file);
         let text = found.as_ref().map_or(String::new(), Clone::clone);
         let parse = |text: String| {
             Profile::parse(&name, &text)
@@ -92,20 +88,8 @@ fn names(own: &[String]) -> Vec<String> {
     names
 }
 
-/// Returns the names of the files that can be profiles; other files are skipped.
 fn own_names(ctx: &Context) -> Result<Vec<String>, OpsError> {
-    let files = fs::list(&ctx.store.profiles())?;
-    let name = |file: &String| file.strip_suffix(ENDING).map(str::to_owned);
-    Ok(files.iter().filter_map(name).filter(|name| check_name(name).is_ok()).collect())
-}
-
-fn read(file: &Path) -> Result<String, OpsError> {
-    let unreadable = |problem: &str| OpsError::Usage {
-        problem: format!("profile {}: {problem}", file.display()),
-        hint: Some("the keys are described in docs/profiles.md".to_owned()),
-    };
-    let bytes = fs::read(file, LARGEST)?.ok_or_else(|| unreadable("it no longer exists"))?;
-    String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text"))
+    own_files::names(&ctx.store.profiles())
 }
 
 #[cfg(test)]

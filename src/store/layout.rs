@@ -32,6 +32,11 @@ impl TeamLayout {
         root.join("phalanx").join("profiles")
     }
 
+    /// The user's own templates of manifests.
+    pub(super) fn templates(root: &Path) -> PathBuf {
+        root.join("phalanx").join("templates")
+    }
+
     pub(super) fn hooks(root: &Path) -> PathBuf {
         root.join("phalanx").join("hooks.toml")
     }

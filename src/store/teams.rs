@@ -109,6 +109,11 @@ impl Store {
         TeamLayout::profiles(&self.root)
     }
 
+    /// Returns the directory of the user's own templates of manifests, `NAME.toml`.
+    pub(crate) fn templates(&self) -> PathBuf {
+        TeamLayout::templates(&self.root)
+    }
+
     /// Returns the user's files that may contain hooks: `hooks.toml`, and Claude Code's
     /// `settings.json`.
     pub(crate) fn hook_files(&self) -> [PathBuf; 2] {

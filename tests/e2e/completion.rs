@@ -95,6 +95,8 @@ fn walk(name: &str, shell: &str, setup: &[&str], shows_help: bool) {
     terminal.completes("phalanx spawn ben --mode accept", 1, &["--mode acceptEdits"]);
     terminal.completes("phalanx spawn ben --backend ite", 1, &["--backend iterm2"]);
     terminal.completes("phalanx spawn ben --role archi", 1, &["--role architect"]);
+    terminal.completes("phalanx up rev", 1, &["phalanx up review"]);
+    terminal.completes("phalanx init --template feat", 1, &["--template feature"]);
     terminal.completes("phalanx team set max_mem", 1, &["team set max_members"]);
     let subjects: &[&str] = if shows_help { &["Check links", "Measure"] } else { &["1", "2"] };
     terminal.completes("phalanx -t other task retry ", 2, subjects);

@@ -107,7 +107,7 @@ fn json_output_is_valid_for_every_verb() {
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
     let todo = stage.file("todo.md", "- [ ] Do it\n");
-    let verbs: [&[&str]; 37] = [
+    let verbs: [&[&str]; 39] = [
         &[],
         &["ls"],
         &["ps"],
@@ -138,6 +138,8 @@ fn json_output_is_valid_for_every_verb() {
         &["worktree", "list"],
         &["profile", "list"],
         &["profile", "show", "worker"],
+        &["template", "list"],
+        &["template", "show", "review"],
         &["resume"],
         &["version"],
         &["completions", "zsh"],

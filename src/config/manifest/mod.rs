@@ -7,20 +7,26 @@
 //! directory.
 
 mod access;
+mod builtin;
 mod check;
 mod doable;
 mod followup;
+mod form;
 mod hosts;
 mod roles;
 mod routing;
 mod spec;
 mod tables;
+mod template;
 
 use super::{ConfigError, Faults, LineCounter, parse};
 use crate::model::host::HostConfig;
 use crate::model::settings::Settings;
+pub(crate) use builtin::{builtin_template, builtin_templates};
+use form::Form;
 pub(crate) use spec::{MemberSpec, TaskSpec, TeamMode};
-use tables::{Form, LocatedManifest, ManifestTable};
+use tables::{LocatedManifest, ManifestTable};
+pub(crate) use template::{ManifestTemplate, TemplateValues};
 
 /// A valid manifest.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,10 +11,12 @@ use toml::Spanned;
 
 use super::access::{AccessTable, LinkTable, WorkspaceTable};
 use super::followup::{Interval, ReminderCount, reminder_policy};
+use super::form::Form;
 use super::hosts::{LocatedChoice, locate_choice};
 use super::roles::{RoleName, RoleTable, all_rules, tools};
 use super::routing::RoutingTable;
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
+use crate::config::Faults;
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::hosts::{HostTable, Label, NewHostName, host_configs};
 use crate::config::value::{
@@ -22,7 +24,6 @@ use crate::config::value::{
     PlainText, TableList, VariablePattern, Variables, checked, parse_non_blank, text_types,
     unknown_word,
 };
-use crate::config::{Document, Faults};
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::{BoardPolicy, BoardVersion};
 use crate::model::environ::EnvRules;
@@ -36,26 +37,6 @@ use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, WorktreeRequest, check_branch};
-
-/// The kind of a text: a whole manifest, the settings of a team that already has a name, or the
-/// tasks for a team that exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Manifest,
-    Settings,
-    Tasks,
-}
-
-impl Form {
-    pub(super) fn document(self) -> Document {
-        match self {
-            Form::Manifest | Form::Tasks => Document { title: "the manifest", denied: &[] },
-            Form::Settings => {
-                Document { title: "the settings", denied: &["team.name", "team.store", "task"] }
-            }
-        }
-    }
-}
 
 /// Members of a scaled entry by default: with more, they wait for each other.
 const DEFAULT_SCALE_MAX: usize = 5;
@@ -74,6 +55,15 @@ pub(super) struct ManifestTable {
     host: TableList<HostTable>,
     member: TableList<MemberTable>,
     task: TableList<TaskTable>,
+    template: Option<KeyedTable<TemplateTable>>,
+}
+
+/// The description of a template.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TemplateTable {
+    pub(super) about: NonBlank,
+    pub(super) task: Option<NonBlank>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -274,6 +264,7 @@ impl Visitor<'_> for WorktreeVisitor {
 
 /// A manifest with the positions of its entries, for the checks between them.
 pub(super) struct LocatedManifest {
+    pub(super) template: Option<TemplateTable>,
     pub(super) name: String,
     pub(super) description: Option<String>,
     pub(super) store: Option<String>,
@@ -303,7 +294,7 @@ pub(super) struct LocatedTask {
 impl ManifestTable {
     /// Applies the defaults and adds the faults of each table by itself.
     pub(super) fn locate(self, form: Form, faults: &mut Faults) -> LocatedManifest {
-        if form == Form::Manifest {
+        if matches!(form, Form::Manifest | Form::Template) {
             match &self.team {
                 None => faults.add(&(0..0), "the manifest has no [team]"),
                 Some(team) if team.get_ref().0.name.is_none() => {
@@ -323,6 +314,7 @@ impl ManifestTable {
             .map(|member| locate_member(member, &defaults, &mut rules, &mut links, faults))
             .collect();
         LocatedManifest {
+            template: self.template.map(|template| template.0),
             name: team.name.take().map(|name| name.0).unwrap_or_default(),
             description: team.description.take(),
             store: team.store.take().map(|url| url.0),
@@ -364,7 +356,7 @@ fn with_links(mut settings: Settings, links: BTreeMap<String, LinkAccess>) -> Se
 impl TeamTable {
     fn into_settings(self, form: Form, faults: &mut Faults) -> Settings {
         let (finish, max_members) = match form {
-            Form::Manifest => (Finish::TasksDone, DEFAULT_MAX_MEMBERS),
+            Form::Manifest | Form::Template => (Finish::TasksDone, DEFAULT_MAX_MEMBERS),
             Form::Settings | Form::Tasks => (Finish::Manual, settings::MAX_MEMBERS),
         };
         let default = Settings::by_hand(self.max_members.map_or(max_members, |count| count.0));

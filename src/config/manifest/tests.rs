@@ -195,7 +195,8 @@ fn keys_of_settings_are_those_of_the_manifest() {
     listed.sort_by_key(|key| settable.iter().position(|known| known == key));
     assert_eq!(listed, settable);
     let root = keys_of::<ManifestTable>();
-    let mut sections: Vec<&str> = SECTIONS.iter().copied().chain(["team", "task"]).collect();
+    let others = ["team", "task", "template"];
+    let mut sections: Vec<&str> = SECTIONS.iter().copied().chain(others).collect();
     sections.sort_by_key(|section| root.iter().position(|known| known == section));
     assert_eq!(sections, root);
 }

@@ -9,6 +9,7 @@ use crate::model::id::MemberName;
 use crate::ops::Caller;
 use crate::profile::{Composer, Screen, ScreenFinding, judge};
 use crate::store::Store;
+use crate::sys::fs;
 
 /// The programs with recordings under `fixtures/screens`.
 const RECORDED: [&str; 5] = ["claude", "codex", "gemini", "opencode", "aider"];

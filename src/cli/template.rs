@@ -1,0 +1,73 @@
+//! The `template` subcommands: list and show the templates of manifests.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::fail::{Exit, VerbResult};
+use super::setup::Setup;
+use crate::model::text;
+use crate::ops::profiles::Source;
+use crate::ops::templates::{self, ListedTemplate};
+use crate::ui;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TemplateVerb {
+    /// List all templates.
+    List,
+    /// Print the TOML of a template, to make one of your own.
+    #[command(after_help = "Example:\n  \
+        phalanx template show review >~/.claude/phalanx/templates/mine.toml")]
+    Show {
+        /// Name of the template.
+        name: String,
+    },
+}
+
+pub(super) fn template(setup: &Setup, verb: &TemplateVerb) -> VerbResult {
+    match verb {
+        TemplateVerb::List => list(setup),
+        TemplateVerb::Show { name } => show(setup, name),
+    }
+}
+
+fn list(setup: &Setup) -> VerbResult {
+    let found = templates::list(&setup.ctx)?;
+    let document: Vec<Value> = found.iter().map(entry).collect();
+    setup.out.print(&document, || {
+        let rows = found.iter().map(|one| ui::TemplateRow {
+            name: one.name.clone(),
+            source: source(&one.source),
+            about: one.template.as_ref().map_or_else(ToString::to_string, |t| t.about.clone()),
+        });
+        ui::template_table(rows, setup.out.paint)
+    })?;
+    Ok(Exit::DONE)
+}
+
+fn entry(one: &ListedTemplate) -> Value {
+    match &one.template {
+        Ok(template) => {
+            json!({ "name": one.name, "source": source(&one.source), "about": template.about })
+        }
+        Err(e) => {
+            json!({ "name": one.name, "source": source(&one.source), "problem": e.to_string() })
+        }
+    }
+}
+
+fn source(source: &Source) -> String {
+    match source {
+        Source::Builtin => "built in".to_owned(),
+        Source::File(file) => file.to_string_lossy().into_owned(),
+    }
+}
+
+fn show(setup: &Setup, name: &str) -> VerbResult {
+    let found = templates::listed(&setup.ctx, name)?;
+    let source = source(&found.source);
+    let about = found.template?.about;
+    let document =
+        json!({ "name": found.name, "source": source, "about": about, "text": found.text });
+    setup.out.print(&document, || text::block(&found.text))?;
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,63 @@
+//! The built-in templates.
+
+/// Names and TOML texts of the built-in templates.
+const BUILTIN: [(&str, &str); 5] = [
+    ("review", include_str!("builtin/review.toml")),
+    ("feature", include_str!("builtin/feature.toml")),
+    ("bugs", include_str!("builtin/bugs.toml")),
+    ("docs", include_str!("builtin/docs.toml")),
+    ("research", include_str!("builtin/research.toml")),
+];
+
+/// Returns the names of the built-in templates, the most common first.
+pub(crate) fn builtin_templates() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// Returns the TOML text of a built-in template.
+pub(crate) fn builtin_template(name: &str) -> Option<&'static str> {
+    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::manifest::{Manifest, ManifestTemplate, TemplateValues};
+
+    use super::*;
+
+    /// Each one works with and without a test command and git, with one agent and with several.
+    #[test]
+    fn built_in_templates_become_manifests_whose_last_task_reports() {
+        let agents = ["claude".to_owned(), "codex".to_owned()];
+        let test = ["cargo", "test"];
+        for name in builtin_templates() {
+            let template = builtin_template(name).expect("built in");
+            let template = ManifestTemplate::parse(template).expect("valid");
+            assert!(template.has_agents(), "{name}");
+            for (test, worktrees) in [(None, false), (Some(&test[..]), true)] {
+                let task = "Do \"it\"\n{agent}";
+                let values =
+                    TemplateValues { team: "demo", task, agents: &agents, test, worktrees };
+                let text = template.render(&values);
+                let manifest = Manifest::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+                assert_eq!(manifest.description.as_deref(), Some(task), "{name}");
+                let report = manifest.tasks.last().expect("a task");
+                assert!(report.key == "report" && !report.after.is_empty(), "{name}");
+                assert!(report.run.is_none(), "{name}: an agent reports");
+                // A member is not notified of a task that it has unblocked itself.
+                for task in &manifest.tasks {
+                    let before = manifest.tasks.iter().filter(|one| task.after.contains(&one.key));
+                    let mut owners = before.map(|one| &one.owner);
+                    assert!(owners.all(|owner| *owner != task.owner), "{name}: {}", task.key);
+                }
+                let has_worktree =
+                    manifest.members.iter().any(|member| member.launch.worktree.is_some());
+                assert!(!has_worktree || worktrees, "{name}");
+                let test_tasks = manifest.tasks.iter().filter(|task| task.run.is_some()).count();
+                assert!(test_tasks <= usize::from(test.is_some()), "{name}");
+                // Text for people: no line is wider than 100 columns.
+                assert!(text.lines().all(|line| line.chars().count() <= 100), "{name}");
+            }
+        }
+    }
+}

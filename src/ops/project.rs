@@ -1,0 +1,41 @@
+//! Looks at the top of the repository in which a command runs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::model::project::{Project, ProjectFiles};
+use crate::sys::fs;
+use crate::worktree::Repository;
+
+use super::context::Context;
+
+/// Size limit of a file that is looked at, in bytes. A larger one counts as unreadable.
+const LARGEST: u64 = 1024 * 1024;
+
+/// A directory, as far as it can be read. Symbolic links are not followed.
+struct TopDirectory {
+    path: PathBuf,
+    names: BTreeSet<String>,
+}
+
+impl ProjectFiles for TopDirectory {
+    fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        let bytes = fs::read(&self.path.join(path), LARGEST).ok()??;
+        String::from_utf8(bytes).ok()
+    }
+}
+
+/// Recognizes the repository whose top is `dir`. What cannot be read is skipped.
+pub(crate) fn look_at(dir: &Path) -> Project {
+    let names = fs::names(dir).unwrap_or_default().into_iter().collect();
+    Project::detect(&TopDirectory { path: dir.to_owned(), names })
+}
+
+/// Returns whether members can have git worktrees in the caller's directory.
+pub(crate) fn has_worktrees(ctx: &Context) -> bool {
+    Repository::find(&ctx.caller.cwd, &ctx.caller.env).is_ok()
+}
