@@ -11,6 +11,7 @@ use super::ConfigError;
 use super::manifest::Manifest;
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::BoardPolicy;
+use crate::model::budget::{Budget, OnExceeded};
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::host::{HostChoice, HostConfig};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
@@ -19,12 +20,13 @@ use crate::model::role::{Role, Tools};
 use crate::model::routing::{Route, RoutingPolicy};
 use crate::model::rules::{Rule, RuleSet};
 use crate::model::settings::Settings;
+use crate::model::usage::Price;
 use crate::model::workspace::WorkspaceRules;
 use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
-pub(crate) const KEYS: [(&str, &str); 31] = [
+pub(crate) const KEYS: [(&str, &str); 36] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
@@ -38,6 +40,11 @@ pub(crate) const KEYS: [(&str, &str); 31] = [
     ("on_hang", "for a member that hangs: report, restart or release"),
     ("hang_after", "seconds without activity before a member hangs"),
     ("notify", "command that gets each request"),
+    ("budget.tokens", "tokens that the team may use"),
+    ("budget.cost", "dollars that the team may use"),
+    ("budget.on_exceeded", "then: warn, stop-spawns or end-members"),
+    ("prices", "dollars per million tokens: { \"MODEL\" = { input = 3, output = 15 } }"),
+    ("resume_limited.attempts", "tries to continue after a provider's usage limit"),
     ("followup_interval_minutes", "minutes between reminders"),
     ("followup_max_reminders", "reminders before it is escalated"),
     ("escalation_mode", "then: notify_lead or fail_task"),
@@ -76,7 +83,9 @@ pub(crate) fn document(settings: &Settings) -> Table {
     let roles =
         settings.roles.named.iter().map(|(name, of)| (name.clone(), Value::Table(role(of))));
     put(&mut document, "role", roles.collect());
-    put(&mut document, "defaults", tools(&settings.roles.tools));
+    let mut defaults = tools(&settings.roles.tools);
+    put(&mut defaults, "budget", budget(&settings.budgets.each));
+    put(&mut document, "defaults", defaults);
     let mut worktree = lists([
         ("copy", settings.worktree.copy.clone()),
         ("setup", settings.worktree.setup.clone()),
@@ -94,7 +103,10 @@ pub(crate) fn document(settings: &Settings) -> Table {
         let first = template.names().first().map(ToString::to_string).unwrap_or_default();
         let rules = settings.rules.members.get(&first).cloned().unwrap_or_default();
         let link = settings.access.members.get(&first).cloned().unwrap_or_default();
-        (template.spec.name.clone(), Value::Table(member(template, &rules, &link)))
+        let mut table = member(template, &rules, &link);
+        let own = settings.budgets.members.get(&first).copied().unwrap_or_default();
+        put(&mut table, "budget", budget(&own));
+        (template.spec.name.clone(), Value::Table(table))
     });
     put(&mut document, "member", members.collect());
     sorted(document)
@@ -277,6 +289,12 @@ fn team(settings: &Settings) -> Table {
     ]);
     put(&mut team, "access", access);
     put(&mut team, "workspace", workspace(&settings.workspace));
+    put(&mut team, "budget", budget(&settings.budgets.team));
+    let prices = settings.prices.iter();
+    let prices = prices.map(|(model, of)| (model.clone(), Value::Table(price(of))));
+    put(&mut team, "prices", prices.collect());
+    let attempts = ("attempts".to_owned(), count(settings.resume_limited.attempts));
+    put(&mut team, "resume_limited", Table::from_iter([attempts]));
     if let Some(followup) = settings.followup {
         let key = |key: &str| key.to_owned();
         team.insert(key("followup_interval_minutes"), minutes(followup.interval_ms));
@@ -285,6 +303,29 @@ fn team(settings: &Settings) -> Table {
     }
     put(&mut team, "routing", routing(&settings.routing));
     team
+}
+
+/// Omits a budget without a limit.
+fn budget(budget: &Budget) -> Table {
+    let mut table = Table::new();
+    if budget.is_empty() && budget.on_exceeded == OnExceeded::default() {
+        return table;
+    }
+    table.extend(budget.tokens.map(|limit| ("tokens".to_owned(), count(limit))));
+    table.extend(budget.cost.map(|limit| ("cost".to_owned(), Value::Float(limit))));
+    table.insert("on_exceeded".to_owned(), word(budget.on_exceeded));
+    table
+}
+
+fn price(price: &Price) -> Table {
+    let prices = [
+        ("input", Some(price.input)),
+        ("output", Some(price.output)),
+        ("cached_input", price.cached_input),
+        ("cache_write", price.cache_write),
+    ];
+    let given = prices.into_iter().filter_map(|(key, dollars)| Some((key, dollars?)));
+    given.map(|(key, dollars)| (key.to_owned(), Value::Float(dollars))).collect()
 }
 
 fn workspace(rules: &WorkspaceRules) -> Table {

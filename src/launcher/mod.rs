@@ -8,6 +8,7 @@ mod linger;
 mod output;
 mod program;
 mod run;
+mod usage;
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use output::ProgramOutput;
 use program::LaunchProblem;
 pub(crate) use run::LauncherRun;
 use run::print_error;
+use usage::UsageThread;
 
 /// Time between forwarding a termination signal and killing the program.
 const KILL_AFTER: Duration = Duration::from_secs(2);
@@ -99,6 +101,7 @@ fn supervise(
         proc::end_tree(Process::current(), false, REST_GRACE_WHEN_SIGNALLED);
         return OWN_FAILURE;
     }
+    let usage = UsageThread::start(run);
     let mut signalled = false;
     let mut on_signal = |sig| {
         signalled |= sig == TERM || sig == HUP;
@@ -108,6 +111,9 @@ fn supervise(
     output.wait_end(LAST_OUTPUT);
     if let Some(bridge) = bridge {
         bridge.finish();
+    }
+    if let Some(usage) = usage {
+        usage.finish();
     }
     let record = ExitRecord {
         code: exit.code,

@@ -14,6 +14,7 @@ use crate::model::placement::ProcessId;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::spec::{self, OsText, Terminal};
 use crate::model::text;
+use crate::model::transcript::TranscriptForm;
 use crate::store::{Store, TeamStore, now, take_spec};
 use crate::sys::env;
 use crate::sys::fs::LogFile;
@@ -36,6 +37,10 @@ pub(crate) struct LauncherRun {
     pub(super) linger: Duration,
     /// The program uses the team's files, which are copies of the team in the shared store.
     pub(super) uses_files: bool,
+    /// The program takes part in the team by itself, without a wrapper.
+    pub(super) is_native: bool,
+    /// The form of the program's transcripts.
+    pub(super) transcript: Option<TranscriptForm>,
     /// None in a pane, and until [`LauncherRun::open_log`] succeeds.
     pub(super) log: Option<SharedLog>,
 }
@@ -72,10 +77,22 @@ impl LauncherRun {
         let linger = Duration::from_millis(spec.linger_ms);
         let (member, incarnation) = (spec.member, spec.incarnation);
         let record = team.member_record(&member).map_err(|e| e.to_string())?;
-        let uses_files = team.is_shared() && record.as_ref().is_some_and(MemberRecord::is_native);
+        let is_native = record.as_ref().is_some_and(MemberRecord::is_native);
+        let uses_files = team.is_shared() && is_native;
+        let transcript = record.as_ref().and_then(|record| record.request.transcript);
         let log = None;
-        let run =
-            LauncherRun { command, store, team, member, incarnation, linger, uses_files, log };
+        let run = LauncherRun {
+            command,
+            store,
+            team,
+            member,
+            incarnation,
+            linger,
+            uses_files,
+            is_native,
+            transcript,
+            log,
+        };
         run.check(record.as_ref())?;
         Ok(run)
     }

@@ -129,7 +129,10 @@ fn initial_state(
 ) -> Result<State, OpsError> {
     let state = match settings {
         Some(settings) => {
-            let state = State::new(goal, settings.templates).with_followup(settings.followup);
+            let reported = ops::effects::budget::reported(team)?;
+            let state = State::new(goal, settings.templates.clone())
+                .with_followup(settings.followup)
+                .with_budgets(&settings, reported);
             state
                 .unresponsive_after(settings.unresponsive_after_s)
                 .on_hang(settings.on_hang, settings.hang_after_s)
@@ -403,7 +406,9 @@ impl<'a> LeadDriver<'a> {
             self.read_journal()?;
             self.hooks = HookRunner::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
         }
-        self.step(Event::Settings { before: Box::new(before), now: Box::new(now) })
+        let is_counted_anew = before.budgets != now.budgets || before.prices != now.prices;
+        self.step(Event::Settings { before: Box::new(before), now: Box::new(now) })?;
+        if is_counted_anew { self.read(&Topic::Members) } else { Ok(()) }
     }
 
     fn read_roster(&mut self) -> Result<(), OpsError> {

@@ -1,5 +1,6 @@
 //! The effects that the lead's step requests. The driver carries them out in order.
 
+use crate::model::budget::BudgetUse;
 use crate::model::external_change::ExternalChange;
 use crate::model::followup::NotificationStep;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -75,6 +76,12 @@ pub(crate) enum Effect {
     JournalChange(ExternalChange),
     /// Notifies the owners of these tasks that another program has unblocked them.
     NotifyUnblocked(Vec<TaskId>),
+    /// Notifies the lead that a share of a budget is used.
+    ReportBudget(BudgetUse),
+    /// Asks a member to continue after its usage limit.
+    ResumeLimited { name: MemberName, incarnation: Incarnation },
+    /// Notifies the lead that a member is at its usage limit and not asked to continue.
+    ReportLimit { name: MemberName, incarnation: Incarnation },
     /// Runs the user's hooks for this occasion.
     Hook(Occasion),
     /// Journals a warning.
@@ -119,6 +126,9 @@ impl Effect {
             Effect::Report(_) => "report results to the lead".to_owned(),
             Effect::JournalChange(_) => "journal a change of a task by another program".to_owned(),
             Effect::NotifyUnblocked(_) => "notify the owners of unblocked tasks".to_owned(),
+            Effect::ReportBudget(_) => "report the use of a budget".to_owned(),
+            Effect::ResumeLimited { name, .. } => format!("ask `{name}` to continue"),
+            Effect::ReportLimit { name, .. } => format!("report the usage limit of `{name}`"),
             Effect::Hook(occasion) => format!("run the hooks for {}", occasion.event.as_str()),
             Effect::Warn { .. } => "journal a warning".to_owned(),
         }

@@ -1,10 +1,12 @@
 //! The lead's decisions: one pure function of its state, an event and the time.
 
+mod budget;
 mod followup;
 mod hang;
 mod health;
 mod hooks;
 mod idle_check;
+mod limit;
 mod mail;
 mod members;
 mod questions;
@@ -39,6 +41,7 @@ impl State {
             .chain(followup::next_reminder(self))
             .chain(idle_check::next_idle_check(self))
             .chain(hang::next_check(self))
+            .chain(limit::next_limit_step(self))
             .chain(results)
             .min()
     }
@@ -61,7 +64,10 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             mail::read_mail(state, mail, &mut effects);
         }
         Event::Roster(listed) => members::handle_roster(state, &listed, &mut effects),
-        Event::Members(records) => members::handle_members(state, &records, &mut effects),
+        Event::Members(records) => {
+            members::handle_members(state, &records, &mut effects);
+            budget::handle_members(state, &records, &mut effects);
+        }
         Event::Requests(requests) => shutdown::handle_requests(state, requests, &mut effects),
         Event::Board(board) => {
             followup::handle_board(state, &board, now, &mut effects);
@@ -97,6 +103,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     followup::follow_up(state, now, &mut effects);
     idle_check::check_idle(state, now, &mut effects);
     hang::check(state, now, &mut effects);
+    limit::resume(state, now, &mut effects);
     check_goal(state, &mut effects);
     effects
 }

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::board::Board;
+use crate::model::budget::Budgets;
 use crate::model::followup::{LastNotification, Reminded, ReminderPolicy};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::launch::Template;
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::rate_limit::{RateLimit, ResumePolicy};
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::model::settings::{Finish, OnHang};
+use crate::model::settings::{Finish, OnHang, Settings};
 use crate::model::time::Timestamp;
+use crate::model::usage::Prices;
 
 /// The task of the lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +100,10 @@ pub(super) struct TrackedMember {
     pub(super) owes_since: Option<Timestamp>,
     /// It has owed an answer for too long, and that was reported.
     pub(super) unresponsive: bool,
+    /// The usage limit that it has reached.
+    pub(super) limit: Option<RateLimit>,
+    /// The start of the state in which it was asked to end for its budget.
+    pub(super) ended_for_budget: Option<Timestamp>,
     /// Signs of activity while it has a task in progress.
     pub(super) activity: Option<ActivityCheck>,
     /// It is terminated because it hangs, and is then started again.
@@ -200,6 +207,17 @@ pub(super) struct OpenQuestion {
     pub(super) cause: Cause,
 }
 
+/// The budgets of the team, and what was reported of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct BudgetWatch {
+    pub(super) budgets: Budgets,
+    pub(super) prices: Prices,
+    /// The marks of the shares that were reported.
+    pub(super) reported: BTreeSet<String>,
+    /// The budget of the team allows no further start.
+    pub(super) stops_starts: bool,
+}
+
 /// The members that are made from one template.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pool {
@@ -263,6 +281,9 @@ pub(crate) struct State {
     pub(super) unresponsive_after_ms: u64,
     /// The rule for hanging members; `None` turns the detection off.
     pub(super) hang: Option<HangRule>,
+    pub(super) budget: BudgetWatch,
+    /// The policy for members at a usage limit.
+    pub(super) resume_limited: ResumePolicy,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub(super) has_agent_lead: bool,
     /// Ids of handled messages, which may be read again until they are marked.
@@ -293,6 +314,8 @@ impl State {
             requests_seen: false,
             unresponsive_after_ms: 60_000,
             hang: None,
+            budget: BudgetWatch::default(),
+            resume_limited: ResumePolicy::default(),
             has_agent_lead: false,
             handled: BTreeSet::new(),
             resting: BTreeSet::new(),
@@ -306,6 +329,14 @@ impl State {
 
     pub(crate) fn on_hang(self, on_hang: OnHang, after_s: u64) -> State {
         State { hang: Some(HangRule::new(on_hang, after_s)), ..self }
+    }
+
+    /// Sets budgets and the reaction to usage limits. `reported` has the marks of the shares that
+    /// earlier leads have reported.
+    pub(crate) fn with_budgets(self, settings: &Settings, reported: BTreeSet<String>) -> State {
+        let (budgets, prices) = (settings.budgets.clone(), settings.prices.clone());
+        let budget = BudgetWatch { budgets, prices, reported, stops_starts: false };
+        State { budget, resume_limited: settings.resume_limited, ..self }
     }
 
     pub(crate) fn with_followup(self, followup: Option<ReminderPolicy>) -> State {

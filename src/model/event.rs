@@ -27,6 +27,7 @@ pub(crate) enum EventKind {
     MemberFallback,
     MemberHealth,
     RestartDelayed,
+    BudgetReached,
     MemberExited,
     MemberLeft,
     MemberHidden,

@@ -8,9 +8,12 @@ use super::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
 use super::lifecycle::MemberState;
 use super::mode::Mode;
 use super::placement::{BackendKind, Placement, ProcessId};
+use super::rate_limit::RateLimit;
 use super::role::Tools;
 use super::team::Member;
 use super::time::{self, Timestamp};
+use super::transcript::TranscriptForm;
+use super::usage::MemberUsage;
 
 /// The request for a member, complete enough to start it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,9 @@ pub(crate) struct LaunchRequest {
     /// state. Missing in older records; use [`MemberRecord::is_native`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) native: Option<bool>,
+    /// The form of the transcripts that its program writes, if they can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) transcript: Option<TranscriptForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,6 +158,12 @@ pub(crate) struct MemberRecord {
     /// responds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unresponsive: Option<String>,
+    /// The usage limit that its account has reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_limit: Option<RateLimit>,
+    /// The tokens that this and all earlier runs of the name have used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<MemberUsage>,
     /// Reminders about its current task since its last activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reminded: Option<Reminded>,
@@ -178,6 +190,11 @@ pub(crate) struct MemberRecord {
 pub(crate) const FORMAT: u32 = 1;
 
 impl MemberRecord {
+    /// Returns the usage limit that keeps the member from working.
+    pub(crate) fn limit(&self) -> Option<&RateLimit> {
+        self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
+    }
+
     /// Returns the mark on the member's pane or session.
     pub(crate) fn mark(&self) -> &str {
         if self.nonce.is_empty() { &self.token } else { &self.nonce }
@@ -326,6 +343,7 @@ mod tests {
                 profile: "worker".to_owned(),
                 reads_mail: Some(true),
                 native: Some(false),
+                transcript: None,
                 role: None,
                 model: None,
                 mode: Some(Mode::Plan),
@@ -368,6 +386,8 @@ mod tests {
                 at: Timestamp(4),
             }),
             unresponsive: None,
+            rate_limit: None,
+            usage: None,
             reminded: None,
             session: Some("s-1".to_owned()),
             boot_id: None,

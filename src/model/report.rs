@@ -7,6 +7,7 @@ use super::lifecycle::MemberState;
 use super::placement::BackendKind;
 use super::request::{Parting, ShutdownFinding, ShutdownOutcome};
 use super::task::TaskState;
+use super::usage::UsageTotal;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct MemberReport {
@@ -22,6 +23,9 @@ pub(crate) struct MemberReport {
     pub(crate) exit_code: Option<i32>,
     /// Number of tasks that it completed or failed.
     pub(crate) tasks: usize,
+    /// The usage of all its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<UsageTotal>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,4 +54,7 @@ pub(crate) struct Report {
     pub(crate) tasks: Vec<TaskReport>,
     /// Findings of the shutdown checks.
     pub(crate) deviations: Vec<ShutdownFinding>,
+    /// The usage of all members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<UsageTotal>,
 }

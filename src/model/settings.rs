@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::AccessPolicy;
 use super::board_policy::BoardPolicy;
+use super::budget::Budgets;
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
 use super::hook::HookCommand;
@@ -16,9 +17,11 @@ use super::id::{HostName, MemberName};
 use super::launch::Template;
 use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
+use super::rate_limit::ResumePolicy;
 use super::role::Roles;
 use super::routing::RoutingPolicy;
 use super::rules::TeamRules;
+use super::usage::Prices;
 use super::workspace::WorkspaceRules;
 use super::worktree::{Checkout, Rules};
 
@@ -184,6 +187,15 @@ pub(crate) struct Settings {
     /// Limits on tasks assigned to one member.
     #[serde(default)]
     pub(crate) limits: Limits,
+    /// Limits on what members use.
+    #[serde(default, skip_serializing_if = "Budgets::is_empty")]
+    pub(crate) budgets: Budgets,
+    /// Prices of tokens, for programs that do not report their cost.
+    #[serde(default, skip_serializing_if = "Prices::is_empty")]
+    pub(crate) prices: Prices,
+    /// The policy for members at a usage limit of their provider.
+    #[serde(default)]
+    pub(crate) resume_limited: ResumePolicy,
     #[serde(default)]
     pub(crate) env: EnvRules,
     /// Permission rules for members.
@@ -267,6 +279,9 @@ impl Settings {
             on_hang: OnHang::default(),
             hang_after_s: hang_after_s(),
             limits: Limits::default(),
+            budgets: Budgets::default(),
+            prices: Prices::new(),
+            resume_limited: ResumePolicy::default(),
             env: EnvRules::default(),
             rules: TeamRules::default(),
             roles: Roles::default(),

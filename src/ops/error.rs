@@ -197,6 +197,9 @@ pub(crate) enum OpsError {
     NotRouted { problem: String, hint: String },
     #[error("there is no handoff `{}`", id.escape_debug())]
     NoSuchHandoff { id: String },
+    /// A budget of the team allows no further start.
+    #[error("`{name}` is not started: {problem}")]
+    BudgetUsedUp { name: String, problem: String, key: String },
     /// A permission mode that is valid, but disabled or above the lead's own.
     #[error("{problem}")]
     NotAllowed { problem: String },
@@ -327,6 +330,7 @@ impl OpsError {
             | OpsError::RequestTimedOut { .. }
             | OpsError::LeadStopped { .. } => Kind::Deadline,
             OpsError::LiveMembers { .. }
+            | OpsError::BudgetUsedUp { .. }
             | OpsError::NotProven { .. }
             | OpsError::NoPlace { .. }
             | OpsError::NeedsSharedStore { .. }
@@ -506,6 +510,9 @@ impl OpsError {
             }
             OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
             OpsError::NotRouted { hint, .. } => Some(hint.clone()),
+            OpsError::BudgetUsedUp { key, .. } => {
+                Some(format!("raise it with `phalanx team set {key} N`"))
+            }
             OpsError::NoSuchHandoff { .. } => Some("list them with `phalanx handoff list`".to_owned()),
             OpsError::NotPermitted { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::AccessDenied { why, .. } => Some(why.hint()),

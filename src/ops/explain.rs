@@ -18,8 +18,10 @@ use crate::model::lifecycle::MemberState;
 use crate::model::placement::{IN_PROCESS, Placement, ProcessId, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::time::human as span;
+use crate::model::usage::UsageTotal;
 use crate::model::wire;
 use crate::store::{StoreError, TeamStore};
+use crate::sys::clock;
 use crate::sys::proc::{self, Liveness};
 
 /// Number of placement verdicts that are shown.
@@ -122,6 +124,9 @@ pub(crate) fn explain(
         facts: facts(team, &name, record.as_ref(), verdict, run)?
             .into_iter()
             .chain(restarts(team, &about))
+            .chain(
+                record.as_ref().map(|record| used(team, record)).transpose()?.into_iter().flatten(),
+            )
             .collect(),
         last_event: about.last().map(|event| happened(event)),
         last_delivery: last_delivery(team, &name, &events)?,
@@ -164,6 +169,10 @@ fn because(state: &str, record: Option<&MemberRecord>) -> String {
     let Some(record) = record else {
         return "phalanx did not start it; only the team file describes it".to_owned();
     };
+    if let Some(limit) = record.limit().filter(|_| state == "limited") {
+        let end = limit.describe(&clock::local_zone());
+        return format!("its account has reached its usage limit {end}: {}", limit.said);
+    }
     let recorded = record.state.as_str();
     if state != recorded {
         return format!("its launcher is gone, though its record still says `{recorded}`");
@@ -277,6 +286,24 @@ fn facts(
         add("end", format!("{}, {} ago", exit.describe(), ago(exit.at)), of("exit"));
     }
     Ok(facts)
+}
+
+/// Returns what the member has used, and its usage limit.
+fn used(team: &TeamStore, record: &MemberRecord) -> Result<Vec<Fact>, OpsError> {
+    let path = shown(&team.member_file(&record.name));
+    let fact = |what, value, key: &str| Fact { what, value, source: format!("{path}: {key}") };
+    let prices = team.settings()?.map(|settings| settings.prices).unwrap_or_default();
+    let usage = UsageTotal::of(&record.usage, &prices);
+    let limit = record.limit().map(|limit| {
+        let tries = match limit.attempts {
+            0 => String::new(),
+            tries => format!(", asked to continue: {tries}"),
+        };
+        let end = limit.describe(&clock::local_zone());
+        fact("limit", format!("{end}{tries}: {}", limit.said), "rate_limit")
+    });
+    let usage = usage.map(|usage| fact("usage", usage.describe(), "usage"));
+    Ok(usage.into_iter().chain(limit).collect())
 }
 
 /// Returns the failure count of the circuit breaker, for a member that the lead restarts; `None`
@@ -405,7 +432,7 @@ fn next(
     let Some(record) = record else {
         return vec!["changes that its own lead writes to the team file".to_owned()];
     };
-    let gone = state != record.state.as_str();
+    let gone = state != record.state.as_str() && state != "limited";
     let mut next: Vec<String> = match gone {
         true => vec!["the lead removes it from the roster on its next check".to_owned()],
         false => record

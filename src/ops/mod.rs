@@ -19,6 +19,7 @@ pub(crate) mod authority;
 mod backends;
 pub(crate) mod brief;
 pub(crate) mod broken;
+mod budget;
 mod claude_settings;
 mod context;
 pub(crate) mod decide;

@@ -115,6 +115,9 @@ fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option
     record.state = next;
     record.state_since = now();
     record.reason = reason.map(str::to_owned);
+    if let Some(limit) = record.rate_limit.as_mut().filter(|_| cause == Cause::Work) {
+        limit.is_over = true;
+    }
     Some(next)
 }
 

@@ -7,6 +7,7 @@ use crate::model::report::{MemberReport, Report, TaskReport};
 use crate::model::request::{self, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
+use crate::model::usage::{Prices, UsageTotal};
 use crate::store::{StoreError, TeamStore};
 
 /// Number of output lines of a failed task that the report repeats.
@@ -22,7 +23,9 @@ pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsErr
     let requests = request::latest(team.requests()?);
     let mut records = team.member_records()?;
     records.sort_by_key(|r| r.asked_at);
-    let members: Vec<MemberReport> = records.iter().map(|r| member(r, &board, &requests)).collect();
+    let prices = team.settings()?.map(|settings| settings.prices).unwrap_or_default();
+    let members: Vec<MemberReport> =
+        records.iter().map(|r| member(r, &board, &requests, &prices)).collect();
     let tasks: Vec<TaskReport> = board.work().map(|t| task(t, &board)).collect();
     let success = tasks.iter().all(|t| t.state.frees_dependants()) && board.unreadable.is_empty();
     let deviations = requests.into_iter().filter_map(|r| r.deviations).flatten().collect();
@@ -31,10 +34,16 @@ pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsErr
             StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() }.into()
         );
     }
-    Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks, deviations })
+    let usage = UsageTotal::of(records.iter().filter_map(|r| r.usage.as_ref()), &prices);
+    Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks, deviations, usage })
 }
 
-fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) -> MemberReport {
+fn member(
+    record: &MemberRecord,
+    board: &Board,
+    requests: &[ShutdownRequest],
+    prices: &Prices,
+) -> MemberReport {
     let request = requests.iter().find(|r| r.member == record.name && record.is(&r.incarnation));
     let ended_by = |t: &&Task| t.extra.ended_by.as_deref() == Some(record.name.as_str());
     MemberReport {
@@ -47,6 +56,7 @@ fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) ->
         parting: request.map(|r| r.parting.clone()).unwrap_or_default(),
         exit_code: record.exit.as_ref().and_then(|e| e.code),
         tasks: board.work().filter(ended_by).count(),
+        usage: UsageTotal::of(&record.usage, prices),
     }
 }
 

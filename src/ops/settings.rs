@@ -175,6 +175,9 @@ fn convert_document(
     let mut access = new.access.clone();
     let of_others = current.access.members.iter().filter(|(name, _)| !has_template(name));
     access.members.extend(of_others.map(|(name, link)| (name.clone(), link.clone())));
+    let mut budgets = new.budgets.clone();
+    let of_others = current.budgets.members.iter().filter(|(name, _)| !has_template(name));
+    budgets.members.extend(of_others.map(|(name, budget)| (name.clone(), *budget)));
     // Another backend is chosen anew, on every host.
     let same = new.backend == current.backend;
     let kept = |home: &PlacementHome| PlacementHome {
@@ -189,6 +192,7 @@ fn convert_document(
         templates,
         rules,
         access,
+        budgets,
         ..new
     })
 }
@@ -232,7 +236,7 @@ fn must_be_settable(change: &Table) -> Result<(), OpsError> {
             hint: Some("list what can be set with `phalanx team set`".to_owned()),
         });
     }
-    match key("defaults", &["allowed_tools", "disallowed_tools"], false) {
+    match key("defaults", &["allowed_tools", "disallowed_tools", "budget"], false) {
         Some(key) => Err(OpsError::Usage {
             problem: format!("`{key}` in [defaults] only matters in a manifest"),
             hint: Some(
@@ -294,6 +298,10 @@ mod tests {
             assert_eq!(
                 (after.followup, after.roles, after.hooks, after.hosts),
                 (before.followup, before.roles, before.hooks, before.hosts)
+            );
+            assert_eq!(
+                (after.budgets, after.prices, after.resume_limited),
+                (before.budgets, before.prices, before.resume_limited)
             );
         }
     }

@@ -147,10 +147,12 @@ impl TeamSnapshot {
         AttentionItem { cause: AttentionCause::Lead, member: None, why, since: self.read_at }
     }
 
-    /// A member that runs no longer, or does not respond.
+    /// A member that runs no longer, does not respond, or waits for the end of a usage limit.
     fn stuck_member(&self, member: &MemberStatus) -> Option<AttentionItem> {
-        let is_stuck =
-            matches!(member.state.as_str(), "unresponsive" | "failed" | "disappeared" | "killed");
+        let is_stuck = matches!(
+            member.state.as_str(),
+            "limited" | "unresponsive" | "failed" | "disappeared" | "killed"
+        );
         if let Some(why) = member.reason.as_deref().filter(|why| why.starts_with(BLOCKED))
             && !is_stuck
         {

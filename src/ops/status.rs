@@ -8,6 +8,7 @@ use super::context::now;
 use super::error::OpsError;
 use super::lease::{self, LeadSeen, Life};
 use crate::model::board::Board;
+use crate::model::budget::{self, BudgetUse};
 use crate::model::id::{HostName, MemberName, TaskId, TeamName};
 use crate::model::launch::{Template, ability};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -18,8 +19,10 @@ use crate::model::settings::Settings;
 use crate::model::task::{Task, TaskState};
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
+use crate::model::usage::{Prices, UsageTotal};
 use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
 use crate::store::{LeadRecord, TeamStore};
+use crate::sys::clock;
 use crate::sys::proc::{self, Liveness, Process};
 
 /// Time limit for a launcher that has finished its work to exit. One on a machine whose cores are
@@ -44,7 +47,7 @@ pub(crate) struct LeadStatus {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MemberStatus {
     pub(crate) name: MemberName,
-    /// A word of the lifecycle, or `unresponsive`, `running` (a plain command) or `active` (not
+    /// A word of the lifecycle, or `limited` (by its provider's usage limit), `unresponsive`, `running` (a plain command) or `active` (not
     /// started by phalanx).
     pub(crate) state: String,
     pub(crate) reason: Option<String>,
@@ -67,6 +70,12 @@ pub(crate) struct MemberStatus {
     pub(crate) activity: Option<String>,
     /// Milliseconds for which it has been idle.
     pub(crate) idle_ms: Option<u64>,
+    /// The end of the usage limit that it has reached, ISO 8601, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limited_until: Option<String>,
+    /// The usage of all its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<UsageTotal>,
 }
 
 /// A member that has left the roster and whose last run ended without a request.
@@ -121,6 +130,12 @@ pub(crate) struct Status {
     pub(crate) task_list: Vec<TaskStatus>,
     /// Number of requests that wait for an answer.
     pub(crate) requests: usize,
+    /// The usage of all members, also those that left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<UsageTotal>,
+    /// The budgets of which something was used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) budgets: Vec<BudgetUse>,
 }
 
 /// Returns the liveness of the run's launcher; unknown if it was never placed.
@@ -187,6 +202,8 @@ pub(super) fn status_with(
     records: &[MemberRecord],
     settings: Option<&Settings>,
 ) -> Result<Status, OpsError> {
+    let none = Prices::new();
+    let prices = settings.map_or(&none, |settings| &settings.prices);
     let mut members = Vec::new();
     for member in roster.teammates() {
         let record = records.iter().find(|record| record.name == member.name);
@@ -209,6 +226,8 @@ pub(super) fn status_with(
             idle_ms: record
                 .filter(|r| r.state == MemberState::Idle && r.reads_mail())
                 .map(|r| now().since(r.state_since)),
+            limited_until: record.and_then(|r| Some(r.limit()?.until?.iso())),
+            usage: record.and_then(|r| UsageTotal::of(&r.usage, prices)),
         });
     }
     let mut tasks = TaskCounts::default();
@@ -247,6 +266,10 @@ pub(super) fn status_with(
         tasks,
         task_list,
         requests,
+        usage: UsageTotal::of(records.iter().filter_map(|r| r.usage.as_ref()), prices),
+        budgets: settings
+            .map(|settings| budget::uses(&settings.budgets, prices, records))
+            .unwrap_or_default(),
     })
 }
 
@@ -331,7 +354,8 @@ fn left_status(record: &MemberRecord, now: Timestamp) -> LeftStatus {
 /// Returns the reason for a run's state.
 fn reason(record: &MemberRecord) -> Option<String> {
     let ending = record.ending().filter(|_| has_ended(record));
-    ending.or_else(|| record.unresponsive.clone()).or_else(|| record.reason.clone())
+    let limit = record.limit().map(|l| format!("{}: {}", l.describe(&clock::local_zone()), l.said));
+    ending.or(limit).or_else(|| record.unresponsive.clone()).or_else(|| record.reason.clone())
 }
 
 /// Returns the lead: a phalanx, else the program named in the team file unless it is proven dead.
@@ -370,6 +394,7 @@ fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String 
             let next = record.state.after(ended.unwrap_or(Cause::Vanished));
             next.unwrap_or(MemberState::Disappeared).as_str().to_owned()
         }
+        Some(record) if record.limit().is_some() => "limited".to_owned(),
         // Alive, but it does not respond.
         Some(record) if !record.state.is_over() && record.unresponsive.is_some() => {
             "unresponsive".to_owned()

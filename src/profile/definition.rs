@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::rule::{Pattern, ScreenRule};
 use super::words::{Group, Placeholder, Values};
 use crate::model::mode::Mode;
+use crate::model::transcript::TranscriptForm;
 
 /// A program that can run as a teammate. docs/profiles.md describes every key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,6 +25,8 @@ pub(crate) struct Profile {
     /// How a wrapped program gets its messages.
     pub(crate) mail: MailDelivery,
     pub(crate) hooks: Vec<Hook>,
+    /// The form of the program's transcripts. `None`: its usage is not known.
+    pub(crate) transcript: Option<TranscriptForm>,
     pub(crate) launch: Launch,
     pub(crate) ready: Ready,
     pub(crate) keys: Keys,

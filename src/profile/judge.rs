@@ -21,6 +21,9 @@ pub(crate) struct ScreenFinding {
     /// Text that the rule matched, or the question of a dialog, on one line.
     pub(crate) evidence: String,
     pub(crate) composer: Composer,
+    /// The end of a usage limit as the screen shows it, the group `until`, on one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<String>,
     /// The question, if the screen shows a dialog.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<DialogQuestion>,
@@ -38,6 +41,7 @@ impl ScreenFinding {
             ScreenState::Ready
             | ScreenState::Idle
             | ScreenState::Working
+            | ScreenState::Limited
             | ScreenState::Unknown => None,
         }
     }
@@ -75,6 +79,7 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> ScreenFinding {
             rule: String::new(),
             evidence,
             composer: Composer::Unknown,
+            until: None,
             asked: None,
         };
     };
@@ -84,9 +89,22 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> ScreenFinding {
     };
     let asked =
         matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
+    let until = match rule.state {
+        ScreenState::Limited => rule.group("until", look).map(|until| unframed(&until)),
+        _ => None,
+    };
+    let said = rule.group("text", look).filter(|_| rule.state == ScreenState::Limited);
     // The question is more specific than all the text that the patterns match around it.
+    let evidence = said.unwrap_or(evidence);
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
-    ScreenFinding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
+    ScreenFinding {
+        state: rule.state.clone(),
+        rule: rule.name.clone(),
+        evidence,
+        composer,
+        until,
+        asked,
+    }
 }
 
 fn asked(rule: &ScreenRule, look: &Look, evidence: &str) -> DialogQuestion {

@@ -23,6 +23,7 @@ use crate::config::value::{
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::mode::Mode;
 use crate::model::name::check_variable;
+use crate::model::transcript::TranscriptForm;
 
 const SETTLE_MS: u64 = 700;
 const PASTE_SETTLE_MS: u64 = 150;
@@ -50,6 +51,7 @@ struct ProfileTable {
     keys: KeyedTable<KeysTable>,
     #[serde(default)]
     paste: KeyedTable<PasteTable>,
+    usage: Option<KeyedTable<UsageTable>>,
     composer: Option<KeyedTable<ComposerTable>>,
     #[serde(default)]
     answers: BTreeMap<Spanned<String>, KeyedTable<AnswerTable>>,
@@ -123,6 +125,12 @@ struct PasteTable {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct UsageTable {
+    transcript: Choice<TranscriptForm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ComposerTable {
     line: Spanned<OnePattern>,
     above: Option<OnePattern>,
@@ -190,7 +198,7 @@ text_types! {
     ListedVariable(String) = |text| checked(parse_text(text), check_variable);
     CredentialFile(String) = |text| checked(parse_text(text), check_credential_file);
     StateText(ScreenState) = |text| {
-        let known = "ready, idle, working, needs_login, blocked:REASON, dialog:NAME";
+        let known = "ready, idle, working, limited, needs_login, blocked:REASON, dialog:NAME";
         ScreenState::parse(&parse_non_blank(text)?)
             .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
     };
@@ -269,6 +277,7 @@ impl ProfileTable {
             reads_mail: self.reads_mail.unwrap_or(true),
             mail: self.mail.map_or(MailDelivery::Typed, |mail| mail.0),
             hooks: self.hooks.into_iter().map(|hook| hook.0).collect(),
+            transcript: self.usage.map(|usage| usage.0.transcript.0),
             launch: self.launch.0.convert(runs, faults),
             ready: self.ready.0.convert(),
             keys: Keys {

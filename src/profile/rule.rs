@@ -84,6 +84,8 @@ pub(crate) enum ScreenState {
     Idle,
     /// Runs a turn.
     Working,
+    /// Accepts input, but the usage limit of its account is reached.
+    Limited,
     /// Waits for something that no key can provide; carries the reason.
     Blocked(String),
     /// Asks its user a question; carries the name of the dialog.
@@ -95,12 +97,13 @@ pub(crate) enum ScreenState {
 }
 
 impl ScreenState {
-    /// Parses `ready`, `idle`, `working`, `needs_login`, `blocked:REASON` or `dialog:NAME`.
+    /// Parses `ready`, `idle`, `working`, `limited`, `needs_login`, `blocked:REASON` or `dialog:NAME`.
     pub(crate) fn parse(word: &str) -> Option<ScreenState> {
         Some(match (word, word.split_once(':')) {
             ("ready", _) => ScreenState::Ready,
             ("idle", _) => ScreenState::Idle,
             ("working", _) => ScreenState::Working,
+            ("limited", _) => ScreenState::Limited,
             ("needs_login", _) => ScreenState::NeedsLogin,
             (_, Some(("blocked", reason))) if is_word(reason) => {
                 ScreenState::Blocked(reason.to_owned())
@@ -113,7 +116,10 @@ impl ScreenState {
     /// Returns true if text may be typed, which requires a composer.
     pub(crate) fn takes_input(&self) -> bool {
         match self {
-            ScreenState::Ready | ScreenState::Idle | ScreenState::Working => true,
+            ScreenState::Ready
+            | ScreenState::Idle
+            | ScreenState::Working
+            | ScreenState::Limited => true,
             ScreenState::Blocked(_)
             | ScreenState::Dialog(_)
             | ScreenState::NeedsLogin
@@ -128,6 +134,7 @@ impl fmt::Display for ScreenState {
             ScreenState::Ready => f.write_str("ready"),
             ScreenState::Idle => f.write_str("idle"),
             ScreenState::Working => f.write_str("working"),
+            ScreenState::Limited => f.write_str("limited"),
             ScreenState::Blocked(reason) => write!(f, "blocked:{reason}"),
             ScreenState::Dialog(name) => write!(f, "dialog:{name}"),
             ScreenState::NeedsLogin => f.write_str("needs_login"),

@@ -58,7 +58,7 @@ impl TeamStore {
         records.collect()
     }
 
-    /// Starts the record of a new run, which replaces that of an earlier one.
+    /// Starts the record of a new run, which replaces that of an earlier one except for its usage.
     ///
     /// # Errors
     /// [`StoreError::MemberTaken`] if another process starts a member of this name at the same time
@@ -66,15 +66,17 @@ impl TeamStore {
     pub(crate) fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
         if let Some(shared) = &self.shared {
             let place = shared.document(DocumentKind::Member, &record.name.file_stem());
-            let value = serde_json::to_value(record).expect("a record has string keys");
             let written = until_written(|| {
                 let stored = place.stored()?;
                 let found = stored.as_ref().and_then(|s| serde_json::from_str(&s.body).ok());
-                let found = found.map(|found| self.as_seen_here(found, self.machine().as_deref()));
-                if found.is_some_and(|found| is_being_started(&found, now())) {
+                let found: Option<MemberRecord> =
+                    found.map(|found| self.as_seen_here(found, self.machine().as_deref()));
+                if found.as_ref().is_some_and(|found| is_being_started(found, now())) {
                     let (team, holder) = (self.name.clone(), record.name.clone());
                     return Err(StoreError::MemberTaken { team, holder });
                 }
+                let record = record_after(found, record);
+                let value = serde_json::to_value(record).expect("a record has string keys");
                 Ok(place.put(&value, stored.map(|stored| stored.version))?.then_some(()))
             })?;
             return written.ok_or_else(|| place.contended());
@@ -83,7 +85,7 @@ impl TeamStore {
             &self.member_place(&record.name),
             FORMAT,
             |found: &mut Option<MemberRecord>| {
-                *found = Some(record.clone());
+                *found = Some(record_after(found.take(), record));
                 Ok(())
             },
         )
@@ -123,4 +125,10 @@ impl TeamStore {
             self.boot_place(&format!("member-{stem}"), self.layout.member(name))
         })
     }
+}
+
+/// Returns the record of a new run after that of an earlier one. What a member has used outlives
+/// its runs.
+fn record_after(before: Option<MemberRecord>, record: &MemberRecord) -> MemberRecord {
+    MemberRecord { usage: before.and_then(|before| before.usage), ..record.clone() }
 }

@@ -32,6 +32,7 @@ mod teams;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod usage;
 mod watch;
 mod workspace;
 

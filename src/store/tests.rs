@@ -5,6 +5,7 @@ mod journal;
 mod mail;
 mod records;
 mod torn;
+mod usage;
 
 use std::path::Path;
 use std::thread;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use jiff::tz::TimeZone;
+
 /// The common clock of several machines minus the clock of this one, in milliseconds.
 static OFFSET_MS: AtomicI64 = AtomicI64::new(0);
 
@@ -47,6 +49,11 @@ fn system_ms() -> u64 {
     // A clock before 1970 is misconfigured; 0 keeps callers simple and sorts first.
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the time zone of this process: `TZ`, else that of the system, else UTC.
+pub(crate) fn local_zone() -> TimeZone {
+    TimeZone::system()
 }
 
 /// Blocks this thread. Must not be called on a thread of an async runtime.

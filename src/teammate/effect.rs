@@ -4,6 +4,7 @@ use crate::model::id::{RequestId, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
 use crate::model::question::Typed;
+use crate::model::rate_limit::LimitHit;
 use crate::model::task::TaskAction;
 use crate::model::task::{CommandOutcome, Task};
 
@@ -18,6 +19,8 @@ pub(crate) enum OutboundOp {
     MoveOn(Cause, Option<String>),
     /// Set or clear the reason shown with the state, without changing the state.
     Remark(Option<String>),
+    /// Record that the account of the program has reached its usage limit, or that this is over.
+    Limit(Option<LimitHit>),
     /// Withdraw a question whose dialog has disappeared without an answer.
     Withdraw(RequestId),
     /// Report the outcome of typing the answer to a dialog.

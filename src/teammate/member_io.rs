@@ -122,6 +122,7 @@ impl MemberIo<'_> {
             OutboundOp::Remark(reason) => {
                 ops::presence::remark(self.team, name, incarnation, reason.as_deref())?
             }
+            OutboundOp::Limit(hit) => self.team.record_limit(name, incarnation, hit.as_ref())?,
             OutboundOp::Withdraw(id) => ops::dialog::withdraw(self.ctx, self.team, &id)?,
             OutboundOp::Typed(id, typed) => ops::dialog::record_typed(self.team, &id, typed)?,
         }

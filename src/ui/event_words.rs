@@ -22,6 +22,7 @@ pub(super) fn tint(event: &Event) -> Tint {
         (EventKind::MemberFallback, Tint::Warn),
         (EventKind::MemberHealth, Tint::Warn),
         (EventKind::RestartDelayed, Tint::Warn),
+        (EventKind::BudgetReached, Tint::Warn),
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
         (EventKind::RequestFiled, Tint::Warn),
@@ -59,9 +60,16 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::MemberFallback => Some(fallback_words(event)),
         Kind::MemberHealth => Some(match wire::text(&event.detail, "state").as_deref() {
             Some("unresponsive") => with_reason(event, "warning: unresponsive"),
+            Some("limited") => with_reason(event, "warning: at its usage limit"),
+            Some(_) | None
+                if wire::text(&event.detail, "prev_state").as_deref() == Some("limited") =>
+            {
+                "works again after its usage limit".to_owned()
+            }
             Some(_) | None => "answers again".to_owned(),
         }),
         Kind::RestartDelayed => Some(restart_words(event)),
+        Kind::BudgetReached => Some(format!("warning: {}", detail(event, "text")?)),
         Kind::MemberExited => Some(exit_words(event)),
         Kind::MemberLeft => Some(with_reason(event, "left")),
         Kind::TaskClaimed => Some(with_task(event, "began")),

@@ -152,6 +152,7 @@ fn quiet_words(event: &Event) -> String {
         | Kind::MemberFallback
         | Kind::MemberHealth
         | Kind::RestartDelayed
+        | Kind::BudgetReached
         | Kind::MemberExited
         | Kind::MemberLeft
         | Kind::MessageUndelivered

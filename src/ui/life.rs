@@ -18,7 +18,7 @@ pub(crate) fn span(ms: u64) -> String {
 pub(super) fn state_tint(word: &str) -> Tint {
     match word {
         "working" => Tint::Good,
-        "shutdown_requested" | "unresponsive" => Tint::Warn,
+        "shutdown_requested" | "unresponsive" | "limited" => Tint::Warn,
         "failed" | "killed" | "disappeared" => Tint::Bad,
         _ => Tint::Plain,
     }

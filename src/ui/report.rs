@@ -2,12 +2,13 @@
 
 use super::life::{count_list, member_tint, member_word, span, task_mark, task_word};
 use super::paint::{Paint, Tint};
-use super::table::{Table, cell, maybe, tinted};
+use super::table::{Cell, Table, cell, maybe, tinted};
 use crate::model::id::TaskId;
 use crate::model::report::{MemberReport, Report, TaskReport};
 use crate::model::request::{ShutdownFinding, ShutdownOutcome};
 use crate::model::task::TaskState;
 use crate::model::text;
+use crate::model::usage::{self, UsageTotal};
 
 /// Maximum number of output lines shown of a failed task.
 const TAIL: usize = 20;
@@ -38,6 +39,7 @@ pub(crate) fn report(report: &Report, format: &ReportFormat) -> String {
     if !report.tasks.is_empty() {
         parts.push(tasks(&report.tasks, format));
     }
+    parts.extend(usage(report, format));
     parts.extend(deviations(&report.deviations, paint));
     parts.extend(report.tasks.iter().filter_map(|task| match task.state {
         TaskState::Failed => Some(failure(task, paint)),
@@ -58,6 +60,24 @@ fn is_odd(member: &MemberReport) -> bool {
     member_tint(member.state) == Tint::Bad
         || !matches!(member.shutdown, None | Some(ShutdownOutcome::Closed))
         || member.exit_code.is_some_and(|code| code != 0)
+}
+
+/// Formats what the members have used, if their programs report it.
+fn usage(report: &Report, format: &ReportFormat) -> Option<String> {
+    let total = report.usage?;
+    let mut table = Table::new(&["USAGE", "TOKENS", "CACHED", "COST"]);
+    let mut row = |name: Cell, usage: UsageTotal| {
+        table.row(vec![
+            name,
+            cell(usage::count(usage.tokens)),
+            cell(usage::count(usage.usage.cached_input)),
+            maybe(usage.cost_word()),
+        ]);
+    };
+    let used = report.members.iter().filter_map(|member| Some((member, member.usage?)));
+    used.for_each(|(member, usage)| row(tinted(Tint::Bold, member.name.as_str()), usage));
+    row(cell("total"), total);
+    Some(table.render_within(format.width.unwrap_or(usize::MAX), &["CACHED"], &[], format.paint))
 }
 
 /// Formats the findings about the shutdown; returns `None` if there are none.
@@ -211,7 +231,15 @@ mod tests {
 
     fn whole(members: Vec<MemberReport>, tasks: Vec<TaskReport>) -> Report {
         let team = TeamName::new("checks").expect("name");
-        Report { team, success: false, elapsed_ms: 12_300, members, tasks, deviations: Vec::new() }
+        Report {
+            team,
+            success: false,
+            elapsed_ms: 12_300,
+            members,
+            tasks,
+            deviations: Vec::new(),
+            usage: None,
+        }
     }
 
     fn format(width: Option<usize>) -> ReportFormat {
@@ -233,6 +261,7 @@ mod tests {
             parting: Parting::default(),
             exit_code: Some(0),
             tasks: 2,
+            usage: None,
         }
     }
 

@@ -6,6 +6,7 @@ use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::record::BLOCKED;
 use crate::model::team::Team;
+use crate::model::usage::{self, UsageTotal};
 use crate::model::{text, time};
 use crate::ops::lease::LeadSeen;
 use crate::ops::shutdown::ShutdownResult;
@@ -33,7 +34,17 @@ pub(crate) fn status(status: &Status, format: StatusFormat) -> String {
         0 => String::new(),
         some => format!("  open requests: {some}"),
     };
-    let head = format!("{team}  {}\n{}{requests}", lead(status, paint), counts(&status.tasks));
+    let usage = status.usage.map(|usage| format!("  used: {}", usage.describe()));
+    let head = format!(
+        "{team}  {}\n{}{requests}{}",
+        lead(status, paint),
+        counts(&status.tasks),
+        usage.unwrap_or_default()
+    );
+    let near = status.budgets.iter().filter(|budget| budget.level().is_some());
+    let near =
+        near.map(|budget| paint.put(Tint::Warn, &format!("\nbudget: {}", budget.describe())));
+    let head = head + &near.collect::<String>();
     let parts = [members(status, format), left(status, format), tasks(status, format)];
     let parts = parts.into_iter().flatten().map(|part| format!("\n\n{part}"));
     head + &parts.collect::<String>()
@@ -80,7 +91,7 @@ fn members(status: &Status, format: StatusFormat) -> Option<String> {
     }
     let heads = [
         "NAME", "STATE", "TASK", "IDLE", "ROLE", "PROFILE", "BACKEND", "HOST", "PANE", "PID",
-        "REASON",
+        "USED", "REASON",
     ];
     let mut table = Table::new(&heads);
     for member in &status.members {
@@ -98,16 +109,23 @@ fn members(status: &Status, format: StatusFormat) -> Option<String> {
                 Some(pid) if member.is_elsewhere => tinted(Tint::Warn, format!("{pid}?")),
                 pid => maybe(pid.map(|pid| pid.to_string())),
             },
+            maybe(member.usage.map(used)),
             maybe(reason(member)),
         ]);
     }
-    let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE", "HOST"];
+    let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE", "HOST", "USED"];
     let table =
         table.render_within(format.width, &spare, &["REASON", "TASK", "NAME"], format.paint);
     let note = "\nmembers on other hosts are shown as recorded; `phalanx ps` asks their hosts";
     let is_elsewhere = status.members.iter().any(|member| member.is_elsewhere);
     let note = if is_elsewhere { format.paint.put(Tint::Dim, note) } else { String::new() };
     Some(table + &note)
+}
+
+/// Returns tokens and cost in short: `1.2M $3.40`.
+pub(super) fn used(usage: UsageTotal) -> String {
+    let cost = usage.cost_word().map(|cost| format!(" {cost}")).unwrap_or_default();
+    format!("{}{cost}", usage::count(usage.tokens))
 }
 
 /// Returns the reason of a member's state. That of a working member is its task, which has its own

@@ -157,6 +157,8 @@ mod tests {
             task: None,
             activity: None,
             idle_ms: None,
+            limited_until: None,
+            usage: None,
         };
         let states = ["working", "idle", "working", "unresponsive", "failed", "disappeared"];
         let calm = ["running", "active", "killed", "completed", "awaiting_permission"];
@@ -185,6 +187,8 @@ mod tests {
             },
             task_list: Vec::new(),
             requests: 9,
+            usage: None,
+            budgets: Vec::new(),
         };
         assert_eq!(status_line(&status, PLAIN), "site 2▶ 9? 4! 12/36");
     }

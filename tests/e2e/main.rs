@@ -90,6 +90,7 @@ mod tmux;
 mod transfer;
 mod up;
 mod up_terminal;
+mod usage;
 mod visible;
 mod waits;
 mod walks;

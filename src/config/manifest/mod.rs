@@ -7,6 +7,7 @@
 //! directory.
 
 mod access;
+mod budget;
 mod builtin;
 mod check;
 mod doable;
@@ -18,6 +19,7 @@ mod routing;
 mod spec;
 mod tables;
 mod template;
+mod worktree;
 
 use super::{ConfigError, Faults, LineCounter, parse};
 use crate::model::host::HostConfig;

@@ -2,30 +2,30 @@
 //! references between entries.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::Spanned;
 
 use super::access::{AccessTable, LinkTable, WorkspaceTable};
+use super::budget::{BudgetTable, PriceTable, ResumeTable};
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::form::Form;
 use super::hosts::{LocatedChoice, locate_choice};
 use super::roles::{RoleName, RoleTable, all_rules, tools};
 use super::routing::RoutingTable;
 use super::spec::{MemberSpec, TaskSpec, TeamMode};
+use super::worktree::WorktreeKey;
 use crate::config::Faults;
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::hosts::{HostTable, Label, NewHostName, host_configs};
 use crate::config::value::{
     Argv, AtLeast, Choice, InsidePath, KeyedTable, Name, NewMemberName, NonBlank, Patterns,
-    PlainText, TableList, VariablePattern, Variables, checked, parse_non_blank, text_types,
-    unknown_word,
+    PlainText, TableList, VariablePattern, Variables, parse_non_blank, text_types, unknown_word,
 };
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::{BoardPolicy, BoardVersion};
+use crate::model::budget::Budgets;
 use crate::model::environ::EnvRules;
 use crate::model::followup::Escalation;
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
@@ -36,7 +36,7 @@ use crate::model::role::Roles;
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
 use crate::model::waiting::Ability;
-use crate::model::worktree::{Rules, WorktreeRequest, check_branch};
+use crate::model::worktree::{Rules, WorktreeRequest};
 
 /// Members of a scaled entry by default: with more, they wait for each other.
 const DEFAULT_SCALE_MAX: usize = 5;
@@ -86,6 +86,9 @@ pub(super) struct TeamTable {
     on_hang: Option<Choice<OnHang>>,
     hang_after: Option<AtLeast<1>>,
     notify: Option<Argv>,
+    budget: KeyedTable<BudgetTable>,
+    prices: BTreeMap<String, KeyedTable<PriceTable>>,
+    resume_limited: KeyedTable<ResumeTable>,
     followup_interval_minutes: Option<Interval>,
     followup_max_reminders: Option<Spanned<ReminderCount>>,
     escalation_mode: Option<Spanned<Choice<Escalation>>>,
@@ -137,6 +140,7 @@ struct DefaultsTable {
     model: Option<NonBlank>,
     mode: Option<Choice<Mode>>,
     env: Variables,
+    budget: KeyedTable<BudgetTable>,
     allowed_tools: Option<Vec<Patterns>>,
     disallowed_tools: Vec<Patterns>,
 }
@@ -175,6 +179,7 @@ struct MemberTable {
     rules: KeyedTable<RuleLists>,
     #[serde(default)]
     access: KeyedTable<LinkTable>,
+    budget: Option<KeyedTable<BudgetTable>>,
     allowed_tools: Option<Vec<Patterns>>,
     #[serde(default)]
     disallowed_tools: Vec<Patterns>,
@@ -230,38 +235,6 @@ text_types! {
     };
 }
 
-/// `worktree` of a member.
-#[derive(Debug)]
-enum WorktreeKey {
-    Own(bool),
-    Branch(String),
-}
-
-impl<'de> Deserialize<'de> for WorktreeKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WorktreeKey, D::Error> {
-        deserializer.deserialize_any(WorktreeVisitor)
-    }
-}
-
-struct WorktreeVisitor;
-
-impl Visitor<'_> for WorktreeVisitor {
-    type Value = WorktreeKey;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("true, false or the name of a branch")
-    }
-
-    fn visit_bool<E: Error>(self, own: bool) -> Result<WorktreeKey, E> {
-        Ok(WorktreeKey::Own(own))
-    }
-
-    fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
-        let branch = checked(parse_non_blank(branch), check_branch);
-        branch.map(WorktreeKey::Branch).map_err(E::custom)
-    }
-}
-
 /// A manifest with the positions of its entries, for the checks between them.
 pub(super) struct LocatedManifest {
     pub(super) template: Option<TemplateTable>,
@@ -307,12 +280,22 @@ impl ManifestTable {
         let defaults = self.defaults.0;
         let mut rules = self.rules.0.into_rules();
         let mut links = BTreeMap::new();
+        let mut budgets = Budgets { each: defaults.budget.0.to_budget(), ..Budgets::default() };
         let members: Vec<LocatedMember> = self
             .member
             .0
             .into_iter()
-            .map(|member| locate_member(member, &defaults, &mut rules, &mut links, faults))
+            .map(|mut member| {
+                let budget = member.get_mut().budget.take();
+                let located = locate_member(member, &defaults, &mut rules, &mut links, faults);
+                if let Some(KeyedTable(budget)) = budget {
+                    let names = located.spec.instance_names().into_iter();
+                    budgets.members.extend(names.map(|name| (name, budget.to_budget())));
+                }
+                located
+            })
             .collect();
+        budgets.team = team.budget.0.to_budget();
         LocatedManifest {
             template: self.template.map(|template| template.0),
             name: team.name.take().map(|name| name.0).unwrap_or_default(),
@@ -340,6 +323,7 @@ impl ManifestTable {
                 },
                 hooks: hook_commands(self.hook, faults),
                 hosts: host_configs(self.host, faults),
+                budgets,
                 ..with_links(team.into_settings(form, faults), links)
             },
             members,
@@ -379,6 +363,8 @@ impl TeamTable {
                 faults,
             ),
             notify: self.notify.map(|notify| notify.0).unwrap_or_default(),
+            prices: self.prices.into_iter().map(|(model, of)| (model, of.0.into())).collect(),
+            resume_limited: self.resume_limited.0.into(),
             board: BoardPolicy {
                 version: self.board.0.version,
                 assignee: self.board.0.assignee,

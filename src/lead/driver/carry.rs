@@ -102,6 +102,13 @@ impl LeadDriver<'_> {
                 ops::effects::remind::reset_reminders(self.team, name, incarnation)?
             }
             Effect::Report(tasks) => ops::effects::results::report(self.team, tasks)?,
+            Effect::ReportBudget(of) => ops::effects::budget::report(self.team, of)?,
+            Effect::ResumeLimited { name, incarnation } => {
+                ops::effects::limit::resume(self.team, name, incarnation)?
+            }
+            Effect::ReportLimit { name, incarnation } => {
+                ops::effects::limit::report(self.team, name, incarnation)?
+            }
             Effect::Hook(occasion) => {
                 self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
             }

@@ -223,7 +223,7 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 /// Returns the task that a member is expected to report on. Members that wait for an answer owe no
 /// report, nor does a worker that runs a task's command: it exits by itself and reads no messages.
 fn owed(in_progress: &[&Task], name: &MemberName, view: &TrackedMember) -> Option<TaskId> {
-    let is_up = view.watched && view.ending.is_none() && view.reads_mail;
+    let is_up = view.watched && view.ending.is_none() && view.reads_mail && view.limit.is_none();
     if !is_up || !matches!(view.state, MemberState::Idle | MemberState::Working) {
         return None;
     }

@@ -41,6 +41,7 @@ pub(super) fn handle_members(
             view.idle_checked_at = None;
         }
         view.state_since = record.state_since;
+        view.limit = record.limit().cloned();
         view.is_blocked = record.is_blocked();
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
             runs.push(record.clone());
@@ -115,6 +116,8 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         dismissed: false,
         since: record.start.as_ref().map_or(record.asked_at, |start| start.at),
         owes_since: None,
+        limit: record.limit().cloned(),
+        ended_for_budget: None,
         activity: None,
         restarts: false,
         unresponsive: record.unresponsive.is_some(),

@@ -8,6 +8,8 @@ use crate::model::settings::Settings;
 pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Settings) {
     state.followup = now.followup;
     state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
+    (state.budget.budgets, state.budget.prices) = (now.budgets, now.prices);
+    state.resume_limited = now.resume_limited;
     state.hang = Some(HangRule::new(now.on_hang, now.hang_after_s));
     // An agent lead decides itself when the work is done.
     if let Goal::Lead(finish) = &mut state.goal

@@ -108,7 +108,8 @@ fn headcount(state: &State) -> Vec<usize> {
 
 /// Starts missing members and dismisses surplus ones.
 pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !state.leads() || state.phase != Phase::Leading || !state.members_seen {
+    let is_leading = state.leads() && state.phase == Phase::Leading;
+    if !is_leading || !state.members_seen || state.budget.stops_starts {
         return;
     }
     for (nth, there) in headcount(state).into_iter().enumerate() {
@@ -357,12 +358,16 @@ pub(super) fn handle_new_run(state: &mut State, name: &MemberName, effects: &mut
 pub(super) fn grows(state: &State) -> bool {
     let heads = headcount(state);
     let mut kinds = state.kinds.iter().zip(heads);
-    kinds.any(|(kind, there)| kind.lacks(there, state.seen.as_ref()) || !kind.starting.is_empty())
+    let may_start = !state.budget.stops_starts;
+    kinds.any(|(kind, there)| {
+        may_start && kind.lacks(there, state.seen.as_ref()) || !kind.starting.is_empty()
+    })
 }
 
 /// Returns the time of the next start that waits for its back-off or deferral.
 pub(super) fn next_start(state: &State) -> Option<Timestamp> {
     let kinds = state.kinds.iter().zip(headcount(state));
+    let kinds = kinds.filter(|_| !state.budget.stops_starts);
     let waits = kinds.filter(|(kind, there)| kind.lacks(*there, state.seen.as_ref()));
     waits.filter_map(|(kind, _)| kind.not_before.into_iter().chain(kind.defers_until).min()).min()
 }

@@ -14,11 +14,13 @@ use crate::model::sample;
 use crate::model::task::{Task, TaskState};
 
 mod beside;
+mod budget;
 mod followup;
 mod hang;
 mod health;
 mod hooks;
 mod idle_check;
+mod limit;
 mod questions;
 mod recorded;
 mod replay;

@@ -95,7 +95,8 @@ fn sign(profile: &Profile, screen: &str) -> ScreenSign {
     let finding = judge(profile, &look);
     match finding.blocked_reason() {
         Some(reason) => ScreenSign::Blocked(reason),
-        None if finding.state == ScreenState::Idle => {
+        // The turn of a program at its usage limit has ended.
+        None if matches!(finding.state, ScreenState::Idle | ScreenState::Limited) => {
             ScreenSign::Idle(last_words(profile, &look, LINES))
         }
         None => ScreenSign::Other,

@@ -1,8 +1,10 @@
 //! Operations that only the loops carry out, as effects of their decisions. No command calls them.
 
 pub(crate) mod announce;
+pub(crate) mod budget;
 pub(crate) mod health;
 pub(crate) mod idle_check;
+pub(crate) mod limit;
 pub(crate) mod notify;
 pub(crate) mod remind;
 pub(crate) mod results;

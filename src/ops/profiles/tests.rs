@@ -63,6 +63,8 @@ fn pm_01_pm_02_en_05_every_recording_gets_its_expected_verdict() {
             let word = |key: &str| {
                 wanted.get(key).and_then(toml::Value::as_str).expect("a word").to_owned()
             };
+            let until = wanted.get("until").and_then(toml::Value::as_str);
+            assert_eq!(found.until.as_deref(), until, "{program}/{name}");
             let got = [found.state.to_string(), found.rule, composer];
             assert_eq!(
                 got,

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::error::OpsError;
-use super::{backends, depth};
+use super::{backends, budget, depth};
 use crate::model::launch::LaunchSpec;
 use crate::model::settings::Settings;
 use crate::store::TeamStore;
@@ -92,6 +92,7 @@ pub(crate) fn spawn(
 ) -> Result<SpawnReport, OpsError> {
     depth::must_allow(ctx)?;
     let batch = BatchContext::read(ctx, team, options)?;
+    budget::must_allow(team, &batch.settings, specs)?;
     let hosts = elsewhere::hosts_of(&batch, specs)?;
     if hosts.iter().all(Option::is_none) {
         return start_here(&batch, specs);
@@ -130,6 +131,7 @@ pub(crate) fn for_lead(
     }
     depth::must_allow(ctx)?;
     let batch = BatchContext::read(ctx, team, &options)?;
+    budget::must_allow(team, &batch.settings, specs)?;
     Ok(specs.iter().map(|spec| start_for_task(&batch, spec)).collect())
 }
 

@@ -123,7 +123,7 @@ fn to_say(state: &WorkerState) -> Vec<&str> {
     let said = |op: &OutboundOp| match op {
         OutboundOp::Send(message) => Some((**message).clone()),
         OutboundOp::Hello | OutboundOp::MoveOn(..) | OutboundOp::Remark(_) => None,
-        OutboundOp::Withdraw(_) | OutboundOp::Typed(..) => None,
+        OutboundOp::Withdraw(_) | OutboundOp::Typed(..) | OutboundOp::Limit(_) => None,
     };
     let kind = |message: Message| match message {
         Message::ShutdownApproved(_) => "approved",

@@ -60,7 +60,9 @@ pub(super) fn handle_staged(
 fn begin(state: &mut State, screen: &ScreenSnapshot, now: Timestamp, effects: &mut Vec<Effect>) {
     let still = now.since(screen.since) >= state.paste.settle_ms;
     let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
-    let rested = state.rest_until.is_none_or(|until| until <= now);
+    // A turn would fail before the end of a usage limit, and the message would be lost with it.
+    let pauses = [state.rest_until, screen.limited_until()];
+    let rested = pauses.into_iter().flatten().all(|until| until <= now);
     let stays = !state.agreed && state.leaving.is_none();
     if !(state.accepted && stays && screen.is_free() && still && alone && rested)
         || state.waiting.is_empty()

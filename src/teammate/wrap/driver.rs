@@ -30,7 +30,7 @@ use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
 use crate::profile::{self, Profile, ScreenFinding, ScreenState};
-use crate::sys::clock::Deadline;
+use crate::sys::clock::{self, Deadline};
 use crate::sys::failpoint;
 use crate::sys::signal::Signal;
 
@@ -125,7 +125,8 @@ pub(super) fn open<'a>(
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
-    let state = State::new(myself, profile.paste).by(&profile).on(role);
+    let state =
+        State::new(myself, profile.paste).by(&profile).on(role).in_zone(clock::local_zone());
     Ok(WrapperDriver {
         io: MemberIo { ctx, team, me },
         profile,

@@ -13,16 +13,18 @@ use super::lead;
 use super::shutdown_prompt;
 use super::state::{
     APPEAR_MS, Activity, AgentRole, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS,
-    OBSERVE_MS, RETRY_MS, ScreenSnapshot, State, TYPING_MS,
+    OBSERVE_MS, RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{IdleNotification, Message, ShutdownRequestBody};
+use crate::model::rate_limit;
+use crate::model::rate_limit::LimitHit;
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::profile::{ScreenFinding, ShutdownPolicy};
+use crate::profile::{ScreenFinding, ScreenState, ShutdownPolicy};
 
 /// Delay before a retry, in milliseconds.
 const PAUSE_MS: u64 = 1000;
@@ -37,6 +39,8 @@ impl State {
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
+        let limited = self.screen.as_ref().and_then(ScreenSnapshot::limited_until);
+        times.extend(limited.filter(|_| !self.waiting.is_empty()));
         times.extend(
             self.typed_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(TYPING_MS)),
         );
@@ -126,15 +130,45 @@ fn update_screen(state: &mut State, finding: ScreenFinding, shown: bool, now: Ti
     };
     let since = state.screen.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
     ask::update_dialog(state, &finding, now);
-    state.screen = Some(ScreenSnapshot { finding, shown, since });
+    let before = state.screen.take().and_then(|screen| screen.limit);
+    let limit = limit_on(&finding, before, state, now);
+    state.screen = Some(ScreenSnapshot { finding, shown, since, limit });
+}
+
+/// Returns the usage limit of a screen, given that of the screen before. A screen that is not
+/// recognised, for example while it is redrawn, keeps it.
+fn limit_on(
+    finding: &ScreenFinding,
+    before: Option<ScreenLimit>,
+    state: &State,
+    now: Timestamp,
+) -> Option<ScreenLimit> {
+    match finding.state {
+        ScreenState::Ready | ScreenState::Idle | ScreenState::Working => None,
+        ScreenState::Blocked(_)
+        | ScreenState::Dialog(_)
+        | ScreenState::NeedsLogin
+        | ScreenState::Unknown => before,
+        ScreenState::Limited => {
+            before.filter(|before| before.until == finding.until).or_else(|| {
+                let until = finding.until.clone();
+                let parse = |words: &String| rate_limit::parse_until(words, now, &state.zone);
+                let hit = LimitHit {
+                    said: finding.evidence.clone(),
+                    until: until.as_ref().and_then(parse),
+                };
+                Some(ScreenLimit { hit, until, since: now })
+            })
+        }
+    }
 }
 
 /// Adopts the recorded state as the last one reported. The spawner, and the process that handles a
 /// declined shutdown, write the record too.
 fn accept(state: &mut State, recorded: MemberState) {
     let first = !std::mem::replace(&mut state.accepted, true);
-    if !(first || state.outbound.is_empty()) || matches!(state.reported, Some(Activity::Blocked(_)))
-    {
+    let is_special = matches!(state.reported, Some(Activity::Blocked(_) | Activity::Limited(_)));
+    if !(first || state.outbound.is_empty()) || is_special {
         return;
     }
     match recorded {
@@ -371,6 +405,7 @@ fn report_activity(state: &mut State, now: Timestamp) {
     let is_new = match (&state.reported, &activity) {
         // The evidence beside a dialog may change while it is open.
         (Some(Activity::Blocked(before)), Activity::Blocked(now)) => head(before) != head(now),
+        (Some(Activity::Limited(before)), Activity::Limited(now)) => before.until != now.until,
         (before, now) => before.as_ref() != Some(now),
     };
     if is_new && (state.accepted || !state.up) {
@@ -392,19 +427,37 @@ fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
     if matches!(was, Some(Activity::Blocked(_))) && !matches!(activity, Activity::Blocked(_)) {
         state.outbound.push_back(OutboundOp::Remark(None));
     }
+    // A turn that ends without the limit shows that it is over.
+    match activity {
+        Activity::Limited(hit) => {
+            state.limit_reported = true;
+            state.outbound.push_back(OutboundOp::Limit(Some(hit.clone())));
+        }
+        Activity::Idle if std::mem::take(&mut state.limit_reported) => {
+            state.outbound.push_back(OutboundOp::Limit(None));
+        }
+        Activity::Idle | Activity::Working | Activity::Blocked(_) => {}
+    }
     match activity {
         Activity::Blocked(reason) => {
             state.outbound.push_back(OutboundOp::Remark(Some(reason.clone())))
         }
         // Until acceptance the spawner changes the state.
-        Activity::Idle | Activity::Working if !state.accepted => {}
+        Activity::Idle | Activity::Limited(_) | Activity::Working if !state.accepted => {}
         Activity::Working => state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, None)),
-        Activity::Idle => {
+        Activity::Idle | Activity::Limited(_) => {
             state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
+            let failure = match activity {
+                Activity::Limited(hit) => Some(hit.said.clone()),
+                _ => None,
+            };
             let notice = IdleNotification {
                 from: Some(state.me.name.to_string()),
                 timestamp: Some(now.iso()),
-                idle_reason: Some("available".to_owned()),
+                idle_reason: Some(
+                    if failure.is_some() { "failed" } else { "available" }.to_owned(),
+                ),
+                failure_reason: failure,
                 ..IdleNotification::default()
             };
             if was == Some(Activity::Working) {

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::super::effect::OutboundOp;
 use super::super::state::{Leaving, Me, Pending};
 use super::dialog::Dialogs;
+use jiff::tz::TimeZone;
+
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
+use crate::model::rate_limit::{LimitHit, end_of};
 use crate::model::time::Timestamp;
 use crate::profile::{
     Composer, DialogKeys, MailDelivery, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,
@@ -62,8 +65,21 @@ pub(super) struct PendingDelivery {
 pub(super) enum Activity {
     Idle,
     Working,
+    /// Idle, but its account has reached its usage limit.
+    Limited(LimitHit),
     /// A person is needed, with the reason.
     Blocked(String),
+}
+
+/// A usage limit on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ScreenLimit {
+    pub(super) hit: LimitHit,
+    /// The end of the limit in the words of the program.
+    pub(super) until: Option<String>,
+    /// Time when these words were first seen. The end was computed then: later, the same words
+    /// would mean a later time.
+    pub(super) since: Timestamp,
 }
 
 /// The latest judgement of the screen.
@@ -74,6 +90,9 @@ pub(super) struct ScreenSnapshot {
     pub(super) shown: bool,
     /// Time since when state and composer are unchanged.
     pub(super) since: Timestamp,
+    /// The usage limit that the screen shows, or has shown since the program was last idle or
+    /// working.
+    pub(super) limit: Option<ScreenLimit>,
 }
 
 impl ScreenSnapshot {
@@ -84,7 +103,13 @@ impl ScreenSnapshot {
 
     /// Returns whether the program waits for input.
     pub(super) fn rests(&self) -> bool {
-        matches!(self.finding.state, ScreenState::Idle | ScreenState::Ready)
+        matches!(self.finding.state, ScreenState::Idle | ScreenState::Ready | ScreenState::Limited)
+    }
+
+    /// Returns the time before which a turn would fail for lack of quota.
+    pub(super) fn limited_until(&self) -> Option<Timestamp> {
+        let limit = self.limit.as_ref().filter(|_| self.finding.state == ScreenState::Limited)?;
+        Some(end_of(limit.since, limit.hit.until))
     }
 
     pub(super) fn works(&self) -> bool {
@@ -100,6 +125,9 @@ impl ScreenSnapshot {
         match &self.finding.state {
             ScreenState::Ready | ScreenState::Idle => Some(Activity::Idle),
             ScreenState::Working => Some(Activity::Working),
+            ScreenState::Limited => {
+                self.limit.as_ref().map(|limit| Activity::Limited(limit.hit.clone()))
+            }
             ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
                 self.finding.blocked_reason().map(Activity::Blocked)
             }
@@ -112,7 +140,7 @@ impl ScreenSnapshot {
         match self.activity() {
             Some(Activity::Blocked(reason)) => reason,
             Some(Activity::Working) => format!("working: {}", self.finding.evidence),
-            Some(Activity::Idle) => "its composer contains text".to_owned(),
+            Some(Activity::Idle | Activity::Limited(_)) => "its composer contains text".to_owned(),
             None => "its screen does not show what it is doing".to_owned(),
         }
     }
@@ -158,6 +186,10 @@ pub(crate) struct State {
     pub(super) typed_at: Option<Timestamp>,
     /// The activity last reported to the record.
     pub(super) reported: Option<Activity>,
+    /// The record contains a usage limit.
+    pub(super) limit_reported: bool,
+    /// The time zone in which the program shows times.
+    pub(super) zone: TimeZone,
     /// Set once [`OutboundOp::Hello`] has been queued.
     pub(super) up: bool,
     /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
@@ -223,6 +255,8 @@ impl State {
             dialogs: Dialogs::default(),
             typed_at: None,
             reported: None,
+            limit_reported: false,
+            zone: TimeZone::UTC,
             up: false,
             accepted: false,
             waiting: Vec::new(),
@@ -252,6 +286,11 @@ impl State {
     pub(crate) fn by(self, profile: &Profile) -> State {
         let (mail, shutdown) = (profile.mail, profile.shutdown);
         State { answers: profile.answers.clone(), mail, shutdown, ..self }
+    }
+
+    /// Sets the time zone in which the program shows times.
+    pub(crate) fn in_zone(self, zone: TimeZone) -> State {
+        State { zone, ..self }
     }
 
     /// Sets the role. An agent lead needs no spawner to accept it.

@@ -78,6 +78,7 @@ fn seen(state: ScreenState, composer: Composer, shown: bool) -> Event {
         rule: "r".to_owned(),
         evidence: "e".to_owned(),
         composer,
+        until: None,
         asked: None,
     };
     Event::Judged { finding, shown }
@@ -336,4 +337,70 @@ fn msg_11_delivery_does_not_wait_for_a_clock_that_was_set_back() {
     assert!(!stand.at(0, Event::Tick).contains(&staged));
     assert!(!stand.at(59_999, Event::Tick).contains(&staged));
     assert!(stand.at(1, Event::Tick).contains(&staged));
+}
+
+/// The screen of a program whose account is at its limit until 00:20 UTC.
+fn at_limit(composer: Composer, shown: bool) -> Event {
+    let mut event = seen(ScreenState::Limited, composer, shown);
+    if let Event::Judged { finding, .. } = &mut event {
+        finding.until = Some("at 12:20 am (UTC)".to_owned());
+    }
+    event
+}
+
+fn op(effects: &[Effect]) -> Option<&OutboundOp> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Member(MemberEffect::Do(op)) => Some(op),
+        _ => None,
+    })
+}
+
+#[test]
+fn usage_limit_is_reported_and_mail_waits_for_its_end() {
+    let mut stand = Stand::idle();
+    stand.see(0, ScreenState::Working, Composer::Empty);
+    stand.at(400, Event::Tick);
+    assert_eq!(stand.at(0, at_limit(Composer::Empty, false)), []);
+    stand.at(400, Event::Tick);
+    let mut ops = Vec::new();
+    for _ in 0..4 {
+        let effects = stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
+        ops.extend(op(&effects).cloned());
+    }
+    let until = Some(Timestamp(20 * 60_000));
+    let [OutboundOp::Limit(Some(hit)), OutboundOp::MoveOn(Cause::Rest, None), OutboundOp::Send(_)] =
+        &ops[..]
+    else {
+        panic!("{ops:?}");
+    };
+    assert_eq!(hit.until, until);
+    assert_eq!(stand.at(0, mail(&["hi"])), [], "nothing is typed before the end");
+    assert_eq!(stand.state.next_tick(stand.now), until);
+    stand.at(0, seen(ScreenState::Unknown, Composer::Unknown, false));
+    stand.at(0, at_limit(Composer::Empty, false));
+    let rest = until.expect("a time").since(stand.now);
+    assert_eq!(stand.at(rest - 1, Event::Tick), []);
+    assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
+}
+
+#[test]
+fn limited_program_agrees_to_a_shutdown() {
+    let mut stand = Stand::idle();
+    stand.at(0, at_limit(Composer::Empty, false));
+    stand.now = stand.now.plus_ms(400);
+    let screen = stand.state.screen.as_ref().expect("a screen");
+    assert!(screen.is_free(), "as an idle one");
+}
+
+#[test]
+fn limit_is_over_once_a_turn_ends_without_it() {
+    let mut stand = Stand::idle();
+    stand.state.limit_reported = true;
+    stand.see(0, ScreenState::Working, Composer::Empty);
+    let effects = stand.at(400, Event::Tick);
+    assert_eq!(op(&effects), Some(&OutboundOp::MoveOn(Cause::Work, None)));
+    stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
+    stand.see(0, ScreenState::Idle, Composer::Empty);
+    let effects = stand.at(400, Event::Tick);
+    assert_eq!(op(&effects), Some(&OutboundOp::Limit(None)));
 }

@@ -67,7 +67,7 @@ mod tests {
         let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
         let (rule, evidence) = ("r".to_owned(), "e".to_owned());
         Event::Judged {
-            finding: ScreenFinding { state, rule, evidence, composer, asked: None },
+            finding: ScreenFinding { state, rule, evidence, composer, until: None, asked: None },
             shown: false,
         }
     }

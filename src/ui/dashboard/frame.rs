@@ -234,7 +234,10 @@ impl Dashboard {
                 let state = self.screen.state();
                 let gap = if state.is_empty() { "" } else { "  " };
                 let host = self.other_host().map(|host| format!(" on {host}")).unwrap_or_default();
-                format!("{member}{host}{typing}{gap}{state}")
+                let selected = self.member.as_ref().and_then(|name| self.member_status(name));
+                let usage = selected.and_then(|member| member.usage);
+                let used = usage.map(|usage| format!("  {}", usage.describe())).unwrap_or_default();
+                format!("{member}{host}{typing}{gap}{state}{used}")
             }
             Panel::Board => {
                 let tasks = self.snapshot.as_ref().map(|snapshot| snapshot.tasks.as_slice());

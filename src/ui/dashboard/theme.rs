@@ -119,6 +119,7 @@ impl Theme {
             "starting" | "pending" => ("◌", ".", Tone::Dim),
             "awaiting_plan" | "awaiting_permission" => ("?", "?", Tone::Waiting),
             "shutdown_requested" => ("◐", "~", Tone::Waiting),
+            "limited" => ("◷", "z", Tone::Waiting),
             "unresponsive" => ("!", "!", Tone::Bad),
             "failed" | "disappeared" | "killed" => ("✗", "x", Tone::Bad),
             "completed" => ("✓", "v", Tone::Good),
@@ -169,7 +170,15 @@ mod tests {
             let tasks: std::collections::BTreeSet<&str> =
                 TaskState::VARIANTS.iter().map(|state| theme.task_state(*state).0).collect();
             assert_eq!(tasks.len(), TaskState::VARIANTS.len(), "{tasks:?}");
-            let states = ["working", "idle", "starting", "awaiting_plan", "unresponsive", "failed"];
+            let states = [
+                "working",
+                "idle",
+                "starting",
+                "awaiting_plan",
+                "unresponsive",
+                "failed",
+                "limited",
+            ];
             let members: std::collections::BTreeSet<&str> =
                 states.iter().map(|state| theme.member_state(state).0).collect();
             assert_eq!(members.len(), states.len(), "{members:?}");

@@ -314,6 +314,9 @@ impl World {
             | Effect::NotifyUnblocked(_)
             | Effect::Recover { .. }
             | Effect::SendReminder(_)
+            | Effect::ReportBudget(_)
+            | Effect::ResumeLimited { .. }
+            | Effect::ReportLimit { .. }
             | Effect::Warn { .. } => {}
         }
     }

@@ -103,8 +103,14 @@ fn working() -> Event {
 
 fn seen(state: ScreenState, rule: &str, asked: Option<DialogQuestion>) -> Event {
     let composer = Composer::Unknown;
-    let finding =
-        ScreenFinding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
+    let finding = ScreenFinding {
+        state,
+        rule: rule.to_owned(),
+        evidence: "e".to_owned(),
+        composer,
+        until: None,
+        asked,
+    };
     Event::Judged { finding, shown: false }
 }
 

@@ -34,6 +34,7 @@ fn at_rest() -> State {
         rule,
         evidence,
         composer: Composer::Empty,
+        until: None,
         asked: None,
     };
     assert_eq!(react(&mut state, Event::Tick, START), [Effect::Member(MemberEffect::ReadMail)]);

@@ -52,7 +52,7 @@ fn seen(state: ScreenState) -> Event {
     let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
     let (rule, evidence) = ("r".to_owned(), "building".to_owned());
     Event::Judged {
-        finding: ScreenFinding { state, rule, evidence, composer, asked: None },
+        finding: ScreenFinding { state, rule, evidence, composer, until: None, asked: None },
         shown: false,
     }
 }

@@ -47,6 +47,8 @@ fn member(who: &str, state: &str, role: &str, task: Option<u64>) -> MemberStatus
         task: task.map(TaskId),
         activity: task.map(|_| "Parsing the header of the format".to_owned()),
         idle_ms: None,
+        limited_until: None,
+        usage: None,
     }
 }
 
@@ -140,6 +142,8 @@ fn sample() -> TeamSnapshot {
         tasks: TaskCounts::default(),
         task_list: Vec::new(),
         requests: 1,
+        usage: None,
+        budgets: Vec::new(),
     };
     let detail = |since_ms: u64, unread: usize| MemberDetails {
         run: Incarnation::parse("6f0c0f3e-8d1f-4a8e-9a51-3f1f5f0b2f11").ok(),

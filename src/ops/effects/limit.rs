@@ -1,0 +1,77 @@
+//! Members at the usage limit of their provider: asks them to continue, or reports to the lead that
+//! they are not asked again. Each step is persisted before its message is sent: a lead that crashes
+//! in between skips one message, and no lead sends more than the settings allow.
+
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::protocol::Message;
+use crate::model::rate_limit::RateLimit;
+use crate::ops::{OpsError, now, send};
+use crate::store::TeamStore;
+use crate::sys::clock;
+
+/// The message after the end of a limit.
+const CONTINUE: &str = "Your usage limit has ended. Continue with your work.";
+
+/// Asks the member to continue. Has no effect if its limit is over.
+///
+/// # Errors
+/// A record or mailbox that cannot be written.
+pub(crate) fn resume(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<(), OpsError> {
+    let count = |limit: &mut RateLimit| {
+        limit.attempts += 1;
+        limit.resumed_at = Some(now());
+    };
+    match change(team, name, incarnation, count)? {
+        Some(_) => say(team, name, CONTINUE.to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Notifies the lead that the member is not asked to continue.
+///
+/// # Errors
+/// A record or mailbox that cannot be written.
+pub(crate) fn report(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<(), OpsError> {
+    let Some(limit) = change(team, name, incarnation, |limit| limit.is_reported = true)? else {
+        return Ok(());
+    };
+    let tries = match limit.attempts {
+        0 => String::new(),
+        tries => format!(" (attempts to continue: {tries})"),
+    };
+    let text = format!(
+        "{name} is at the usage limit of its account {}{tries}: {}. phalanx does not ask it to \
+         continue; send it a message when the limit has ended, give its work to another member, or \
+         end it with `phalanx shutdown {name}`.",
+        limit.describe(&clock::local_zone()),
+        limit.said
+    );
+    say(team, &MemberName::lead(), text)
+}
+
+fn change(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    edit: impl Fn(&mut RateLimit),
+) -> Result<Option<RateLimit>, OpsError> {
+    let changed = team.change_record(name, incarnation, |record| {
+        let limit = record.rate_limit.as_mut().filter(|limit| !limit.is_over)?;
+        edit(limit);
+        Some(limit.clone())
+    })?;
+    Ok(changed.flatten())
+}
+
+fn say(team: &TeamStore, to: &MemberName, text: String) -> Result<(), OpsError> {
+    let system = MemberName::existing("system")?;
+    send::say(team, &system, to, &Message::Text(text), None).map(drop)
+}
