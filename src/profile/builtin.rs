@@ -27,3 +27,19 @@ pub(crate) fn builtin(name: &str) -> Option<Profile> {
     let text = builtin_text(name)?;
     Some(Profile::parse(name, text).expect("a test parses every built-in profile"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Placeholder, Values};
+
+    #[test]
+    fn configuration_of_opencode_is_json() {
+        let profile = builtin("opencode").expect("a built-in profile");
+        let values = Values::from([(Placeholder::Phalanx, vec!["/bin/phalanx".to_owned()])]);
+        let filled = profile.launch.env["OPENCODE_CONFIG_CONTENT"].fill(&values);
+        let text = filled.expect("all values are present").concat();
+        let config: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(config["mcp"]["phalanx"]["command"][0], "/bin/phalanx", "{config}");
+    }
+}
