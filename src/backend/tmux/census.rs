@@ -34,7 +34,7 @@ pub(crate) struct Census {
 #[derive(Debug, Clone)]
 pub(crate) struct Resident {
     /// Without window and names, because a pane keeps its identity wherever it is moved. The start
-    /// time of its process is 0 if that no longer runs.
+    /// time of its process is 0 if that no longer runs, and with tmux 3.8 its pid, too.
     pub(crate) pane: TmuxPane,
     pub(crate) token: String,
 }
@@ -84,7 +84,8 @@ fn head(line: &str, socket: &Path, lines: &[String]) -> Option<Census> {
     // Keyed by id, because a pane is listed once for each session that shows it.
     let mut residents = BTreeMap::new();
     for row in rows::<PaneRow>(lines).into_iter().filter(|row| !row.token.is_empty()) {
-        let start = Process::of(row.pid).map_or(0, |process| process.start);
+        let pid = row.pid.unwrap_or_default();
+        let start = Process::of(pid).map_or(0, |process| process.start);
         let pane = TmuxPane {
             socket: socket.to_string_lossy().into_owned(),
             server,
@@ -93,7 +94,7 @@ fn head(line: &str, socket: &Path, lines: &[String]) -> Option<Census> {
             window_id: String::new(),
             window_name: String::new(),
             pane_id: row.id.to_string(),
-            pane: ProcessId { pid: row.pid, start },
+            pane: ProcessId { pid, start },
         };
         residents.insert(row.id, Resident { pane, token: row.token });
     }

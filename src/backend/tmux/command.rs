@@ -15,6 +15,9 @@ use crate::sys::{env, exec};
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Size limit of a call's words, in bytes. tmux refuses more than 16,310 (SP-03).
 const CALL_BYTES: usize = 12_000;
+/// Limit of a call's words. From 3.7 on, tmux refuses more than 999, with a separator counted as a
+/// word (SP-03).
+const CALL_WORDS: usize = 900;
 /// Length limit of a command line quoted in an error, in characters.
 const SHOWN_CHARS: usize = 300;
 
@@ -270,10 +273,11 @@ fn environment() -> Vec<(OsString, OsString)> {
 
 /// The number of units that fit into one call: at least one.
 fn fitting(units: &[Unit]) -> usize {
-    let mut bytes = 0;
+    let (mut bytes, mut words) = (0, 0);
     let within = units.iter().take_while(|unit| {
         bytes += unit.bytes();
-        bytes <= CALL_BYTES
+        words += unit.args().len() + 1;
+        bytes <= CALL_BYTES && words <= CALL_WORDS
     });
     within.count().max(1)
 }
@@ -371,6 +375,12 @@ mod tests {
         let pair = unit(&[&long]).then(unit(&[&long]));
         assert_eq!(fitting(&[pair.clone(), pair]), 1);
         assert_eq!(fitting(&[unit(&[&"x".repeat(20_000)])]), 1);
+    }
+
+    #[test]
+    fn sp_03_calls_have_fewer_words_than_tmux_accepts() {
+        let units = vec![unit(&["kill-pane", "-t", "%1"]); 1_000];
+        assert_eq!(fitting(&units), CALL_WORDS / 4);
     }
 
     #[test]

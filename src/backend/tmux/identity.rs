@@ -207,9 +207,15 @@ fn observe_pane(
             unreadable("the system cannot say whether its process is running")
         }
     };
+    let pid = match (row.pid, row.dead) {
+        (Some(pid), _) => IdentityPart::compare("process", &claim.recorded.pane.pid, &pid),
+        // tmux 3.8 no longer reports it. The recorded process has ended, or `process` is unreadable.
+        (None, true) => IdentityPart::Same,
+        (None, false) => unreadable("tmux does not report its process"),
+    };
     Observation::Present(vec![
         IdentityPart::compare("token", claim.token.as_str(), row.token.as_str()),
-        IdentityPart::compare("process", &claim.recorded.pane.pid, &row.pid),
+        pid,
         process,
     ])
 }
@@ -235,6 +241,7 @@ mod tests {
     }
 
     fn seen(pid: i32, dead: bool, token: &str) -> Option<PaneRow> {
+        let pid = if pid == 0 { String::new() } else { pid.to_string() };
         let row = rows::<PaneRow>(&[format!(
             "phx-pane %5 {pid} {} $0 @0 80 24 80 24 0 1  {token}",
             u8::from(dead)
@@ -294,6 +301,11 @@ mod tests {
             (seen(200, true, "tok"), Ended, "owned"),
             (seen(200, true, "tok"), Replaced, "owned"),
             (seen(200, true, "tok"), Running, "unknown"),
+            // tmux 3.8 reports no pid once the program has exited.
+            (seen(0, true, "tok"), Ended, "owned"),
+            (seen(0, true, "other"), Ended, "foreign"),
+            (seen(0, true, "tok"), Running, "unknown"),
+            (seen(0, false, "tok"), Running, "unknown"),
             (seen(201, false, "tok"), Running, "foreign"),
             (seen(200, false, "other"), Running, "foreign"),
             (seen(200, false, ""), Running, "foreign"),

@@ -437,7 +437,8 @@ fn prove(
     found: Option<&PaneRow>,
 ) -> Result<TmuxPane, BackendError> {
     let gone = || BackendError::LauncherGone { member: pane.member.clone() };
-    let found = found.filter(|row| row.pid == placed.row.pid && !row.dead).ok_or_else(gone)?;
+    let found =
+        found.filter(|row| row.pid == Some(placed.row.pid) && !row.dead).ok_or_else(gone)?;
     if found.token != pane.token.as_str() {
         let command = format!("set-option -p -t {} @phalanx_token", placed.row.pane);
         return Err(BackendError::Unreadable { command, answer: found.token.clone() });

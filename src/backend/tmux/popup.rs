@@ -75,7 +75,7 @@ mod tests {
     fn panes() -> Vec<PaneRow> {
         let row = |pane: &str, session: &str| PaneRow {
             id: PaneId::parse(pane).expect("an id"),
-            pid: 1,
+            pid: Some(1),
             dead: false,
             session: SessionId::parse(session).expect("an id"),
             window: WindowId::parse("@1").expect("an id"),

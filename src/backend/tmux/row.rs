@@ -74,8 +74,9 @@ pub(super) struct WindowRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PaneRow {
     pub(super) id: PaneId,
-    /// Pid of the program that tmux started in the pane; kept after that has exited.
-    pub(super) pid: i32,
+    /// Pid of the program that tmux started in the pane. After that has exited, tmux 3.8 reports
+    /// none, and older versions still report the pid.
+    pub(super) pid: Option<i32>,
     /// The program has exited and the pane was kept (`remain-on-exit`).
     pub(super) dead: bool,
     pub(super) session: SessionId,
@@ -212,7 +213,10 @@ impl TmuxRow for PaneRow {
         let mut next = || field.next();
         Some(PaneRow {
             id: PaneId::parse(next()?)?,
-            pid: next()?.parse().ok()?,
+            pid: match next()? {
+                "" => None,
+                pid => Some(pid.parse().ok()?),
+            },
             dead: next()? == "1",
             session: SessionId::parse(next()?)?,
             window: WindowId::parse(next()?)?,

@@ -286,7 +286,8 @@ pub(super) enum PaneGuard<'a> {
 /// step, so that neither the socket nor the pane id can change hands in between (SD-06). A pane
 /// that no longer exists fails the check without an error.
 pub(super) fn guarded(pane: PaneId, server: i32, guard: &PaneGuard<'_>, unit: &Unit) -> Unit {
-    let pid_is = |pid: &i32| format!("#{{==:#{{pane_pid}},{pid}}}");
+    // tmux 3.8 reports no pid of a pane whose program has exited.
+    let pid_is = |pid: &i32| format!("#{{?pane_pid,#{{==:#{{pane_pid}},{pid}}},#{{pane_dead}}}}");
     let proven = match guard {
         PaneGuard::Identity { token, pid } => {
             let token_is = format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str());

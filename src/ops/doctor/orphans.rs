@@ -114,7 +114,7 @@ fn owner<'a>(
         Some(Placement::Tmux(pane)) => {
             let is_it = pane.server == census.server && pane.pane_id == resident.pane.pane_id;
             is_it
-                && pane.pane.pid == resident.pane.pane.pid
+                && [0, pane.pane.pid].contains(&resident.pane.pane.pid)
                 && known.record.mark() == resident.token
         }
         Some(Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_)) | None => false,

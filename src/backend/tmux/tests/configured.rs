@@ -77,7 +77,7 @@ fn pt_04_bare_environment_and_c_locale_work() {
     let bare =
         lab.script("bare", "#!/bin/sh\nexec env -i LC_ALL=C PATH=/usr/bin:/bin tmux \"$@\"\n");
     lab.boot(None);
-    lab.tmux(&["new-session", "-d", "-s", "söße x", "-n", "a\tb", "--", "env", "sleep", "300"]);
+    lab.tmux(&["new-session", "-d", "-s", "söße x", "-n", "a  b", "--", "env", "sleep", "300"]);
     let tmux = Tmux::new(TmuxHome { program: bare, ..lab.home_in("demo", "%0") });
     let all = launches(3);
     let places = placed(&tmux, &all);
