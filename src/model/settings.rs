@@ -120,7 +120,7 @@ impl fmt::Display for BackendChoice {
 }
 
 /// Format version that this release writes.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// Member limit of a team created by hand. It stops runaway scripts.
 pub(crate) const MAX_MEMBERS: usize = 256;

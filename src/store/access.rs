@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::documents::refuse_newer;
 use super::error::StoreError;
 use super::layout::TeamLayout;
 use super::shared::SharedTeam;
@@ -45,6 +47,9 @@ pub(super) struct SharedStore {
     pub(super) url: Arc<StoreUrl>,
     pub(super) host: HostName,
 }
+
+/// Format version of the file with a store's address.
+const FORMAT: u32 = 1;
 
 /// The shared store of a team (`phalanx/store`), on each host that has joined the team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -110,12 +115,14 @@ impl TeamStore {
         let path = self.layout.store_address();
         // A broken directory is reported by `doctor`, for a team of files.
         let Ok(Some(bytes)) = fs::read(&path, MAX_ADDRESS) else { return Ok(None) };
-        let parsed = serde_json::from_slice(&bytes);
-        Ok(Some(parsed.map_err(|e| StoreError::Corrupt {
+        let corrupt = |e: serde_json::Error| StoreError::Corrupt {
             path: path.clone(),
             problem: e.to_string(),
-            copy: path,
-        })?))
+            copy: path.clone(),
+        };
+        let value: Value = serde_json::from_slice(&bytes).map_err(corrupt)?;
+        refuse_newer(&value, FORMAT, || path.clone())?;
+        serde_json::from_value(value).map(Some).map_err(corrupt)
     }
 
     /// Makes this host one of the team's: creates the directories of the files that belong to it,
@@ -139,7 +146,7 @@ impl TeamStore {
         if known.is_some_and(|known| known.url == url) {
             return Ok(());
         }
-        let address = StoreAddress { format: 1, url, host: shared.host.clone() };
+        let address = StoreAddress { format: FORMAT, url, host: shared.host.clone() };
         let bytes = serde_json::to_vec_pretty(&address).expect("an address has string keys");
         // Several processes can write the same address at the same time.
         let path = self.layout.store_address();

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::document::{self, Durability, HeldGate, MAX_FILE};
+use super::documents;
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::lease::LeadRecord;
@@ -23,6 +24,9 @@ use crate::model::wire::Object;
 use crate::sys::clock::sleep;
 use crate::sys::fs::{self, FileKind, FsError};
 use crate::sys::rand;
+
+/// Newest format of all documents of phalanx's own.
+const OWN_FORMAT: u32 = 1;
 
 /// Time since its last modification after which a team directory without a team file no longer
 /// counts as one that is being created.
@@ -112,9 +116,9 @@ impl TeamStore {
         }
         let has_last = self.last_file().is_some();
         found.extend(broken_file(layout.team_file(), json::<Object>, !has_last));
-        found.extend(broken_file(layout.settings(), json::<Settings>, true));
+        found.extend(broken_file(layout.settings(), own_form::<Settings>, true));
         found.extend(broken_file(layout.last_team_file(), json::<Object>, false));
-        found.extend(broken_file(layout.lead(), json::<LeadRecord>, false));
+        found.extend(broken_file(layout.lead(), own_form::<LeadRecord>, false));
         for path in [layout.high_water_mark(), layout.task_list_lock(), layout.deleted_tasks()] {
             found.extend(broken_file(path, any, false));
         }
@@ -122,11 +126,12 @@ impl TeamStore {
             found.extend(broken_file(path, json::<Vec<Value>>, false));
         }
         for path in json_files(&layout.members()) {
-            found.extend(broken_file(path, json::<MemberRecord>, true));
+            found.extend(broken_file(path, own_form::<MemberRecord>, true));
         }
         for path in json_files(&layout.requests()) {
             let is_question = file_name(&path).starts_with(QUESTION);
-            let check = if is_question { json::<Question> } else { json::<ShutdownRequest> };
+            let check =
+                if is_question { own_form::<Question> } else { own_form::<ShutdownRequest> };
             found.extend(broken_file(path, check, false));
         }
         for path in json_files(&layout.tasks()) {
@@ -248,6 +253,16 @@ fn broken_file(path: PathBuf, check: Check, is_vital: bool) -> Option<Broken> {
 
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<()> {
     repair_surrogates::parse::<T>(bytes).map(drop)
+}
+
+/// Accepts a document of phalanx's own, and any that a newer release wrote: moving it aside would
+/// lose data that this release cannot read.
+fn own_form<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<()> {
+    let value = repair_surrogates::parse::<Value>(bytes)?;
+    match documents::refuse_newer(&value, OWN_FORMAT, PathBuf::new) {
+        Ok(()) => json::<T>(bytes),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Accepts any content of a regular file.

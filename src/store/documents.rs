@@ -1,5 +1,7 @@
 //! A team's JSON documents: files of the team, or documents of the shared store.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,12 +27,11 @@ impl DocumentPlace {
         }
     }
 
-    fn newer_format(&self, found: u64, known: u32) -> StoreError {
-        let path = match self {
+    fn refuse_newer(&self, value: &Value, known: u32) -> Result<(), StoreError> {
+        refuse_newer(value, known, || match self {
             DocumentPlace::File(place) => place.path.clone(),
             DocumentPlace::Shared(place) => place.label().into(),
-        };
-        StoreError::NewerFormat { path, found, known }
+        })
     }
 
     fn typed<T: DeserializeOwned>(&self, value: Value) -> Result<T, StoreError> {
@@ -74,11 +75,35 @@ fn to_value<T: Serialize>(item: &T) -> Value {
     serde_json::to_value(item).expect("our own forms have string keys and can be written")
 }
 
+/// Checks the `format` of a document; one without is of the first format. A release raises the
+/// number only if an older release would misread the document.
+///
+/// # Errors
+/// [`StoreError::NewerFormat`], with the path from `path`, if it is above `known`.
+pub(super) fn refuse_newer(
+    value: &Value,
+    known: u32,
+    path: impl FnOnce() -> PathBuf,
+) -> Result<(), StoreError> {
+    match value.get("format").and_then(Value::as_u64) {
+        Some(found) if found > u64::from(known) => {
+            Err(StoreError::NewerFormat { path: path(), found, known })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Reads a document in phalanx's own format.
+///
+/// # Errors
+/// [`StoreError::NewerFormat`] if the document's `format` is above `known`.
 pub(super) fn read_typed<T: DeserializeOwned>(
     place: &DocumentPlace,
+    known: u32,
 ) -> Result<Option<T>, StoreError> {
-    read(place)?.map(|value| place.typed(value)).transpose()
+    let Some(value) = read(place)? else { return Ok(None) };
+    place.refuse_newer(&value, known)?;
+    place.typed(value).map(Some)
 }
 
 /// Changes a document in phalanx's own format. Keys that a newer phalanx added survive.
@@ -108,10 +133,8 @@ fn edit_typed<T: DeserializeOwned + Serialize>(
     found: Option<Value>,
     edit: &mut dyn FnMut(&mut Option<T>) -> Result<(), StoreError>,
 ) -> Result<Option<Value>, StoreError> {
-    if let Some(form) = found.as_ref().and_then(|v| v.get("format")).and_then(Value::as_u64)
-        && form > u64::from(known)
-    {
-        return Err(place.newer_format(form, known));
+    if let Some(value) = &found {
+        place.refuse_newer(value, known)?;
     }
     let stored = found.clone();
     let mut item: Option<T> = found.map(|value| place.typed(value)).transpose()?;
@@ -124,19 +147,21 @@ fn edit_typed<T: DeserializeOwned + Serialize>(
 /// Removes a document in phalanx's own format if `is_such` returns true for its content.
 pub(super) fn remove_if<T: DeserializeOwned>(
     place: &DocumentPlace,
+    known: u32,
     is_such: impl Fn(&T) -> bool,
 ) -> Result<(), StoreError> {
     match place {
         DocumentPlace::File(file) => {
             let _held = HeldGate::take(file)?;
-            if read_typed(place)?.is_some_and(|found| is_such(&found)) {
+            if read_typed(place, known)?.is_some_and(|found| is_such(&found)) {
                 fs::remove_file(&file.path)?;
             }
             Ok(())
         }
-        DocumentPlace::Shared(shared) => {
-            shared.remove_if(|value| Ok(is_such(&place.typed(value)?)))
-        }
+        DocumentPlace::Shared(shared) => shared.remove_if(|value| {
+            place.refuse_newer(&value, known)?;
+            Ok(is_such(&place.typed(value)?))
+        }),
     }
 }
 

@@ -16,6 +16,9 @@ use crate::model::time::Timestamp;
 use crate::sys::lock::{Gate, LockError};
 use crate::sys::{env, fs};
 
+/// Format version of the lead's record.
+pub(crate) const FORMAT: u32 = 1;
+
 /// Time to wait for a held gate, since a process that checks for a lead holds it for a moment.
 const GLANCE: Duration = Duration::from_millis(200);
 
@@ -77,7 +80,7 @@ impl TeamStore {
     /// Acquires the lease for `lead`; `None` if another process holds it.
     pub(crate) fn take_lease(&self, lead: &LeadRecord) -> Result<Option<Lease>, StoreError> {
         let Some(held) = self.take_free_lease()? else { return Ok(None) };
-        documents::change_typed(&self.lead_place(), 1, |found: &mut Option<LeadRecord>| {
+        documents::change_typed(&self.lead_place(), FORMAT, |found: &mut Option<LeadRecord>| {
             *found = Some(lead.clone());
             Ok(())
         })?;
@@ -130,7 +133,7 @@ impl TeamStore {
 
     /// As [`TeamStore::last_lead`], with the process as its own host knows it.
     pub(crate) fn recorded_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
-        documents::read_typed(&self.lead_place())
+        documents::read_typed(&self.lead_place(), FORMAT)
     }
 
     /// Returns the record of a lead that died without removing it; `None` while a lead is running.

@@ -30,7 +30,7 @@ impl TeamStore {
         &self,
         name: &MemberName,
     ) -> Result<Option<MemberRecord>, StoreError> {
-        let found: Option<MemberRecord> = documents::read_typed(&self.member_place(name))?;
+        let found: Option<MemberRecord> = documents::read_typed(&self.member_place(name), FORMAT)?;
         Ok(found.map(|record| self.as_seen_here(record, self.machine().as_deref())))
     }
 
@@ -42,7 +42,7 @@ impl TeamStore {
     /// torn or that have another form; each of these is journaled as quarantined.
     pub(crate) fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
         if let Some(shared) = &self.shared {
-            let records: Vec<MemberRecord> = shared.documents(DocumentKind::Member)?;
+            let records: Vec<MemberRecord> = shared.documents(DocumentKind::Member, FORMAT)?;
             let machine = self.machine();
             let seen = |record| self.as_seen_here(record, machine.as_deref());
             return Ok(records.into_iter().map(seen).collect());
@@ -114,7 +114,7 @@ impl TeamStore {
         name: &MemberName,
         incarnation: &Incarnation,
     ) -> Result<(), StoreError> {
-        documents::remove_if(&self.member_place(name), |record: &MemberRecord| {
+        documents::remove_if(&self.member_place(name), FORMAT, |record: &MemberRecord| {
             record.is(incarnation)
         })
     }

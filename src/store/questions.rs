@@ -24,14 +24,14 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no question with this id.
     pub(crate) fn question(&self, id: &RequestId) -> Result<Question, StoreError> {
-        let found: Option<Question> = documents::read_typed(&self.question_place(id))?;
+        let found: Option<Question> = documents::read_typed(&self.question_place(id), FORMAT)?;
         found.filter(|q| q.id == *id).ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
     /// Returns all questions, oldest first.
     pub(crate) fn questions(&self) -> Result<Vec<Question>, StoreError> {
         let mut found: Vec<Question> =
-            self.in_requests(DocumentKind::Question, |stem| stem.starts_with(QUESTION))?;
+            self.in_requests(DocumentKind::Question, FORMAT, |stem| stem.starts_with(QUESTION))?;
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
         Ok(found)
     }
@@ -80,7 +80,7 @@ impl TeamStore {
 
     /// Removes a question that is decided and answered; leaves any other.
     pub(crate) fn forget_question(&self, id: &RequestId) -> Result<(), StoreError> {
-        documents::remove_if(&self.question_place(id), Question::is_settled)
+        documents::remove_if(&self.question_place(id), FORMAT, Question::is_settled)
     }
 
     fn question_place(&self, id: &RequestId) -> DocumentPlace {

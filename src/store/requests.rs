@@ -30,7 +30,7 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no request with this id.
     pub(crate) fn request(&self, id: &RequestId) -> Result<ShutdownRequest, StoreError> {
-        let found = documents::read_typed(&self.request_place(id))?;
+        let found = documents::read_typed(&self.request_place(id), FORMAT)?;
         found.ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
@@ -38,7 +38,7 @@ impl TeamStore {
     pub(crate) fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
         // Questions of members are in the same directory.
         let mut found: Vec<ShutdownRequest> =
-            self.in_requests(DocumentKind::Request, |stem| !stem.starts_with(QUESTION))?;
+            self.in_requests(DocumentKind::Request, FORMAT, |stem| !stem.starts_with(QUESTION))?;
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
         Ok(found)
     }
@@ -66,7 +66,7 @@ impl TeamStore {
 
     /// Removes a request that has ended and was verified without a deviation; leaves any other.
     pub(crate) fn forget_request(&self, id: &RequestId) -> Result<(), StoreError> {
-        documents::remove_if(&self.request_place(id), ShutdownRequest::is_settled)
+        documents::remove_if(&self.request_place(id), FORMAT, ShutdownRequest::is_settled)
     }
 
     fn request_place(&self, id: &RequestId) -> DocumentPlace {
@@ -81,10 +81,11 @@ impl TeamStore {
     pub(super) fn in_requests<T: DeserializeOwned>(
         &self,
         kind: DocumentKind,
+        known: u32,
         is_such: impl Fn(&str) -> bool,
     ) -> Result<Vec<T>, StoreError> {
         if let Some(shared) = &self.shared {
-            return shared.documents(kind);
+            return shared.documents(kind, known);
         }
         let files = fs::list(&self.layout.requests())?;
         let stems =
@@ -93,7 +94,7 @@ impl TeamStore {
         for stem in stems.filter(|stem| is_such(stem)) {
             let file = format!("{stem}.json");
             let place = self.request_file(&file, self.layout.requests().join(&file));
-            found.extend(documents::read_typed(&DocumentPlace::File(place))?);
+            found.extend(documents::read_typed(&DocumentPlace::File(place), known)?);
         }
         Ok(found)
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::documents::refuse_newer;
 use super::error::StoreError;
 use crate::database::{
     ClaimScope, Database, DocumentKind, DocumentWrite, Interest, StoreChange, StoreUrl,
@@ -125,12 +126,23 @@ impl SharedTeam {
     }
 
     /// Returns the documents of a kind, by key. Skips those of another form.
+    ///
+    /// # Errors
+    /// [`StoreError::NewerFormat`] if the `format` of one is above `known`.
     pub(super) fn documents<T: DeserializeOwned>(
         &self,
         kind: DocumentKind,
+        known: u32,
     ) -> Result<Vec<T>, StoreError> {
-        let found = self.database.documents(self.name(), kind)?;
-        Ok(found.iter().filter_map(|found| serde_json::from_str(&found.body).ok()).collect())
+        let mut documents = Vec::new();
+        for found in self.database.documents(self.name(), kind)? {
+            let Ok(value) = serde_json::from_str(&found.body) else { continue };
+            refuse_newer(&value, known, || {
+                format!("a {} document of team {}", <&str>::from(kind), self.name()).into()
+            })?;
+            documents.extend(serde_json::from_value(value));
+        }
+        Ok(documents)
     }
 }
 

@@ -14,7 +14,7 @@ use super::shared::SharedTeam;
 use crate::database::DocumentKind;
 use crate::model::event::{Event, Note};
 use crate::model::id::{HostName, Incarnation, MemberName, TaskId, TeamName};
-use crate::model::settings::Settings;
+use crate::model::settings::{self, Settings};
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::sys::fs;
@@ -149,7 +149,8 @@ impl TeamStore {
 
     /// Returns the team's settings; `None` for a team that Claude Code created.
     pub(crate) fn settings(&self) -> Result<Option<Settings>, StoreError> {
-        let settings: Option<Settings> = documents::read_typed(&self.settings_place())?;
+        let settings: Option<Settings> =
+            documents::read_typed(&self.settings_place(), settings::FORMAT)?;
         Ok(match self.host() {
             Some(host) => settings.map(|settings| settings.seen_from(host)),
             None => settings,
@@ -182,18 +183,22 @@ impl TeamStore {
         &self,
         mut edit: impl FnMut(&mut Settings),
     ) -> Result<(), StoreError> {
-        documents::change_typed(&self.settings_place(), 1, |found: &mut Option<Settings>| {
-            match (found, self.host()) {
-                (Some(settings), Some(host)) => {
-                    let mut seen = settings.clone().seen_from(host);
-                    edit(&mut seen);
-                    *settings = seen.shared_by(host);
+        documents::change_typed(
+            &self.settings_place(),
+            settings::FORMAT,
+            |found: &mut Option<Settings>| {
+                match (found, self.host()) {
+                    (Some(settings), Some(host)) => {
+                        let mut seen = settings.clone().seen_from(host);
+                        edit(&mut seen);
+                        *settings = seen.shared_by(host);
+                    }
+                    (Some(settings), None) => edit(settings),
+                    (None, _) => (),
                 }
-                (Some(settings), None) => edit(settings),
-                (None, _) => (),
-            }
-            Ok(())
-        })
+                Ok(())
+            },
+        )
     }
 
     /// Returns the name of this host in a team of the shared store.

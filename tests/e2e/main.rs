@@ -30,6 +30,7 @@ mod explain;
 mod fake;
 mod fault_load;
 mod fault_stage;
+mod formats;
 #[path = "../gear/mod.rs"]
 mod gear;
 mod guide;

@@ -189,7 +189,7 @@ pub(super) fn store_hint(e: &StoreError) -> Option<String> {
             Some("write it to a file and send the file's path".to_owned())
         }
         StoreError::NewerFormat { .. } => {
-            Some("use the newer phalanx that created this team".to_owned())
+            Some("install the release of phalanx that wrote it, or a newer one".to_owned())
         }
         StoreError::Workspace(fault) => Some(fault.hint()),
         StoreError::Transition { id, .. } => Some(format!("see it with `phalanx task get {id}`")),

@@ -24,7 +24,7 @@ impl TeamStore {
     /// Returns when a member last looked at the board, if that was noted.
     pub(crate) fn looked_at(&self, who: &MemberName) -> Result<Option<Timestamp>, StoreError> {
         if self.shared.is_some() {
-            return documents::read_typed(&self.looked_place(who));
+            return documents::read_typed(&self.looked_place(who), 1);
         }
         let bytes = fs::read(&self.layout.looked_at(who), 64)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes).trim().parse().ok().map(Timestamp))
