@@ -30,6 +30,39 @@ const JSON_DOORS: [(&str, Door); 4] = [
     ("protocol", testing::parse_protocol),
 ];
 
+/// Parsers of messages between processes and of what configures hosts, with seeds.
+const LINK_DOORS: [(&str, Door, &[&[u8]]); 4] = [
+    (
+        "hosts",
+        testing::parse_hosts,
+        &[b"[[host]]\nname = \"build\"\nssh = \"me@build\"\ndir = \"/srv/w\"\ncapacity = 2\nlabels = [\"big\"]\nenv = { A = \"1\" }\n"],
+    ),
+    (
+        "store_url",
+        testing::parse_store_url,
+        &[
+            b"postgres://me:secret@db.example:5433/teams?sslmode=verify-full&sslrootcert=/etc/ca.pem",
+            b"postgresql://%2Frun%2Fpostgresql/teams?connect_timeout=3",
+        ],
+    ),
+    (
+        "broker",
+        testing::parse_broker_message,
+        &[
+            b"\0\0\0\x20{\"id\":7,\"request\":{\"release\":3}}",
+            b"\0\0\0\x14{\"push\":{\"lost\":12}}",
+        ],
+    ),
+    (
+        "host_serve",
+        testing::parse_host_line,
+        &[
+            b"{\"release\":\"0.1.0\",\"team\":\"demo\",\"store\":\"postgres://h/d\",\"host\":\"build\",\"dir\":\"/srv\"}",
+            b"{\"id\":1,\"request\":{\"runs\":[[\"ann\",\"00000000-0000-4000-8000-000000000000\"]]}}",
+        ],
+    ),
+];
+
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -123,12 +156,16 @@ fn try_one(name: &str, door: Door, input: &[u8], seed: u64, number: u64) -> bool
 #[test]
 fn hostile_bytes_neither_panic_nor_hang() {
     let seed = setting("PHALANX_FUZZ_SEED", 20_261_121);
-    let time = Duration::from_secs(setting("PHALANX_FUZZ_SECONDS", 6)) / 5;
+    let time = Duration::from_secs(setting("PHALANX_FUZZ_SECONDS", 6)) / 9;
     println!("fuzz: seed {seed}, {time:?} for each target");
     let (json, toml) = (json_seeds(), [files("manifests"), files("teams")].concat());
-    let doors = JSON_DOORS.into_iter().map(|(name, door)| (name, door, &json));
-    for (name, door, seeds) in doors.chain([("manifest", testing::parse_manifest as Door, &toml)]) {
-        let (fed, right) = feed(name, door, seeds, time, seed);
+    let doors = JSON_DOORS.into_iter().map(|(name, door)| (name, door, json.clone()));
+    let links = LINK_DOORS
+        .into_iter()
+        .map(|(name, door, seeds)| (name, door, seeds.iter().map(|seed| seed.to_vec()).collect()));
+    let manifest = [("manifest", testing::parse_manifest as Door, toml)];
+    for (name, door, seeds) in doors.chain(manifest).chain(links) {
+        let (fed, right) = feed(name, door, &seeds, time, seed);
         println!("fuzz: {name}: {fed} executions, {right} of them read as right");
         assert!(right > 0, "{name}: not even a seed was read");
     }
@@ -142,6 +179,7 @@ fn one_mebibyte_of_a_repeated_fragment_is_parsed_in_time() {
         for (number, (name, door)) in JSON_DOORS
             .into_iter()
             .chain([("manifest", testing::parse_manifest as Door)])
+            .chain(LINK_DOORS.map(|(name, door, _)| (name, door)))
             .enumerate()
         {
             try_one(name, door, bomb.as_bytes(), 0, number as u64);

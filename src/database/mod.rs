@@ -32,6 +32,8 @@ pub(crate) use broker::serve;
 pub(crate) use calls::Database;
 pub(crate) use error::DatabaseError;
 pub(crate) use open::{BrokerCommand, SchemaReport};
+#[cfg(feature = "testing")]
+pub(crate) use protocol::parse_messages;
 pub(crate) use rows::{
     Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, Interest,
     LogEntry, LogKind, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim,

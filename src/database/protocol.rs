@@ -127,6 +127,25 @@ pub(super) fn read_message<M: DeserializeOwned>(stream: &mut impl Read) -> io::R
     Ok(Some(serde_json::from_slice(&bytes)?))
 }
 
+/// Parses bytes as messages of a client and of a broker, for fuzzing. Returns whether one was read.
+///
+/// # Panics
+/// If a message that is encoded and read again differs.
+#[cfg(feature = "testing")]
+pub(crate) fn parse_messages(bytes: &[u8]) -> bool {
+    fn again<M: Serialize + DeserializeOwned>(mut bytes: &[u8]) -> bool {
+        let Ok(Some(message)) = read_message::<M>(&mut bytes) else { return false };
+        let sent = encode(&message).expect("a message that was read can be sent");
+        let read: M = read_message(&mut sent.as_slice())
+            .expect("a message that is sent can be read")
+            .expect("a message");
+        assert_eq!(encode(&read).expect("as before"), sent, "it reads as what it was");
+        true
+    }
+    let from_client = again::<ClientMessage>(bytes);
+    again::<BrokerMessage>(bytes) || from_client
+}
+
 pub(super) fn invalid(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }

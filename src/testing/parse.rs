@@ -1,13 +1,16 @@
-//! The parsers of foreign files, for fuzzing: each takes arbitrary bytes and must not panic.
+//! The parsers of foreign files and messages, for fuzzing: each takes arbitrary bytes and must not panic.
 
 use serde_json::Value;
 
+use crate::config::hosts;
 use crate::config::manifest::Manifest;
+use crate::database::{StoreUrl, parse_messages};
 use crate::model::envelope::Envelope;
 use crate::model::id::TaskId;
 use crate::model::protocol::Message;
 use crate::model::task::Task;
 use crate::model::team::Team;
+use crate::ops::remote::parse_line;
 
 /// Parses a mailbox and each text in it as a protocol message. Returns whether the bytes were JSON.
 ///
@@ -78,4 +81,30 @@ pub fn parse_manifest(bytes: &[u8]) -> bool {
         Ok(_) => true,
         Err(fault) => fault.to_string().is_empty(),
     })
+}
+
+/// Parses a `hosts.toml`. Returns true if it was valid.
+#[must_use]
+pub fn parse_hosts(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| hosts::parse_hosts(text).is_ok())
+}
+
+/// Parses the address of a shared store. Returns true if it was valid.
+#[must_use]
+pub fn parse_store_url(bytes: &[u8]) -> bool {
+    let url = std::str::from_utf8(bytes).ok().and_then(|text| StoreUrl::parse(text).ok());
+    url.is_some_and(|url| !url.to_string().is_empty())
+}
+
+/// Parses a message between a client and the broker of a shared store, with its length in front.
+/// Returns true if it was one.
+#[must_use]
+pub fn parse_broker_message(bytes: &[u8]) -> bool {
+    parse_messages(bytes)
+}
+
+/// Parses a line between a lead and `phalanx host serve`. Returns true if it was a message.
+#[must_use]
+pub fn parse_host_line(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(parse_line)
 }

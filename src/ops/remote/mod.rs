@@ -15,3 +15,5 @@ pub(super) use client::read_log;
 pub(crate) use client::{HostAnswer, ask_hosts, dead_runs};
 pub(crate) use link::{interactive, reach_store};
 pub(crate) use serve::serve;
+#[cfg(feature = "testing")]
+pub(crate) use wire::parse_line;

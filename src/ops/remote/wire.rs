@@ -240,6 +240,16 @@ pub(super) struct HostReply {
     pub(super) result: Result<Value, RemoteFailure>,
 }
 
+/// Parses a line as each message of the connection, for fuzzing. Returns whether it was one.
+#[cfg(feature = "testing")]
+pub(crate) fn parse_line(line: &str) -> bool {
+    fn is<M: for<'de> Deserialize<'de>>(line: &str) -> bool {
+        serde_json::from_str::<M>(line).is_ok()
+    }
+    let (hello, call) = (is::<HostHello>(line), is::<HostCall>(line));
+    is::<HostReply>(line) || hello || call
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,6 @@
+//! Fuzz target: arbitrary bytes as a `hosts.toml` cause neither a panic nor a hang.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let _ = phalanx::testing::parse_hosts(bytes);
+});
