@@ -84,6 +84,17 @@ fn the_index_links_each_page_once() {
 }
 
 #[test]
+fn each_protection_and_format_names_tests_that_exist() {
+    let sources: Vec<Text> = ["src", "tests"].into_iter().flat_map(below).collect();
+    let page = |name: &str| text(&format!("docs/{name}")).content;
+    let protections =
+        without_test(&page("security.md"), "| threat | protection | tests |", &sources);
+    let formats = without_test(&page("formats.md"), "| what | test |", &sources);
+    assert!(protections.0 > 10 && formats.0 > 3, "{} and {} rows", protections.0, formats.0);
+    none([protections.1, formats.1].concat());
+}
+
+#[test]
 fn nothing_outside_the_repository_is_cited() {
     let pattern = r"(?i)(\bseeds? 00|\bproduct\.md|\bissue [0-9]+)";
     none(broken(&everything(), pattern, |_, _| true));
@@ -96,6 +107,12 @@ fn a_broken_reference_is_caught() {
     let cites = |id: &str| undefined(&[page(format!("see {id}, ECMA-48"))], &defined);
     assert_eq!(cites(&format!("SD-{}", 99)), [format!("docs/page.md:1: SD-{}", 99)]);
     assert!(cites("SD-10").is_empty());
+    let sources = [page("fn a_test() {".to_owned())];
+    let rows =
+        |cell: &str| without_test(&format!("| h |\n|---|\n| x | {cell} |\n"), "| h |", &sources);
+    assert_eq!(rows("`a_test`"), (1, Vec::new()));
+    assert_eq!(rows("`b_test`").1, ["no test is named b_test"]);
+    assert_eq!(rows("none").1.len(), 1);
     let here = page(String::new());
     for link in ["gone.md", "#gone", "failures.md#gone", "../gone"] {
         assert!(!resolves(&here, link), "{link}");
@@ -116,6 +133,31 @@ fn failures() -> Vec<(String, String)> {
     let page = text("docs/failures.md").content;
     let rows = page.lines().filter_map(|line| row.captures(line));
     rows.map(|cells| (cells[1].to_owned(), cells[2].to_owned())).collect()
+}
+
+/// The number of rows below a table's head, and those whose last cell names no test, or one that
+/// does not exist.
+fn without_test(page: &str, head: &str, sources: &[Text]) -> (usize, Vec<String>) {
+    let rows: Vec<&str> = (page.lines().skip_while(|line| *line != head).skip(2))
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    let named = Regex::new(r"`([a-z0-9_]+)`").expect("a pattern");
+    let mut broken = Vec::new();
+    for row in &rows {
+        let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
+        let tests: Vec<&str> =
+            named.captures_iter(cell).filter_map(|found| Some(found.get(1)?.as_str())).collect();
+        let is_test = |name: &&str| {
+            let head = format!("fn {name}()");
+            sources.iter().any(|text| text.content.contains(&head))
+        };
+        if tests.is_empty() {
+            broken.push(format!("no test: {row}"));
+        }
+        let missing = tests.iter().filter(|name| !is_test(name));
+        broken.extend(missing.map(|name| format!("no test is named {name}")));
+    }
+    (rows.len(), broken)
 }
 
 /// Ids with a prefix of the defined ones that are not defined.
