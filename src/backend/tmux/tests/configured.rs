@@ -74,8 +74,7 @@ fn pt_06_ly_01_team_inside_tmux_works_under_a_hostile_configuration() {
 #[test]
 fn pt_04_bare_environment_and_c_locale_work() {
     let lab = Lab::empty();
-    let bare =
-        lab.script("bare", "#!/bin/sh\nexec env -i LC_ALL=C PATH=/usr/bin:/bin tmux \"$@\"\n");
+    let bare = lab.script("bare", "#!/bin/sh\nexec env -i LC_ALL=C PATH=\"$PATH\" tmux \"$@\"\n");
     lab.boot(None);
     lab.tmux(&["new-session", "-d", "-s", "söße x", "-n", "a  b", "--", "env", "sleep", "300"]);
     let tmux = Tmux::new(TmuxHome { program: bare, ..lab.home_in("demo", "%0") });
