@@ -194,19 +194,13 @@ mod tests {
         };
         let records = [record("ann", 500), record("bob", 500)];
         let uses = uses(&budgets, &Prices::new(), &records);
-        let found: Vec<(Option<&str>, u64, Option<u64>, bool, bool)> = uses
-            .iter()
-            .map(|of| {
-                let name = of.member.as_ref().map(MemberName::as_str);
-                (name, of.percent, of.level(), of.stops_spawns(), of.ends_members())
-            })
-            .collect();
-        let expected = [
-            (None, 100, Some(100), true, false),
-            (Some("ann"), 83, Some(80), false, false),
-            (Some("bob"), 200, Some(100), true, true),
-        ];
-        assert_eq!(found, expected);
+        let percent: Vec<u64> = uses.iter().map(|of| of.percent).collect();
+        let levels: Vec<Option<u64>> = uses.iter().map(BudgetUse::level).collect();
+        let stops: Vec<bool> = uses.iter().map(BudgetUse::stops_spawns).collect();
+        let ends: Vec<bool> = uses.iter().map(BudgetUse::ends_members).collect();
+        assert_eq!(percent, [100, 83, 200]);
+        assert_eq!(levels, [Some(100), Some(80), Some(100)]);
+        assert_eq!((stops, ends), (vec![true, false, true], vec![false, false, true]));
         assert_eq!(
             uses[0].describe(),
             "the team has used 100 % of its budget: 1.0k of 1.0k tokens"

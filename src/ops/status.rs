@@ -47,8 +47,8 @@ pub(crate) struct LeadStatus {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MemberStatus {
     pub(crate) name: MemberName,
-    /// A word of the lifecycle, or `limited` (by its provider's usage limit), `unresponsive`, `running` (a plain command) or `active` (not
-    /// started by phalanx).
+    /// A word of the lifecycle, or `limited` (by the usage limit of its provider), `unresponsive`,
+    /// `running` (a plain command) or `active` (not started by phalanx).
     pub(crate) state: String,
     pub(crate) reason: Option<String>,
     pub(crate) role: Option<String>,

@@ -97,7 +97,8 @@ pub(crate) enum ScreenState {
 }
 
 impl ScreenState {
-    /// Parses `ready`, `idle`, `working`, `limited`, `needs_login`, `blocked:REASON` or `dialog:NAME`.
+    /// Parses `ready`, `idle`, `working`, `limited`, `needs_login`, `blocked:REASON` or
+    /// `dialog:NAME`.
     pub(crate) fn parse(word: &str) -> Option<ScreenState> {
         Some(match (word, word.split_once(':')) {
             ("ready", _) => ScreenState::Ready,

@@ -10,7 +10,7 @@ use crate::model::budget::{Budget, OnExceeded};
 use crate::model::rate_limit::ResumePolicy;
 use crate::model::usage::Price;
 
-/// `budget` of the team, of [defaults] or of a member.
+/// `budget` of the team, of `[defaults]` or of a member.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct BudgetTable {

@@ -35,8 +35,8 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
 }
 
 /// Returns the assigned task that a member could start but has not. A requested shutdown has a
-/// deadline of its own, and a member that waits for a plan or permission is owed an answer itself. One
-/// at its usage limit cannot start anything.
+/// deadline of its own, and a member that waits for a plan or permission is owed an answer itself.
+/// One at its usage limit cannot start anything.
 fn owed(view: &TrackedMember) -> Option<TaskId> {
     let can_start =
         view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);

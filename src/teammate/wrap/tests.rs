@@ -367,18 +367,18 @@ fn usage_limit_is_reported_and_mail_waits_for_its_end() {
         let effects = stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
         ops.extend(op(&effects).cloned());
     }
-    let until = Some(Timestamp(20 * 60_000));
+    let until = Timestamp(20 * 60_000);
     let [OutboundOp::Limit(Some(hit)), OutboundOp::MoveOn(Cause::Rest, None), OutboundOp::Send(_)] =
         &ops[..]
     else {
         panic!("{ops:?}");
     };
-    assert_eq!(hit.until, until);
+    assert_eq!(hit.until, Some(until));
     assert_eq!(stand.at(0, mail(&["hi"])), [], "nothing is typed before the end");
-    assert_eq!(stand.state.next_tick(stand.now), until);
+    assert_eq!(stand.state.next_tick(stand.now), Some(until));
     stand.at(0, seen(ScreenState::Unknown, Composer::Unknown, false));
     stand.at(0, at_limit(Composer::Empty, false));
-    let rest = until.expect("a time").since(stand.now);
+    let rest = until.since(stand.now);
     assert_eq!(stand.at(rest - 1, Event::Tick), []);
     assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
 }

@@ -98,7 +98,7 @@ fn limited_member_is_not_unresponsive() {
             react(&mut state, Event::Members(vec![record]), NOW);
             react(&mut state, given(task_state), NOW);
             let effects = react(&mut state, Event::Tick, NOW.plus_ms(HOUR_MS));
-            assert_eq!(effects == [], is_limited, "{task_state:?} {effects:?}");
+            assert_eq!(effects.is_empty(), is_limited, "{task_state:?} {effects:?}");
         }
     }
 }
