@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::documents::refuse_newer;
 use super::error::StoreError;
+use super::format::refuse_newer;
 use super::layout::TeamLayout;
 use super::shared::SharedTeam;
 use super::team::TeamStore;

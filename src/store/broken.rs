@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::document::{self, Durability, HeldGate, MAX_FILE};
-use super::documents;
 use super::error::StoreError;
+use super::format::refuse_newer;
 use super::layout::QUESTION;
 use super::lease::LeadRecord;
 use super::repair_surrogates;
@@ -259,7 +259,7 @@ fn json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<()> {
 /// lose data that this release cannot read.
 fn own_form<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<()> {
     let value = repair_surrogates::parse::<Value>(bytes)?;
-    match documents::refuse_newer(&value, OWN_FORMAT, PathBuf::new) {
+    match refuse_newer(&value, OWN_FORMAT, PathBuf::new) {
         Ok(()) => json::<T>(bytes),
         Err(_) => Ok(()),
     }

@@ -1,13 +1,12 @@
 //! A team's JSON documents: files of the team, or documents of the shared store.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::document::{self, FilePlace, HeldGate};
 use super::error::StoreError;
+use super::format::refuse_newer;
 use super::shared::SharedDocument;
 use crate::model::wire::Object;
 use crate::sys::fs;
@@ -73,24 +72,6 @@ pub(super) fn create<T: Serialize>(place: &DocumentPlace, item: &T) -> Result<bo
 
 fn to_value<T: Serialize>(item: &T) -> Value {
     serde_json::to_value(item).expect("our own forms have string keys and can be written")
-}
-
-/// Checks the `format` of a document; one without is of the first format. A release raises the
-/// number only if an older release would misread the document.
-///
-/// # Errors
-/// [`StoreError::NewerFormat`], with the path from `path`, if it is above `known`.
-pub(super) fn refuse_newer(
-    value: &Value,
-    known: u32,
-    path: impl FnOnce() -> PathBuf,
-) -> Result<(), StoreError> {
-    match value.get("format").and_then(Value::as_u64) {
-        Some(found) if found > u64::from(known) => {
-            Err(StoreError::NewerFormat { path: path(), found, known })
-        }
-        Some(_) | None => Ok(()),
-    }
 }
 
 /// Reads a document in phalanx's own format.

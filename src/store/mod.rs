@@ -11,6 +11,7 @@ mod dirs;
 mod document;
 mod documents;
 mod error;
+mod format;
 mod handoffs;
 mod journal;
 mod layout;

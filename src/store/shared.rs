@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::documents::refuse_newer;
 use super::error::StoreError;
+use super::format::refuse_newer;
 use crate::database::{
     ClaimScope, Database, DocumentKind, DocumentWrite, Interest, StoreChange, StoreUrl,
     StoredDocument, Subscription,

@@ -434,12 +434,13 @@ fn teams_are_listed_beside_more_entries_than_the_limit() {
 }
 
 #[test]
-fn newer_format_is_read_but_not_written() {
+fn newer_format_is_neither_read_nor_written() {
     let (_dir, team) = fresh();
     let path = team.layout.settings();
     let newer = raw(&path).replace("\"format\": 1", "\"format\": 9");
     fs::write_atomic(&path, newer.as_bytes()).expect("write");
-    assert_eq!(team.settings().expect("settings").map(|s| s.max_members), Some(8));
+    let read = team.settings();
+    assert!(matches!(read, Err(StoreError::NewerFormat { found: 9, .. })), "{read:?}");
     let changed = team.change_settings(|s| s.max_members = 1);
     assert!(matches!(changed, Err(StoreError::NewerFormat { found: 9, .. })), "{changed:?}");
     assert_eq!(raw(&path), newer);
