@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::fault_stage::FaultStage;
-use crate::gear;
 use crate::harness::{Background, binary, wait_for};
 
 /// Time within which the database notices that a lead is gone, with ample reserve.
@@ -115,7 +114,8 @@ fn ssh_killed_at_each_step_of_a_spawn_leaves_one_run_or_none() {
     let port = stage.cluster(0).port();
     stage.create_team(&[port], "");
     stage.open_foreign_panes("h1");
-    let step = Duration::from_millis(gear::sized(200, 50));
+    // A spawn takes less than half a second, so a larger step would meet only one of its steps.
+    let step = Duration::from_millis(50);
     let (mut delay, mut kills, mut kept, mut undone, mut twice) = (Duration::ZERO, 0, 0, 0, 0);
     let mut slowest = Duration::ZERO;
     let mark = stage.hosts.stage.at("");
