@@ -1,4 +1,5 @@
-//! The parsers of foreign files and messages, for fuzzing: each takes arbitrary bytes and must not panic.
+//! The parsers of foreign files and messages, for fuzzing: each takes arbitrary bytes and must not
+//! panic.
 
 use serde_json::Value;
 
