@@ -80,7 +80,7 @@ fn files_of_0_1_0_are_read() {
     assert_eq!(unread.as_array().map(Vec::len), Some(1), "the others are read: {unread}");
     assert!(text(&["inbox", "--all", "--peek"]).contains("half is done"));
     assert!(text(&["handoff", "list"]).contains("neighbour"));
-    assert!(text(&["requests"]).contains("Bash: git push"));
+    assert!(text(&["requests", "--all"]).contains("Bash: git push"));
 
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     for member in status["members"].as_array().expect("members") {
