@@ -122,28 +122,34 @@ impl Pipe {
         self.waiting().is_none()
     }
 
+    /// Sends a message. Ends the connection after a failure: a part may have been sent, so that
+    /// nothing can follow.
+    fn send(&self, bytes: &[u8]) -> Result<(), BrokerGone> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.write_all(bytes).map_err(|_| {
+            let _ = self.stream.shutdown(Shutdown::Both);
+            BrokerGone
+        })
+    }
+
     /// Sends a request whose answer is dropped. Requests are carried out in the order in which they
     /// were sent, as far as they reach the database.
-    fn post(&self, request: Request) -> io::Result<()> {
+    fn post(&self, request: Request) {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
-        let bytes = encode(&ClientMessage { id, request })?;
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes)
+        if let Ok(bytes) = encode(&ClientMessage { id, request }) {
+            // After a failure, the next request notices that the broker is gone.
+            let _ = self.send(&bytes);
+        }
     }
 
     fn request(&self, request: Request) -> Result<Result<HubAnswer, DatabaseError>, BrokerGone> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = sync_channel(1);
         self.waiting().as_mut().ok_or(BrokerGone)?.insert(id, sender);
-        let sent = encode(&ClientMessage { id, request }).map(|bytes| {
-            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            writer.write_all(&bytes)
-        });
-        match sent {
-            Ok(Ok(())) => answer.recv().map_err(|_| BrokerGone),
-            Ok(Err(_)) => {
-                // A part may have been sent, so that nothing can follow.
-                let _ = self.stream.shutdown(Shutdown::Both);
-                Err(BrokerGone)
+        match encode(&ClientMessage { id, request }) {
+            Ok(bytes) => {
+                self.send(&bytes)?;
+                answer.recv().map_err(|_| BrokerGone)
             }
             Err(e) => {
                 self.waiting().as_mut().map(|waiting| waiting.remove(&id));
@@ -224,12 +230,11 @@ impl BrokerLink {
         Err(self.place.error(&"it ended several times during the operation"))
     }
 
-    /// Carries out an operation without waiting for its result, which is unknown: it is not repeated
-    /// if the broker is lost.
+    /// Carries out an operation without waiting for its result, which is unknown: it is not
+    /// repeated if the broker is lost.
     pub(super) fn post(&self, request: Request) {
         if let Ok(pipe) = self.connected() {
-            // After a failure, the next request notices that the broker is gone.
-            let _ = pipe.post(request);
+            pipe.post(request);
         }
     }
 
