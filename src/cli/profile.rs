@@ -11,7 +11,7 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
-use crate::ops::profiles::{self, ListedProfile, Source, Trial};
+use crate::ops::profiles::{self, ListedProfile, Trial};
 use crate::profile::{Composer, Profile, Screen, ScreenFinding, judge};
 use crate::sys::fs;
 use crate::ui;
@@ -75,7 +75,7 @@ fn list(setup: &Setup) -> VerbResult {
             name: one.name.clone(),
             runs: one.profile.as_ref().map_or("-", |p| p.runs.as_str()).to_owned(),
             seen: one.profile.as_ref().ok().and_then(|p| p.seen.clone()),
-            source: source(&one.source),
+            source: one.source.to_string(),
             about: one.profile.as_ref().map_or_else(ToString::to_string, |p| p.about.clone()),
         });
         ui::profile_table(rows, setup.out.paint)
@@ -86,19 +86,12 @@ fn list(setup: &Setup) -> VerbResult {
 fn entry(one: &ListedProfile) -> Value {
     match &one.profile {
         Ok(profile) => json!({
-            "name": one.name, "source": source(&one.source), "about": profile.about, "runs": profile.runs,
+            "name": one.name, "source": one.source.to_string(), "about": profile.about, "runs": profile.runs,
             "reads_mail": profile.reads_mail, "seen": profile.seen,
         }),
         Err(e) => {
-            json!({ "name": one.name, "source": source(&one.source), "problem": e.to_string() })
+            json!({ "name": one.name, "source": one.source.to_string(), "problem": e.to_string() })
         }
-    }
-}
-
-fn source(source: &Source) -> String {
-    match source {
-        Source::Builtin => "built in".to_owned(),
-        Source::File(file) => file.to_string_lossy().into_owned(),
     }
 }
 

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
-use crate::ops::profiles::Source;
 use crate::ops::templates::{self, ListedTemplate};
 use crate::ui;
 
@@ -36,7 +35,7 @@ fn list(setup: &Setup) -> VerbResult {
     setup.out.print(&document, || {
         let rows = found.iter().map(|one| ui::TemplateRow {
             name: one.name.clone(),
-            source: source(&one.source),
+            source: one.source.to_string(),
             about: one.template.as_ref().map_or_else(ToString::to_string, |t| t.about.clone()),
         });
         ui::template_table(rows, setup.out.paint)
@@ -47,24 +46,17 @@ fn list(setup: &Setup) -> VerbResult {
 fn entry(one: &ListedTemplate) -> Value {
     match &one.template {
         Ok(template) => {
-            json!({ "name": one.name, "source": source(&one.source), "about": template.about })
+            json!({ "name": one.name, "source": one.source.to_string(), "about": template.about })
         }
         Err(e) => {
-            json!({ "name": one.name, "source": source(&one.source), "problem": e.to_string() })
+            json!({ "name": one.name, "source": one.source.to_string(), "problem": e.to_string() })
         }
-    }
-}
-
-fn source(source: &Source) -> String {
-    match source {
-        Source::Builtin => "built in".to_owned(),
-        Source::File(file) => file.to_string_lossy().into_owned(),
     }
 }
 
 fn show(setup: &Setup, name: &str) -> VerbResult {
     let found = templates::listed(&setup.ctx, name)?;
-    let source = source(&found.source);
+    let source = found.source.to_string();
     let about = found.template?.about;
     let document =
         json!({ "name": found.name, "source": source, "about": about, "text": found.text });

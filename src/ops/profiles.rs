@@ -2,6 +2,7 @@
 
 mod trial;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use super::context::Context;
@@ -18,6 +19,15 @@ pub(crate) enum Source {
     Builtin,
     /// A user's file, which overrides a built-in one of the same name.
     File(PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Builtin => f.write_str("built in"),
+            Source::File(file) => write!(f, "{}", file.display()),
+        }
+    }
 }
 
 /// A profile by name, whether it can be parsed or not.
