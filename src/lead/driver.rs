@@ -129,7 +129,11 @@ fn initial_state(
 ) -> Result<State, OpsError> {
     let state = match settings {
         Some(settings) => {
-            let reported = ops::effects::budget::reported(team)?;
+            // Read only if it is needed: the journal can be long.
+            let reported = match settings.budgets.is_empty() {
+                true => BTreeSet::new(),
+                false => ops::effects::budget::reported(team)?,
+            };
             let state = State::new(goal, settings.templates.clone())
                 .with_followup(settings.followup)
                 .with_budgets(&settings, reported);
@@ -405,6 +409,9 @@ impl<'a> LeadDriver<'a> {
             // Earlier events belong to the old hooks, which finish what they have started.
             self.read_journal()?;
             self.hooks = HookRunner::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
+        }
+        if before.budgets.is_empty() && !now.budgets.is_empty() {
+            self.state.budget.reported = ops::effects::budget::reported(self.team)?;
         }
         let is_counted_anew = before.budgets != now.budgets || before.prices != now.prices;
         self.step(Event::Settings { before: Box::new(before), now: Box::new(now) })?;
