@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::StoreError;
+use super::format::refuse_newer;
 use super::journal::now;
 use super::layout::TeamLayout;
 use super::team::TeamStore;
@@ -14,6 +15,8 @@ use crate::model::id::HostName;
 use crate::model::time::Timestamp;
 use crate::sys::{env, fs, rand};
 
+/// Format version of the claim of a host name.
+const FORMAT: u32 = 1;
 /// Largest file with the id of a machine, in bytes.
 const MAX_ID: u64 = 1024;
 
@@ -43,7 +46,7 @@ impl TeamStore {
     /// Claims the name of this host for this machine.
     ///
     /// # Errors
-    /// [`StoreError::HostTaken`] if another machine has the name.
+    /// [`StoreError::HostTaken`] if another machine has the name; [`StoreError::NewerFormat`].
     pub(super) fn claim_host_name(&self) -> Result<(), StoreError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         if self.machine().is_none() {
@@ -53,7 +56,11 @@ impl TeamStore {
         }
         let Some(machine) = self.machine() else { return Ok(()) };
         let host = shared.host.clone();
-        shared.document(DocumentKind::Host, &key(&host)).change(|found| {
+        let place = shared.document(DocumentKind::Host, &key(&host));
+        place.change(|found| {
+            if let Some(value) = &found {
+                refuse_newer(value, FORMAT, || place.label().into())?;
+            }
             match found.map(serde_json::from_value::<HostClaim>) {
                 Some(Ok(claim)) if claim.machine == machine => Ok((None, ())),
                 Some(Ok(_)) => {
@@ -61,7 +68,7 @@ impl TeamStore {
                 }
                 None | Some(Err(_)) => {
                     let (host, machine) = (host.clone(), machine.clone());
-                    let claim = HostClaim { format: 1, host, machine, since: now() };
+                    let claim = HostClaim { format: FORMAT, host, machine, since: now() };
                     let claim = serde_json::to_value(claim).expect("a claim has string keys");
                     Ok((Some(claim), ()))
                 }

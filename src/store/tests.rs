@@ -18,7 +18,7 @@ use super::access::SharedStore;
 use super::teams::MAX_TEAMS;
 use super::{ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, take_spec};
 use crate::database::fixture::TestDatabase;
-use crate::database::{Database, StoreUrl};
+use crate::database::{Database, DocumentKind, StoreUrl};
 use crate::model::board::Refusal;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::event::EventKind;
@@ -444,6 +444,19 @@ fn newer_format_is_neither_read_nor_written() {
     let changed = team.change_settings(|s| s.max_members = 1);
     assert!(matches!(changed, Err(StoreError::NewerFormat { found: 9, .. })), "{changed:?}");
     assert_eq!(raw(&path), newer);
+}
+
+#[test]
+fn newer_claim_of_a_host_name_is_refused_and_kept() {
+    let Some(database) = TestDatabase::create() else { return };
+    let (_dir, team) = fresh_in(&database);
+    team.join_host().expect("the name is free");
+    let claim = team.shared.as_ref().expect("shared").document(DocumentKind::Host, "here");
+    let newer = json!({ "format": 9, "of": "a newer phalanx" });
+    claim.change(|_| Ok((Some(newer.clone()), ()))).expect("written");
+    let refused = team.join_host();
+    assert!(matches!(refused, Err(StoreError::NewerFormat { found: 9, .. })), "{refused:?}");
+    assert_eq!(claim.read().expect("readable"), Some(newer));
 }
 
 #[test]
