@@ -19,8 +19,9 @@ use crate::sys::clock;
 const OPENING: Duration = Duration::from_secs(15);
 
 /// The server notices a vanished client as early as the client a vanished server, so that a lease
-/// of a host that is cut off can be acquired elsewhere. Planning would cost more than most statements
-/// themselves, so plans are kept. One that was made while a table was small must not scan it later.
+/// of a host that is cut off can be acquired elsewhere. Planning would cost more than most
+/// statements themselves, so plans are kept. One that was made while a table was small must not
+/// scan it later.
 const SETTINGS: &str = "set client_min_messages = warning; set statement_timeout = '25s';
     set default_transaction_isolation = 'read committed'; set jit = off;
     set plan_cache_mode = force_generic_plan; set enable_seqscan = off;

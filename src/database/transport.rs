@@ -81,7 +81,8 @@ impl Transport {
         }
     }
 
-    /// Calls a function without waiting for its reply. The call is lost if the broker ends meanwhile.
+    /// Calls a function without waiting for its reply. The call is lost if the broker ends
+    /// meanwhile.
     pub(super) fn post(&self, function: &str, arguments: &str) {
         let Ok(arguments) = RawValue::from_string(arguments.to_owned()) else { return };
         let request = Request::Call { function: function.to_owned(), arguments };

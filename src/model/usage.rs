@@ -168,7 +168,8 @@ pub(crate) struct UsageTotal {
     pub(crate) tokens: u64,
     #[serde(flatten)]
     pub(crate) usage: Usage,
-    /// True if `cost` lacks the tokens of a model: its program reports no cost, and it has no price.
+    /// True if `cost` lacks the tokens of a model: its program reports no cost, and it has no
+    /// price.
     pub(crate) cost_is_partial: bool,
 }
 

@@ -63,7 +63,8 @@ pub(super) struct StoreAddress {
 
 impl StoreAccess {
     /// Returns the shared store at an address, without any I/O but to look a password up. All
-    /// processes of a config root use one broker, also those that look at the root from another one.
+    /// processes of a config root use one broker, also those that look at the root from another
+    /// one.
     ///
     /// # Errors
     /// [`StoreError::Database`] for an invalid address.

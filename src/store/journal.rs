@@ -189,7 +189,8 @@ pub(super) fn append(place: &LogPlace, notes: Vec<Note>) -> Result<Vec<Event>, S
     }
 }
 
-/// Appends an event that is history only, and ignores a failure. Does not wait for the shared store.
+/// Appends an event that is history only, and ignores a failure. Does not wait for the shared
+/// store.
 pub(super) fn append_unconfirmed(place: &LogPlace, note: Note) {
     match &place.shared {
         Some(team) => {

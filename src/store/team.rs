@@ -111,8 +111,8 @@ impl TeamStore {
         Ok(events.swap_remove(0))
     }
 
-    /// Appends an event that nothing depends on, and ignores a failure. Does not wait for the shared
-    /// store, whose round trip would delay what the caller does next.
+    /// Appends an event that nothing depends on, and ignores a failure. Does not wait for the
+    /// shared store, whose round trip would delay what the caller does next.
     pub(crate) fn record_unconfirmed(&self, note: Note) {
         journal::append_unconfirmed(&self.log_place(), note);
     }

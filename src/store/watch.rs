@@ -50,8 +50,8 @@ impl TeamChanges {
     }
 }
 
-/// Returns true if a change of the team's files is one that `interest` covers. Changes in the shared
-/// store are selected before they are reported.
+/// Returns true if a change of the team's files is one that `interest` covers. Changes in the
+/// shared store are selected before they are reported.
 fn concerns(interest: &Interest, topic: &Topic) -> bool {
     match (interest, topic) {
         (Interest::All, _) | (_, Topic::Everything) => true,

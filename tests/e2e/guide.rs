@@ -1,8 +1,9 @@
 //! `docs/guide.md`: every command of a `console` block runs, and prints what the page shows.
 //!
-//! A block `LANGUAGE FILE` is a file, and each `console` block a shell session in the directory that
-//! the last one was in. Output may differ in numbers, times and the space between columns; `...` stands
-//! for any lines, `[..]` for the rest of one. `# exit code N` ends the output of a command that fails.
+//! A block `LANGUAGE FILE` is a file, and each `console` block a shell session in the directory
+//! that the last one was in. Output may differ in numbers, times and the space between columns;
+//! `...` stands for any lines, `[..]` for the rest of one. `# exit code N` ends the output of a
+//! command that fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,7 +139,7 @@ fn tmux_commands_of_the_guide_print_what_it_shows() {
                 fs::write(session.cwd.join(file), &block.text).expect("a file");
                 continue;
             }
-            // Needs an account, a Mac or other machines; the page says so.
+            // Needs an account, a Mac or other machines, as the page states.
             _ => continue,
         }
         for step in steps(&block) {

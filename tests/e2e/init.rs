@@ -1,4 +1,5 @@
-//! `init`: its findings in five kinds of repository, its manifests, and its questions on a terminal.
+//! `init`: its findings in five kinds of repository, its manifests, and its questions on a
+//! terminal.
 
 use std::fs;
 use std::path::{Path, PathBuf};

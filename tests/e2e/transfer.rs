@@ -68,7 +68,8 @@ fn team_moves_to_the_shared_store_and_back() {
     stage.phalanx(&["team", "delete", "-t", "demo"]).expect(0);
 }
 
-/// A broker below the root of the caller would outlive the command there, for a team of another root.
+/// A broker below the root of the caller would outlive the command there, for a team of another
+/// root.
 #[test]
 fn lookup_of_a_shared_team_under_another_root_uses_the_broker_there() {
     let Some(database) = TestDatabase::create() else { return };

@@ -209,7 +209,8 @@ fn observe_pane(
     };
     let pid = match (row.pid, row.dead) {
         (Some(pid), _) => IdentityPart::compare("process", &claim.recorded.pane.pid, &pid),
-        // tmux 3.8 no longer reports it. The recorded process has ended, or `process` is unreadable.
+        // tmux 3.8 no longer reports it. The recorded process has ended, or `process` is
+        // unreadable.
         (None, true) => IdentityPart::Same,
         (None, false) => unreadable("tmux does not report its process"),
     };
