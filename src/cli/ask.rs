@@ -42,7 +42,7 @@ pub(super) enum AskVerb {
     phalanx ask permission --tool Edit --input '{\"file_path\": \"/etc/hosts\"}'\n  \
     phalanx ask permission \"make deploy\" && make deploy\n\n\
     The rules of the team decide first, then a person or the agent that leads. A member that reads mail gets the answer \
-    as a message. For a plain command this waits: exit 0 if allowed, 4 if denied, 5 if nobody answered in time. \
+    as a message. For a plain command this waits: exit 0 if allowed, 4 if denied, 5 if no answer came in time. \
     Outside the member's own program add --as NAME."
 )]
 pub(super) struct PermissionArgs {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use serde_json::{Value, json};
+use strum::VariantArray;
 
 use crate::model::causes::causes;
 use crate::model::id::IdError;
@@ -40,6 +41,26 @@ impl Kind {
             Kind::Interrupted => 130,
         }
     }
+
+    /// Returns the meaning of the exit code, for `--help`, the manual page and docs/cli.md.
+    fn meaning(self) -> &'static str {
+        match self {
+            Kind::Failed => "failure: a task failed, a program did not start",
+            Kind::Usage => "the command line or the manifest is invalid",
+            Kind::NotFound => "no such team, member, task or request; no team at all",
+            Kind::Refused => "not permitted, or not possible in this state",
+            Kind::Deadline => "timed out",
+            Kind::Backend => "no backend to run members, or no directory for teams",
+            Kind::Internal => "a bug in phalanx",
+            Kind::Interrupted => "interrupted by a person",
+        }
+    }
+}
+
+/// Returns each exit code with the `error.kind` in JSON output, if it has one, and its meaning.
+pub(super) fn exits() -> impl Iterator<Item = (u8, Option<&'static str>, &'static str)> {
+    let failure = |kind: &Kind| (kind.exit_code(), Some(kind.word()), kind.meaning());
+    [(0, None, "success")].into_iter().chain(Kind::VARIANTS.iter().map(failure))
 }
 
 /// The exit code of a verb that needs no further message.
@@ -227,6 +248,7 @@ mod tests {
         for (kind, code, word) in table {
             assert_eq!((kind.exit_code(), kind.word()), (code, word));
         }
+        assert_eq!(table.map(|(kind, ..)| kind), Kind::VARIANTS, "in the order of the codes");
     }
 
     #[test]

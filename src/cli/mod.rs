@@ -40,6 +40,8 @@ mod popup;
 mod profile;
 mod ps;
 mod read;
+#[cfg(test)]
+mod reference;
 mod relay;
 mod requests;
 mod resume;

@@ -13,6 +13,7 @@ use super::attach::{AttachArgs, PeekArgs};
 use super::brief::BriefArgs;
 use super::doctor::DoctorArgs;
 use super::events::EventsArgs;
+use super::fail::exits;
 use super::handoff::HandoffVerb;
 use super::host::HostVerb;
 use super::inbox::InboxArgs;
@@ -52,14 +53,16 @@ Examples:
   phalanx spawn log -t demo -- tail -f x.log   add any command line
   phalanx task create \"Run the tests\" -t demo -- cargo test
   phalanx status -t demo
-  phalanx down -t demo
+  phalanx down -t demo";
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 timed out,
-6 no backend or no place for files, 70 internal error, 130 interrupted.";
+fn after_help() -> String {
+    let codes = exits().map(|(code, _, meaning)| format!("\n  {code:>3}  {meaning}"));
+    format!("{EXAMPLES}\n\nExit codes:{}", codes.collect::<String>())
+}
 
 /// Leads teams of command-line agents in tmux panes or its own terminals.
 #[derive(Debug, Parser)]
-#[command(name = "phalanx", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "phalanx", version, after_help = after_help(), max_term_width = 100)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,

@@ -38,7 +38,7 @@ pub(in crate::cli) enum TaskActionVerb {
         #[arg(value_parser = task_id)]
         #[schemars(schema_with = "json::task_id")]
         id: TaskId,
-        /// Why; the owner and the lead are told.
+        /// Why; the owner and the lead are notified.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
@@ -78,7 +78,7 @@ pub(in crate::cli) enum TaskActionVerb {
         #[schemars(schema_with = "json::task_id")]
         id: TaskId,
     },
-    /// Assign a task to a member, which is told.
+    /// Assign a task to a member, which is notified.
     Assign {
         /// Id of the task.
         #[arg(value_parser = task_id)]
@@ -110,7 +110,7 @@ pub(in crate::cli) enum TaskActionVerb {
         #[schemars(schema_with = "json::task_ids")]
         by: Vec<TaskId>,
     },
-    /// Comment on a task; its owner is told.
+    /// Comment on a task; its owner is notified.
     Comment {
         /// Id of the task.
         #[arg(value_parser = task_id)]
@@ -158,7 +158,7 @@ pub(in crate::cli) enum TaskActionVerb {
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx task claim 3\n  phalanx task claim --next --busy-check\n\n\
-    --next takes a task of the caller's first, then one that nobody owns and that its role may take: the highest\n\
+    --next takes a task of the caller's first, then one without an owner that its role may take: the highest\n\
     priority, then the oldest. Tasks with a command are for workers."
 )]
 pub(in crate::cli) struct ClaimArgs {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Classes of failure; each has an exit code of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Failed,

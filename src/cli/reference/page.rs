@@ -1,0 +1,106 @@
+//! Pages of `docs` with blocks that are generated from the program. A block is between
+//! `<!-- generated: NAME -->` and `<!-- end -->`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use crate::sys::{env, fs};
+
+/// A generated part of a page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PageBlock {
+    /// The name in the comment above the block.
+    pub(super) name: String,
+    /// Markdown that ends with a line break.
+    pub(super) text: String,
+}
+
+const BEGIN: &str = "<!-- generated: ";
+const END: &str = "<!-- end -->\n";
+
+/// Compares the blocks of a page, or replaces them if `PHALANX_UPDATE_DOCS` is set.
+#[track_caller]
+pub(super) fn check(page: &str, blocks: &[PageBlock]) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
+    let bytes = fs::read(&path, 1 << 24).expect("a page").expect("the page exists");
+    let text = String::from_utf8(bytes).expect("UTF-8");
+    let updated = match replaced(&text, blocks) {
+        Ok(updated) => updated,
+        Err(problem) => panic!("docs/{page}: {problem}"),
+    };
+    if updated == text {
+        return;
+    }
+    if env::var("PHALANX_UPDATE_DOCS").is_some() {
+        fs::write_foreign(&path, updated.as_bytes()).expect("write the page");
+        return;
+    }
+    panic!(
+        "docs/{page} differs from the program:\n{}update it with \
+         `PHALANX_UPDATE_DOCS=1 cargo test --lib reference`",
+        difference(&text, &updated)
+    );
+}
+
+/// Returns the page with the contents of its blocks replaced.
+///
+/// # Errors
+/// The first block that the page lacks, has in another place, or has without a definition.
+fn replaced(page: &str, blocks: &[PageBlock]) -> Result<String, String> {
+    let mut parts = page.split(BEGIN);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    let mut expected = blocks.iter();
+    for part in parts {
+        let (name, rest) = part.split_once(" -->\n").ok_or("a comment is not closed")?;
+        let Some(block) = expected.next().filter(|block| block.name == name) else {
+            let missing = blocks.iter().find(|block| !page.contains(&begin(&block.name)));
+            return Err(match missing {
+                Some(block) => format!("`{}` is missing; {}", block.name, how_to_add(block)),
+                None => format!("`{name}` is defined nowhere, or in another order"),
+            });
+        };
+        let (_, after) = rest.split_once(END).ok_or_else(|| format!("`{name}` has no end"))?;
+        write!(text, "{}{}{END}{after}", begin(name), block.text).expect("write to a string");
+    }
+    match expected.next() {
+        Some(block) => Err(format!("`{}` is missing; {}", block.name, how_to_add(block))),
+        None => Ok(text),
+    }
+}
+
+fn begin(name: &str) -> String {
+    format!("{BEGIN}{name} -->\n")
+}
+
+fn how_to_add(block: &PageBlock) -> String {
+    format!("add the lines\n\n{}{END}", begin(&block.name))
+}
+
+/// Returns the first line that differs, in both versions.
+fn difference(page: &str, updated: &str) -> String {
+    let lines = page.lines().zip(updated.lines()).enumerate();
+    let first = lines.into_iter().find(|(_, (ours, theirs))| ours != theirs);
+    let (at, (ours, theirs)) = first.unwrap_or((page.lines().count(), ("", "")));
+    format!("line {}\n- {ours}\n+ {theirs}\n", at + 1)
+}
+
+#[test]
+fn missing_unknown_and_misplaced_blocks_are_reported() {
+    let block = |name: &str| PageBlock { name: name.to_owned(), text: format!("of {name}\n") };
+    let blocks = [block("a"), block("b")];
+    let shown = |name: &str| format!("{}old\n{END}", begin(name));
+    let page = format!("head\n{}between\n{}tail\n", shown("a"), shown("b"));
+    let updated = replaced(&page, &blocks).expect("a page");
+    assert_eq!(updated, page.replacen("old", "of a", 1).replacen("old", "of b", 1));
+    for (page, problem) in [
+        (shown("a"), "`b` is missing"),
+        (shown("b"), "`a` is missing"),
+        (shown("b") + &shown("a"), "`b` is defined nowhere, or in another order"),
+        (page + &shown("c"), "`c` is defined nowhere"),
+        (begin("a"), "`a` has no end"),
+    ] {
+        let found = replaced(&page, &blocks).expect_err(&page);
+        assert!(found.starts_with(problem), "{found}");
+    }
+    assert_eq!(difference("x\ny\n", "x\nz\n"), "line 2\n- y\n+ z\n");
+}
