@@ -32,6 +32,7 @@ mod lead_session;
 mod locale;
 mod logs;
 mod mail;
+mod manifest;
 mod manual;
 mod mcp;
 mod notice;
@@ -153,6 +154,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Man { dir: Some(dir), .. }) => manual::write_pages(&out, &dir),
         Some(Verb::Man { words, dir: None }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
+        Some(Verb::Manifest(verb)) => manifest::manifest(&out, &verb),
         // Each call of a tool has a setup of its own.
         Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args),
         Some(Verb::Watch(args)) => {
@@ -231,6 +233,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         | Verb::Man { .. }
         | Verb::Mcp(_)
         | Verb::Watch(_)
+        | Verb::Manifest(_)
         | Verb::Version => Ok(Exit::DONE),
         Verb::Wait(args) => wait::wait(setup, args),
         Verb::Events(args) => events::events(setup, &args),

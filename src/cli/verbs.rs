@@ -22,6 +22,7 @@ use super::input::{KeysArgs, TypeArgs};
 use super::lead::{AdoptArgs, LeadArgs};
 use super::logs::LogsArgs;
 use super::mail::{BroadcastArgs, SendArgs};
+use super::manifest::ManifestVerb;
 use super::mcp::McpArgs;
 use super::profile::ProfileVerb;
 use super::requests::{ModeArgs, RequestsArgs, RulesArgs};
@@ -93,6 +94,9 @@ pub(super) enum Verb {
     /// List and show the templates of teams, for `init` and `up`.
     #[command(subcommand)]
     Template(TemplateVerb),
+    /// Describe manifests, for editors.
+    #[command(subcommand)]
+    Manifest(ManifestVerb),
     Send(SendArgs),
     Broadcast(BroadcastArgs),
     /// Send typed messages to members, and hand over to other teams.

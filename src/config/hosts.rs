@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
 use super::hooks::read_trusted_file;
 use super::value::{
-    AtLeast, FIELD, NonBlank, TableList, Variables, checked, parse_non_blank, text_types,
+    AtLeast, FIELD, NAME_PATTERN, NonBlank, Positioned, TableList, Variables, checked,
+    parse_non_blank, text_types,
 };
 use super::{ConfigError, Document, Faults, parse};
 use crate::model::host::{HostConfig, check_destination, check_label, check_remote_path};
@@ -15,31 +16,42 @@ use crate::model::id::HostName;
 use crate::model::name::check_name;
 
 /// A `[[host]]`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "host")]
 pub(crate) struct HostTable {
-    name: Spanned<NewHostName>,
+    /// Name of the host.
+    name: Positioned<NewHostName>,
+    /// Destination, as the user's ssh takes it.
     ssh: Destination,
+    /// Work directory on the host, an absolute path.
     dir: RemotePath,
+    /// Environment variables of the members there.
     #[serde(default)]
     env: Variables,
+    /// Maximum number of members on the host; unlimited by default.
     capacity: Option<AtLeast<1>>,
+    /// Labels that members can ask for.
     #[serde(default)]
     labels: Vec<Label>,
+    /// Absolute path of phalanx on the host; by default `DIR/bin/phalanx` if it exists, else
+    /// `phalanx` of the PATH there.
     phalanx: Option<RemotePath>,
+    /// Git remote through which the commits of worktrees go, a name or an address; by default they
+    /// go through the ssh connection. See docs/worktrees.md#on-other-hosts.
     remote: Option<NonBlank>,
 }
 
 text_types! {
     /// The name of a host.
-    NewHostName(HostName) = |text| {
+    NewHostName(HostName) { "pattern": NAME_PATTERN } = |text| {
         let name = checked(parse_non_blank(text), check_name)?;
         HostName::new(&name).map_err(|e| format!("{FIELD}: {e}"))
     };
     Destination(String) = |text| checked(parse_non_blank(text), check_destination);
-    RemotePath(String) = |text| checked(parse_non_blank(text), check_remote_path);
+    RemotePath(String) { "pattern": "^/" } = |text| checked(parse_non_blank(text), check_remote_path);
     /// A label of a host.
-    Label(String) = |text| checked(parse_non_blank(text), check_label);
+    Label(String) { "pattern": "^[A-Za-z0-9_.:=/-]{1,64}$" } = |text| checked(parse_non_blank(text), check_label);
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -10,6 +10,7 @@ pub(crate) mod hooks;
 pub(crate) mod hosts;
 mod lines;
 pub(crate) mod manifest;
+mod schema;
 pub(crate) mod settings;
 pub(crate) mod task_file;
 pub(crate) mod value;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
@@ -19,7 +20,10 @@ pub(crate) const FIELD: &str = "{field}";
 
 /// Defines types that are parsed from a string. A message may begin with [`FIELD`].
 macro_rules! text_types {
-    ($($(#[$attribute:meta])* $name:ident($value:ty) = $parse:expr;)*) => {$(
+    ($(
+        $(#[$attribute:meta])*
+        $name:ident($value:ty) $({ $($rule:tt)* })? = $parse:expr;
+    )*) => {$(
         $(#[$attribute])*
         #[derive(Debug)]
         pub(crate) struct $name(pub(crate) $value);
@@ -30,9 +34,39 @@ macro_rules! text_types {
                 deserializer.deserialize_string(parsed).map($name)
             }
         }
+
+        $crate::config::value::inline_schema!(
+            $name, { "type": "string" $(, $($rule)*)? }
+        );
     )*};
 }
 pub(crate) use text_types;
+
+/// Defines the JSON Schema of a type that is deserialized by hand.
+macro_rules! inline_schema {
+    ($name:ident, $schema:tt) => {
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(crate) use inline_schema;
+
+/// The names that [`check_name`] accepts, for schemas.
+pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
+
+/// The names that [`check_variable`] accepts, for schemas.
+pub(crate) const VARIABLE_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 /// Deserializes a string with a function.
 pub(crate) struct ParsedText<T>(pub(crate) fn(&str) -> Result<T, String>);
@@ -53,19 +87,19 @@ text_types! {
     /// Text without NUL bytes, since it is used in a command line or a path.
     PlainText(String) = parse_text;
     /// Plain text that is not blank.
-    NonBlank(String) = parse_non_blank;
+    NonBlank(String) { "pattern": r"\S" } = parse_non_blank;
     /// A name that phalanx may create.
-    Name(String) = |text| checked(parse_non_blank(text), check_name);
+    Name(String) { "pattern": NAME_PATTERN } = |text| checked(parse_non_blank(text), check_name);
     /// The name of a new member.
-    NewMemberName(String) = |text| checked(parse_non_blank(text), check_member_name);
+    NewMemberName(String) { "pattern": NAME_PATTERN } = |text| checked(parse_non_blank(text), check_member_name);
     /// The name of an environment variable, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    VariableName(String) = |text| {
+    VariableName(String) { "pattern": VARIABLE_PATTERN } = |text| {
         check_variable(text).map_err(|problem| format!("{FIELD} {problem}"))?;
         Ok(text.to_owned())
     };
     /// The name of an environment variable, or a prefix followed by `*`.
-    VariablePattern(String) = |text| checked(parse_text(text), check_pattern);
+    VariablePattern(String) { "pattern": r"^(\*|[A-Za-z_][A-Za-z0-9_]*\*?)$" } = |text| checked(parse_text(text), check_pattern);
     /// The path of a file inside the repository.
     InsidePath(String) = |text| checked(parse_text(text), check_inside);
     /// Comma-separated permission patterns.
@@ -165,6 +199,30 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedTableVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<KeyedTable<T>, A::Error> {
         T::deserialize(MapAccessDeserializer::new(map)).map(KeyedTable)
+    }
+}
+
+/// A value with its position.
+#[derive(Debug)]
+pub(crate) struct Positioned<T>(Spanned<T>);
+
+impl<T> Positioned<T> {
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+
+    pub(crate) fn get_ref(&self) -> &T {
+        self.0.get_ref()
+    }
+
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Positioned<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Positioned<T>, D::Error> {
+        Spanned::deserialize(deserializer).map(Positioned)
     }
 }
 

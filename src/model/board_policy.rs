@@ -1,5 +1,8 @@
 //! Demands of a team on the users of its task board.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::id::{MemberName, TaskId};
@@ -15,6 +18,20 @@ pub(crate) enum BoardVersion {
     /// All verbs.
     #[default]
     Two,
+}
+
+impl JsonSchema for BoardVersion {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "BoardVersion".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": [u8::from(BoardVersion::One), u8::from(BoardVersion::Two)] })
+    }
 }
 
 impl TryFrom<u8> for BoardVersion {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::MemberName;
@@ -14,14 +15,15 @@ const LEVELS: [u64; 2] = [80, 100];
 const FULL: u64 = 100;
 
 /// The reaction to a used-up budget, besides the warning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OnExceeded {
+    /// Only warns.
     #[default]
     Warn,
-    /// No member that the budget covers is started any more.
+    /// Starts no further member that the budget covers.
     StopSpawns,
-    /// In addition, those that run are asked to shut down.
+    /// In addition, asks those that run to shut down.
     EndMembers,
 }
 

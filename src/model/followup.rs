@@ -1,6 +1,7 @@
 //! The schedule of reminders for overdue answers and silent tasks, and the escalation that follows.
 //! The lead tracks who owes what.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::TaskId;
@@ -19,6 +20,7 @@ use super::time::Timestamp;
     strum::EnumString,
     strum::IntoStaticStr,
     strum::VariantNames,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -1,5 +1,6 @@
 //! Permission modes of agent programs. A profile maps each mode to its program's flags.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The six permission modes of Claude Code, in its spelling.
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
     strum::EnumString,
     strum::IntoStaticStr,
     strum::VariantNames,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 #[strum(serialize_all = "camelCase")]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The value in the team file, as backend and as pane, for members without a tmux or iTerm2 pane.
@@ -226,6 +227,7 @@ impl fmt::Display for Verdict {
     Deserialize,
     strum::EnumString,
     strum::VariantNames,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::access::AccessPolicy;
@@ -26,7 +27,7 @@ use super::workspace::WorkspaceRules;
 use super::worktree::{Checkout, Rules};
 
 /// The condition on which a lead ends its team by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Finish {
     /// Once no task is running and none can be started.
@@ -37,7 +38,7 @@ pub(crate) enum Finish {
 }
 
 /// The members that may read a member's output with `logs` and `peek`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Privacy {
     /// All teammates.
@@ -49,15 +50,15 @@ pub(crate) enum Privacy {
 
 /// The lead's reaction to a member that hangs, that is, has a task in progress but shows no
 /// activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnHang {
-    /// Notifies the lead.
+    /// Sends a message to the lead's mailbox.
     #[default]
     Report,
-    /// Kills and restarts the member.
+    /// Kills the member and starts it as `resume` does.
     Restart,
-    /// Releases its tasks to other members.
+    /// Releases its tasks to other members and leaves it running.
     Release,
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::board::Board;
@@ -18,7 +19,7 @@ const MAX_PATH: usize = 1024;
 const MAX_NAME: usize = 255;
 
 /// The sharing of files between the conversations of a team.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WorkspaceMode {
     /// One directory for each conversation.

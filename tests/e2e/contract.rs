@@ -107,7 +107,7 @@ fn json_output_is_valid_for_every_verb() {
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
     let todo = stage.file("todo.md", "- [ ] Do it\n");
-    let verbs: [&[&str]; 39] = [
+    let verbs: [&[&str]; 40] = [
         &[],
         &["ls"],
         &["ps"],
@@ -140,6 +140,7 @@ fn json_output_is_valid_for_every_verb() {
         &["profile", "show", "worker"],
         &["template", "list"],
         &["template", "show", "review"],
+        &["manifest", "schema"],
         &["resume"],
         &["version"],
         &["completions", "zsh"],

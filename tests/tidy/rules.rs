@@ -81,7 +81,7 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("anyhow", &["src/cli/", "src/main.rs"], "return the folder's own error type"),
     ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
     ("clap", &["src/cli/"], "parse in cli and pass typed values down"),
-    ("schemars", &["src/cli/"], "describe the arguments of verbs in cli"),
+    ("schemars", SCHEMAS, "describe configuration in config and model, and arguments in cli"),
     ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
     ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
     ("ratatui", &["src/ui/dashboard/", "src/cli/watch/"], "draw in ui::dashboard"),
@@ -93,6 +93,8 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("futures_core", &["src/cli/watch/"], "await a tokio type"),
 ];
 
+/// Folders of types with a JSON Schema: arguments of tools and keys of manifests.
+const SCHEMAS: &[&str] = &["src/cli/", "src/config/", "src/model/"];
 const SYS: &[&str] = &["src/sys/"];
 const DATABASE: &[&str] = &["src/database/"];
 

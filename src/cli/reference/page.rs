@@ -53,27 +53,27 @@ fn replaced(page: &str, blocks: &[PageBlock]) -> Result<String, String> {
     for part in parts {
         let (name, rest) = part.split_once(" -->\n").ok_or("a comment is not closed")?;
         let Some(block) = expected.next().filter(|block| block.name == name) else {
-            let missing = blocks.iter().find(|block| !page.contains(&begin(&block.name)));
-            return Err(match missing {
-                Some(block) => format!("`{}` is missing; {}", block.name, how_to_add(block)),
-                None => format!("`{name}` is defined nowhere, or in another order"),
-            });
+            let missing = missing(page, blocks);
+            return Err(missing
+                .unwrap_or_else(|| format!("`{name}` is defined nowhere, or in another order")));
         };
         let (_, after) = rest.split_once(END).ok_or_else(|| format!("`{name}` has no end"))?;
         write!(text, "{}{}{END}{after}", begin(name), block.text).expect("write to a string");
     }
-    match expected.next() {
-        Some(block) => Err(format!("`{}` is missing; {}", block.name, how_to_add(block))),
-        None => Ok(text),
-    }
+    missing(page, blocks).map_or(Ok(text), Err)
+}
+
+/// Returns a message with the lines to add for the first block that the page does not have.
+fn missing(page: &str, blocks: &[PageBlock]) -> Option<String> {
+    let at = blocks.iter().position(|block| !page.contains(&begin(&block.name)))?;
+    let name = &blocks[at].name;
+    let before = at.checked_sub(1).map(|at| format!(" after `{}`", blocks[at].name));
+    let before = before.unwrap_or_default();
+    Some(format!("`{name}` is missing{before}; add the lines\n\n{}{END}", begin(name)))
 }
 
 fn begin(name: &str) -> String {
     format!("{BEGIN}{name} -->\n")
-}
-
-fn how_to_add(block: &PageBlock) -> String {
-    format!("add the lines\n\n{}{END}", begin(&block.name))
 }
 
 /// Returns the first line that differs, in both versions.
@@ -93,8 +93,8 @@ fn missing_unknown_and_misplaced_blocks_are_reported() {
     let updated = replaced(&page, &blocks).expect("a page");
     assert_eq!(updated, page.replacen("old", "of a", 1).replacen("old", "of b", 1));
     for (page, problem) in [
-        (shown("a"), "`b` is missing"),
-        (shown("b"), "`a` is missing"),
+        (shown("a"), "`b` is missing after `a`; add the lines"),
+        (shown("b"), "`a` is missing; add the lines"),
         (shown("b") + &shown("a"), "`b` is defined nowhere, or in another order"),
         (page + &shown("c"), "`c` is defined nowhere"),
         (begin("a"), "`a` has no end"),

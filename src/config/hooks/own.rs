@@ -1,10 +1,12 @@
 //! Hooks in phalanx's own format: `[[hook]]` in a manifest or in `hooks.toml`.
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use toml::Spanned;
 
-use crate::config::value::{Argv, Choice, FIELD, TableList, checked, parse_text, text_types};
+use crate::config::value::{
+    Argv, Choice, FIELD, Positioned, TableList, checked, inline_schema, parse_text, text_types,
+};
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 
@@ -24,12 +26,19 @@ struct OwnHooksTable {
 }
 
 /// A `[[hook]]`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "hook")]
 pub(crate) struct HookTable {
+    /// The event at which the command runs.
     event: Choice<HookEvent>,
-    matcher: Option<Spanned<MatcherText>>,
+    /// Roles of the members for which it runs: names separated by `|`, or a regular expression; all
+    /// by default. Only for `SubagentStart` and `SubagentStop`. See docs/hooks.md.
+    matcher: Option<Positioned<MatcherText>>,
+    /// The command.
     run: Argv,
+    /// Seconds after which the command is ended, at most 3600.
+    #[schemars(extend("default" = TIMEOUT_S))]
     timeout: Option<Timeout>,
 }
 
@@ -46,6 +55,8 @@ fn check_absolute(path: &str) -> Result<(), String> {
 /// A timeout in seconds.
 #[derive(Debug)]
 struct Timeout(u64);
+
+inline_schema!(Timeout, { "type": "integer", "minimum": 1, "maximum": LONGEST_S });
 
 impl<'de> Deserialize<'de> for Timeout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timeout, D::Error> {

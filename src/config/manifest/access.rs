@@ -1,33 +1,48 @@
 //! `[team.access]`, `[team.workspace]`, and the access lists of roles and members.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::value::{AtLeast, Choice, NonBlank};
 use crate::model::access::{AccessPolicy, LinkAccess};
 use crate::model::workspace::{WorkspaceMode, WorkspaceRules};
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "access")]
 pub(super) struct AccessTable {
+    /// Only these users may request work; if empty, all.
     allow_users: Vec<NonBlank>,
+    /// These users may not request work.
     deny_users: Vec<NonBlank>,
+    /// Only requests from these channels are carried out; if empty, from all.
     allow_channels: Vec<NonBlank>,
+    /// No requests from these channels are carried out.
     deny_channels: Vec<NonBlank>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "link")]
 pub(super) struct LinkTable {
+    /// Only these users may request work; if empty, all.
     allow_users: Vec<NonBlank>,
+    /// These users may not request work.
     deny_users: Vec<NonBlank>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "workspace")]
 pub(super) struct WorkspaceTable {
+    /// The sharing of files between the conversations of the team.
     scope: Option<Choice<WorkspaceMode>>,
+    /// Largest file, in units of 1,048,576 bytes.
     max_file_mb: Option<AtLeast<1>>,
+    /// Maximum number of files in a directory of a conversation, or in the shared one.
     max_files: Option<AtLeast<1>>,
+    /// Maximum size of all files of the workspace together, in the same units; unlimited by
+    /// default.
     quota_mb: Option<AtLeast<1>>,
 }
 

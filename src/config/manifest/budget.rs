@@ -2,20 +2,26 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::{AtLeast, Choice, FIELD};
+use crate::config::value::{AtLeast, Choice, FIELD, inline_schema};
 use crate::model::budget::{Budget, OnExceeded};
 use crate::model::rate_limit::ResumePolicy;
 use crate::model::usage::Price;
 
 /// `budget` of the team, of `[defaults]` or of a member.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "budget")]
 pub(super) struct BudgetTable {
+    /// Maximum number of tokens; unlimited by default.
     tokens: Option<AtLeast<1>>,
+    /// Maximum cost in dollars; unlimited by default.
     cost: Option<Dollars>,
+    /// Reaction to a used-up budget.
+    #[schemars(extend("default" = OnExceeded::default()))]
     on_exceeded: Option<Choice<OnExceeded>>,
 }
 
@@ -29,13 +35,18 @@ impl BudgetTable {
     }
 }
 
-/// The prices of one model.
-#[derive(Debug, Deserialize)]
+/// The prices of one model, in dollars per million tokens.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "prices")]
 pub(super) struct PriceTable {
+    /// Price of input.
     input: Dollars,
+    /// Price of output.
     output: Dollars,
+    /// Price of input from the cache; that of `input` by default.
     cached_input: Option<Dollars>,
+    /// Price of writing to the cache; that of `input` by default.
     cache_write: Option<Dollars>,
 }
 
@@ -51,9 +62,11 @@ impl From<PriceTable> for Price {
 }
 
 /// `resume_limited` of the team.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "resume_limited")]
 pub(super) struct ResumeTable {
+    /// Number of times that a member is asked to continue; 0 for never.
     attempts: Option<AtLeast<0>>,
 }
 
@@ -67,6 +80,8 @@ impl From<ResumeTable> for ResumePolicy {
 /// A sum of dollars, at least 0.
 #[derive(Debug)]
 struct Dollars(f64);
+
+inline_schema!(Dollars, { "type": "number", "minimum": 0 });
 
 impl<'de> Deserialize<'de> for Dollars {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Dollars, D::Error> {

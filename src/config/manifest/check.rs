@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::member::LocatedMember;
 use super::spec::TeamMode;
-use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
+use super::tables::LocatedManifest;
+use super::task::LocatedTask;
 use crate::config::Faults;
 use crate::model::cycle::find_cycle;
 use crate::model::host::{HostChoice, HostConfig};

@@ -1,7 +1,9 @@
 //! Rejects tasks that no member can do, for which the team would wait forever.
 
+use super::member::LocatedMember;
 use super::spec::TeamMode;
-use super::tables::{LocatedManifest, LocatedMember, LocatedTask};
+use super::tables::LocatedManifest;
+use super::task::LocatedTask;
 use crate::config::Faults;
 use crate::model::name::nearest;
 use crate::model::waiting::Ability;

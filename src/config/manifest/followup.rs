@@ -6,10 +6,9 @@ use std::ops::Range;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
-use toml::Spanned;
 
 use crate::config::Faults;
-use crate::config::value::{Choice, FIELD};
+use crate::config::value::{Choice, FIELD, Positioned, inline_schema};
 use crate::model::followup::{
     Escalation, LONGEST_MINUTES, MAX_REMINDERS, MOST_REMINDERS, ReminderPolicy, interval_ms,
 };
@@ -17,6 +16,10 @@ use crate::model::followup::{
 /// An interval in milliseconds, written in minutes that may be a fraction.
 #[derive(Debug)]
 pub(super) struct Interval(u64);
+
+inline_schema!(Interval, {
+    "type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_MINUTES
+});
 
 impl<'de> Deserialize<'de> for Interval {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Interval, D::Error> {
@@ -55,6 +58,8 @@ impl Visitor<'_> for IntervalVisitor {
 #[derive(Debug)]
 pub(super) struct ReminderCount(u32);
 
+inline_schema!(ReminderCount, { "type": "integer", "minimum": 0, "maximum": MOST_REMINDERS });
+
 impl<'de> Deserialize<'de> for ReminderCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReminderCount, D::Error> {
         let count = u32::try_from(i64::deserialize(deserializer)?).ok();
@@ -67,8 +72,8 @@ impl<'de> Deserialize<'de> for ReminderCount {
 /// Returns the reminder settings; `None` without an interval, and then the other keys are faults.
 pub(super) fn reminder_policy(
     interval: Option<Interval>,
-    count: Option<Spanned<ReminderCount>>,
-    escalation: Option<Spanned<Choice<Escalation>>>,
+    count: Option<Positioned<ReminderCount>>,
+    escalation: Option<Positioned<Choice<Escalation>>>,
     faults: &mut Faults,
 ) -> Option<ReminderPolicy> {
     let Some(Interval(interval_ms)) = interval else {

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::config::Faults;
 use crate::config::hosts::{Label, NewHostName};
+use crate::config::value::Positioned;
 use crate::model::host::HostChoice;
 
 /// A choice with its position.
@@ -13,8 +12,8 @@ pub(super) type LocatedChoice = (Range<usize>, HostChoice);
 
 /// Returns the choice that a member makes with its keys `host` and `labels`.
 pub(super) fn locate_choice(
-    host: Option<Spanned<NewHostName>>,
-    labels: Option<Spanned<Vec<Label>>>,
+    host: Option<Positioned<NewHostName>>,
+    labels: Option<Positioned<Vec<Label>>>,
     faults: &mut Faults,
 ) -> Option<LocatedChoice> {
     if let (Some(_), Some(labels)) = (&host, &labels) {

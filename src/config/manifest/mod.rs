@@ -14,10 +14,14 @@ mod doable;
 mod followup;
 mod form;
 mod hosts;
+mod member;
 mod roles;
 mod routing;
+mod rules;
+mod schema;
 mod spec;
 mod tables;
+mod task;
 mod template;
 mod worktree;
 

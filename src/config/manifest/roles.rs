@@ -1,5 +1,6 @@
 //! `[role.NAME]`, and the tools of roles and members.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::access::LinkTable;
@@ -18,20 +19,30 @@ text_types! {
         }
         Ok(name.to_owned())
     };
-    Color(String) = |color| known_word(color, &COLORS);
+    Color(String) { "enum": COLORS } = |color| known_word(color, &COLORS);
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "role")]
 pub(super) struct RoleTable {
+    /// Purpose of the role.
     description: Option<String>,
+    /// Instructions for members with this role.
     prompt: Option<NonBlank>,
+    /// Model of the program.
     model: Option<NonBlank>,
+    /// Permission mode.
     mode: Option<Choice<Mode>>,
+    /// Colour of the members.
     color: Option<Color>,
+    /// Each task of these members is a run of its own. See docs/manifest.md#task-mode.
     task_only: bool,
+    /// The only tools that the members may use. See docs/roles.md#tools.
     allowed_tools: Option<Vec<Patterns>>,
+    /// Tools that the members may not use.
     disallowed_tools: Vec<Patterns>,
+    /// The users that may request work of the members. See docs/manifest.md#teamaccess.
     access: KeyedTable<LinkTable>,
 }
 

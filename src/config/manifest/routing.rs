@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::value::{FIELD, KeyedTable, text_types};
@@ -25,11 +26,15 @@ fn party(text: &str) -> Result<Party, String> {
     Party::parse(text).map_err(|problem| format!("{FIELD}: `{}` {problem}", text.escape_debug()))
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "routing")]
 pub(super) struct RoutingTable {
+    /// The only messages that are delivered, as `"dev -> senior"`: roles, members, `lead` or `*`.
     allow: Vec<RouteText>,
+    /// Messages that are not delivered, even if allowed.
     deny: Vec<RouteText>,
+    /// By member or role, who gets its blockers: a role, a member or `lead`.
     escalate: KeyedTable<BTreeMap<BlockedParty, SuperiorParty>>,
 }
 

@@ -2,22 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::launch::{LaunchSpec, Scale, WORKER, ability};
 use crate::model::role::Roles;
 use crate::model::waiting::Ability;
 
-/// `mode = …` of the team: the kind of members that do its tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// The kind of members that do the tasks of a team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum TeamMode {
-    /// Standing members, except those that are marked as task-only.
+    /// Members are standing processes, except those that are marked as task-only.
     #[default]
     Teammate,
     /// Each task is a separate run; there are no standing members.
     Task,
-    /// `Teammate` if a backend for standing members is available, else `Task`.
+    /// `teammate` if the backend works, otherwise `task`.
     Auto,
 }
 

@@ -2,59 +2,67 @@
 //! references between entries.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
-use super::access::{AccessTable, LinkTable, WorkspaceTable};
+use super::access::{AccessTable, WorkspaceTable};
 use super::budget::{BudgetTable, PriceTable, ResumeTable};
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::form::Form;
-use super::hosts::{LocatedChoice, locate_choice};
-use super::roles::{RoleName, RoleTable, all_rules, tools};
+use super::member::{DefaultsTable, LocatedMember, MemberTable, locate_member};
+use super::roles::{RoleName, RoleTable, tools};
 use super::routing::RoutingTable;
-use super::spec::{MemberSpec, TaskSpec, TeamMode};
-use super::worktree::WorktreeKey;
+use super::rules::RulesTable;
+use super::spec::TeamMode;
+use super::task::{LocatedTask, TaskTable};
 use crate::config::Faults;
 use crate::config::hooks::{HookTable, hook_commands};
-use crate::config::hosts::{HostTable, Label, NewHostName, host_configs};
+use crate::config::hosts::{HostTable, host_configs};
 use crate::config::value::{
-    Argv, AtLeast, Choice, InsidePath, KeyedTable, Name, NewMemberName, NonBlank, Patterns,
-    PlainText, TableList, VariablePattern, Variables, parse_non_blank, text_types, unknown_word,
+    Argv, AtLeast, Choice, InsidePath, KeyedTable, Name, NonBlank, Positioned, TableList,
+    VariablePattern, parse_non_blank, text_types, unknown_word,
 };
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::{BoardPolicy, BoardVersion};
 use crate::model::budget::Budgets;
 use crate::model::environ::EnvRules;
-use crate::model::followup::Escalation;
-use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
+use crate::model::followup::{Escalation, MAX_REMINDERS};
 use crate::model::limits::Limits;
-use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
-use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
-use crate::model::waiting::Ability;
-use crate::model::worktree::{Rules, WorktreeRequest};
+use crate::model::worktree::{DIR, Rules};
 
-/// Members of a scaled entry by default: with more, they wait for each other.
-const DEFAULT_SCALE_MAX: usize = 5;
 const DEFAULT_MAX_MEMBERS: usize = 8;
 
-#[derive(Debug, Default, Deserialize)]
+/// A team for `phalanx up`: its settings, members and tasks.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(title = "Manifest of a phalanx team", extend("required" = ["team"]))]
 pub(super) struct ManifestTable {
-    team: Option<Spanned<KeyedTable<TeamTable>>>,
+    /// The team and its settings.
+    team: Option<Positioned<KeyedTable<TeamTable>>>,
+    /// The variables of the caller that members inherit.
     env: KeyedTable<EnvTable>,
+    /// Patterns that answer requests of members. See docs/decisions.md#rules.
     rules: KeyedTable<RulesTable>,
+    /// Roles by name. See docs/roles.md.
     role: BTreeMap<RoleName, KeyedTable<RoleTable>>,
+    /// Values for members that do not set them.
     defaults: KeyedTable<DefaultsTable>,
+    /// The creation of git worktrees for members. See docs/worktrees.md.
     worktree: KeyedTable<WorktreeTable>,
+    /// Commands that run at events. See docs/hooks.md.
     hook: TableList<HookTable>,
+    /// Hosts on which members can run. See docs/hosts.md.
     host: TableList<HostTable>,
+    /// The members of the team.
     member: TableList<MemberTable>,
+    /// The tasks of the team.
     task: TableList<TaskTable>,
+    // A template is not a manifest.
+    #[schemars(skip)]
     template: Option<KeyedTable<TemplateTable>>,
 }
 
@@ -66,170 +74,127 @@ pub(super) struct TemplateTable {
     pub(super) task: Option<NonBlank>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "team", extend("required" = ["name"]))]
 pub(super) struct TeamTable {
+    /// Name of the team.
     name: Option<Name>,
+    /// Purpose of the team.
     description: Option<String>,
+    /// Address of a PostgreSQL database to keep the team in, `postgres://…`; files if omitted. See
+    /// docs/hosts.md#the-shared-store.
     store: Option<NonBlank>,
+    /// The kind of members that do the tasks. See docs/manifest.md#task-mode.
+    #[schemars(extend("default" = "teammate"))]
     mode: Option<Choice<TeamMode>>,
+    /// Where members run: `auto`, `tmux`, `iterm2`, `pty` or `exec:PROGRAM`. See docs/backends.md.
     backend: Option<BackendWord>,
+    /// Arrangement of the members' panes.
     layout: Option<Choice<Layout>>,
+    /// Condition on which the team ends. For `phalanx team create --settings` the default is
+    /// `manual`.
     finish: Option<Choice<Finish>>,
+    /// Maximum number of teammates. For `phalanx team create --settings` the default is 256.
     max_members: Option<AtLeast<1>>,
+    /// Nesting depth of teams. With 2, teammates may create teams and start members; those teams
+    /// cannot allow a greater depth.
     max_depth: Option<AtLeast<1>>,
+    /// Access of teammates to a member's output with `logs` and `peek`.
     privacy: Option<Choice<Privacy>>,
+    /// Maximum number of open tasks that one member may have assigned to another. See
+    /// docs/lifecycle.md#task-limits.
     max_per_link: Option<AtLeast<1>>,
+    /// Maximum number of open tasks of a member when another task is assigned.
     max_per_member: Option<AtLeast<1>>,
+    /// Seconds in which a member's request can be answered.
     answer_within: Option<AtLeast<1>>,
+    /// Seconds until a member that has not started an assigned task counts as unresponsive.
     unresponsive_after: Option<AtLeast<1>>,
+    /// Reaction to a member that hangs.
     on_hang: Option<Choice<OnHang>>,
+    /// Seconds until a member with a task in progress counts as hanging: its screen, the mail it
+    /// has read, and its task have not changed. A member that waits for an answer does not hang.
     hang_after: Option<AtLeast<1>>,
+    /// A program with arguments that runs for each request that waits for a person. See
+    /// docs/decisions.md#announcements.
     notify: Option<Argv>,
+    /// Limits on what all members together may use. See docs/usage.md#budgets.
     budget: KeyedTable<BudgetTable>,
+    /// Prices by model, for programs that report no cost.
     prices: BTreeMap<String, KeyedTable<PriceTable>>,
+    /// Continuation after a usage limit of a provider. See
+    /// docs/usage.md#usage-limits-of-a-provider.
     resume_limited: KeyedTable<ResumeTable>,
+    /// Minutes between reminders for overdue answers and tasks, which may be a fraction; without it
+    /// no reminders are sent. See docs/decisions.md#reminders.
     followup_interval_minutes: Option<Interval>,
-    followup_max_reminders: Option<Spanned<ReminderCount>>,
-    escalation_mode: Option<Spanned<Choice<Escalation>>>,
+    /// Number of reminders before the escalation. With 0 a silent task is escalated after one
+    /// interval. Requires `followup_interval_minutes`.
+    #[schemars(extend("default" = MAX_REMINDERS))]
+    followup_max_reminders: Option<Positioned<ReminderCount>>,
+    /// Escalation of a task without progress. Requires `followup_interval_minutes`. See
+    /// docs/decisions.md#stale-tasks.
+    #[schemars(extend("default" = Escalation::default()))]
+    escalation_mode: Option<Positioned<Choice<Escalation>>>,
+    /// Permitted messages between members and roles. See docs/handoffs.md#routing.
     routing: KeyedTable<RoutingTable>,
+    /// Demands on those who use the task board. See docs/board.md#demands-of-a-team.
     board: KeyedTable<BoardTable>,
+    /// The users and channels whose requests the team carries out.
     access: KeyedTable<AccessTable>,
+    /// The directory for files that members produce. See docs/cli.md#workspace.
     workspace: KeyedTable<WorkspaceTable>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "board")]
 struct BoardTable {
+    /// The set of verbs of the board: 2 has all.
     version: BoardVersion,
+    /// Require an owner for each new task.
     assignee: bool,
+    /// Require a member to list the tasks before it creates one.
     list_before_create: bool,
+    /// Require a task for a member that is started with a prompt.
     delegation_task: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "env")]
 struct EnvTable {
+    /// Inherited variables, by name or by prefix with `*`. If empty, all that are not denied.
     allow: Vec<VariablePattern>,
+    /// Variables that are not inherited, in the same form.
     deny: Vec<VariablePattern>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct RulesTable {
-    deny: Vec<Patterns>,
-    ask: Vec<Patterns>,
-    allow: Vec<Patterns>,
-    role: BTreeMap<String, KeyedTable<RuleLists>>,
-}
-
-/// The rules of a role or a member.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct RuleLists {
-    deny: Vec<Patterns>,
-    ask: Vec<Patterns>,
-    allow: Vec<Patterns>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct DefaultsTable {
-    profile: Option<Name>,
-    cwd: Option<NonBlank>,
-    model: Option<NonBlank>,
-    mode: Option<Choice<Mode>>,
-    env: Variables,
-    budget: KeyedTable<BudgetTable>,
-    allowed_tools: Option<Vec<Patterns>>,
-    disallowed_tools: Vec<Patterns>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "worktree")]
 struct WorktreeTable {
+    /// Directory of the worktrees, relative to the repository.
+    #[schemars(extend("default" = DIR))]
     dir: Option<NonBlank>,
+    /// Files that git does not track and the member needs, such as `.env`. They are copied from the
+    /// repository, unless the checkout contains them.
     copy: Vec<InsidePath>,
+    /// A command that runs in a new worktree before its member starts, for at most ten minutes.
     setup: Option<Argv>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MemberTable {
-    name: Spanned<NewMemberName>,
-    role: Option<NonBlank>,
-    profile: Option<Spanned<Name>>,
-    model: Option<NonBlank>,
-    mode: Option<Choice<Mode>>,
-    prompt: Option<String>,
-    prompt_file: Option<Spanned<NonBlank>>,
-    host: Option<Spanned<NewHostName>>,
-    labels: Option<Spanned<Vec<Label>>>,
-    cwd: Option<NonBlank>,
-    run: Option<Argv>,
-    #[serde(default)]
-    env: Variables,
-    plan: Option<bool>,
-    worktree: Option<Spanned<WorktreeKey>>,
-    start: Option<Spanned<Choice<Start>>>,
-    scale: Option<Spanned<KeyedTable<ScaleTable>>>,
-    restart: Option<Spanned<Choice<Restart>>>,
-    task_only: Option<Spanned<bool>>,
-    #[serde(default)]
-    rules: KeyedTable<RuleLists>,
-    #[serde(default)]
-    access: KeyedTable<LinkTable>,
-    budget: Option<KeyedTable<BudgetTable>>,
-    allowed_tools: Option<Vec<Patterns>>,
-    #[serde(default)]
-    disallowed_tools: Vec<Patterns>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Start {
-    Now,
-    WhenNeeded,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Restart {
-    Never,
-    OnFailure,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ScaleTable {
-    min: Option<AtLeast<0>>,
-    max: Option<AtLeast<1>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TaskTable {
-    key: Spanned<Name>,
-    subject: NonBlank,
-    description: Option<String>,
-    active_form: Option<NonBlank>,
-    run: Option<Argv>,
-    #[serde(default)]
-    after: Vec<Spanned<String>>,
-    #[serde(default)]
-    files: Vec<PlainText>,
-    owner: Option<Spanned<NonBlank>>,
-    role: Option<Spanned<NonBlank>>,
-    priority: Option<i64>,
-    cwd: Option<NonBlank>,
-    #[serde(default)]
-    env: Variables,
-    #[serde(default)]
-    show_output: bool,
-}
+/// The backends without a program.
+const BACKENDS: [&str; 4] = {
+    let [auto, tmux, iterm2, pty, _] = BackendChoice::FORMS;
+    [auto, tmux, iterm2, pty]
+};
 
 text_types! {
-    BackendWord(BackendChoice) = |text| {
+    BackendWord(BackendChoice) {
+        "anyOf": [{ "enum": BACKENDS }, { "pattern": "^exec:." }]
+    } = |text| {
         let word = parse_non_blank(text)?;
         BackendChoice::parse(&word).ok_or_else(|| unknown_word(&word, &BackendChoice::FORMS))
     };
@@ -247,23 +212,6 @@ pub(super) struct LocatedManifest {
     pub(super) tasks: Vec<LocatedTask>,
 }
 
-/// A member with the positions to report for clashes.
-pub(super) struct LocatedMember {
-    pub(super) header: Range<usize>,
-    pub(super) name: Range<usize>,
-    pub(super) host: Option<LocatedChoice>,
-    pub(super) spec: MemberSpec,
-}
-
-/// A task with the positions of its key and of its references to other entries.
-pub(super) struct LocatedTask {
-    pub(super) key: Range<usize>,
-    pub(super) after: Vec<Spanned<String>>,
-    pub(super) owner: Option<Spanned<String>>,
-    pub(super) role: Option<Spanned<String>>,
-    pub(super) spec: TaskSpec,
-}
-
 impl ManifestTable {
     /// Applies the defaults and adds the faults of each table by itself.
     pub(super) fn locate(self, form: Form, faults: &mut Faults) -> LocatedManifest {
@@ -276,7 +224,7 @@ impl ManifestTable {
                 Some(_) => {}
             }
         }
-        let mut team = self.team.map(Spanned::into_inner).unwrap_or_default().0;
+        let mut team = self.team.map(Positioned::into_inner).unwrap_or_default().0;
         let defaults = self.defaults.0;
         let mut rules = self.rules.0.into_rules();
         let mut links = BTreeMap::new();
@@ -381,194 +329,6 @@ impl TeamTable {
             access: self.access.0.into(),
             workspace: self.workspace.0.into(),
             ..default
-        }
-    }
-}
-
-impl RulesTable {
-    fn into_rules(self) -> TeamRules {
-        TeamRules {
-            team: rule_set(self.deny, self.ask, self.allow),
-            roles: self.role.into_iter().map(|(name, lists)| (name, lists.0.into_set())).collect(),
-            ..TeamRules::default()
-        }
-    }
-}
-
-impl RuleLists {
-    fn into_set(self) -> RuleSet {
-        rule_set(self.deny, self.ask, self.allow)
-    }
-}
-
-fn rule_set(deny: Vec<Patterns>, ask: Vec<Patterns>, allow: Vec<Patterns>) -> RuleSet {
-    RuleSet { deny: all_rules(deny), ask: all_rules(ask), allow: all_rules(allow) }
-}
-
-/// Applies the defaults to a member, and adds its rules and access lists to those of the team.
-fn locate_member(
-    table: Spanned<MemberTable>,
-    defaults: &DefaultsTable,
-    rules: &mut TeamRules,
-    links: &mut BTreeMap<String, LinkAccess>,
-    faults: &mut Faults,
-) -> LocatedMember {
-    let header = table.span();
-    let table = table.into_inner();
-    table.check_prompt_and_profile(faults);
-    table.check_start_and_scale(faults);
-    table.check_task_only(faults);
-    let name = table.name.span();
-    let host = locate_choice(table.host, table.labels, faults);
-    let run = table.run.map(|run| run.0);
-    let inherited = match (&run, &defaults.profile) {
-        (Some(_), _) => SHELL,
-        (None, Some(profile)) => &profile.0,
-        (None, None) => WORKER,
-    };
-    let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.into_inner().0);
-    let default_model = defaults.model.as_ref().filter(|_| ability(&profile) == Ability::Prompts);
-    let default_cwd = || defaults.cwd.as_ref().map(|cwd| cwd.0.clone());
-    let mut env = defaults.env.0.clone();
-    env.extend(table.env.0);
-    let launch = LaunchSpec {
-        name: table.name.into_inner().0,
-        role: table.role.map(|role| role.0),
-        model: table.model.as_ref().or(default_model).map(|model| model.0.clone()),
-        mode: table.mode.as_ref().or(defaults.mode.as_ref()).map(|mode| mode.0),
-        profile: Some(profile),
-        prompt: table.prompt,
-        host: host.as_ref().map(|(_, choice)| choice.clone()),
-        cwd: table.cwd.map(|cwd| cwd.0).or_else(default_cwd),
-        worktree: table.worktree.and_then(|worktree| match worktree.into_inner() {
-            WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
-            WorktreeKey::Branch(branch) => Some(WorktreeRequest::Branch(branch)),
-        }),
-        command: run.unwrap_or_default(),
-        env: env.into_iter().collect(),
-        plan: table.plan.unwrap_or(false),
-        tools: tools(table.allowed_tools, table.disallowed_tools),
-        ..LaunchSpec::default()
-    };
-    let spec = MemberSpec {
-        launch,
-        prompt_file: table.prompt_file.map(|file| file.into_inner().0),
-        when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
-        scale: table.scale.map(|scale| convert_scale(&scale, faults)),
-        restart: table.restart.is_some_and(|restart| restart.get_ref().0 == Restart::OnFailure),
-        task_only: table.task_only.is_some_and(Spanned::into_inner),
-    };
-    let own = table.rules.0.into_set();
-    if own != RuleSet::default() {
-        rules.members.extend(spec.instance_names().into_iter().map(|name| (name, own.clone())));
-    }
-    let link = LinkAccess::from(table.access.0);
-    if !link.is_empty() {
-        links.extend(spec.instance_names().into_iter().map(|name| (name, link.clone())));
-    }
-    LocatedMember { header, name, host, spec }
-}
-
-impl MemberTable {
-    fn check_prompt_and_profile(&self, faults: &mut Faults) {
-        if let (Some(_), Some(file)) = (&self.prompt, &self.prompt_file) {
-            faults.add(&file.span(), "[[member]] has both `prompt` and `prompt_file`");
-        }
-        if let (Some(_), Some(profile)) = (&self.run, &self.profile)
-            && profile.get_ref().0 != SHELL
-        {
-            let name = &profile.get_ref().0;
-            let message = format!("a member with `run` uses the profile `shell`, not `{name}`");
-            faults.add(&profile.span(), message);
-        }
-    }
-
-    /// Adds faults for keys that make no sense with `start` or `scale`. A member that stands for
-    /// several is never started as itself, and one that is started on demand needs no `restart`.
-    fn check_start_and_scale(&self, faults: &mut Faults) {
-        if let Some(restart) = &self.restart
-            && (self.start.is_some() || self.scale.is_some())
-        {
-            faults.add(
-                &restart.span(),
-                "[[member]] combines `restart` with `start` or `scale`, which restart it anyway",
-            );
-        }
-        if let (Some(_), Some(worktree)) = (&self.scale, &self.worktree)
-            && matches!(worktree.get_ref(), WorktreeKey::Branch(_))
-        {
-            let message = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
-            faults.add(&worktree.span(), message);
-        }
-        if let (Some(start), Some(_)) = (&self.start, &self.scale) {
-            faults.add(
-                &start.span(),
-                "[[member]] has both `start` and `scale`; `scale.min` sets how many start at once",
-            );
-        }
-    }
-
-    /// Adds faults for a task-only member with keys that only apply to standing members.
-    fn check_task_only(&self, faults: &mut Faults) {
-        let Some(task_only) = self.task_only.as_ref().filter(|marked| *marked.get_ref()) else {
-            return;
-        };
-        let standing = [
-            ("start", self.start.is_some()),
-            ("restart", self.restart.is_some()),
-            ("plan", self.plan.is_some()),
-            ("run", self.run.is_some()),
-        ];
-        for (key, _) in standing.into_iter().filter(|(_, is_set)| *is_set) {
-            let message = format!(
-                "[[member]] has both `task_only` and `{key}`, which applies to standing members only"
-            );
-            faults.add(&task_only.span(), message);
-        }
-    }
-}
-
-fn convert_scale(table: &Spanned<KeyedTable<ScaleTable>>, faults: &mut Faults) -> Scale {
-    let ScaleTable { min, max } = &table.get_ref().0;
-    let min = min.as_ref().map_or(0, |min| min.0);
-    let max = max.as_ref().map_or(DEFAULT_SCALE_MAX.max(min), |max| max.0);
-    if max < min {
-        let message = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
-        faults.add(&table.span(), message);
-    }
-    Scale { min, max }
-}
-
-impl TaskTable {
-    fn locate(self) -> LocatedTask {
-        let mut after: Vec<String> = Vec::new();
-        for key in &self.after {
-            if !after.contains(key.get_ref()) {
-                after.push(key.get_ref().clone());
-            }
-        }
-        let spec = TaskSpec {
-            key: self.key.get_ref().0.clone(),
-            subject: self.subject.0,
-            description: self.description,
-            active_form: self.active_form.map(|form| form.0),
-            run: self.run.map(|run| run.0),
-            after,
-            files: self.files.into_iter().map(|file| file.0).collect(),
-            owner: self.owner.as_ref().map(|owner| owner.get_ref().0.clone()),
-            role: self.role.as_ref().map(|role| role.get_ref().0.clone()),
-            priority: self.priority,
-            cwd: self.cwd.map(|cwd| cwd.0),
-            env: self.env.0,
-            show_output: self.show_output,
-        };
-        let located = |word: Spanned<NonBlank>| Spanned::new(word.span(), word.into_inner().0);
-        LocatedTask {
-            key: self.key.span(),
-            after: self.after,
-            owner: self.owner.map(located),
-            role: self.role.map(located),
-            spec,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of whole manifests: valid ones, and each fault with its position and message.
 
+mod schema;
 mod types;
 
 use proptest::prelude::*;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::{checked, parse_non_blank};
+use crate::config::value::{checked, inline_schema, parse_non_blank};
 use crate::model::worktree::check_branch;
 
 /// `worktree` of a member.
@@ -14,6 +14,8 @@ pub(super) enum WorktreeKey {
     Own(bool),
     Branch(String),
 }
+
+inline_schema!(WorktreeKey, { "type": ["boolean", "string"] });
 
 impl<'de> Deserialize<'de> for WorktreeKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WorktreeKey, D::Error> {

@@ -5,6 +5,7 @@
 mod tests;
 
 use regex::RegexBuilder;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Default timeout of a hook, in seconds.
@@ -25,6 +26,7 @@ pub(crate) const LONGEST_S: u64 = 3600;
     Deserialize,
     strum::EnumIter,
     strum::IntoStaticStr,
+    JsonSchema,
 )]
 pub(crate) enum HookEvent {
     /// A member proved that it runs.

@@ -1,0 +1,93 @@
+//! `[[task]]`.
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::spec::TaskSpec;
+use crate::config::value::{Argv, Name, NonBlank, PlainText, Positioned, Variables};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "task")]
+pub(super) struct TaskTable {
+    /// Name of the task in this file.
+    key: Positioned<Name>,
+    /// Short title.
+    subject: NonBlank,
+    /// Full description.
+    description: Option<String>,
+    /// Text to show while the task runs.
+    active_form: Option<NonBlank>,
+    /// The command that a worker runs.
+    run: Option<Argv>,
+    /// Keys of tasks that must be completed first.
+    #[serde(default)]
+    after: Vec<Positioned<String>>,
+    /// Patterns of the files that the task touches. Two tasks that touch the same files do not run
+    /// at the same time.
+    #[serde(default)]
+    files: Vec<PlainText>,
+    /// The member that does the task.
+    owner: Option<Positioned<NonBlank>>,
+    /// The role that a member must have to claim the task.
+    role: Option<Positioned<NonBlank>>,
+    /// Tasks with a higher number are claimed first; tasks of equal priority in the order of the
+    /// file.
+    #[schemars(extend("default" = 0))]
+    priority: Option<i64>,
+    /// Working directory of the command.
+    cwd: Option<NonBlank>,
+    /// Environment variables of the command.
+    #[serde(default)]
+    env: Variables,
+    /// Include the last 50 lines of the task's output in the final report of `up`, for a task that
+    /// summarises others.
+    #[serde(default)]
+    show_output: bool,
+}
+
+/// A task with the positions of its key and of its references to other entries.
+pub(super) struct LocatedTask {
+    pub(super) key: Range<usize>,
+    pub(super) after: Vec<Positioned<String>>,
+    pub(super) owner: Option<Spanned<String>>,
+    pub(super) role: Option<Spanned<String>>,
+    pub(super) spec: TaskSpec,
+}
+
+impl TaskTable {
+    pub(super) fn locate(self) -> LocatedTask {
+        let mut after: Vec<String> = Vec::new();
+        for key in &self.after {
+            if !after.contains(key.get_ref()) {
+                after.push(key.get_ref().clone());
+            }
+        }
+        let spec = TaskSpec {
+            key: self.key.get_ref().0.clone(),
+            subject: self.subject.0,
+            description: self.description,
+            active_form: self.active_form.map(|form| form.0),
+            run: self.run.map(|run| run.0),
+            after,
+            files: self.files.into_iter().map(|file| file.0).collect(),
+            owner: self.owner.as_ref().map(|owner| owner.get_ref().0.clone()),
+            role: self.role.as_ref().map(|role| role.get_ref().0.clone()),
+            priority: self.priority,
+            cwd: self.cwd.map(|cwd| cwd.0),
+            env: self.env.0,
+            show_output: self.show_output,
+        };
+        let located = |word: Positioned<NonBlank>| Spanned::new(word.span(), word.into_inner().0);
+        LocatedTask {
+            key: self.key.span(),
+            after: self.after,
+            owner: self.owner.map(located),
+            role: self.role.map(located),
+            spec,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! JSON Schemas of the generic types in `value.rs`. Each wraps a type, and has its schema.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::value::{Argv, AtLeast, Choice, KeyedTable, Positioned, TableList, Variables};
+use super::value::{VARIABLE_PATTERN, inline_schema};
+
+/// Gives a wrapper the schema of the type that it wraps.
+macro_rules! transparent {
+    ($($name:ident),*) => {$(
+        impl<T: JsonSchema> JsonSchema for $name<T> {
+            fn inline_schema() -> bool {
+                T::inline_schema()
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                T::schema_name()
+            }
+
+            fn schema_id() -> Cow<'static, str> {
+                T::schema_id()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                T::json_schema(generator)
+            }
+        }
+    )*};
+}
+
+transparent!(Choice, KeyedTable, Positioned);
+
+impl<T: JsonSchema> JsonSchema for TableList<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        Vec::<T>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Vec::<T>::json_schema(generator)
+    }
+}
+
+impl<const LEAST: usize> JsonSchema for AtLeast<LEAST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("AtLeast{LEAST}").into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": LEAST })
+    }
+}
+
+inline_schema!(Argv, { "type": "array", "items": { "type": "string" }, "minItems": 1 });
+
+inline_schema!(Variables, {
+    "type": "object",
+    "propertyNames": { "pattern": VARIABLE_PATTERN },
+    "additionalProperties": { "type": "string" }
+});
