@@ -221,7 +221,7 @@ impl LauncherRun {
         let note = Note::of(EventKind::Warning)
             .member(&self.member)
             .with("incarnation", self.incarnation.as_str())
-            .with("problem", "processes of an ended program are still there")
+            .with("text", "processes of an ended program are still there")
             .with("pids", pids);
         // Best effort: a failed journal write has no other place to be reported.
         let _ = self.team.record(note);

@@ -150,7 +150,7 @@ impl FileBridge {
     /// Journals a problem, once.
     pub(crate) fn report(&mut self, problem: String) -> Result<(), StoreError> {
         if self.reported.insert(problem.clone()) {
-            self.team.record(Note::of(EventKind::Warning).with("problem", problem))?;
+            self.team.record(Note::of(EventKind::Warning).with("text", problem))?;
         }
         Ok(())
     }

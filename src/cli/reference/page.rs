@@ -18,12 +18,20 @@ pub(super) struct PageBlock {
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->\n";
 
+fn path_of(page: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs").join(page)
+}
+
+/// Returns the text of a page.
+pub(super) fn read(page: &str) -> String {
+    let bytes = fs::read(&path_of(page), 1 << 24).expect("a page").expect("the page exists");
+    String::from_utf8(bytes).expect("UTF-8")
+}
+
 /// Compares the blocks of a page, or replaces them if `PHALANX_UPDATE_DOCS` is set.
 #[track_caller]
 pub(super) fn check(page: &str, blocks: &[PageBlock]) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
-    let bytes = fs::read(&path, 1 << 24).expect("a page").expect("the page exists");
-    let text = String::from_utf8(bytes).expect("UTF-8");
+    let text = read(page);
     let updated = match replaced(&text, blocks) {
         Ok(updated) => updated,
         Err(problem) => panic!("docs/{page}: {problem}"),
@@ -32,7 +40,7 @@ pub(super) fn check(page: &str, blocks: &[PageBlock]) {
         return;
     }
     if env::var("PHALANX_UPDATE_DOCS").is_some() {
-        fs::write_foreign(&path, updated.as_bytes()).expect("write the page");
+        fs::write_foreign(&path_of(page), updated.as_bytes()).expect("write the page");
         return;
     }
     panic!(
