@@ -1,5 +1,5 @@
-//! Checks that references resolve: failure ids, pages, links between pages, tests of a failure.
-//! Reads README.md and the text files below `src`, `tests` and `docs`, and nothing else.
+//! Checks that references resolve: failure ids, pages, links with their anchors, files, modules and
+//! tests. Reads README.md and the text files below `src`, `tests`, `scripts` and `docs`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +11,13 @@ use crate::{entries, root};
 
 /// Folders of other programs' files.
 const SKIPPED: [&str; 3] = [".venv", "node_modules", "target"];
+
+/// The form of a link to another site.
+const EXTERNAL: &str = r"^https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[^\s]*)?$";
+
+/// A file of the repository in a page, as the first word of code. A word with a placeholder is not
+/// one.
+const FILE: &str = r"`((?:src|tests|docs|fixtures|scripts)/[a-z0-9_./-]*[a-z0-9_])[ `]";
 
 /// A text file of the repository.
 struct Text {
@@ -59,9 +66,23 @@ fn cited_pages_exist() {
     let mut texts = below("src");
     // Strings in tests may name pages that are made up.
     texts.extend(below("tests").into_iter().map(comments));
-    none(broken(&texts, r"\bdocs/([A-Za-z0-9_.-]+\.md)", |_, page| {
-        !root().join("docs").join(page).exists()
+    texts.extend(below("scripts"));
+    let from = Text { name: "docs/README.md".to_owned(), content: String::new() };
+    none(broken(&texts, r"\bdocs/([A-Za-z0-9_.-]+\.md(?:#[a-z0-9_-]+)?)", |_, page| {
+        !resolves(&from, page)
     }));
+}
+
+#[test]
+fn files_named_in_pages_exist() {
+    none(broken(&pages(), FILE, |_, file| !root().join(file).exists()));
+}
+
+/// A module is named by its file, a function by its name behind the modules that lead to it.
+#[test]
+fn modules_and_functions_named_in_pages_exist() {
+    let sources: Vec<Text> = ["src", "tests"].into_iter().flat_map(below).collect();
+    none(broken(&pages(), r"`([a-z0-9_]+(?:::[a-z0-9_]+)+)`", |_, path| !names(path, &sources)));
 }
 
 #[test]
@@ -114,11 +135,32 @@ fn a_broken_reference_is_caught() {
     assert_eq!(rows("`b_test`").1, ["no test is named b_test"]);
     assert_eq!(rows("none").1.len(), 1);
     let here = page(String::new());
-    for link in ["gone.md", "#gone", "failures.md#gone", "../gone"] {
+    let outside = ["https:/nexte.st", "https://nexte", "http://nexte.st", "https://nexte.st/a b"];
+    for link in ["gone.md", "#gone", "failures.md#gone", "../gone"].into_iter().chain(outside) {
         assert!(!resolves(&here, link), "{link}");
     }
-    for link in ["failures.md", "failures.md#security-sec", "../README.md", "https://nexte.st"] {
+    for link in ["failures.md", "failures.md#security-sec", "../README.md", "https://nexte.st/a#b"]
+    {
         assert!(resolves(&here, link), "{link}");
+    }
+    assert_eq!(anchors("# A b\n```\n# c\n```\n## `a` B\n"), ["a-b", "a-b-1"]);
+    let cited = "`tests/tidy.rs` `src/gone.rs --all` `src/ops/NAME.rs` `src/**`";
+    let gone = |_: &Text, file: &str| !root().join(file).exists();
+    assert_eq!(broken(&[page(cited.to_owned())], FILE, gone), ["docs/page.md:1: src/gone.rs"]);
+    let source = |name: &str| Text {
+        name: name.to_owned(),
+        content: "fn a_test(seed in 0..9) {".to_owned(),
+    };
+    let sources = [source("tests/e2e/calls.rs"), source("src/ops/send/mod.rs")];
+    for (path, is_named) in [
+        ("calls::a_test", true),
+        ("ops::send", true),
+        ("ops::send::tests::a_test", true),
+        ("calls::b_test", false),
+        ("others::a_test", false),
+        ("ops::gone", false),
+    ] {
+        assert_eq!(names(path, &sources), is_named, "{path}");
     }
 }
 
@@ -187,8 +229,8 @@ fn broken(texts: &[Text], pattern: &str, is_broken: impl Fn(&Text, &str) -> bool
 
 /// Returns true if the link of a page leads to a file, and to a heading in it if it has an anchor.
 fn resolves(page: &Text, link: &str) -> bool {
-    if link.contains("://") || link.starts_with("mailto:") {
-        return true;
+    if link.contains(':') {
+        return Regex::new(EXTERNAL).expect("a pattern").is_match(link);
     }
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let here = Path::new(&page.name);
@@ -198,8 +240,36 @@ fn resolves(page: &Text, link: &str) -> bool {
         return target.exists();
     }
     let Ok(content) = fs::read_to_string(&target) else { return false };
-    let target = without_code(Text { name: String::new(), content });
-    target.content.lines().filter(|line| line.starts_with('#')).any(|line| slug(line) == anchor)
+    anchors(&content).iter().any(|known| known == anchor)
+}
+
+/// The anchors that GitHub makes of the headings of a page. A repeated one gets a number.
+fn anchors(page: &str) -> Vec<String> {
+    let page = without_code(Text { name: String::new(), content: page.to_owned() });
+    let mut anchors = Vec::new();
+    for line in page.content.lines().filter(|line| line.starts_with('#')) {
+        let slug = slug(line);
+        let numbered = (1..).map(|number| format!("{slug}-{number}"));
+        let mut free = [slug.clone()].into_iter().chain(numbered);
+        anchors.extend(free.find(|anchor| !anchors.contains(anchor)));
+    }
+    anchors
+}
+
+/// Returns true if a path of modules leads to a file or to a function.
+fn names(path: &str, sources: &[Text]) -> bool {
+    // A test module can be a file or a part of one.
+    let plain = |part: &&str| *part != "tests";
+    let parts: Vec<&str> = path.split("::").filter(plain).collect();
+    let (last, modules) = parts.split_last().expect("a name");
+    let function = format!("fn {last}(");
+    sources.iter().any(|text| {
+        let folders = text.name.trim_end_matches(".rs").trim_end_matches("/mod");
+        let folders: Vec<&str> = folders.split('/').filter(plain).collect();
+        folders.ends_with(&parts)
+            || (modules.iter().all(|module| folders.contains(module))
+                && text.content.contains(&function))
+    })
 }
 
 /// The anchor that GitHub makes of a heading.

@@ -16,7 +16,7 @@ pub(crate) enum TeamMode {
     /// Members are standing processes, except those that are marked as task-only.
     #[default]
     Teammate,
-    /// Each task is a separate run; there are no standing members.
+    /// Each task is a separate run, and no member is a standing process.
     Task,
     /// `teammate` if the backend works, otherwise `task`.
     Auto,
