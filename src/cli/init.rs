@@ -60,6 +60,7 @@ enum InitChoice {
 /// The findings in the directory.
 struct Findings {
     project: Project,
+    missing_programs: Vec<&'static str>,
     worktrees: bool,
     agents: Vec<AgentProgram>,
 }
@@ -78,9 +79,14 @@ pub(super) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
     if fs::exists(&cwd.join(&args.file)) {
         return Err(exists());
     }
-    let mut found =
-        Findings { project: project::look_at(&cwd), worktrees: false, agents: Vec::new() };
+    let mut found = Findings {
+        project: project::look_at(&cwd),
+        missing_programs: Vec::new(),
+        worktrees: false,
+        agents: Vec::new(),
+    };
     if let Ok(setup) = &setup {
+        found.missing_programs = project::missing_programs(&setup.ctx, &found.project);
         found.worktrees = project::has_worktrees(&setup.ctx);
         found.agents = agents::on_path(&setup.ctx)?;
         agents::find_versions(&setup.ctx, &mut found.agents);
@@ -88,6 +94,7 @@ pub(super) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
     let surroundings = ui::Surroundings {
         directory: cwd.to_string_lossy().into_owned(),
         project: &found.project,
+        missing_programs: &found.missing_programs,
         worktrees: found.worktrees,
         agents: &found.agents,
     };
@@ -133,6 +140,7 @@ pub(super) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
         "task": task,
         "languages": found.project.languages,
         "checks": found.project.checks,
+        "missing_programs": found.missing_programs,
         "worktrees": found.worktrees,
         "agents": found.agents,
     });

@@ -1,10 +1,11 @@
 //! Looks at the top of the repository in which a command runs.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::model::project::{Project, ProjectFiles};
-use crate::sys::fs;
+use crate::sys::{env, fs};
 use crate::worktree::Repository;
 
 use super::context::Context;
@@ -33,6 +34,16 @@ impl ProjectFiles for TopDirectory {
 pub(crate) fn look_at(dir: &Path) -> Project {
     let names = fs::names(dir).unwrap_or_default().into_iter().collect();
     Project::detect(&TopDirectory { path: dir.to_owned(), names })
+}
+
+/// Returns the programs of checks that are not on the caller's PATH, each once.
+pub(crate) fn missing_programs(ctx: &Context, project: &Project) -> Vec<&'static str> {
+    let programs: BTreeSet<&str> =
+        project.checks.iter().filter_map(|check| check.run.first().copied()).collect();
+    let path = ctx.caller.var("PATH");
+    let is_missing =
+        |program: &&str| env::find_program(OsStr::new(program), path, &ctx.caller.cwd).is_none();
+    programs.into_iter().filter(is_missing).collect()
 }
 
 /// Returns whether members can have git worktrees in the caller's directory.

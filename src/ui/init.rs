@@ -10,6 +10,8 @@ use crate::ops::agents::{AgentProgram, LoginState};
 pub(crate) struct Surroundings<'a> {
     pub(crate) directory: String,
     pub(crate) project: &'a Project,
+    /// Programs of the checks that are not on PATH.
+    pub(crate) missing_programs: &'a [&'static str],
     /// Members can have git worktrees.
     pub(crate) worktrees: bool,
     pub(crate) agents: &'a [AgentProgram],
@@ -17,7 +19,16 @@ pub(crate) struct Surroundings<'a> {
 
 /// Formats what was found, one topic after the other.
 pub(crate) fn surroundings(found: &Surroundings, paint: Paint) -> String {
-    let commands = found.project.checks.iter().map(|check| check.run.join(" "));
+    let commands = found.project.checks.iter().map(|check| {
+        let command = check.run.join(" ");
+        match check.run.first().filter(|program| found.missing_programs.contains(program)) {
+            Some(program) => {
+                let note = format!("(`{program}` is not on PATH)");
+                format!("{command}  {}", paint.put(Tint::Warn, &note))
+            }
+            None => command,
+        }
+    });
     let languages = found.project.languages.join(", ");
     let git = if found.worktrees {
         "members can have worktrees of their own"

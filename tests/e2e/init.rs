@@ -79,6 +79,7 @@ fn init_writes_a_manifest_that_runs_the_checks_of_each_kind_of_repository() {
         let dir = repository(&stage, name, files);
         let made = phalanx_in(&stage, &dir, &["--json", "init"]).expect(0).json();
         assert_eq!((&made["languages"], &made["template"]), (&languages, &json!("checks")));
+        assert_eq!(made["missing_programs"], json!([]), "{name}");
         assert_eq!(made["worktrees"], json!(false), "it is no git repository");
         let report = phalanx_in(&stage, &dir, &["--json", "up", "team.toml"]).expect(0).json();
         assert_eq!(report["success"], json!(true), "{name}: {report}");
@@ -93,6 +94,19 @@ fn init_writes_a_manifest_that_runs_the_checks_of_each_kind_of_repository() {
             "versions are not asked for in the repository"
         );
     }
+    stage.assert_clean();
+}
+
+#[test]
+fn init_names_the_programs_of_checks_that_are_missing() {
+    let mut stage = Stage::without_tmux();
+    let bin = stage.at("bin").to_string_lossy().into_owned();
+    stage.set_env("PATH", &bin);
+    let dir = repository(&stage, "go", &[("go.mod", "module x\n")]);
+    let made = phalanx_in(&stage, &dir, &["init"]).expect(0);
+    assert!(made.stderr.contains("go vet ./...  (`go` is not on PATH)\n"), "{}", made.stderr);
+    let made = phalanx_in(&stage, &dir, &["--json", "init", "second.toml"]).expect(0).json();
+    assert_eq!(made["missing_programs"], json!(["go"]));
     stage.assert_clean();
 }
 
