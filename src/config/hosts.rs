@@ -49,9 +49,11 @@ text_types! {
         HostName::new(&name).map_err(|e| format!("{FIELD}: {e}"))
     };
     Destination(String) = |text| checked(parse_non_blank(text), check_destination);
-    RemotePath(String) { "pattern": "^/" } = |text| checked(parse_non_blank(text), check_remote_path);
+    RemotePath(String) { "pattern": "^/" } =
+        |text| checked(parse_non_blank(text), check_remote_path);
     /// A label of a host.
-    Label(String) { "pattern": "^[A-Za-z0-9_.:=/-]{1,64}$" } = |text| checked(parse_non_blank(text), check_label);
+    Label(String) { "pattern": "^[A-Za-z0-9_.:=/-]{1,64}$" } =
+        |text| checked(parse_non_blank(text), check_label);
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -91,7 +91,8 @@ text_types! {
     /// A name that phalanx may create.
     Name(String) { "pattern": NAME_PATTERN } = |text| checked(parse_non_blank(text), check_name);
     /// The name of a new member.
-    NewMemberName(String) { "pattern": NAME_PATTERN } = |text| checked(parse_non_blank(text), check_member_name);
+    NewMemberName(String) { "pattern": NAME_PATTERN } =
+        |text| checked(parse_non_blank(text), check_member_name);
     /// The name of an environment variable, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     VariableName(String) { "pattern": VARIABLE_PATTERN } = |text| {
@@ -99,7 +100,8 @@ text_types! {
         Ok(text.to_owned())
     };
     /// The name of an environment variable, or a prefix followed by `*`.
-    VariablePattern(String) { "pattern": r"^(\*|[A-Za-z_][A-Za-z0-9_]*\*?)$" } = |text| checked(parse_text(text), check_pattern);
+    VariablePattern(String) { "pattern": r"^(\*|[A-Za-z_][A-Za-z0-9_]*\*?)$" } =
+        |text| checked(parse_text(text), check_pattern);
     /// The path of a file inside the repository.
     InsidePath(String) = |text| checked(parse_text(text), check_inside);
     /// Comma-separated permission patterns.

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::Manifest;
 use super::tables::ManifestTable;
 use crate::config::settings::document;
-use crate::model::settings::Settings;
 
 impl Manifest {
     /// Returns the JSON Schema (draft 2020-12) of a manifest. A manifest that it accepts can still
@@ -17,10 +16,10 @@ impl Manifest {
         let generator = SchemaSettings::draft2020_12().into_generator();
         let mut schema = generator.into_root_schema_for::<ManifestTable>();
         RecursiveTransform(tidy).transform(&mut schema);
-        let smallest = Manifest::parse_with_hosts("team.name = \"x\"", &[]);
-        let settings = smallest.map_or_else(|_| Settings::by_hand(0), |manifest| manifest.settings);
-        let defaults = serde_json::to_value(document(&settings)).unwrap_or_default();
-        set_defaults(&mut schema, "", &defaults);
+        if let Ok(smallest) = Manifest::parse_with_hosts("team.name = \"x\"", &[]) {
+            let defaults = serde_json::to_value(document(&smallest.settings)).unwrap_or_default();
+            set_defaults(&mut schema, "", &defaults);
+        }
         schema.to_value()
     }
 }
