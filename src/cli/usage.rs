@@ -33,7 +33,7 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
     };
     let quoted: Vec<String> = similar.iter().rev().map(|word| format!("`{word}`")).collect();
     let hint = match quoted.is_empty() {
-        true => "see all verbs with `phalanx --help`".to_owned(),
+        true => format!("see all verbs with `{} --help`", group(&error.render().to_string())),
         false => format!("did you mean {}?", quoted.join(" or ")),
     };
     Failure::new(Kind::Usage, format!("unknown command `{}`", text::line(word)), Some(hint))
@@ -42,11 +42,15 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
 /// Reports a verb that needs a subcommand, such as `phalanx team`; clap renders its help text
 /// instead.
 fn incomplete(help: &str) -> Failure {
-    let usage =
-        help.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or_default();
-    let verb = usage.split(" [").next().unwrap_or_default().trim_end_matches(" <COMMAND>");
+    let verb = group(help);
     let hint = format!("see `{verb} --help`");
     Failure::new(Kind::Usage, format!("`{verb}` needs a command after it"), Some(hint))
+}
+
+/// Returns the verb whose subcommands the usage line of a help text or error is about.
+fn group(text: &str) -> &str {
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
+    usage.unwrap_or("phalanx").split(" [").next().unwrap_or_default().trim_end_matches(" <COMMAND>")
 }
 
 fn from_text(text: &str) -> Failure {
@@ -128,12 +132,14 @@ mod tests {
 
     #[test]
     fn unknown_verb_suggests_the_nearest_ones() {
-        for (word, hint) in [
-            ("statsu", "did you mean `status`?"),
-            ("spwan", "did you mean `spawn` or `plan`?"),
-            ("xyzzy", "see all verbs with `phalanx --help`"),
+        for (words, hint) in [
+            (&["statsu"][..], "did you mean `status`?"),
+            (&["spwan"], "did you mean `spawn` or `plan`?"),
+            (&["xyzzy"], "see all verbs with `phalanx --help`"),
+            (&["task", "xyzzy"], "see all verbs with `phalanx task --help`"),
         ] {
-            let error = parse_error(&["phalanx", word]);
+            let error = parse_error(&[&["phalanx"], words].concat());
+            let word = words[words.len() - 1];
             assert_eq!(
                 (error.message, error.kind),
                 (format!("unknown command `{word}`"), Kind::Usage)
