@@ -14,8 +14,8 @@ use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
-use crate::ops::wait::{Came, Until};
-use crate::ops::{self, Context, Kind, TeamStore};
+use crate::ops::wait::{StateWait, Until};
+use crate::ops::{self, Kind, TeamStore};
 
 /// Wait until members or a task reach a state.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
@@ -65,13 +65,21 @@ pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
     let _notice =
         WaitNotice::fixed(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
     let ctx = setup.ctx.clone();
-    let came =
-        interrupt::run_interruptible(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
+    let came = interrupt::run_interruptible(interrupted, move || {
+        Ok(ops::wait::wait(&ctx, &team, &names, args.any, &args.until, args.timeout)?)
+    })?;
     let words =
         || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
     let good = came.iter().all(|c| ops::wait::is_good(c, &until));
     setup.out.print_outcome(&came, good, words)?;
     Ok(if good { Exit::DONE } else { Exit::of(Kind::Failed) })
+}
+
+/// Begins a wait whose steps the caller takes.
+pub(super) fn begin(setup: &Setup, args: &WaitArgs) -> Result<StateWait, Failure> {
+    let (team, named) = setup.members(&args.names, Action::Look)?;
+    let names = names(&team, args, named)?;
+    Ok(StateWait::begin(&setup.ctx, &team, &names, args.any, &args.until, args.timeout)?)
 }
 
 /// Returns the members to wait for: the named ones, or all.
@@ -89,22 +97,5 @@ fn names(
             Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())
         }
         Until::Ready | Until::Idle | Until::Gone | Until::Task(_) => Ok(named),
-    }
-}
-
-fn wait_for(
-    ctx: &Context,
-    team: &TeamStore,
-    names: &[MemberName],
-    args: &WaitArgs,
-) -> Result<Vec<Came>, Failure> {
-    match ops::wait::wait(ctx, team, names, args.any, &args.until, args.timeout) {
-        Ok(came) => Ok(came),
-        // A team is only deleted after its members have ended.
-        Err(_) if args.until == Until::Gone && !team.exists() => Ok(names
-            .iter()
-            .map(|name| Came { name: name.to_string(), state: "gone".to_owned() })
-            .collect()),
-        Err(e) => Err(e.into()),
     }
 }

@@ -10,7 +10,7 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::record::MemberRecord;
 use crate::model::task::TaskState;
-use crate::store::{StoreError, TeamStore};
+use crate::store::{StoreError, TeamChanges, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::proc::Liveness;
 
@@ -43,9 +43,7 @@ const HOSTS: Duration = Duration::from_secs(10);
 /// Waits until all of `names`, or with `any` one of them, have reached the state.
 ///
 /// # Errors
-/// [`OpsError::Deadline`] if that takes longer than `limit`; [`OpsError::Failed`] for a member
-/// that has ended and so can no longer become ready or idle, or that phalanx did not start;
-/// [`StoreError::NoSuchMember`] for an unknown name.
+/// [`OpsError::Deadline`] if that takes longer than `limit`; those of [`StateWait::step`].
 pub(crate) fn wait(
     ctx: &Context,
     team: &TeamStore,
@@ -54,26 +52,102 @@ pub(crate) fn wait(
     until: &Until,
     limit: Option<Duration>,
 ) -> Result<Vec<Came>, OpsError> {
-    let deadline = limit.map(Deadline::after);
-    let changes = team.changes()?;
-    let (mut dead, mut ask_hosts) = (Vec::new(), Deadline::after(HOSTS));
-    loop {
-        if ask_hosts.expired() && !matches!(until, Until::Task(_)) {
-            dead = dead_elsewhere(ctx, team, names, deadline)?;
-            ask_hosts = Deadline::after(HOSTS);
+    let mut wait = StateWait::begin(ctx, team, names, any, until, limit)?;
+    wait.step(limit)?.ok_or_else(|| OpsError::Deadline {
+        what: describe(names, until),
+        limit: limit.unwrap_or_default(),
+    })
+}
+
+/// A wait that is carried out in steps. It keeps what other hosts have answered.
+pub(crate) struct StateWait {
+    ctx: Context,
+    team: TeamStore,
+    names: Vec<MemberName>,
+    any: bool,
+    until: Until,
+    deadline: Option<Deadline>,
+    changes: TeamChanges,
+    /// The runs on other hosts that their hosts report as dead.
+    dead: Vec<Incarnation>,
+    ask_hosts: Deadline,
+}
+
+impl StateWait {
+    /// Begins a wait that ends after `limit`.
+    ///
+    /// # Errors
+    /// The team cannot be watched.
+    pub(crate) fn begin(
+        ctx: &Context,
+        team: &TeamStore,
+        names: &[MemberName],
+        any: bool,
+        until: &Until,
+        limit: Option<Duration>,
+    ) -> Result<StateWait, OpsError> {
+        // A shorter wait asks once.
+        let first = limit.map_or(HOSTS, |limit| HOSTS.min(limit / 2));
+        Ok(StateWait {
+            ctx: ctx.clone(),
+            team: team.clone(),
+            names: names.to_vec(),
+            any,
+            until: until.clone(),
+            deadline: limit.map(Deadline::after),
+            changes: team.changes()?,
+            dead: Vec::new(),
+            ask_hosts: Deadline::after(first),
+        })
+    }
+
+    /// Waits for at most `limit`; `None` if the state is not reached by then.
+    ///
+    /// # Errors
+    /// [`OpsError::Failed`] for a member that has ended and so can no longer become ready or idle,
+    /// or that phalanx did not start; [`StoreError::NoSuchMember`] for an unknown name.
+    pub(crate) fn step(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
+        match self.advance(limit) {
+            // A team is only deleted after its members have ended.
+            Err(_) if self.until == Until::Gone && !self.team.exists() => {
+                let gone =
+                    |name: &MemberName| Came { name: name.to_string(), state: "gone".to_owned() };
+                Ok(Some(self.names.iter().map(gone).collect()))
+            }
+            other => other,
         }
-        let (came, open) = look(ctx, team, names, until, &dead)?;
-        if open == 0 || (any && !came.is_empty()) {
-            return Ok(came);
+    }
+
+    fn advance(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
+        let slice = limit.map(Deadline::after);
+        loop {
+            if self.ask_hosts.expired() && !matches!(self.until, Until::Task(_)) {
+                self.dead = self.dead_elsewhere()?;
+                self.ask_hosts = Deadline::after(HOSTS);
+            }
+            let (came, open) = look(&self.ctx, &self.team, &self.names, &self.until, &self.dead)?;
+            if open == 0 || (self.any && !came.is_empty()) {
+                return Ok(Some(came));
+            }
+            let left = slice.map_or(SWEEP, |slice| slice.remaining().min(SWEEP));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.changes.wait(left);
         }
-        let left = deadline.map_or(SWEEP, |d| d.remaining().min(SWEEP));
-        if left.is_zero() {
-            return Err(OpsError::Deadline {
-                what: describe(names, until),
-                limit: limit.unwrap_or_default(),
-            });
-        }
-        changes.wait(left);
+    }
+
+    /// Returns the runs of the members on other hosts that their hosts report as dead. The hosts
+    /// have until the end of the whole wait, which can be longer than one step.
+    fn dead_elsewhere(&self) -> Result<Vec<Incarnation>, OpsError> {
+        let is_named = |record: &MemberRecord| self.names.contains(&record.name);
+        let records = self.team.member_records()?;
+        let records: Vec<MemberRecord> = records.into_iter().filter(is_named).collect();
+        let left = self.deadline.map_or(HOSTS_ANSWER, |deadline| deadline.remaining());
+        let answers = remote::ask_hosts(&self.ctx, &self.team, &records, left.min(HOSTS_ANSWER));
+        let runs = answers.into_iter().flat_map(|answer| answer.runs);
+        let dead = runs.filter(|run| run.liveness == Liveness::Dead);
+        Ok(dead.map(|run| run.incarnation).collect())
     }
 }
 
@@ -108,22 +182,6 @@ fn describe(names: &[MemberName], until: &Until) -> String {
         Until::Gone => format!("{who} did not end"),
         Until::Task(id) => format!("task {id} did not come to its end"),
     }
-}
-
-/// Returns the runs of these members on other hosts that their hosts report as dead.
-fn dead_elsewhere(
-    ctx: &Context,
-    team: &TeamStore,
-    names: &[MemberName],
-    deadline: Option<Deadline>,
-) -> Result<Vec<Incarnation>, OpsError> {
-    let is_named = |record: &MemberRecord| names.contains(&record.name);
-    let records: Vec<MemberRecord> = team.member_records()?.into_iter().filter(is_named).collect();
-    let limit = deadline.map_or(HOSTS_ANSWER, |deadline| deadline.remaining().min(HOSTS_ANSWER));
-    let answers = remote::ask_hosts(ctx, team, &records, limit);
-    let runs = answers.into_iter().flat_map(|answer| answer.runs);
-    let dead = runs.filter(|run| run.liveness == Liveness::Dead);
-    Ok(dead.map(|run| run.incarnation).collect())
 }
 
 fn look(

@@ -295,6 +295,8 @@ pub(super) struct HandoffInput {
     pub(super) role: Option<String>,
     /// Model, if it is started.
     pub(super) model: Option<String>,
+    /// Host to run on, if it is started.
+    pub(super) host: Option<String>,
     /// Working directory, if it is started.
     pub(super) cwd: Option<String>,
     /// Seconds to wait for the result, at most 600; 300 by default.

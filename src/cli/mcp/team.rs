@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::arguments::{HandoffInput, TeamCreateInput};
-use super::call::{PrintedOutput, Reply, ToolCall};
+use super::call::{Reply, ToolCall};
 use crate::cli::attach::{self, PeekArgs};
-use crate::cli::fail::{Exit, Failure};
+use crate::cli::fail::Failure;
 use crate::cli::input::{self, TypeArgs};
 use crate::cli::shutdown::{self, ShutdownArgs};
 use crate::cli::spawn::{self, SpawnArgs};
@@ -17,7 +17,7 @@ use crate::cli::team::{self, CreateTeamArgs, TeamVerb};
 use crate::cli::wait::{self, WaitArgs};
 use crate::model::id::{MemberName, TaskId};
 use crate::ops::authority::Action;
-use crate::ops::wait::Until;
+use crate::ops::wait::{Came, Until};
 use crate::ops::{Kind, NewTask};
 
 /// Time limits of a wait for members or a task.
@@ -102,36 +102,28 @@ pub(super) fn type_text(call: &ToolCall, args: &TypeArgs) -> Result<Reply, Failu
     Ok(call.run(|setup| input::type_text(setup, args))?.into_reply())
 }
 
-pub(super) fn wait_for(call: &ToolCall, args: &WaitArgs) -> Result<Reply, Failure> {
+pub(super) fn wait_for(call: &ToolCall, args: WaitArgs) -> Result<Reply, Failure> {
     let limit = args.timeout.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
     match wait_until(call, limit, "waiting", args)? {
         // A failed task was waited for successfully.
-        Some(came) => Ok(Reply::of(json!({ "reached": true, "states": came.document }))),
+        Some(came) => Ok(Reply::of(json!({ "reached": true, "states": came }))),
         None => Ok(Reply::of(json!({ "reached": false, "message": format!(
             "not within {} s; wait again, or see Status", limit.as_secs_f64()
         ) }))),
     }
 }
 
-/// Runs `wait` until it has come to its end; `None` after `limit`.
+/// Waits for what `wanted` names; `None` after `limit`.
 fn wait_until(
     call: &ToolCall,
     limit: Duration,
     what: &str,
-    wanted: &WaitArgs,
-) -> Result<Option<PrintedOutput>, Failure> {
-    call.wait(limit, what, |limit| {
-        let WaitArgs { names, any, until, .. } = wanted;
-        let args = WaitArgs {
-            names: names.clone(),
-            any: *any,
-            until: until.clone(),
-            timeout: Some(limit),
-        };
-        match call.run(|setup| wait::wait(setup, args)) {
-            Err(failure) if failure.exit() == Exit::of(Kind::Deadline) => Ok(None),
-            came => came.map(Some),
-        }
+    wanted: WaitArgs,
+) -> Result<Option<Vec<Came>>, Failure> {
+    let wanted = WaitArgs { timeout: Some(limit), ..wanted };
+    call.with(|setup| {
+        let mut begun = wait::begin(setup, &wanted)?;
+        call.wait(limit, what, |slice| Ok(begun.step(Some(slice))?))
     })
 }
 
@@ -166,7 +158,7 @@ pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Fa
     let what = format!("waiting for {name} to end task {id}");
     let until = Until::Task(id);
     let wanted = WaitArgs { names: Vec::new(), any: false, until, timeout: None };
-    let ended = wait_until(call, limit, &what, &wanted)?;
+    let ended = wait_until(call, limit, &what, wanted)?;
     let printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full: false }))?;
     let task = &printed.document;
     let mut document = json!({
@@ -196,7 +188,7 @@ fn result_of(task: &Value) -> Value {
 /// # Errors
 /// A usage error without a profile and a role: a worker runs commands and reads no prompt.
 fn handoff_member(input: &HandoffInput, id: TaskId) -> Result<SpawnArgs, Failure> {
-    let HandoffInput { name, prompt, profile, role, model, cwd, .. } = input;
+    let HandoffInput { name, prompt, profile, role, model, host, cwd, .. } = input;
     if profile.is_none() && role.is_none() {
         let problem = format!("`{name}` is not on the team");
         return Err(Failure::usage(problem, "give `profile` to start it, such as claude or codex"));
@@ -206,8 +198,8 @@ fn handoff_member(input: &HandoffInput, id: TaskId) -> Result<SpawnArgs, Failure
          `phalanx task complete {id} --result TEXT`, or the tool TeamTasks with action complete."
     );
     let args = json!({
-        "names": [name], "profile": profile, "role": role, "model": model, "cwd": cwd,
-        "prompt": prompt, "task": id,
+        "names": [name], "profile": profile, "role": role, "model": model, "host": host,
+        "cwd": cwd, "prompt": prompt, "task": id,
     });
     serde_json::from_value(args).map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))
 }

@@ -301,7 +301,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         audience: Audience::Everyone,
         effect: ToolEffect::Reads,
         schema: || schema_of::<WaitArgs>(NONE),
-        run: |call, given| team::wait_for(call, &parsed(given, NONE)?),
+        run: |call, given| team::wait_for(call, parsed(given, NONE)?),
     },
     ToolDefinition {
         name: "Handoff",
