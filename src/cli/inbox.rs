@@ -17,7 +17,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::inbox::{Afterwards, mark_or_remove, read_messages};
-use crate::ops::{self, Kind, OpsError, TeamStore};
+use crate::ops::{self, Context, Kind, OpsError, TeamStore};
 use crate::sys::env;
 use crate::ui;
 
@@ -66,6 +66,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// A mailbox and how its messages are shown.
 struct MailboxReader {
+    ctx: Context,
     team: TeamStore,
     owner: MemberName,
     out: Out,
@@ -98,6 +99,7 @@ pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> VerbResult {
         may_be_emptied(&team, &owner)?;
     }
     let reader = MailboxReader {
+        ctx: setup.ctx.clone(),
         team,
         owner,
         out: setup.out.clone(),
@@ -226,6 +228,7 @@ impl MailboxReader {
 
     fn clear(&self) -> VerbResult {
         let messages = read_messages(&self.team, &self.owner, true)?;
+        ops::decide::file_shown(&self.ctx, &self.team, &self.owner, &messages)?;
         let removed = mark_or_remove(&self.team, &self.owner, messages, Afterwards::Remove)?;
         let entries: Vec<_> = removed.iter().map(Envelope::to_entry).collect();
         self.out.confirm(&entries, || match entries.len() {
@@ -239,6 +242,9 @@ impl MailboxReader {
         // Messages that were read before need no second mark.
         let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
         let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
+        if self.afterwards != Afterwards::Leave {
+            ops::decide::file_shown(&self.ctx, &self.team, &self.owner, &shown)?;
+        }
         mark_or_remove(&self.team, &self.owner, shown, self.afterwards)?;
         Ok(())
     }

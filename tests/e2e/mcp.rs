@@ -1,7 +1,7 @@
 //! `phalanx mcp`: a client speaks the protocol with the server over pipes.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::{NATIVE, PATIENCE, Stage, binary, wait_for};
 
 /// A client of one server.
-struct Client {
+pub struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -24,8 +24,17 @@ struct Client {
 
 impl Client {
     /// Starts a server with these options and shakes hands.
-    fn start(stage: &Stage, options: &[&str]) -> Client {
-        let mut client = Client::start_silent(stage, options);
+    pub fn start(stage: &Stage, options: &[&str]) -> Client {
+        Client::start_silent(stage, options).greeted()
+    }
+
+    /// Starts the server that `command` runs, and shakes hands.
+    pub fn start_command(command: Command) -> Client {
+        Client::of(command).greeted()
+    }
+
+    fn greeted(self) -> Client {
+        let mut client = self;
         let about = json!({
             "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"},
@@ -38,7 +47,13 @@ impl Client {
 
     fn start_silent(stage: &Stage, options: &[&str]) -> Client {
         let mut command = stage.command(binary());
-        command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(options);
+        Client::of(command)
+    }
+
+    /// Starts the server that `command` runs.
+    fn of(mut command: Command) -> Client {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn().expect("phalanx starts");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         let (sender, lines) = channel();
@@ -89,7 +104,7 @@ impl Client {
         }
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         self.response(id)
     }
@@ -99,7 +114,7 @@ impl Client {
     }
 
     /// Calls a tool that succeeds, and returns its structured result.
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send_call(tool, arguments);
         let response = self.response(id);
         let result = &response["result"];
@@ -111,14 +126,14 @@ impl Client {
     }
 
     /// Calls a tool that is refused, and returns its structured result.
-    fn refused(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send_call(tool, arguments);
         let response = self.response(id);
         assert_eq!(response["result"]["isError"], true, "{tool}: {response}");
         response["result"]["structuredContent"].clone()
     }
 
-    fn tools(&mut self) -> Vec<String> {
+    pub fn tools(&mut self) -> Vec<String> {
         let list = self.request("tools/list", json!({}));
         let tools = list["result"]["tools"].as_array().expect("tools").clone();
         tools.iter().map(|tool| tool["name"].as_str().expect("name").to_owned()).collect()
@@ -277,6 +292,9 @@ fn plan_is_rejected_revised_and_approved() {
         });
     }
     let filed = ann.call("AskPermission", json!({"command": "make deploy", "reason": "tested"}));
+    // Reading the request as a message does not take it away.
+    let mail = lead.call("ReadInbox", json!({})).to_string();
+    assert!(mail.contains("make deploy"), "{mail}");
     let answer = json!({"request_id": filed["request_id"], "approve": true});
     assert_eq!(lead.call("Answer", answer)["state"], "allowed");
     stage.phalanx(&["down", "--force"]).expect(0);

@@ -203,6 +203,9 @@ fn member_that_reads_mail_gets_the_answer_as_a_message() {
     let sent = stage.phalanx(&ask).expect(0).json();
     assert_eq!(sent["state"], json!("pending"));
     let id = sent["request_id"].as_str().expect("id");
+    // The lead may read the request as a message first.
+    let mail = stage.phalanx(&["inbox"]).expect(0).stdout;
+    assert!(mail.contains(id), "{mail}");
     stage.phalanx(&["answer", id, "--approve"]).expect(0);
     let inbox = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).stdout;
     assert!(inbox.contains("permission_response") && inbox.contains(id), "{inbox}");

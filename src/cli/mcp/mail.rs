@@ -207,6 +207,7 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
             look()
         })?;
         let envelopes = found.unwrap_or_default();
+        ops::decide::file_shown(&setup.ctx, &team, &owner, &envelopes)?;
         let entries: Vec<Value> =
             envelopes.iter().map(|message| json!(message.to_entry())).collect();
         let reply = Reply::of(json!({ "messages": entries }));
