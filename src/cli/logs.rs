@@ -1,5 +1,8 @@
 //! `logs`: prints the output of members, prefixed with their names.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,7 +17,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::logs::{LogLine, LogReader};
-use crate::ops::{Context, Kind, TeamStore, status};
+use crate::ops::{Context, Kind, OpsError, TeamStore, status};
 use crate::sys::{clock, failpoint};
 use crate::ui;
 
@@ -61,6 +64,10 @@ pub(super) fn logs(setup: &Setup, args: LogsArgs) -> VerbResult {
         tail: args.lines,
         follow: args.follow,
         readers: Vec::new(),
+        new: BTreeSet::new(),
+        drained: BTreeSet::new(),
+        reads: BTreeMap::new(),
+        is_cut: false,
         left_out: Vec::new(),
         unreachable: Vec::new(),
     };
@@ -82,40 +89,53 @@ struct LogStream {
     tail: Option<usize>,
     follow: bool,
     readers: Vec<LogReader>,
+    /// Positions of the readers whose first lines were not shown yet.
+    new: BTreeSet<usize>,
+    /// Positions of the readers that have read the last output of a member that has ended.
+    drained: BTreeSet<usize>,
+    /// The reads on other hosts that have not ended, by the position of the reader.
+    reads: BTreeMap<usize, Receiver<(LogReader, ReadResult)>>,
+    /// The last output of a member could not be read.
+    is_cut: bool,
     /// Members whose output cannot be shown.
     left_out: Vec<MemberName>,
     /// Members on other hosts whose output cannot be read at present.
     unreachable: Vec<MemberName>,
 }
 
+/// What a read has returned; with `all` it was the last one of a member that has ended.
+struct ReadResult {
+    lines: Result<Vec<LogLine>, OpsError>,
+    all: bool,
+}
+
 impl LogStream {
     fn run(&mut self) -> VerbResult {
-        // The number of readers whose output was shown before.
-        let mut shown = 0;
         for round in 0.. {
             let is_starting = self.admit()?;
             failpoint::hit("logs.admitted");
             // Checked before the read, so that output up to the exit is not missed.
-            let live: Vec<bool> = self.readers.iter().map(|reader| self.is_live(reader)).collect();
+            let live: Vec<bool> = (0..self.readers.len()).map(|at| self.is_live(at)).collect();
             let mut lines = Vec::new();
             for (at, live) in live.iter().enumerate() {
-                let is_new = at >= shown;
-                if is_new || !live || !self.readers[at].is_costly() || round % COSTLY_ROUNDS == 0 {
-                    let read = self.read(at, !live, is_new)?;
+                let (is_new, reader) = (self.new.contains(&at), &self.readers[at]);
+                let is_due = !reader.is_costly() || round % COSTLY_ROUNDS == 0;
+                if is_new || !live || is_due || self.reads.contains_key(&at) {
+                    let read = self.read(at, !live)?;
                     lines.extend(read.into_iter().map(|line| (at, line)));
                 }
             }
             // The sort is stable: lines without a time keep their order.
             lines.sort_by_key(|(_, line)| line.time);
             self.print(&lines)?;
-            shown = self.readers.len();
-            if is_starting || live.contains(&true) {
+            let is_open = |at: usize| live[at] || !self.drained.contains(&at);
+            if is_starting || (0..live.len()).any(is_open) {
                 clock::sleep(PAUSE);
                 continue;
             }
             // A member may have joined after the last look, and before the others ended.
             let is_starting = self.follow && self.admit()?;
-            if !is_starting && self.readers.len() == shown {
+            if !is_starting && self.new.is_empty() {
                 break;
             }
         }
@@ -123,11 +143,17 @@ impl LogStream {
             let hint = Some("leave out `--since`".to_owned());
             return Err(Failure::new(Kind::Refused, "no member's output has times", hint));
         }
-        Ok(Exit::DONE)
+        Ok(if self.is_cut { Exit::of(Kind::Backend) } else { Exit::DONE })
     }
 
-    fn is_live(&self, reader: &LogReader) -> bool {
-        self.follow && !self.left_out.contains(&reader.name) && reader.is_live(&self.team)
+    fn is_live(&mut self, at: usize) -> bool {
+        let is_left_out = self.left_out.contains(&self.readers[at].name);
+        let is_live = self.follow && !is_left_out && self.readers[at].is_live(&self.team);
+        if is_live {
+            // It was started again.
+            self.drained.remove(&at);
+        }
+        is_live
     }
 
     /// Opens the output of members that are not being read yet. Returns true if one is being
@@ -162,6 +188,7 @@ impl LogStream {
                 self.leave_out(name, &problem);
                 continue;
             }
+            self.new.insert(self.readers.len());
             self.readers.push(reader);
         }
         Ok(is_starting)
@@ -172,32 +199,54 @@ impl LogStream {
         self.left_out.push(name);
     }
 
-    /// Reads the new lines of a member; the first read applies `--since` and `-n`.
-    fn read(&mut self, at: usize, all: bool, is_new: bool) -> Result<Vec<LogLine>, Failure> {
-        if self.left_out.contains(&self.readers[at].name) {
+    /// Reads the new lines of a member, with `all` to the end of its output; the first read applies
+    /// `--since` and `-n`.
+    fn read(&mut self, at: usize, all: bool) -> Result<Vec<LogLine>, Failure> {
+        let name = self.readers[at].name.clone();
+        if self.drained.contains(&at) {
             return Ok(Vec::new());
         }
-        let mut lines = match self.readers[at].read(&self.ctx, &self.team, all) {
-            // The screens of exited members are gone.
-            Err(e) if is_new && self.names.is_empty() => {
-                let name = self.readers[at].name.clone();
-                self.leave_out(name.clone(), &format!("{name}: {e}"));
-                return Ok(Vec::new());
+        let is_new = self.new.contains(&at);
+        let is_elsewhere = self.follow && self.readers[at].is_elsewhere();
+        // A host that cannot be reached at first is an error for a member that was named.
+        let read = if is_elsewhere && (!is_new || self.names.is_empty()) {
+            match self.read_apart(at, all) {
+                Some(read) => read,
+                None => return Ok(Vec::new()),
             }
+        } else {
+            ReadResult { lines: self.readers[at].read(&self.ctx, &self.team, all), all }
+        };
+        let mut lines = match read.lines {
             // A connection can be lost for a while; the next read goes on where this one would
             // have.
-            Err(e) if !is_new && self.follow && self.readers[at].is_elsewhere() => {
-                let name = self.readers[at].name.clone();
+            Err(e) if is_elsewhere && !read.all => {
                 if !self.unreachable.contains(&name) {
                     self.out.print_message(&text::line(&format!("{name}: {e}; trying again")));
                     self.unreachable.push(name);
                 }
                 return Ok(Vec::new());
             }
+            // The screens of exited members are gone.
+            Err(e) if is_new && self.names.is_empty() => {
+                self.leave_out(name.clone(), &format!("{name}: {e}"));
+                self.new.remove(&at);
+                self.drained.insert(at);
+                return Ok(Vec::new());
+            }
+            Err(e) if is_elsewhere && !is_new => {
+                let problem = format!("{name} has ended, and its last output is missing: {e}");
+                self.out.print_message(&text::line(&problem));
+                self.is_cut = true;
+                Vec::new()
+            }
             other => other?,
         };
-        self.unreachable.retain(|name| *name != self.readers[at].name);
-        if is_new {
+        self.unreachable.retain(|one| *one != name);
+        if read.all {
+            self.drained.insert(at);
+        }
+        if self.new.remove(&at) {
             if let Some(since) = self.since {
                 lines
                     .retain(|line| line.time.is_some_and(|time| time.plus_ms(ACCURACY_MS) > since));
@@ -206,6 +255,36 @@ impl LogStream {
             lines.drain(..lines.len().saturating_sub(tail));
         }
         Ok(lines)
+    }
+
+    /// Reads on a thread of its own, because a host that does not answer must not delay the output
+    /// of other members. Returns `None` until the read has ended.
+    fn read_apart(&mut self, at: usize, all: bool) -> Option<ReadResult> {
+        let Some(read) = self.reads.get(&at) else {
+            let (sender, read) = channel();
+            let (ctx, team) = (self.ctx.clone(), self.team.clone());
+            let mut reader = self.readers[at].clone();
+            thread::spawn(move || {
+                let lines = reader.read(&ctx, &team, all);
+                // Fails once the stream has ended.
+                let _ = sender.send((reader, ReadResult { lines, all }));
+            });
+            self.reads.insert(at, read);
+            return None;
+        };
+        let ended = read.try_recv();
+        if matches!(ended, Err(TryRecvError::Empty)) {
+            return None;
+        }
+        self.reads.remove(&at);
+        match ended {
+            Ok((reader, result)) => {
+                self.readers[at] = reader;
+                Some(result)
+            }
+            // The thread has panicked, and the reader is that of before.
+            Err(_) => None,
+        }
     }
 
     fn print(&self, lines: &[(usize, LogLine)]) -> Result<(), Failure> {

@@ -27,7 +27,7 @@ pub(crate) struct LogLine {
 }
 
 /// The output of one member, read from its start.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LogReader {
     pub(crate) name: MemberName,
     /// The member's colour on the wire.
@@ -36,7 +36,7 @@ pub(crate) struct LogReader {
     source: OutputSource,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum OutputSource {
     Log(MemberLog),
     /// The screen at the last read.
@@ -52,7 +52,7 @@ enum LogOrigin {
     On { host: HostName, incarnation: Incarnation },
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct MemberLog {
     name: MemberName,
     place: LogOrigin,
@@ -74,24 +74,7 @@ impl LogReader {
         if record.placement.is_none() && is_live(&record) {
             return Ok(None);
         }
-        let source = match &record.placement {
-            Some(Placement::Pty(hold)) => OutputSource::Log(MemberLog {
-                name: record.name.clone(),
-                place: match record.other_host() {
-                    Some(host) => {
-                        let incarnation = record.incarnation.clone();
-                        LogOrigin::On { host: host.clone(), incarnation }
-                    }
-                    None => LogOrigin::Here(PathBuf::from(&hold.log)),
-                },
-                begun: false,
-                at: 0,
-                rest: Vec::new(),
-            }),
-            Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => {
-                OutputSource::Screen(String::new())
-            }
-        };
+        let source = OutputSource::of(&record);
         let is_elsewhere = record.is_elsewhere;
         Ok(Some(LogReader { name: record.name, color: record.request.color, is_elsewhere, source }))
     }
@@ -121,9 +104,18 @@ impl LogReader {
         self.is_elsewhere
     }
 
-    /// Returns true while the member may still print.
-    pub(crate) fn is_live(&self, team: &TeamStore) -> bool {
-        status::record(team, &self.name).ok().flatten().is_some_and(|record| is_live(&record))
+    /// Returns true while the member may still print. Later reads are about the run that is on
+    /// record now.
+    pub(crate) fn is_live(&mut self, team: &TeamStore) -> bool {
+        let Ok(Some(record)) = status::record(team, &self.name) else { return false };
+        if record.placement.is_some() {
+            match (&mut self.source, OutputSource::of(&record)) {
+                (OutputSource::Log(log), OutputSource::Log(now)) => log.place = now.place,
+                (OutputSource::Screen(_), OutputSource::Screen(_)) => {}
+                (source, now) => *source = now,
+            }
+        }
+        is_live(&record)
     }
 
     /// Returns the lines that are new since the last call; with `all` also an incomplete last line.
@@ -151,6 +143,30 @@ impl LogReader {
                 let lines = fresh(before, &screen);
                 *before = screen;
                 Ok(lines.into_iter().map(|text| LogLine { time: None, text }).collect())
+            }
+        }
+    }
+}
+
+impl OutputSource {
+    /// Returns the output of a run, of which nothing was read.
+    fn of(record: &MemberRecord) -> OutputSource {
+        match &record.placement {
+            Some(Placement::Pty(hold)) => OutputSource::Log(MemberLog {
+                name: record.name.clone(),
+                place: match record.other_host() {
+                    Some(host) => {
+                        let incarnation = record.incarnation.clone();
+                        LogOrigin::On { host: host.clone(), incarnation }
+                    }
+                    None => LogOrigin::Here(PathBuf::from(&hold.log)),
+                },
+                begun: false,
+                at: 0,
+                rest: Vec::new(),
+            }),
+            Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => {
+                OutputSource::Screen(String::new())
             }
         }
     }

@@ -7,6 +7,8 @@ use crate::sys::fs::FsError;
 
 /// Lines of a program's messages that are kept.
 const LAST_LINES: usize = 3;
+/// Stands for an empty message.
+const NO_MESSAGE: &str = "no message";
 
 /// A failure of the connection to a host, or of a command there.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +17,7 @@ pub(crate) enum HostError {
     #[error("host `{host}` cannot be reached: {said}")]
     Unreachable { host: HostName, ssh: String, said: String },
     /// The connection ended while the command ran; the command may have been carried out.
-    #[error("the connection to host `{host}` was lost: {said}")]
+    #[error("the connection to host `{host}` was lost{}", reason(said))]
     Lost { host: HostName, said: String },
     /// The key of the host is unknown, or is not the known one.
     #[error("the identity of host `{host}` is not verified: {said}")]
@@ -106,12 +108,17 @@ pub(super) fn classify(code: Option<i32>, stderr: &str) -> LoginFault {
     }
 }
 
+/// Returns the end of a sentence about a connection that ssh may have ended silently.
+fn reason(said: &str) -> String {
+    if said == NO_MESSAGE { String::new() } else { format!(": {said}") }
+}
+
 /// Returns the last lines of a message from another program, on one line.
 pub(super) fn last_lines(foreign: &[u8]) -> String {
     let plain = text::plain(&String::from_utf8_lossy(foreign));
     let lines: Vec<&str> = plain.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-    if last.is_empty() { "no message".to_owned() } else { text::line(&last.join("; ")) }
+    if last.is_empty() { NO_MESSAGE.to_owned() } else { text::line(&last.join("; ")) }
 }
 
 #[cfg(test)]
