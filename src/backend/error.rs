@@ -42,6 +42,9 @@ pub(crate) enum BackendError {
     NoInput { place: String, problem: &'static str },
     #[error("the {} backend cannot {verb} a member", backend.as_str())]
     CannotDo { backend: BackendKind, verb: &'static str },
+    /// The placement can be brought to the front only where a terminal shows its session.
+    #[error("no terminal is attached to the session of {place}")]
+    NotShown { place: String },
     /// An external program failed; `problem` may quote its message, cleaned for printing.
     #[error("`{call}` {problem}")]
     External { call: String, problem: String },
@@ -69,6 +72,7 @@ impl BackendError {
             | BackendError::StillThere { .. }
             | BackendError::NoInput { .. }
             | BackendError::CannotDo { .. }
+            | BackendError::NotShown { .. }
             | BackendError::File(_) => None,
         }
     }

@@ -119,7 +119,8 @@ pub(crate) trait Backend: Send + Sync {
     /// Brings the placement to the front of a terminal that already shows it.
     ///
     /// # Errors
-    /// [`BackendError::CannotDo`] if the backend cannot bring a placement to the front.
+    /// [`BackendError::CannotDo`] if the backend cannot bring a placement to the front,
+    /// [`BackendError::NotShown`] if no terminal shows its session.
     fn focus(&self, _placement: &Placement, _token: &str) -> Result<(), BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "focus" })
     }

@@ -1,5 +1,7 @@
 //! `attach` and `peek`: show the screens of members.
 
+use std::ffi::OsString;
+
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,13 +10,13 @@ use serde_json::{Value, json};
 use super::fail::{Exit, Failure, VerbResult};
 use super::relay;
 use super::setup::Setup;
-use crate::model::id::MemberName;
+use crate::model::id::{HostName, MemberName};
 use crate::model::text;
-use crate::ops;
 use crate::ops::attach::AttachTarget;
 use crate::ops::authority::Action;
+use crate::ops::{self, Kind};
 use crate::sys::env;
-use crate::sys::exec::become_program;
+use crate::sys::exec::{ExecCommand, become_program, run_in_foreground};
 
 /// Attach this terminal to a member, or to the team's tmux window.
 ///
@@ -53,7 +55,36 @@ pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> VerbResult {
         AttachTarget::Program { program, args } => {
             Err(become_program(program.as_os_str(), &args).into())
         }
+        AttachTarget::OnHost { name, host, program, args } => {
+            through_ssh(&name, &host, program.into_os_string(), args)
+        }
         AttachTarget::Own { name, socket } => relay::relay_terminal(&setup.out, &name, &socket),
+    }
+}
+
+/// Runs ssh on this terminal until the person detaches, the member ends, or the connection is lost:
+/// then the terminal is reset, since phalanx or tmux on the host cannot do so.
+fn through_ssh(
+    name: &MemberName,
+    host: &HostName,
+    program: OsString,
+    args: Vec<OsString>,
+) -> VerbResult {
+    let command = ExecCommand { program, args, env: None, cwd: None, stdin: Vec::new() };
+    let status = run_in_foreground(&command)?;
+    match status.code() {
+        // The exit code of ssh for its own failures, which phalanx never has.
+        Some(255) => {
+            relay::reset_terminal();
+            let hint = format!(
+                "come back with `phalanx attach {name}`; see whether the host is there with \
+                 `phalanx host check {host}`"
+            );
+            let problem = format!("the connection to host `{host}` was lost");
+            Err(Failure::new(Kind::Backend, problem, Some(hint)))
+        }
+        Some(code) => Ok(Exit::of_program(code)),
+        None => Err(Failure::interrupted("ssh was ended by a signal", None)),
     }
 }
 

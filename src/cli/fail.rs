@@ -74,6 +74,11 @@ impl Exit {
     pub(super) fn of(kind: Kind) -> Exit {
         Exit(kind.exit_code())
     }
+
+    /// Returns the exit code of a program that did the work of the verb.
+    pub(super) fn of_program(code: i32) -> Exit {
+        Exit(u8::try_from(code).unwrap_or(1))
+    }
 }
 
 /// A failure with a message for the user.

@@ -74,6 +74,18 @@ pub(super) fn relay_terminal(out: &Out, member: &MemberName, socket: &Path) -> V
     Ok(Exit::DONE)
 }
 
+/// Resets what a program may have set on this terminal, and leaves the alternate screen.
+pub(super) fn reset_terminal() {
+    // A terminal that is gone needs no reset.
+    let _ = Display::open().and_then(|display| show_own(&display, LEAVE));
+}
+
+/// Writes our own sequences.
+fn show_own(display: &Display, sequences: &str) -> io::Result<()> {
+    let limit = Deadline::after(WRITE_LIMIT);
+    display.show(sequences.as_bytes(), &|| limit.expired())
+}
+
 fn exit_text(end: ChildExit) -> String {
     match (end.code, end.signal) {
         (Some(code), _) => format!("exit code {code}"),
@@ -91,20 +103,15 @@ struct RelayTerminal {
 impl RelayTerminal {
     fn new(member: &MemberName) -> io::Result<RelayTerminal> {
         let terminal = RelayTerminal { raw: RawTerminal::enter()?, display: Display::open()? };
-        terminal.write(&format!("{ENTER}\x1b]2;{member}: detach with Ctrl-]\x07"))?;
+        show_own(&terminal.display, &format!("{ENTER}\x1b]2;{member}: detach with Ctrl-]\x07"))?;
         Ok(terminal)
-    }
-
-    fn write(&self, words: &str) -> io::Result<()> {
-        let limit = Deadline::after(WRITE_LIMIT);
-        self.display.show(words.as_bytes(), &|| limit.expired())
     }
 }
 
 impl Drop for RelayTerminal {
     fn drop(&mut self) {
         // A terminal that is gone needs no reset.
-        let _ = self.write(LEAVE);
+        let _ = show_own(&self.display, LEAVE);
     }
 }
 

@@ -379,15 +379,19 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
 
 /// Describes where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
 fn location(one: &Spawned) -> String {
+    let on_host = one.host.as_ref().map(|host| format!(" on host {host}")).unwrap_or_default();
     match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
         (BackendKind::Tmux, Some(pane), Some(window)) => {
-            format!("{} runs in {pane} (tmux, window {})", one.name, text::line(window))
+            format!("{} runs in {pane}{on_host} (tmux, window {})", one.name, text::line(window))
         }
         (BackendKind::Iterm2 | BackendKind::Exec, _, _) => {
-            format!("{} runs ({}, process {})", one.name, one.backend.as_str(), one.pid)
+            format!("{} runs{on_host} ({}, process {})", one.name, one.backend.as_str(), one.pid)
         }
         (BackendKind::Tmux | BackendKind::Pty, _, _) => {
-            format!("{} runs in a terminal of its own (pty, process {})", one.name, one.pid)
+            format!(
+                "{} runs in a terminal of its own{on_host} (pty, process {})",
+                one.name, one.pid
+            )
         }
     }
 }

@@ -52,10 +52,12 @@ pub(super) fn proof_notice(setup: &Setup, specs: &[LaunchSpec], limit: Duration)
 /// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx
 /// command.
 pub(super) fn how_to_watch(team: &TeamStore, one: &Spawned) -> String {
+    let named = || format!("phalanx attach {} -t {}", one.name, team.name());
     match one.backend {
+        _ if one.host.is_some() => named(),
         BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
         BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
-        BackendKind::Pty => format!("phalanx attach {} -t {}", one.name, team.name()),
+        BackendKind::Pty => named(),
         BackendKind::Iterm2 | BackendKind::Exec => one.watch.clone(),
     }
 }

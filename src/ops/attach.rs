@@ -10,7 +10,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::names::started_record;
 use super::remote;
-use crate::model::id::MemberName;
+use crate::model::id::{HostName, MemberName};
 use crate::model::placement::{Placement, TmuxPane, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::settings::BackendChoice;
@@ -21,9 +21,10 @@ pub(crate) use crate::backend::pty::{LauncherMessage, Viewer};
 /// The way to a member's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AttachTarget {
-    /// A program and its arguments, to run on the caller's terminal: tmux, or ssh to the member's
-    /// host.
+    /// tmux and its arguments, to run on the caller's terminal.
     Program { program: PathBuf, args: Vec<OsString> },
+    /// ssh to the member's host and its arguments, to run on the caller's terminal.
+    OnHost { name: MemberName, host: HostName, program: PathBuf, args: Vec<OsString> },
     /// A PTY that the member's launcher holds; a [`Viewer`] connects to its socket.
     Own { name: MemberName, socket: PathBuf },
 }
@@ -51,7 +52,9 @@ pub(crate) fn attach(
             return Ok(own);
         }
         match target_of(ctx, team, &record) {
-            Ok(way @ AttachTarget::Program { .. }) => return Ok(way),
+            Ok(way @ (AttachTarget::Program { .. } | AttachTarget::OnHost { .. })) => {
+                return Ok(way);
+            }
             Ok(way @ AttachTarget::Own { .. }) => own = own.or(Some(way)),
             Err(OpsError::NotAttachable { .. }) => (),
             Err(e) => return Err(e),
@@ -78,7 +81,8 @@ fn target_of(
         let verb = ["attach", record.name.as_str(), "-t", team.name().as_str()];
         let mut words = remote::interactive(ctx, team, host, &verb)?.into_iter();
         let program = words.next().map(PathBuf::from).unwrap_or_default();
-        return Ok(AttachTarget::Program { program, args: words.collect() });
+        let (name, host, args) = (record.name.clone(), host.clone(), words.collect());
+        return Ok(AttachTarget::OnHost { name, host, program, args });
     }
     let verdict =
         backends::open_for(ctx, team, record, placement)?.verify(placement, record.mark());

@@ -476,7 +476,7 @@ impl OpsError {
                 .map(|name| format!("follow its output with `phalanx logs {name} -f -t {team}`")),
             OpsError::NotProven { name, .. } => Some(format!("see why with `phalanx explain {name}`")),
             OpsError::NoPlace { .. } => Some("list running members with `phalanx status`".to_owned()),
-            OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Tmux, .. }) => {
+            OpsError::CannotDo(BackendError::NotShown { .. }) => {
                 Some("bring the team to this terminal with `phalanx attach`".to_owned())
             }
             OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Pty, .. }) => {

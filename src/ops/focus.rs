@@ -134,7 +134,7 @@ fn roster_pane_id(placement: &Placement, visibility: Visibility) -> Result<&str,
 /// Returns the error of a backend; one of its host keeps its kind.
 pub(super) fn to_ops_error(error: BackendError) -> OpsError {
     match error {
-        BackendError::CannotDo { .. } => OpsError::CannotDo(error),
+        BackendError::CannotDo { .. } | BackendError::NotShown { .. } => OpsError::CannotDo(error),
         other => other.into(),
     }
 }

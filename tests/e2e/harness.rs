@@ -419,6 +419,16 @@ impl Background {
         wait_for(text, || self.stdout.text().contains(text).then_some(()));
     }
 
+    /// Waits until stderr contains `text`.
+    pub fn wait_for_message(&self, text: &str) {
+        wait_for(text, || self.messages().contains(text).then_some(()));
+    }
+
+    /// Returns what is on stderr.
+    pub fn messages(&self) -> String {
+        self.stderr.text()
+    }
+
     /// Waits until the process exits.
     pub fn end(mut self) -> Run {
         let status = wait_for("phalanx to end", || self.child.try_wait().expect("wait"));

@@ -61,6 +61,7 @@ mod popup;
 mod profile;
 mod ps;
 mod reminders;
+mod remote_cuts;
 mod remote_members;
 mod remote_native;
 mod remote_stage;

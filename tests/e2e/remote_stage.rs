@@ -12,6 +12,7 @@ use crate::host_stage::HostStage;
 /// Hosts with phalanx, a team in a shared store, and its database.
 pub struct RemoteStage {
     pub hosts: HostStage,
+    url: String,
     _cluster: TestCluster,
 }
 
@@ -30,12 +31,26 @@ impl RemoteStage {
         hosts.stage.set_env("PHALANX_STORE", &url);
         hosts.stage.phalanx(&["store", "init"]).expect(0);
         hosts.stage.phalanx(&["team", "create", "demo"]).expect(0);
-        Some(RemoteStage { hosts, _cluster: cluster })
+        Some(RemoteStage { hosts, url, _cluster: cluster })
     }
 
     /// Runs a verb on the team, on the host without a namespace.
     pub fn phalanx(&self, args: &[&str]) -> Run {
         self.hosts.stage.phalanx(&[&["-t", "demo"], args].concat())
+    }
+
+    /// Returns a command line of a person's shell on a host.
+    pub fn on_host(&self, host: &str, line: &str) -> Command {
+        let mut command = self.hosts.stage.command("ssh");
+        command.args([host, line]).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a verb on the team, by a person on a host that is configured nowhere else.
+    pub fn phalanx_on(&self, host: &str, args: &str) -> Run {
+        let program = self.hosts.at(host, "work/bin/phalanx");
+        let line = format!("PHALANX_STORE={} {} -t demo {args}", self.url, program.display());
+        Run::from(self.on_host(host, &line).output().expect("ssh runs"))
     }
 
     /// Moves the config roots of the hosts to where only they see them.
@@ -64,27 +79,37 @@ impl RemoteStage {
     /// Kills the launcher of a member, as if by `kill -9` on its host.
     pub fn kill_launcher(&self, host: &str, name: &str) {
         let program = self.member(name)["pid"].as_i64().expect("a pid");
-        let ssh = self.hosts.stage.at("hosts/bin/ssh");
         let line = format!("kill -9 $(ps -o ppid= -p {program})");
-        let killed = Command::new(ssh).args([host, &line]).stdin(Stdio::null()).status();
+        let killed = self.on_host(host, &line).status();
         assert!(killed.expect("ssh runs").success());
     }
 
     /// Attaches to a member from a terminal of this host, until `text` is on its screen.
     pub fn attaches(&self, name: &str, text: &str) {
-        let tmux = |args: &[&str]| self.hosts.stage.tmux(args).expect("tmux runs");
-        let line = format!("{} attach {name} -t demo; echo end=$?; exec sh", binary());
-        tmux(&["new-session", "-d", "-s", "view", "-x", "120", "-y", "40", &line]);
-        let screen = || tmux(&["capture-pane", "-p", "-t", "view:"]);
-        let shows = |text: &str| {
-            let seen = || screen().contains(text).then_some(());
-            wait_for(&format!("{text:?} on the screen of {name}"), seen);
-        };
-        shows(text);
+        self.begins_to_attach(name, text);
         // The keys of the tmux server on the member's host: its prefix, then d.
-        tmux(&["send-keys", "-t", "view:", "C-b", "d"]);
-        shows("end=0");
-        tmux(&["kill-session", "-t", "view"]);
+        self.tmux(&["send-keys", "-t", "view:", "C-b", "d"]);
+        self.shows("end=0");
+        self.tmux(&["kill-session", "-t", "view"]);
+    }
+
+    /// As [`RemoteStage::attaches`], without an end.
+    pub fn begins_to_attach(&self, name: &str, text: &str) {
+        let line = format!("echo before; {} attach {name} -t demo; echo end=$?; exec sh", binary());
+        self.tmux(&["new-session", "-d", "-s", "view", "-x", "120", "-y", "40", &line]);
+        self.shows(text);
+    }
+
+    /// Waits until the terminal of this host shows a text, and returns all of it.
+    pub fn shows(&self, text: &str) -> String {
+        wait_for(&format!("{text:?} on the terminal"), || {
+            let screen = self.tmux(&["capture-pane", "-p", "-t", "view:"]);
+            screen.contains(text).then_some(screen)
+        })
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        self.hosts.stage.tmux(args).expect("tmux runs")
     }
 
     /// Returns the row of a member in `status`; null if there is none.

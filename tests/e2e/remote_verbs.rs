@@ -15,7 +15,9 @@ const ASKS: &str = "echo '1. Yes, I trust this folder'; until test -e answered; 
 fn verbs_reach_members_on_another_host() {
     let Some(stage) = RemoteStage::start(&["h1"]) else { return };
     stage.hide_files_of_hosts();
-    stage.phalanx(&["spawn", "ann", "--host", "h1", "--backend", "tmux"]).expect(0);
+    let spawned = stage.phalanx(&["spawn", "ann", "--host", "h1", "--backend", "tmux"]).expect(0);
+    let words = " on host h1 (tmux, window phalanx-demo); watch it: phalanx attach ann -t demo\n";
+    assert!(spawned.stdout.ends_with(words), "{spawned:?}");
     stage.phalanx(&["spawn", "bob", "--host", "h1", "--backend", "pty"]).expect(0);
 
     let follower = stage.hosts.stage.start(&["-t", "demo", "logs", "bob", "-f"]);
@@ -35,6 +37,8 @@ fn verbs_reach_members_on_another_host() {
         let explained = stage.phalanx(&["explain", name]).expect(0).stdout;
         assert!(explained.contains("alive  ← host h1, asked now"), "{explained}");
         let focused = stage.phalanx(&["focus", name]).expect(4).stderr;
+        let why = ["no terminal is attached to the session", "cannot focus a member"];
+        assert!(focused.contains(why[usize::from(name == "bob")]), "{focused}");
         assert!(focused.contains(&format!("`phalanx attach {name}`")), "{focused}");
     }
     let status = stage.phalanx(&["status"]).expect(0).stdout;

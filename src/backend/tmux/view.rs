@@ -9,7 +9,7 @@ use super::survey::{Column, LeadColumn, ServerSurvey, survey_server, team_name};
 use super::verb::{self, Edge};
 use crate::backend::proof::{Observation, judge};
 use crate::backend::{BackendError, TmuxHome};
-use crate::model::placement::{BackendKind, Placement, TmuxPane};
+use crate::model::placement::{Placement, TmuxPane};
 
 /// Brings the pane to the front of the terminals that show its session. If the caller's own
 /// terminal shows another session of the same server, switches it there.
@@ -27,7 +27,7 @@ pub(super) fn focus(home: &TmuxHome, claim: &PaneClaim<'_>) -> Result<(), Backen
         }
         Some(_) => verb::select(claim.id),
         None if survey.clients.iter().any(|row| row.session == session) => verb::select(claim.id),
-        None => return Err(BackendError::CannotDo { backend: BackendKind::Tmux, verb: "focus" }),
+        None => return Err(BackendError::NotShown { place: claim.place() }),
     };
     run_guarded(&server, claim, &unit)
 }

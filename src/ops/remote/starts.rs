@@ -49,11 +49,16 @@ pub(crate) fn spawn(
     });
     tokens.iter().for_each(|token| link.discard(token));
     let report: RemoteReport<Spawned> = report?;
+    let there = |spawned| Spawned { host: Some(host.clone()), ..spawned };
     let failed = |failure| OpsError::OnHost { host: host.clone(), failure };
     Ok(RemoteStarts {
         backend: report.backend,
         why: report.why,
-        results: report.results.into_iter().map(|result| result.map_err(failed)).collect(),
+        results: report
+            .results
+            .into_iter()
+            .map(|result| result.map(there).map_err(failed))
+            .collect(),
         warnings: report.warnings.iter().map(|text| format!("host {host}: {text}")).collect(),
     })
 }

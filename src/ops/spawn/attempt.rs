@@ -225,6 +225,7 @@ fn accept(
         incarnation: record.incarnation.to_string(),
         pid,
         cwd,
+        host: None,
         watch: backend.how_to_watch(placement),
     })
 }

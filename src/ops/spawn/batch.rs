@@ -10,7 +10,7 @@ use super::super::error::OpsError;
 use super::super::{access, claude_settings, decide};
 use super::resolve::ResolvedLaunch;
 use crate::backend::choose::{Chosen, Tier};
-use crate::model::id::MemberName;
+use crate::model::id::{HostName, MemberName};
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout};
 use crate::model::scope::Scope;
@@ -69,6 +69,9 @@ pub(crate) struct Spawned {
     pub(crate) tmux_window_name: Option<String>,
     pub(crate) tmux_pane_id: Option<String>,
     pub(crate) backend: BackendKind,
+    /// The host that it runs on, if that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<HostName>,
     pub(crate) incarnation: String,
     /// Pid of the program, not of its launcher.
     pub(crate) pid: i32,
