@@ -103,8 +103,8 @@ pub(crate) enum OpsError {
     /// A team created by a teammate would allow deeper nesting than the teammate's own team.
     #[error("`max_depth = {wanted}` exceeds the limit of the parent team: {max}")]
     TooDeep { wanted: usize, max: usize },
-    #[error("team `{team}` is led by process {pid}")]
-    LedByAnother { team: TeamName, pid: i32 },
+    #[error("team `{team}` is led by process {pid}{}", on_host(host.as_deref()))]
+    LedByAnother { team: TeamName, pid: i32, host: Option<String> },
     #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which is not visible from this host or container" } else { "" })]
     LedByStranger { team: TeamName, pid: i32, unseen: bool },
     /// Another program made the team and does not record which process leads it.
@@ -249,6 +249,10 @@ pub(super) fn holder(owner: Option<&MemberName>) -> String {
 }
 
 /// `reason` is foreign text: escaped and put on one line.
+fn on_host(host: Option<&str>) -> String {
+    host.map(|host| format!(" on host {host}")).unwrap_or_default()
+}
+
 fn because(reason: Option<&str>) -> String {
     reason.map(|said| format!(": {}", crate::model::text::line(said))).unwrap_or_default()
 }

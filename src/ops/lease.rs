@@ -9,7 +9,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::placement::ProcessId;
 use crate::model::team::LeadProcess;
 use crate::model::time::Timestamp;
-use crate::store::{LeadRecord, Lease, TeamStore};
+use crate::store::{LeadPresence, LeadRecord, Lease, TeamStore};
 use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
 
@@ -89,7 +89,7 @@ fn hold_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError>
     };
     match team.take_lease(&record)? {
         Some(lease) => Ok(lease),
-        None => Err(led_by_another(team, holder(team)?.unwrap_or_default())),
+        None => Err(led_by_another(team, team.current_lead()?)),
     }
 }
 
@@ -98,11 +98,14 @@ fn hold_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError>
 /// # Errors
 /// [`OpsError::LedByAnother`] if one does.
 pub(crate) fn must_be_unheld(team: &TeamStore) -> Result<(), OpsError> {
-    holder(team)?.map_or(Ok(()), |pid| Err(led_by_another(team, pid)))
+    team.current_lead()?.map_or(Ok(()), |lead| Err(led_by_another(team, Some(lead))))
 }
 
-fn led_by_another(team: &TeamStore, pid: i32) -> OpsError {
-    OpsError::LedByAnother { team: team.name().clone(), pid }
+/// Returns the error for a held lease, whose holder may have left since.
+fn led_by_another(team: &TeamStore, lead: Option<LeadRecord>) -> OpsError {
+    let pid = lead.as_ref().map(|lead| lead.process.pid).unwrap_or_default();
+    let host = lead.map(|lead| lead.host).filter(|host| *host != env::hostname());
+    OpsError::LedByAnother { team: team.name().clone(), pid, host }
 }
 
 /// Checks that the team file names no other program as the lead.
@@ -268,16 +271,24 @@ pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
 
 /// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
 pub(super) fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
+    find_lead_in(team, team.read_lead()?)
+}
+
+/// As [`find_lead`], from what was read before.
+pub(super) fn find_lead_in(
+    team: &TeamStore,
+    lead: LeadPresence,
+) -> Result<Option<LeadSeen>, OpsError> {
     let ours = |pid, alive, since: Timestamp| LeadSeen {
         pid,
         alive,
         program: "phalanx",
         since: since.iso(),
     };
-    if let Some(lead) = team.current_lead()? {
+    let LeadPresence { current, dead } = lead;
+    if let Some(lead) = current {
         return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
     }
-    let dead = team.dead_lead()?;
     // An entry that a killed phalanx left in the team file is not that of another program.
     let said = team.team()?.lead_process;
     let stranger =

@@ -22,8 +22,8 @@ use crate::model::time::Timestamp;
 use crate::model::usage::{Prices, UsageTotal};
 use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
 use crate::store::{LeadRecord, TeamStore};
-use crate::sys::clock;
 use crate::sys::proc::{self, Liveness, Process};
+use crate::sys::{clock, env};
 
 /// Time limit for a launcher that has finished its work to exit. One on a machine whose cores are
 /// all in use took more than two seconds.
@@ -34,6 +34,9 @@ pub(super) const LEAVING: Duration = Duration::from_secs(10);
 pub(crate) struct LeadStatus {
     pub(crate) pid: i32,
     pub(crate) host: String,
+    /// True if that is another host, where its pid counts.
+    #[serde(skip)]
+    pub(crate) is_elsewhere: bool,
     /// Time since which it leads, ISO 8601.
     pub(crate) since: String,
     /// Milliseconds since `since`.
@@ -243,10 +246,11 @@ pub(super) fn status_with(
             TaskState::Stale => &mut tasks.stale,
         } += 1;
     }
-    let lead = lead(team)?;
+    let found = team.read_lead()?;
+    let lead = lead(team, found.current.as_ref())?;
     let dead_lead = match lead {
         Some(_) => None,
-        None => lease::find_lead(team)?.filter(|lead| lead.alive == Life::Dead),
+        None => lease::find_lead_in(team, found)?.filter(|lead| lead.alive == Life::Dead),
     };
     let templates = settings.map(|settings| settings.templates.as_slice()).unwrap_or_default();
     let crew = crew(roster, records, templates);
@@ -359,19 +363,20 @@ fn reason(record: &MemberRecord) -> Option<String> {
 }
 
 /// Returns the lead: a phalanx, else the program named in the team file unless it is proven dead.
-fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
-    let status = |pid, host, since: Timestamp, is_stopped| LeadStatus {
+fn lead(team: &TeamStore, ours: Option<&LeadRecord>) -> Result<Option<LeadStatus>, OpsError> {
+    let status = |pid, host: String, since: Timestamp, is_stopped| LeadStatus {
         pid,
+        is_elsewhere: host != env::hostname(),
         host,
         since: since.iso(),
         age_ms: now().since(since),
         state: if is_stopped { "stopped" } else { "running" },
     };
-    if let Some(LeadRecord { process, host, since, .. }) = team.current_lead()? {
+    if let Some(LeadRecord { process, host, since, .. }) = ours {
         return Ok(Some(status(
             process.pid,
-            host,
-            since,
+            host.clone(),
+            *since,
             proc::is_stopped(process.pid, process.start),
         )));
     }

@@ -46,6 +46,15 @@ pub(crate) struct Lease {
     held: Held,
 }
 
+/// The lead of a team, as one check of the lease shows it.
+#[derive(Debug, Default)]
+pub(crate) struct LeadPresence {
+    /// The running lead.
+    pub(crate) current: Option<LeadRecord>,
+    /// A lead that died without removing its record; never beside a running one.
+    pub(crate) dead: Option<LeadRecord>,
+}
+
 /// What proves the right.
 #[derive(Debug)]
 enum Held {
@@ -112,6 +121,16 @@ impl TeamStore {
     /// Returns the running lead; `None` if the lease is free.
     pub(crate) fn current_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         if self.is_lease_held()? { self.last_lead() } else { Ok(None) }
+    }
+
+    /// Returns the running lead, or the one that died. In the shared store this is one call.
+    pub(crate) fn read_lead(&self) -> Result<LeadPresence, StoreError> {
+        let none = LeadPresence::default();
+        Ok(match (self.is_lease_held()?, self.is_shared()) {
+            (true, _) => LeadPresence { current: self.last_lead()?, ..none },
+            (false, true) => LeadPresence { dead: self.last_lead()?, ..none },
+            (false, false) => LeadPresence { dead: self.dead_lead()?, ..none },
+        })
     }
 
     /// Returns the token of the agent lead. It stays valid after the lead has died, until another

@@ -44,7 +44,7 @@ pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
 pub(crate) use handoffs::ReceivedHandoffs;
 pub(crate) use journal::{JournalReader, now};
-pub(crate) use lease::{LeadRecord, Lease};
+pub(crate) use lease::{LeadPresence, LeadRecord, Lease};
 pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
 pub(crate) use mailbox::Marking;
 pub(crate) use specs::take_spec;

@@ -54,10 +54,15 @@ fn lead(status: &Status, paint: Paint) -> String {
     match (&status.lead, &status.dead_lead) {
         (Some(lead), _) if lead.state == "stopped" => paint
             .put(Tint::Bad, &format!("led by process {0}, stopped; `kill -CONT {0}`", lead.pid)),
-        (Some(lead), _) => paint.put(
-            Tint::Dim,
-            &format!("led by process {} for {}", lead.pid, time::human(lead.age_ms)),
-        ),
+        (Some(lead), _) => {
+            let age = time::human(lead.age_ms);
+            let on_host = if lead.is_elsewhere {
+                format!(" on host {}", text::line(&lead.host))
+            } else {
+                String::new()
+            };
+            paint.put(Tint::Dim, &format!("led by process {}{on_host} for {age}", lead.pid))
+        }
         (None, Some(lead)) => paint.put(Tint::Bad, &dead_lead_text(lead, status.team.as_str())),
         (None, None) => paint.put(Tint::Dim, "no lead"),
     }

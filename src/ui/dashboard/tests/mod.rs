@@ -130,6 +130,7 @@ fn sample() -> TeamSnapshot {
     let status = Status {
         team: TeamName::new("site").expect("a name"),
         lead: Some(LeadStatus {
+            is_elsewhere: false,
             pid: 4711,
             host: "here".to_owned(),
             since: NOW.minus_ms(600_000).iso(),
