@@ -157,8 +157,28 @@ fn end_elsewhere(
     for (host, runs) in hosts {
         let there = runs.iter().map(|nth| run_to_end(&terminations[*nth])).collect();
         for (nth, result) in runs.into_iter().zip(client::terminate(ctx, team, host, there)) {
-            results[nth] = result;
+            let is_unreachable =
+                matches!(result, Err(OpsError::NoSuchHost { .. } | OpsError::Host(_)));
+            let has_exited = is_unreachable && has_exited(team, &terminations[nth]);
+            results[nth] = if has_exited { Ok(()) } else { result };
         }
+    }
+}
+
+/// Returns true if the launcher of a run on another host has recorded the exit of its program. A
+/// member that has agreed has a moment for that.
+fn has_exited(team: &TeamStore, one: &Termination) -> bool {
+    let limit = if one.mode == TerminationMode::Agreed { OWN_END } else { Duration::ZERO };
+    let deadline = Deadline::after(limit);
+    loop {
+        let record = team.member_record(&one.record.name).ok().flatten();
+        if record.is_some_and(|now| now.is(&one.record.incarnation) && now.exit.is_some()) {
+            return true;
+        }
+        if deadline.expired() {
+            return false;
+        }
+        clock::sleep(UNKNOWN_PAUSE);
     }
 }
 

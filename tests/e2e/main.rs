@@ -62,6 +62,7 @@ mod profile;
 mod ps;
 mod reminders;
 mod remote_cuts;
+mod remote_leads;
 mod remote_members;
 mod remote_native;
 mod remote_stage;
