@@ -66,6 +66,7 @@ mod remote_leads;
 mod remote_members;
 mod remote_native;
 mod remote_stage;
+mod remote_tools;
 mod remote_verbs;
 mod remote_worktrees;
 mod requests;
