@@ -248,11 +248,11 @@ pub(super) fn holder(owner: Option<&MemberName>) -> String {
     owner.map_or("a run that has ended".to_owned(), |name| format!("`{name}`"))
 }
 
-/// `reason` is foreign text: escaped and put on one line.
 fn on_host(host: Option<&str>) -> String {
     host.map(|host| format!(" on host {host}")).unwrap_or_default()
 }
 
+/// `reason` is foreign text: escaped and put on one line.
 fn because(reason: Option<&str>) -> String {
     reason.map(|said| format!(": {}", crate::model::text::line(said))).unwrap_or_default()
 }
