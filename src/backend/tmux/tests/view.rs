@@ -158,7 +158,7 @@ fn focus_selects_the_pane_on_an_attached_client() {
     let places = placed(&tmux, &all);
     let focus = |tmux: &Tmux, nth: usize| tmux.focus(&places[nth], &all[nth].token);
     let unwatched = focus(&tmux, 0).expect_err("no terminal shows the session");
-    assert!(matches!(unwatched, BackendError::CannotDo { verb: "focus", .. }), "{unwatched}");
+    assert!(matches!(unwatched, BackendError::NotShown { .. }), "{unwatched}");
     lab.attach("main");
     let seen =
         || lab.tmux(&["list-clients", "-F", "#{session_name} #{pane_id} #{window_zoomed_flag}"]);
