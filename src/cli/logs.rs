@@ -103,7 +103,7 @@ struct LogStream {
     unreachable: Vec<MemberName>,
 }
 
-/// What a read has returned; with `all` it was the last one of a member that has ended.
+/// The result of a read; with `all` of the last one of a member that has ended.
 struct ReadResult {
     lines: Result<Vec<LogLine>, OpsError>,
     all: bool,

@@ -31,7 +31,7 @@ fn tools_of_the_lead_reach_a_member_on_another_host() {
     let screen = lead.request("resources/read", json!({"uri": "team://members/ann/screen"}));
     assert!(screen.to_string().contains("by-keys"), "{screen}");
 
-    // No process records this end, and there is no lead that would ask.
+    // The killed launcher records nothing, and without a lead no other process asks the host.
     stage.kill_launcher("h1", "ann");
     let gone = lead.call("WaitFor", json!({"names": ["ann"], "until": "gone"}));
     assert_eq!(gone["states"], json!([{"name": "ann", "state": "gone"}]));
