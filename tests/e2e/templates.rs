@@ -44,7 +44,8 @@ fn up_runs_a_template_on_a_task_to_its_end() {
     // A directory of this name does not hide the template.
     fs::create_dir(stage.at("work/review")).expect("dir");
     let task = "Review \"src\" for {agent}";
-    let run = stage.phalanx(&["--json", "up", "review", "--task", task, "--agent", "fake"]);
+    let args = ["--json", "up", "review", "--task", task, "--agent", "fake", "--keep"];
+    let run = stage.phalanx(&args);
     let report = run.expect(0).json();
     assert_eq!((&report["team"], &report["success"]), (&json!("work-review"), &json!(true)));
     let mut keys = completed(&report);
@@ -57,9 +58,21 @@ fn up_runs_a_template_on_a_task_to_its_end() {
         };
         assert!(mail.iter().any(has), "{member} got the task: {mail:?}");
     }
-    let freed =
-        mail.iter().any(|mail| mail.member == "eve" && mail.text.contains("no longer blocked"));
-    assert!(freed, "the report waited for both reviews: {mail:?}");
+    let id = |key: &str| {
+        let mut tasks = report["tasks"].as_array().expect("tasks").iter();
+        tasks.find(|task| task["key"] == key).map(|task| task["id"].clone())
+    };
+    let frees_the_report = |event: &Value| {
+        event["event"] == "task_completed" && event["detail"]["freed"] == json!([id("report")])
+    };
+    let journal = stage.journal("work-review");
+    let by =
+        journal.iter().find(|event| frees_the_report(event)).map(|event| event["task"].clone());
+    assert!(
+        by.is_some() && [id("correctness"), id("completeness")].contains(&by),
+        "the report waited for both reviews: {journal:?}"
+    );
+    stage.phalanx(&["team", "delete", "-t", "work-review"]).expect(0);
     stage.assert_clean();
 }
 
