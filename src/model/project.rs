@@ -34,6 +34,14 @@ pub(crate) struct ProjectCheck {
     pub(crate) run: Vec<&'static str>,
 }
 
+impl ProjectCheck {
+    /// Returns the program, also if `env` sets variables for it.
+    pub(crate) fn program(&self) -> &'static str {
+        let is_program = |word: &&&str| **word != "env" && !word.contains('=');
+        self.run.iter().find(is_program).copied().unwrap_or_default()
+    }
+}
+
 /// The purpose of a check, in the order in which checks are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]

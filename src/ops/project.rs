@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::model::project::{Project, ProjectFiles};
+use crate::model::project::{Project, ProjectCheck, ProjectFiles};
 use crate::sys::{env, fs};
 use crate::worktree::Repository;
 
@@ -38,8 +38,7 @@ pub(crate) fn look_at(dir: &Path) -> Project {
 
 /// Returns the programs of checks that are not on the caller's PATH, each once.
 pub(crate) fn missing_programs(ctx: &Context, project: &Project) -> Vec<&'static str> {
-    let programs: BTreeSet<&str> =
-        project.checks.iter().filter_map(|check| check.run.first().copied()).collect();
+    let programs: BTreeSet<&str> = project.checks.iter().map(ProjectCheck::program).collect();
     let path = ctx.caller.var("PATH");
     let is_missing =
         |program: &&str| env::find_program(OsStr::new(program), path, &ctx.caller.cwd).is_none();

@@ -21,13 +21,11 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) fn surroundings(found: &Surroundings, paint: Paint) -> String {
     let commands = found.project.checks.iter().map(|check| {
         let command = check.run.join(" ");
-        match check.run.first().filter(|program| found.missing_programs.contains(program)) {
-            Some(program) => {
-                let note = format!("(`{program}` is not on PATH)");
-                format!("{command}  {}", paint.put(Tint::Warn, &note))
-            }
-            None => command,
+        if !found.missing_programs.contains(&check.program()) {
+            return command;
         }
+        let note = format!("(`{}` is not on PATH)", check.program());
+        format!("{command}  {}", paint.put(Tint::Warn, &note))
     });
     let languages = found.project.languages.join(", ");
     let git = if found.worktrees {

@@ -105,8 +105,9 @@ fn init_names_the_programs_of_checks_that_are_missing() {
     let dir = repository(&stage, "go", &[("go.mod", "module x\n")]);
     let made = phalanx_in(&stage, &dir, &["init"]).expect(0);
     assert!(made.stderr.contains("go vet ./...  (`go` is not on PATH)\n"), "{}", made.stderr);
-    let made = phalanx_in(&stage, &dir, &["--json", "init", "second.toml"]).expect(0).json();
-    assert_eq!(made["missing_programs"], json!(["go"]));
+    let dir = repository(&stage, "node", &[("package.json", PACKAGE)]);
+    let made = phalanx_in(&stage, &dir, &["--json", "init"]).expect(0).json();
+    assert_eq!(made["missing_programs"], json!(["npm"]));
     stage.assert_clean();
 }
 
