@@ -377,6 +377,10 @@ impl<'a> LeadDriver<'a> {
                 };
                 let ended: Vec<MemberRecord> = records.iter().filter(has_ended).cloned().collect();
                 self.step(Event::Members(records))?;
+                if !ended.is_empty() {
+                    // The last messages of a run precede its exit.
+                    self.read_mail()?;
+                }
                 ended.into_iter().try_for_each(|run| self.step(Event::Exited(Box::new(run))))?;
                 processed
             }

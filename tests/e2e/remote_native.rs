@@ -62,6 +62,8 @@ fn tmux_manifest_with_native_claude_on_one_of_two_hosts_runs_to_its_end() {
     let shown = || [&["status"][..], &["events"], &["peek", "ann"]].map(&seen).join("\n");
     assert_eq!(run.code, 0, "{}\n{}\n{}", run.stdout, run.stderr, shown());
     println!("$ phalanx up pair.toml --keep\n{}{}", run.stderr, run.stdout);
+    // The reply of a member is read before its exit, which reaches the lead at the same time.
+    assert!(run.stderr.contains("bob  left: shut down as agreed"), "{}", run.stderr);
     println!("$ phalanx events\n{}", seen(&["events"]));
     let tasks = stage.hosts.stage.phalanx(&["-t", "pair", "task", "list", "--all", "--json"]);
     let tasks = tasks.expect(0).json();
