@@ -228,8 +228,8 @@ impl MailboxReader {
 
     fn clear(&self) -> VerbResult {
         let messages = read_messages(&self.team, &self.owner, true)?;
-        ops::decide::file_shown(&self.ctx, &self.team, &self.owner, &messages)?;
-        let removed = mark_or_remove(&self.team, &self.owner, messages, Afterwards::Remove)?;
+        let removed =
+            mark_or_remove(&self.ctx, &self.team, &self.owner, messages, Afterwards::Remove)?;
         let entries: Vec<_> = removed.iter().map(Envelope::to_entry).collect();
         self.out.confirm(&entries, || match entries.len() {
             1 => format!("removed 1 message of {}", self.owner),
@@ -242,10 +242,7 @@ impl MailboxReader {
         // Messages that were read before need no second mark.
         let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
         let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
-        if self.afterwards != Afterwards::Leave {
-            ops::decide::file_shown(&self.ctx, &self.team, &self.owner, &shown)?;
-        }
-        mark_or_remove(&self.team, &self.owner, shown, self.afterwards)?;
+        mark_or_remove(&self.ctx, &self.team, &self.owner, shown, self.afterwards)?;
         Ok(())
     }
 

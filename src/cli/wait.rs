@@ -58,24 +58,18 @@ fn until_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Until, 
 }
 
 pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
-    let (team, named) = setup.members(&args.names, Action::Look)?;
-    let names = names(&team, &args, named)?;
-    let until = args.until.clone();
+    let wait = begin(setup, &args)?;
+    let _notice = WaitNotice::fixed(&setup.out, wait.words());
     let interrupted = Failure::interrupted("interrupted while waiting", None);
-    let _notice =
-        WaitNotice::fixed(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
-    let ctx = setup.ctx.clone();
-    let came = interrupt::run_interruptible(interrupted, move || {
-        Ok(ops::wait::wait(&ctx, &team, &names, args.any, &args.until, args.timeout)?)
-    })?;
+    let came = interrupt::run_interruptible(interrupted, move || Ok(wait.finish()?))?;
     let words =
         || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
-    let good = came.iter().all(|c| ops::wait::is_good(c, &until));
+    let good = came.iter().all(|c| ops::wait::is_good(c, &args.until));
     setup.out.print_outcome(&came, good, words)?;
     Ok(if good { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
-/// Begins a wait whose steps the caller takes.
+/// Begins the wait that the arguments describe.
 pub(super) fn begin(setup: &Setup, args: &WaitArgs) -> Result<StateWait, Failure> {
     let (team, named) = setup.members(&args.names, Action::Look)?;
     let names = names(&team, args, named)?;

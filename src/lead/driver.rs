@@ -40,6 +40,8 @@ const NEVER_STILL: Duration = Duration::from_secs(5);
 const TEAM_FILE_CHECK: Duration = Duration::from_millis(500);
 /// Delay after a failed read before the next one.
 const AGAIN: Duration = Duration::from_millis(100);
+/// Time for the answers of other hosts, which are asked on another thread.
+const HOSTS: Duration = Duration::from_secs(55);
 
 /// The parameters of a lead that is about to run.
 pub(crate) struct LeadOptions<'a> {
@@ -343,8 +345,9 @@ impl<'a> LeadDriver<'a> {
     fn check_hosts(&self) {
         let inputs = self.queue.inputs();
         self.run_blocking(None, move |ctx, team| {
-            for (name, incarnation) in ops::remote::dead_runs(ctx, team)? {
-                inputs.send(LeadInput::Exited { name, incarnation });
+            let records = team.member_records()?;
+            for run in ops::remote::dead_runs(ctx, team, &records, HOSTS) {
+                inputs.send(LeadInput::Exited { name: run.name, incarnation: run.incarnation });
             }
             Ok(())
         });

@@ -74,21 +74,6 @@ pub(crate) fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Qu
     Ok(waiting)
 }
 
-/// Files the requests among messages of the lead that are about to be marked as read. Once they are
-/// marked, no other process files them.
-pub(crate) fn file_shown(
-    ctx: &Context,
-    team: &TeamStore,
-    owner: &MemberName,
-    messages: &[Envelope],
-) -> Result<(), OpsError> {
-    let is_request = |one: &Envelope| !one.read && Ask::of(Message::parse(&one.text)).is_some();
-    if owner.is_lead() && messages.iter().any(is_request) {
-        process_requests(ctx, team)?;
-    }
-    Ok(())
-}
-
 /// Answers one request for a person. Fails if the request is unknown, decided or answerable only in
 /// its pane, if the lead may not grant the mode, or if it takes no input or lasting rule.
 pub(crate) fn answer(

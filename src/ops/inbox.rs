@@ -3,12 +3,14 @@
 
 use std::path::PathBuf;
 
+use super::context::Context;
 use super::error::OpsError;
-use super::lease;
+use super::{decide, lease};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::protocol::Message;
+use crate::model::question::Ask;
 use crate::store::{Marking, StoreError, TeamStore};
 
 /// The treatment of messages after they were handed over.
@@ -41,10 +43,11 @@ pub(crate) fn read_messages(
     Ok(if all { mailbox.all()? } else { mailbox.unread()? })
 }
 
-/// Marks or removes messages that were handed over to their reader, and returns them. While a lead
-/// runs, messages for its loop stay unread and are not returned: reading the lead's mail by hand
+/// Marks or removes messages that were handed over to their reader, and returns them. Requests to
+/// the lead are filed first: no other process files them once they are marked. While a lead runs, messages for its loop stay unread and are not returned: reading the lead's mail by hand
 /// must not take an answer away from it.
 pub(crate) fn mark_or_remove(
+    ctx: &Context,
     team: &TeamStore,
     owner: &MemberName,
     mut messages: Vec<Envelope>,
@@ -52,6 +55,10 @@ pub(crate) fn mark_or_remove(
 ) -> Result<Vec<Envelope>, OpsError> {
     if messages.is_empty() || afterwards == Afterwards::Leave {
         return Ok(Vec::new());
+    }
+    let is_request = |one: &Envelope| !one.read && Ask::of(Message::parse(&one.text)).is_some();
+    if owner.is_lead() && messages.iter().any(is_request) {
+        decide::process_requests(ctx, team)?;
     }
     if owner.is_lead() && lease::is_led(team)? {
         messages

@@ -40,32 +40,14 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// Interval of questions to other hosts: a launcher that was killed there writes nothing.
 const HOSTS: Duration = Duration::from_secs(10);
 
-/// Waits until all of `names`, or with `any` one of them, have reached the state.
-///
-/// # Errors
-/// [`OpsError::Deadline`] if that takes longer than `limit`; those of [`StateWait::step`].
-pub(crate) fn wait(
-    ctx: &Context,
-    team: &TeamStore,
-    names: &[MemberName],
-    any: bool,
-    until: &Until,
-    limit: Option<Duration>,
-) -> Result<Vec<Came>, OpsError> {
-    let mut wait = StateWait::begin(ctx, team, names, any, until, limit)?;
-    wait.step(limit)?.ok_or_else(|| OpsError::Deadline {
-        what: describe(names, until),
-        limit: limit.unwrap_or_default(),
-    })
-}
-
-/// A wait that is carried out in steps. It keeps what other hosts have answered.
+/// A wait until members or a task reach a state. It keeps what other hosts have answered.
 pub(crate) struct StateWait {
     ctx: Context,
     team: TeamStore,
     names: Vec<MemberName>,
     any: bool,
     until: Until,
+    limit: Option<Duration>,
     deadline: Option<Deadline>,
     changes: TeamChanges,
     /// The runs on other hosts that their hosts report as dead.
@@ -74,7 +56,8 @@ pub(crate) struct StateWait {
 }
 
 impl StateWait {
-    /// Begins a wait that ends after `limit`.
+    /// Begins a wait until all of `names`, or with `any` one of them, have reached the state. The
+    /// limit counts from here.
     ///
     /// # Errors
     /// The team cannot be watched.
@@ -94,10 +77,28 @@ impl StateWait {
             names: names.to_vec(),
             any,
             until: until.clone(),
+            limit,
             deadline: limit.map(Deadline::after),
             changes: team.changes()?,
             dead: Vec::new(),
             ask_hosts: Deadline::after(first),
+        })
+    }
+
+    /// Describes the wait and its limit for a person.
+    pub(crate) fn words(&self) -> String {
+        words(&self.names, self.any, &self.until, self.limit)
+    }
+
+    /// Waits until the state is reached.
+    ///
+    /// # Errors
+    /// [`OpsError::Deadline`] if that takes longer than the limit; those of [`StateWait::step`].
+    pub(crate) fn finish(mut self) -> Result<Vec<Came>, OpsError> {
+        let left = self.deadline.map(|deadline| deadline.remaining());
+        self.step(left)?.ok_or_else(|| OpsError::Deadline {
+            what: describe(&self.names, &self.until),
+            limit: self.limit.unwrap_or_default(),
         })
     }
 
@@ -144,20 +145,14 @@ impl StateWait {
         let records = self.team.member_records()?;
         let records: Vec<MemberRecord> = records.into_iter().filter(is_named).collect();
         let left = self.deadline.map_or(HOSTS_ANSWER, |deadline| deadline.remaining());
-        let answers = remote::ask_hosts(&self.ctx, &self.team, &records, left.min(HOSTS_ANSWER));
-        let runs = answers.into_iter().flat_map(|answer| answer.runs);
-        let dead = runs.filter(|run| run.liveness == Liveness::Dead);
-        Ok(dead.map(|run| run.incarnation).collect())
+        let limit = left.min(HOSTS_ANSWER);
+        let dead = remote::dead_runs(&self.ctx, &self.team, &records, limit);
+        Ok(dead.into_iter().map(|run| run.incarnation).collect())
     }
 }
 
-/// Describes the wait and its limit for a person.
-pub(crate) fn words(
-    names: &[MemberName],
-    any: bool,
-    until: &Until,
-    limit: Option<Duration>,
-) -> String {
+/// See [`StateWait::words`].
+fn words(names: &[MemberName], any: bool, until: &Until, limit: Option<Duration>) -> String {
     let who = match (names, any) {
         (several @ [_, _, ..], true) => format!("one of {}", super::error::names(several)),
         (names, _) => super::error::names(names),

@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
-use crate::ops::TeamStore;
 use crate::ops::inbox::{Afterwards, mark_or_remove};
+use crate::ops::{Context, TeamStore};
 
 /// Messages of a mailbox that a reply contains.
 #[derive(Debug, Clone)]
 pub(super) struct ShownMessages {
+    pub(super) ctx: Context,
     pub(super) team: TeamStore,
     pub(super) owner: MemberName,
     pub(super) envelopes: Vec<Envelope>,
@@ -63,7 +64,8 @@ impl Deliveries {
     fn confirm(&self, request: &RequestId) {
         let Some(shown) = self.pending().get(request).cloned() else { return };
         // Unmarked messages are delivered again.
-        let _ = mark_or_remove(&shown.team, &shown.owner, shown.envelopes, Afterwards::Mark);
+        let ShownMessages { ctx, team, owner, envelopes } = shown;
+        let _ = mark_or_remove(&ctx, &team, &owner, envelopes, Afterwards::Mark);
         self.pending().remove(request);
     }
 }

@@ -207,13 +207,16 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
             look()
         })?;
         let envelopes = found.unwrap_or_default();
-        ops::decide::file_shown(&setup.ctx, &team, &owner, &envelopes)?;
         let entries: Vec<Value> =
             envelopes.iter().map(|message| json!(message.to_entry())).collect();
         let reply = Reply::of(json!({ "messages": entries }));
         let unread: Vec<Envelope> = envelopes.into_iter().filter(|message| !message.read).collect();
-        let messages =
-            (!unread.is_empty()).then_some(ShownMessages { team, owner, envelopes: unread });
+        let messages = (!unread.is_empty()).then(|| ShownMessages {
+            ctx: setup.ctx.clone(),
+            team,
+            owner,
+            envelopes: unread,
+        });
         Ok(Reply { messages, ..reply })
     })
 }

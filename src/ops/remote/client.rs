@@ -16,8 +16,6 @@ use crate::store::TeamStore;
 use crate::sys::clock::Deadline;
 use crate::sys::proc::Liveness;
 
-/// Time for the answers of all hosts to a lead, which waits on a thread of its own.
-const PATIENCE: Duration = Duration::from_secs(55);
 /// Time limit for the end of members.
 const ENDING: Duration = Duration::from_secs(40);
 
@@ -48,18 +46,18 @@ pub(crate) fn terminate(
     }
 }
 
-/// Returns the runs on other hosts that their hosts report as dead and that have not ended on
-/// record. A run on a host that cannot be reached is not among them.
+/// Returns the runs among `records` that their hosts, which are not this one, report as dead and
+/// that have not ended on record. A run on a host that does not answer within `limit` is not among
+/// them.
 pub(crate) fn dead_runs(
     ctx: &Context,
     team: &TeamStore,
-) -> Result<Vec<(MemberName, Incarnation)>, OpsError> {
-    let answers = ask_hosts(ctx, team, &team.member_records()?, PATIENCE);
+    records: &[MemberRecord],
+    limit: Duration,
+) -> Vec<RunSeen> {
+    let answers = ask_hosts(ctx, team, records, limit);
     let runs = answers.into_iter().flat_map(|answer| answer.runs);
-    Ok(runs
-        .filter(|run| run.liveness == Liveness::Dead)
-        .map(|run| (run.name, run.incarnation))
-        .collect())
+    runs.filter(|run| run.liveness == Liveness::Dead).collect()
 }
 
 /// The answer of a host about its runs that have not ended on record.

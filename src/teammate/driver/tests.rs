@@ -20,7 +20,7 @@ use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
-use crate::ops::wait::Until;
+use crate::ops::wait::{StateWait, Until};
 use crate::ops::{Caller, NewTask, Store};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::Process;
@@ -156,7 +156,8 @@ impl Stage {
 
     fn wait_task(&self, id: u64) -> TaskState {
         let until = Until::Task(TaskId(id));
-        ops::wait::wait(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE))
+        StateWait::begin(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE))
+            .and_then(StateWait::finish)
             .expect("its end");
         ops::task::get(&self.team, TaskId(id)).expect("a task").state
     }
