@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::context::Context;
 use super::error::OpsError;
 use super::names::started_record;
-use super::retire;
-use super::{profiles, spawn, status};
+use super::ps::HOSTS_ANSWER;
+use super::{profiles, remote, retire, spawn, status};
 use crate::model::event::{Event, EventKind};
 use crate::model::host::HostChoice;
 use crate::model::id::MemberName;
@@ -57,9 +57,25 @@ pub(crate) fn specs(
     session: Option<&str>,
 ) -> Result<Vec<RestartSpecs>, OpsError> {
     let records = match names {
-        [] => status::records(team)?.into_iter().filter(has_failed).collect(),
-        names => names.iter().map(|name| ended(team, name)).collect::<Result<Vec<_>, _>>()?,
+        [] => status::records(team)?,
+        names => names.iter().map(|name| started_record(team, name)).collect::<Result<_, _>>()?,
     };
+    // The lead may not have noticed yet that a launcher was killed there.
+    let dead = remote::dead_runs(ctx, team, &records, HOSTS_ANSWER);
+    // A program may have ended while its launcher still cleans up after it.
+    let is_gone = |record: &MemberRecord| {
+        record.exit.is_some()
+            || status::liveness(record) == Liveness::Dead
+            || dead.iter().any(|run| record.is(&run.incarnation))
+    };
+    let running = |record: &&MemberRecord| !record.state.is_over() && !is_gone(record);
+    if let Some(record) = records.iter().find(running).filter(|_| !names.is_empty()) {
+        let (team, holder) = (team.name().clone(), record.name.clone());
+        return Err(StoreError::MemberTaken { team, holder }.into());
+    }
+    let is_chosen =
+        |record: &MemberRecord| !names.is_empty() || has_failed(record, is_gone(record));
+    let records: Vec<MemberRecord> = records.into_iter().filter(is_chosen).collect();
     let journal = team.events()?;
     let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let restart = |record: &MemberRecord| {
@@ -105,29 +121,14 @@ pub(crate) fn start_again(
 
 /// Returns true for a run that ended without a request: it failed, disappeared, or ended with the
 /// machine.
-fn has_failed(record: &MemberRecord) -> bool {
+fn has_failed(record: &MemberRecord, is_gone: bool) -> bool {
     // A run for one task is started again with its task.
     if record.request.task.is_some() {
         return false;
     }
     match record.state.is_over() {
         true => matches!(record.state, MemberState::Failed | MemberState::Disappeared),
-        false => is_gone(record),
-    }
-}
-
-/// Returns true if the program has ended, even while its launcher still cleans up after it.
-fn is_gone(record: &MemberRecord) -> bool {
-    record.exit.is_some() || status::liveness(record) == Liveness::Dead
-}
-
-fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
-    let record = started_record(team, name)?;
-    match record.state.is_over() || is_gone(&record) {
-        true => Ok(record),
-        false => {
-            Err(StoreError::MemberTaken { team: team.name().clone(), holder: record.name }.into())
-        }
+        false => is_gone,
     }
 }
 

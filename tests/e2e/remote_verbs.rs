@@ -53,6 +53,12 @@ fn verbs_reach_members_on_another_host() {
     let dead = &found["findings"][0];
     assert_eq!(dead["id"], "dead_member", "{found}");
     assert!(dead["where"].as_str().is_some_and(|place| place.ends_with("on host h1")), "{found}");
+
+    // Its record still says that it runs.
+    stage.phalanx(&["resume", "bob"]).expect(0);
+    assert_eq!(stage.liveness(), [("ann", "alive"), ("bob", "alive")].map(RemoteStage::pair));
+    let taken = stage.phalanx(&["resume", "bob"]).expect(4).stderr;
+    assert!(taken.contains("already has a member `bob`"), "{taken}");
 }
 
 #[test]
