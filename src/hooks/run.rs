@@ -73,7 +73,10 @@ pub(crate) fn run(hook: &HookCommand, call: &Call) -> Ran {
             (End::TimedOut, String::new(), String::new())
         }
         Err(
-            e @ (ExecError::NotFound { .. } | ExecError::Directory { .. } | ExecError::Io { .. }),
+            e @ (ExecError::NotFound { .. }
+            | ExecError::NoInterpreter { .. }
+            | ExecError::Directory { .. }
+            | ExecError::Io { .. }),
         ) => (End::NotRun(with_cause(&e)), String::new(), String::new()),
     };
     Ran { end, stdout, stderr, elapsed_ms: clock::now_ms().saturating_sub(begun) }

@@ -133,9 +133,12 @@ fn not_found(name: &OsStr, cwd: &Path) -> LaunchProblem {
 pub(super) fn exec_problem(program: &Program, error: &ExecError) -> LaunchProblem {
     let path = program.path.display();
     match error {
-        ExecError::NotFound { .. } => LaunchProblem::new(
+        ExecError::NotFound { .. } => {
+            LaunchProblem::new(NOT_FOUND, format!("program {path} does not exist"))
+        }
+        ExecError::NoInterpreter { needs, .. } => LaunchProblem::new(
             NOT_FOUND,
-            format!("program {path} cannot be run: it, or its interpreter, does not exist"),
+            format!("program {path} cannot be run: {needs} does not exist"),
         ),
         ExecError::Directory { cwd, source, .. } => LaunchProblem::not_runnable(format!(
             "directory {} cannot be entered: {source}",

@@ -65,6 +65,7 @@ pub(super) fn call<T: DeserializeOwned>(
 fn not_run(e: &ExecError) -> String {
     match e {
         ExecError::NotFound { .. } => "cannot be found".to_owned(),
+        ExecError::NoInterpreter { needs, .. } => format!("cannot be run: {needs} does not exist"),
         ExecError::Deadline { after_ms, .. } => {
             format!("did not answer within {after_ms} ms and was killed")
         }

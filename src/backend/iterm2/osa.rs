@@ -46,6 +46,7 @@ impl Osa {
                 refused(script, None, format!("no answer within {after_ms} ms"), Some(SILENT))
             }
             other @ (ExecError::NotFound { .. }
+            | ExecError::NoInterpreter { .. }
             | ExecError::Directory { .. }
             | ExecError::Io { .. }) => BackendError::Exec(other),
         })?;

@@ -300,7 +300,7 @@ fn start_errors(start: impl Fn(&Program) -> Result<(), ExecError>) {
     fs::write(&broken, "#!/no/such/interpreter\n").expect("writable");
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).expect("own file");
     let broken = start(&Program { path: broken, ..good.clone() });
-    assert!(matches!(&broken, Err(ExecError::NotFound { .. })), "{broken:?}");
+    assert!(matches!(&broken, Err(ExecError::NoInterpreter { .. })), "{broken:?}");
     let folder = start(&Program { path: "/usr".into(), ..good });
     assert!(matches!(&folder, Err(ExecError::Io { .. })), "{folder:?}");
 }

@@ -1,8 +1,9 @@
 //! The program to run, its output, and the errors of both.
 
-use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -45,9 +46,12 @@ impl ExecOutput {
 /// Failure to start a program or to run it to its end.
 #[derive(Debug, Error)]
 pub(crate) enum ExecError {
-    /// No executable has this name, or its `#!` interpreter is missing.
+    /// No executable has this name.
     #[error("cannot find the program {}", program.display())]
     NotFound { program: OsString },
+    /// The executable exists, but what the system loads it with does not.
+    #[error("cannot start {}: {needs} does not exist", program.display())]
+    NoInterpreter { program: OsString, needs: String },
     /// The requested working directory cannot be entered.
     #[error("cannot start {} in {}", shown(argv), cwd.display())]
     Directory {
@@ -69,8 +73,8 @@ pub(crate) enum ExecError {
 }
 
 impl ExecError {
-    /// Classifies a failed start. The system reports ENOENT for a missing directory and for a
-    /// missing program alike.
+    /// Classifies a failed start. The system reports ENOENT for a missing directory, a missing
+    /// program and a missing interpreter alike.
     pub(in crate::sys) fn start(
         argv: Vec<OsString>,
         cwd: Option<&Path>,
@@ -84,11 +88,36 @@ impl ExecError {
         }
         match (source.kind(), argv.first()) {
             (io::ErrorKind::NotFound, Some(program)) => {
-                ExecError::NotFound { program: program.clone() }
+                let program = program.clone();
+                match missing_interpreter(&cwd.unwrap_or(Path::new("")).join(&program)) {
+                    Some(needs) => ExecError::NoInterpreter { program, needs },
+                    None => ExecError::NotFound { program },
+                }
             }
             _ => ExecError::Io { argv, source },
         }
     }
+}
+
+/// Names what a program file needs and the system does not have: the interpreter of a script, often
+/// with a carriage return at its end, or the dynamic loader of a program for another system.
+/// Returns `None` if there is no such file, or if it needs nothing that is missing.
+fn missing_interpreter(path: &Path) -> Option<String> {
+    /// Linux reads this much of a script; macOS reads more.
+    const FIRST_LINE: u64 = 512;
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(FIRST_LINE).read_to_end(&mut start).ok()?;
+    if start.starts_with(b"\x7fELF") {
+        return Some("its dynamic loader".to_owned());
+    }
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?.trim_ascii_start();
+    let name = line.split(|byte| matches!(byte, b' ' | b'\t')).next()?;
+    let is_missing = !Path::new(OsStr::from_bytes(name)).exists();
+    is_missing
+        .then(|| format!("its interpreter `{}`", String::from_utf8_lossy(name).escape_debug()))
 }
 
 /// Joins an argv for a message, cut to 200 characters because it may contain prompts.

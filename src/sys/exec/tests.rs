@@ -68,6 +68,35 @@ fn env_and_cwd_are_as_given() {
 }
 
 #[test]
+fn missing_interpreter_is_named() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let reported = |name: &str, text: &[u8]| {
+        let file = dir.path().join(name);
+        fs::write(&file, text).expect("writable");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("own file");
+        let program = OsString::from(format!("./{name}"));
+        let cwd = Some(dir.path().to_owned());
+        let command = ExecCommand { program, cwd, ..ExecCommand::default() };
+        run(&command, LONG).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let table: [(&str, &[u8], &str); 2] = [
+        ("windows", b"#!/bin/sh\r\necho hi\r\n", "its interpreter `/bin/sh\\r`"),
+        ("python", b"#! /no/such/python -u\nprint()\n", "its interpreter `/no/such/python`"),
+    ];
+    for (name, text, needs) in table {
+        let expected = format!("cannot start ./{name}: {needs} does not exist");
+        assert_eq!(reported(name, text), Err(expected));
+    }
+    assert_eq!(reported("good", b"#!/bin/sh\nexit 0\n"), Ok(()));
+    // The shell, with another name for its loader, as a program for another C library has.
+    let mut foreign = fs::read("/bin/sh").expect("readable");
+    let loader = foreign.windows(5).position(|part| part == b"/ld-l").expect("a dynamic program");
+    foreign[loader + 1] = b'x';
+    let expected = "cannot start ./foreign: its dynamic loader does not exist";
+    assert_eq!(reported("foreign", &foreign), Err(expected.to_owned()));
+}
+
+#[test]
 fn start_failure_reports_its_cause() {
     let missing = ExecCommand { program: "no-such-program".into(), ..ExecCommand::default() };
     assert!(
@@ -189,7 +218,7 @@ fn detached_start_failure_reports_its_cause() {
     fs::write(&script, "#!/no/such/interpreter\n").expect("writable");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("own file");
     let broken = spawn_detached(script.as_os_str(), &[], None, Path::new("/"), None);
-    assert!(matches!(broken, Err(ExecError::NotFound { .. })), "{broken:?}");
+    assert!(matches!(broken, Err(ExecError::NoInterpreter { .. })), "{broken:?}");
 }
 
 #[test]
