@@ -42,7 +42,7 @@ pub(super) struct Global {
     pub(super) color: Color,
 }
 
-/// A member.
+// A member. Not a doc comment: clap would show it as the description of the verbs.
 #[derive(Debug, Args)]
 pub(super) struct MemberArg {
     /// Name of the member.

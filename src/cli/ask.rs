@@ -16,6 +16,7 @@ use crate::ops::authority::Action;
 
 /// The subcommands about the caller's plan.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum PlanVerb {
     /// Submit a plan to the lead; its answer arrives as a message.
     #[command(
@@ -31,6 +32,7 @@ pub(super) enum PlanVerb {
 
 /// The subcommands for questions to the lead.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum AskVerb {
     Permission(PermissionArgs),
 }

@@ -82,7 +82,7 @@ enum NameSource {
 /// names.
 fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
     match (verb, arg) {
-        (_, "team") => Some(NameSource::Teams),
+        (_, "team") | (["rm"] | ["store", _], "name") => Some(NameSource::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
         (["host", ..], "name") | (["spawn"], "host") => Some(NameSource::Hosts),
         (["profile", _], "name") | (_, "profile" | "agents") => Some(NameSource::Profiles),

@@ -20,6 +20,7 @@ use crate::ops::authority::Action;
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum HandoffVerb {
     Send(SendHandoffArgs),
     /// List the types of handoffs, or the fields of one type with an example.

@@ -21,6 +21,7 @@ use crate::ui;
 const AT_ONCE: usize = 16;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum HostVerb {
     /// List the configured hosts.
     List,

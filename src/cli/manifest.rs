@@ -7,6 +7,7 @@ use super::out::Out;
 use crate::config::manifest::Manifest;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum ManifestVerb {
     /// Print the JSON Schema of manifests, with which editors complete and check keys.
     #[command(after_help = "Example:\n  phalanx manifest schema >team.schema.json\n\n\

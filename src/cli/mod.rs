@@ -74,14 +74,12 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use fail::{Exit, VerbResult};
 use out::Out;
 use setup::Setup;
 use task::TaskVerb;
 use team::TeamVerb;
-use verbs::{Cli, Verb};
+use verbs::Verb;
 
 use crate::launcher;
 use crate::ops;
@@ -97,7 +95,7 @@ pub fn run() -> ExitCode {
     let json = wants_json(&args);
     crash::install_panic_hook();
     // The process exits after a panic, so no broken state is used.
-    let exit = match catch_unwind(AssertUnwindSafe(|| start(args, json))) {
+    let exit = match catch_unwind(AssertUnwindSafe(|| start(&args, json))) {
         Ok(exit) => exit,
         Err(_) => {
             let error = crash::last_panic();
@@ -115,8 +113,8 @@ fn wants_json(args: &[OsString]) -> bool {
     args.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-fn start(args: Vec<OsString>, json: bool) -> Exit {
-    let cli = match Cli::try_parse_from(args) {
+fn start(args: &[OsString], json: bool) -> Exit {
+    let cli = match verbs::parse(&args) {
         Ok(cli) => cli,
         Err(error) if usage::is_help_request(&error) => {
             let _ = error.print();
@@ -190,7 +188,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Resume(args) => resume::resume(setup, &args),
         Verb::Team(verb) => team::team(setup, verb),
         Verb::Ls => team::team(setup, TeamVerb::List),
-        Verb::Rm(args) => team::delete(setup, Some(&args.team), args.force),
+        Verb::Rm(args) => team::delete(setup, Some(&args.name), args.force),
         Verb::Profile(verb) => profile::profile(setup, verb),
         Verb::Template(verb) => template::template(setup, &verb),
         Verb::Spawn(args) => spawn::spawn(setup, *args),

@@ -17,6 +17,7 @@ use crate::sys::fs;
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum ProfileVerb {
     /// List all profiles.
     List,

@@ -30,6 +30,7 @@ pub(super) struct RequestsArgs {
 
 /// The subcommands about one request.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum RequestsVerb {
     /// Show one request in full: the plan, the command, the edit as a diff, the question.
     Show {

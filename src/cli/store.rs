@@ -19,6 +19,7 @@ use crate::sys::fs;
 const IDLE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum StoreVerb {
     /// Set a database up for teams, or upgrade it to this release.
     #[command(after_help = "Example:\n  phalanx store init postgres://ann@db.example/phalanx")]
@@ -38,7 +39,8 @@ pub(super) enum StoreVerb {
     #[command(after_help = "Example:\n  phalanx store export demo backup/")]
     Export {
         /// The team.
-        team: String,
+        #[arg(value_name = "TEAM", conflicts_with = "team")]
+        name: String,
         /// The config directory to write to.
         dir: PathBuf,
     },
@@ -48,7 +50,8 @@ pub(super) enum StoreVerb {
     #[command(after_help = "Example:\n  phalanx store import demo backup/")]
     Import {
         /// The team.
-        team: String,
+        #[arg(value_name = "TEAM", conflicts_with = "team")]
+        name: String,
         /// The config directory of the team's files, another one than that in use.
         dir: PathBuf,
         /// Address of the database [default: $PHALANX_STORE].
@@ -96,8 +99,8 @@ pub(super) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
             }
             print(setup, &report, &format!("{url}: ready"))
         }
-        StoreVerb::Export { team, dir } => {
-            let team = setup.team_called(Some(team), Action::UseHosts)?;
+        StoreVerb::Export { name, dir } => {
+            let team = setup.team_called(Some(name), Action::UseHosts)?;
             if !team.is_shared() {
                 let problem = format!("team `{}` is not in a shared store", team.name());
                 return Err(Failure::usage(problem, "its files can be copied as they are"));
@@ -106,7 +109,7 @@ pub(super) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
             let copied = transfer::copy(&team, &target)?;
             confirm(setup, &copied, &format!("to {}", dir.display()))
         }
-        StoreVerb::Import { team, dir, url } => {
+        StoreVerb::Import { name, dir, url } => {
             enter_without_team(&setup.ctx, Action::UseHosts)?;
             let url = setup::store_url(setup, url.as_deref())?;
             let from = PathBuf::from(setup.absolute(dir)?);
@@ -117,7 +120,7 @@ pub(super) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
             let (address, password) = url.parts();
             let target = setup.ctx.store.joining(&address, password.as_deref(), None)?;
             let source = Store::at(&from);
-            let team = source.team(&source.find(team)?)?;
+            let team = source.team(&source.find(name)?)?;
             let copied = transfer::copy(&team, &target)?;
             confirm(setup, &copied, &format!("to {url}"))
         }

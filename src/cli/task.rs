@@ -31,6 +31,7 @@ use crate::ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore}
 use crate::ui::GraphFormat;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum TaskVerb {
     Create(Box<CreateTaskArgs>),
     List(ListTasksArgs),

@@ -20,6 +20,7 @@ use crate::ops::{self, Kind, OpsError};
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum TeamVerb {
     /// Create a team without members.
     #[command(
@@ -90,8 +91,8 @@ pub(super) struct SetTeamArgs {
     A team with live members is refused; `phalanx down` asks them to stop first.")]
 pub(super) struct RmArgs {
     /// Team to delete.
-    #[arg(value_name = "TEAM")]
-    pub(super) team: String,
+    #[arg(value_name = "TEAM", conflicts_with = "team")]
+    pub(super) name: String,
     /// Kill its members first, without asking.
     #[arg(long)]
     pub(super) force: bool,

@@ -10,6 +10,7 @@ use crate::ops::templates::{self, ListedTemplate};
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum TemplateVerb {
     /// List all templates.
     List,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::{Command, CommandFactory};
 
 use super::inbox::MessageFormat;
 use super::lead_session::OnExit;
@@ -11,7 +11,7 @@ use super::out::Color;
 use super::status::StatusOutput;
 use super::task::{TaskActionVerb, TaskVerb};
 use super::team::TeamVerb;
-use super::verbs::{Cli, Verb};
+use super::verbs::{Cli, Verb, parse};
 use super::wants_json;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
@@ -21,10 +21,14 @@ use crate::model::worktree::WorktreeRequest;
 use crate::ops::spawn::StartedWhen;
 use crate::ops::wait::Until;
 
-fn cli(line: &str) -> Cli {
+fn parsed(line: &str) -> Result<Cli, clap::Error> {
     let words = shlex::split(line).expect("a line for a shell");
-    Cli::try_parse_from(std::iter::once("phalanx".to_owned()).chain(words))
-        .unwrap_or_else(|e| panic!("{line}: {e}"))
+    let words = std::iter::once("phalanx".to_owned()).chain(words);
+    parse(&words.map(OsString::from).collect::<Vec<_>>())
+}
+
+fn cli(line: &str) -> Cli {
+    parsed(line).unwrap_or_else(|e| panic!("{line}: {e}"))
 }
 
 fn verb(line: &str) -> Verb {
@@ -32,13 +36,26 @@ fn verb(line: &str) -> Verb {
 }
 
 fn refused(line: &str) -> bool {
-    let words = shlex::split(line).expect("a line for a shell");
-    Cli::try_parse_from(std::iter::once("phalanx".to_owned()).chain(words)).is_err()
+    parsed(line).is_err()
 }
 
 #[test]
 fn definition_passes_the_checks_of_clap() {
     Cli::command().debug_assert();
+}
+
+/// Each `derive(Subcommand)` needs `defer = true`.
+#[test]
+fn arguments_of_verbs_are_defined_when_the_verb_is_given() {
+    fn defined_at_once(command: &Command) -> Vec<String> {
+        let inner = command.get_subcommands().flat_map(defined_at_once);
+        let own = command.get_arguments().map(|arg| format!("{} {arg}", command.get_name()));
+        own.chain(inner).collect()
+    }
+    let root = Cli::command();
+    assert!(root.get_subcommands().count() > 40);
+    let found: Vec<String> = root.get_subcommands().flat_map(defined_at_once).collect();
+    assert_eq!(found, Vec::<String>::new());
 }
 
 #[test]

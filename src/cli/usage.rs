@@ -75,14 +75,15 @@ fn from_text(text: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use std::ffi::OsString;
 
     use super::super::fail::ErrorMessage;
-    use super::super::verbs::Cli;
+    use super::super::verbs::parse;
     use super::*;
 
     fn parse_error(line: &[&str]) -> ErrorMessage {
-        let error = Cli::try_parse_from(line).expect_err("a mistake");
+        let words: Vec<OsString> = line.iter().map(OsString::from).collect();
+        let error = parse(&words).expect_err("a mistake");
         match failure(&error) {
             Failure::Message(message) => message,
             Failure::StreamEnded | Failure::OutputClosed => panic!("no message"),

@@ -1,9 +1,11 @@
 //! The definition of the command line: every verb with its arguments.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Command, CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::env::Shells;
 
 use super::answer::AnswerArgs;
@@ -73,6 +75,7 @@ pub(super) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum Verb {
     Init(InitArgs),
     #[command(visible_alias = "run")]
@@ -210,7 +213,26 @@ pub(super) enum Verb {
     Wrap,
 }
 
-/// Returns the definition without hidden verbs.
+/// Parses a command line. The arguments of a verb are defined only if it is given: to define those
+/// of all verbs takes longer than most verbs run. Help and errors describe other verbs, too, and come
+/// from a second parse.
+///
+/// # Errors
+/// A command line that is not valid, or that requests help or the version.
+pub(super) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(args).or_else(|error| {
+        if error.kind() == ErrorKind::DisplayVersion {
+            return Err(error);
+        }
+        let mut all = Cli::command();
+        all.build();
+        let mut matches = all.try_get_matches_from_mut(args)?;
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut all))
+    })
+}
+
+/// Returns the definition without hidden verbs. The arguments and descriptions of verbs are there
+/// once it is built.
 pub(super) fn visible() -> Command {
     let full = Cli::command();
     let verbs = full.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
@@ -228,7 +250,11 @@ pub(super) fn palette() -> Vec<PaletteVerb> {
         name: verb.get_name().to_owned(),
         about: verb.get_about().map(ToString::to_string).unwrap_or_default(),
     };
-    let mut verbs: Vec<PaletteVerb> = visible().get_subcommands().map(verb).collect();
+    let mut definition = visible();
+    definition.build();
+    let is_shown = |verb: &&Command| verb.get_name() != "help";
+    let mut verbs: Vec<PaletteVerb> =
+        definition.get_subcommands().filter(is_shown).map(verb).collect();
     verbs.sort_by(|a, b| a.name.cmp(&b.name));
     verbs
 }

@@ -17,6 +17,7 @@ use crate::sys::env;
 use crate::ui;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum WorkspaceVerb {
     /// List the files, who wrote them, and for which tasks.
     List(ChatArg),

@@ -14,6 +14,7 @@ use crate::ops::{self, Kind};
 use crate::ui::{self, WorktreeRow};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum WorktreeVerb {
     /// List the worktrees and whether they can be removed without loss.
     List,

@@ -51,6 +51,7 @@ pub(super) struct McpArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum McpVerb {
     Install(InstallArgs),
 }

@@ -20,6 +20,7 @@ use crate::ops::task::ReminderRequest;
 use crate::ops::{self, ClaimKind, Kind, TaskChanges, TaskOwner, TaskStep, TeamStore};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
+#[command(defer = true)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub(in crate::cli) enum TaskActionVerb {
     Claim(ClaimArgs),
