@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, Command, ValueHint};
+use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -17,7 +17,7 @@ use super::args::Global;
 use super::fail::{Exit, Failure, VerbResult};
 use super::out::{Color, Out};
 use super::setup::Setup;
-use super::verbs::visible;
+use super::verbs::Cli;
 use crate::config::settings::KEYS;
 use crate::model::handoff::HandoffType;
 use crate::model::role::PLAIN;
@@ -106,7 +106,7 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
 
 /// Returns the command-line definition with completions attached.
 fn command() -> Command {
-    let mut command = visible();
+    let mut command = Cli::command();
     // Adds `--help` and the global options to every verb.
     command.build();
     complete_verb(command, &mut Vec::new())
@@ -365,7 +365,7 @@ mod tests {
                 verb.pop();
             }
         }
-        let (mut command, mut missing) = (visible(), Vec::new());
+        let (mut command, mut missing) = (Cli::command(), Vec::new());
         command.build();
         visit(&command, &mut Vec::new(), &mut missing);
         missing.retain(|arg| !arg.starts_with("help "));

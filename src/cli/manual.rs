@@ -3,18 +3,18 @@
 use std::io;
 use std::path::Path;
 
-use clap::Command;
+use clap::{Command, CommandFactory};
 use serde_json::json;
 
 use super::fail::{Exit, Failure, VerbResult, chain};
 use super::out::Out;
-use super::verbs::visible;
+use super::verbs::Cli;
 use crate::ops::Kind;
 use crate::sys::{env, fs};
 
 /// Prints the manual page of the verb that `words` name, or of phalanx if there are none.
 pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {
-    let mut command = visible();
+    let mut command = Cli::command();
     // Sets the page names, such as `phalanx-team-create`.
     command.build();
     let found = words.iter().try_fold(&command, |command, word| command.find_subcommand(word));
@@ -29,7 +29,7 @@ pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {
 
 /// Writes the manual pages of phalanx and of all verbs, for packages.
 pub(super) fn write_pages(out: &Out, dir: &Path) -> VerbResult {
-    let mut command = visible();
+    let mut command = Cli::command();
     command.build();
     let dir = env::current_dir()?.join(dir);
     let mut written: Vec<String> = Vec::new();

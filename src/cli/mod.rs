@@ -74,12 +74,13 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use fail::{Exit, VerbResult};
+use args::Global;
+use fail::{Exit, Failure, VerbResult};
 use out::Out;
 use setup::Setup;
 use task::TaskVerb;
 use team::TeamVerb;
-use verbs::Verb;
+use verbs::{InternalVerb, Verb};
 
 use crate::launcher;
 use crate::ops;
@@ -114,28 +115,13 @@ fn wants_json(args: &[OsString]) -> bool {
 }
 
 fn start(args: &[OsString], json: bool) -> Exit {
-    let cli = match verbs::parse(&args) {
+    if let Some(parsed) = InternalVerb::parse(args) {
+        return parsed.map_or_else(|error| not_parsed(&error, json), run_internal);
+    }
+    let cli = match verbs::parse(args) {
         Ok(cli) => cli,
-        Err(error) if usage::is_help_request(&error) => {
-            let _ = error.print();
-            return Exit::DONE;
-        }
-        Err(error) => {
-            let failure = usage::failure(&error);
-            Out::new(json, false, false, out::Color::Auto).report_failure(&failure);
-            return failure.exit();
-        }
+        Err(error) => return not_parsed(&error, json),
     };
-    if let Some(Verb::Exec { spec }) = &cli.verb {
-        // The launcher needs nothing but its spec.
-        return Exit(
-            u8::try_from(launcher::exec(spec, &setup::launcher_store(), &ops::one_shot::END))
-                .unwrap_or(1),
-        );
-    }
-    if let Some(Verb::SelfTestHelper { role, dir }) = &cli.verb {
-        return Exit(selftest::run_helper(*role, dir));
-    }
     let global = &cli.global;
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
     if !cli.verb.as_ref().is_some_and(has_other_terminal) {
@@ -162,20 +148,48 @@ fn start(args: &[OsString], json: bool) -> Exit {
             perform(&setup, verb).map_err(|failure| setup.explain_deleted_team(failure))
         }),
     };
-    match done {
-        Ok(exit) => exit,
-        Err(failure) => {
-            out.report_failure(&failure);
-            failure.exit()
-        }
+    done.unwrap_or_else(|failure| fail(&out, &failure))
+}
+
+/// Prints the requested help, or reports a command line that is not valid.
+fn not_parsed(error: &clap::Error, json: bool) -> Exit {
+    if usage::is_help_request(error) {
+        let _ = error.print();
+        return Exit::DONE;
     }
+    fail(&Out::new(json, false, false, out::Color::Auto), &usage::failure(error))
+}
+
+fn fail(out: &Out, failure: &Failure) -> Exit {
+    out.report_failure(failure);
+    failure.exit()
+}
+
+/// Runs a process that phalanx has started; the environment says what it belongs to.
+fn run_internal(verb: InternalVerb) -> Exit {
+    let out = Out::new(false, false, false, out::Color::Auto);
+    let serve = |serve: fn(&Setup) -> VerbResult| {
+        let setup = Setup::new(&Global::default(), out.clone())?;
+        serve(&setup).map_err(|failure| setup.explain_deleted_team(failure))
+    };
+    let done = match verb {
+        // The launcher needs nothing but its spec.
+        InternalVerb::Exec { spec } => {
+            let code = launcher::exec(&spec, &setup::launcher_store(), &ops::one_shot::END);
+            Ok(Exit(u8::try_from(code).unwrap_or(1)))
+        }
+        InternalVerb::SelfTestHelper { role, dir } => Ok(Exit(selftest::run_helper(role, &dir))),
+        InternalVerb::Worker => serve(worker::worker),
+        InternalVerb::Wrap => serve(worker::wrap),
+    };
+    done.unwrap_or_else(|failure| fail(&out, &failure))
 }
 
 /// Returns whether the terminal belongs to a program that the verb runs.
 fn has_other_terminal(verb: &Verb) -> bool {
     match verb {
         Verb::Lead(args) => !args.command.is_empty(),
-        verb => matches!(verb, Verb::Wrap | Verb::Worker | Verb::Watch(_)),
+        verb => matches!(verb, Verb::Watch(_)),
     }
 }
 
@@ -223,9 +237,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Show(args) => focus::show(setup, &args),
         Verb::Brief(args) => brief::brief(setup, &args),
         // Handled before the setup, which can fail.
-        Verb::Exec { .. }
-        | Verb::SelfTestHelper { .. }
-        | Verb::Init(_)
+        Verb::Init(_)
         | Verb::Hook(_)
         | Verb::Completions { .. }
         | Verb::Man { .. }
@@ -238,7 +250,5 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
-        Verb::Worker => worker::worker(setup),
-        Verb::Wrap => worker::wrap(setup),
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory};
 
 use super::inbox::MessageFormat;
@@ -11,7 +12,7 @@ use super::out::Color;
 use super::status::StatusOutput;
 use super::task::{TaskActionVerb, TaskVerb};
 use super::team::TeamVerb;
-use super::verbs::{Cli, Verb, parse};
+use super::verbs::{Cli, InternalVerb, Verb, parse};
 use super::wants_json;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
@@ -42,6 +43,27 @@ fn refused(line: &str) -> bool {
 #[test]
 fn definition_passes_the_checks_of_clap() {
     Cli::command().debug_assert();
+}
+
+#[test]
+fn internal_verbs_are_none_of_the_others() {
+    let parsed = |words: &[&str]| {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        InternalVerb::parse(&words).map(|parsed| parsed.map_err(|error| error.kind()))
+    };
+    let exec = InternalVerb::Exec { spec: "/x".into() };
+    assert_eq!(parsed(&["phalanx", "exec", "/x"]), Some(Ok(exec)));
+    assert_eq!(parsed(&["phalanx", "worker"]), Some(Ok(InternalVerb::Worker)));
+    assert_eq!(parsed(&["phalanx", "exec"]), Some(Err(ErrorKind::MissingRequiredArgument)));
+    for words in [&["phalanx"][..], &["phalanx", "status"], &["phalanx", "-v", "exec", "/x"]] {
+        assert_eq!(parsed(words), None);
+    }
+    let internal = InternalVerb::command();
+    let both = internal.get_subcommands().filter(|verb| {
+        let verbs = Cli::command();
+        verbs.get_subcommands().any(|other| other.get_name() == verb.get_name())
+    });
+    assert_eq!(both.count(), 0);
 }
 
 /// Each `derive(Subcommand)` needs `defer = true`.
@@ -291,8 +313,6 @@ fn read_only_and_wait_verbs_are_parsed() {
     assert!(matches!(verb("peek ada"), Verb::Peek(p) if p.lines == 20));
     assert!(matches!(verb("peek ada -n 3"), Verb::Peek(p) if p.lines == 3));
     assert!(matches!(verb("logs ada -f"), Verb::Logs(l) if l.follow && l.names == ["ada"]));
-    assert!(matches!(verb("exec /x"), Verb::Exec { spec } if spec == std::path::Path::new("/x")));
-    assert!(matches!(verb("worker"), Verb::Worker));
     for line in [
         "wait",
         "wait --until later",

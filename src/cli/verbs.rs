@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::env::Shells;
 
 use super::answer::AnswerArgs;
@@ -194,23 +194,29 @@ pub(super) enum Verb {
     },
     /// Print the version.
     Version,
+}
+
+/// The verbs of processes that phalanx starts itself. They have a definition of their own because a
+/// team starts two of them for each member, and that of the other verbs takes most of their start.
+#[derive(Debug, PartialEq, Eq, Parser)]
+#[command(name = "phalanx")]
+pub(super) enum InternalVerb {
     /// The launcher in every pane.
-    #[command(hide = true)]
-    Exec {
-        spec: PathBuf,
-    },
+    Exec { spec: PathBuf },
     /// A helper process of `doctor --self-test`.
-    #[command(hide = true)]
-    SelfTestHelper {
-        role: HelperRole,
-        dir: PathBuf,
-    },
+    SelfTestHelper { role: HelperRole, dir: PathBuf },
     /// The built-in teammate.
-    #[command(hide = true)]
     Worker,
     /// The wrapper around a program that is not a native member.
-    #[command(hide = true)]
     Wrap,
+}
+
+impl InternalVerb {
+    /// Parses a command line; `None` for that of another verb.
+    pub(super) fn parse(args: &[OsString]) -> Option<Result<InternalVerb, clap::Error>> {
+        let verb = args.get(1)?.to_str()?;
+        InternalVerb::has_subcommand(verb).then(|| InternalVerb::try_parse_from(args))
+    }
 }
 
 /// Parses a command line. The arguments of a verb are defined only if it is given: to define those
@@ -231,28 +237,15 @@ pub(super) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     })
 }
 
-/// Returns the definition without hidden verbs. The arguments and descriptions of verbs are there
-/// once it is built.
-pub(super) fn visible() -> Command {
-    let full = Cli::command();
-    let verbs = full.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
-    Command::new("phalanx")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about(full.get_about().cloned().unwrap_or_default())
-        .after_help(full.get_after_help().cloned().unwrap_or_default())
-        .args(full.get_arguments().cloned())
-        .subcommands(verbs)
-}
-
 /// Returns the verbs that the palette offers.
 pub(super) fn palette() -> Vec<PaletteVerb> {
     let verb = |verb: &clap::Command| PaletteVerb {
         name: verb.get_name().to_owned(),
         about: verb.get_about().map(ToString::to_string).unwrap_or_default(),
     };
-    let mut definition = visible();
+    let mut definition = Cli::command();
     definition.build();
-    let is_shown = |verb: &&Command| verb.get_name() != "help";
+    let is_shown = |verb: &&clap::Command| verb.get_name() != "help";
     let mut verbs: Vec<PaletteVerb> =
         definition.get_subcommands().filter(is_shown).map(verb).collect();
     verbs.sort_by(|a, b| a.name.cmp(&b.name));

@@ -3,16 +3,16 @@
 
 use std::borrow::Cow;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::page::PageBlock;
 use crate::cli::fail::exits;
-use crate::cli::verbs::visible;
+use crate::cli::verbs::Cli;
 
 /// Returns the blocks in the order of the page: the list of verbs, the global options, the exit
 /// codes, then a block for each verb and subcommand in the order of `--help`.
 pub(super) fn blocks() -> Vec<PageBlock> {
-    let mut root = visible();
+    let mut root = Cli::command();
     root.build();
     let block = |name: &str, text: String| PageBlock { name: name.to_owned(), text };
     let global: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
