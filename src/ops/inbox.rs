@@ -3,25 +3,12 @@
 
 use std::path::PathBuf;
 
-use super::context::Context;
 use super::error::OpsError;
-use super::{decide, lease};
+use super::lease;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
-use crate::model::protocol::Message;
-use crate::model::question::Ask;
 use crate::store::{Marking, StoreError, TeamStore};
-
-/// The treatment of messages after they were handed over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Afterwards {
-    /// They stay unread.
-    Leave,
-    /// They stay, marked as read.
-    Mark,
-    Remove,
-}
 
 /// Returns the unread messages of `owner`, or with `all` every message.
 pub(crate) fn read_messages(
@@ -43,36 +30,10 @@ pub(crate) fn read_messages(
     Ok(if all { mailbox.all()? } else { mailbox.unread()? })
 }
 
-/// Marks or removes messages that were handed over to their reader, and returns them. Requests to
-/// the lead are filed first: no other process files them once they are marked. While a lead runs, messages for its loop stay unread and are not returned: reading the lead's mail by hand
-/// must not take an answer away from it.
-pub(crate) fn mark_or_remove(
-    ctx: &Context,
-    team: &TeamStore,
-    owner: &MemberName,
-    mut messages: Vec<Envelope>,
-    afterwards: Afterwards,
-) -> Result<Vec<Envelope>, OpsError> {
-    if messages.is_empty() || afterwards == Afterwards::Leave {
-        return Ok(Vec::new());
-    }
-    let is_request = |one: &Envelope| !one.read && Ask::of(Message::parse(&one.text)).is_some();
-    if owner.is_lead() && messages.iter().any(is_request) {
-        decide::process_requests(ctx, team)?;
-    }
-    if owner.is_lead() && lease::is_led(team)? {
-        messages
-            .retain(|message| message.read || !Message::parse(&message.text).is_for_lead_loop());
-    }
-    let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
-    if afterwards == Afterwards::Mark && !ids.is_empty() {
-        acknowledge(team, owner, &ids)?;
-    }
-    if afterwards == Afterwards::Remove && !ids.is_empty() {
-        let fresh = team.mailbox(owner).remove(&ids)?;
-        journal_handled(team, owner, fresh)?;
-    }
-    Ok(messages)
+/// Removes messages that were acted upon.
+pub(super) fn remove(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
+    let fresh = team.mailbox(owner).remove(ids)?;
+    journal_handled(team, owner, fresh)
 }
 
 /// Acknowledges messages that were acted upon.

@@ -45,6 +45,7 @@ pub(crate) mod lease;
 mod log_part;
 pub(crate) mod logs;
 pub(crate) mod manifest;
+pub(crate) mod mark_read;
 pub(crate) mod modes;
 pub(crate) mod names;
 pub(crate) mod one_shot;

@@ -1,0 +1,53 @@
+//! Marks or removes messages that their reader has, without taking requests away from those who
+//! decide on them.
+
+use super::context::Context;
+use super::error::OpsError;
+use super::{decide, inbox, lease};
+use crate::model::envelope::Envelope;
+use crate::model::id::MemberName;
+use crate::model::protocol::Message;
+use crate::model::question::Ask;
+use crate::store::TeamStore;
+
+/// The treatment of messages after they were handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// They stay unread.
+    Leave,
+    /// They stay, marked as read.
+    Mark,
+    Remove,
+}
+
+/// Marks or removes messages that were handed over to their reader, and returns them. Requests to
+/// the lead are filed first: no other process files them once they are marked. While a lead runs,
+/// messages for its loop stay unread and are not returned: reading the lead's mail by hand must not
+/// take an answer away from it.
+pub(crate) fn mark_or_remove(
+    ctx: &Context,
+    team: &TeamStore,
+    owner: &MemberName,
+    mut messages: Vec<Envelope>,
+    afterwards: Afterwards,
+) -> Result<Vec<Envelope>, OpsError> {
+    if messages.is_empty() || afterwards == Afterwards::Leave {
+        return Ok(Vec::new());
+    }
+    let is_request = |one: &Envelope| !one.read && Ask::of(Message::parse(&one.text)).is_some();
+    if owner.is_lead() && messages.iter().any(is_request) {
+        decide::process_requests(ctx, team)?;
+    }
+    if owner.is_lead() && lease::is_led(team)? {
+        messages
+            .retain(|message| message.read || !Message::parse(&message.text).is_for_lead_loop());
+    }
+    let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
+    match afterwards {
+        Afterwards::Leave => {}
+        _ if ids.is_empty() => {}
+        Afterwards::Mark => inbox::acknowledge(team, owner, &ids)?,
+        Afterwards::Remove => inbox::remove(team, owner, &ids)?,
+    }
+    Ok(messages)
+}
