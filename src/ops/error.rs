@@ -433,9 +433,9 @@ impl OpsError {
                 [] => "create one: `phalanx task create SUBJECT`, then `spawn --task ID`".to_owned(),
                 some => format!("name one with `--task ID`; pending: {}", some.join(", ")),
             }),
-            OpsError::LiveMembers { team, .. } => {
-                Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`"))
-            }
+            OpsError::LiveMembers { team, .. } => Some(format!(
+                "end them first: `phalanx shutdown --all -t {team}`, with `--force` without asking"
+            )),
             OpsError::Nested { .. } => Some(
                 "ask the lead to do it (`phalanx send team-lead TEXT`), or allow it with `max_depth` in the manifest's [team]"
                     .to_owned(),
