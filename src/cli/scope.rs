@@ -25,8 +25,8 @@ impl ScopeArgs {
     }
 }
 
-// The conversation whose files are meant. Not a doc comment: clap would show it as the description of
-// the verbs.
+// The conversation whose files are meant. Not a doc comment: clap would show it as the description
+// of the verbs.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ChatArg {
     /// Conversation [default: $PHALANX_CHAT, else `default`].
