@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, Command, CommandFactory, ValueHint};
+use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -17,7 +17,7 @@ use super::args::Global;
 use super::fail::{Exit, Failure, VerbResult};
 use super::out::{Color, Out};
 use super::setup::Setup;
-use super::verbs::Cli;
+use super::verbs::definition;
 use crate::config::settings::KEYS;
 use crate::model::handoff::HandoffType;
 use crate::model::role::PLAIN;
@@ -106,10 +106,7 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
 
 /// Returns the command-line definition with completions attached.
 fn command() -> Command {
-    let mut command = Cli::command();
-    // Adds `--help` and the global options to every verb.
-    command.build();
-    complete_verb(command, &mut Vec::new())
+    complete_verb(definition(), &mut Vec::new())
 }
 
 fn complete_verb(command: Command, verb: &mut Vec<String>) -> Command {
@@ -365,9 +362,8 @@ mod tests {
                 verb.pop();
             }
         }
-        let (mut command, mut missing) = (Cli::command(), Vec::new());
-        command.build();
-        visit(&command, &mut Vec::new(), &mut missing);
+        let mut missing = Vec::new();
+        visit(&definition(), &mut Vec::new(), &mut missing);
         missing.retain(|arg| !arg.starts_with("help "));
         assert_eq!(missing, ["resume session", "team create name", "spawn names"]);
     }

@@ -3,20 +3,18 @@
 use std::io;
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use serde_json::json;
 
 use super::fail::{Exit, Failure, VerbResult, chain};
 use super::out::Out;
-use super::verbs::Cli;
+use super::verbs::{definition, shown};
 use crate::ops::Kind;
 use crate::sys::{env, fs};
 
 /// Prints the manual page of the verb that `words` name, or of phalanx if there are none.
 pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {
-    let mut command = Cli::command();
-    // Sets the page names, such as `phalanx-team-create`.
-    command.build();
+    let command = definition();
     let found = words.iter().try_fold(&command, |command, word| command.find_subcommand(word));
     let Some(found) = found else {
         let problem = format!("unknown command `{}`", words.join(" "));
@@ -29,8 +27,7 @@ pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {
 
 /// Writes the manual pages of phalanx and of all verbs, for packages.
 pub(super) fn write_pages(out: &Out, dir: &Path) -> VerbResult {
-    let mut command = Cli::command();
-    command.build();
+    let command = definition();
     let dir = env::current_dir()?.join(dir);
     let mut written: Vec<String> = Vec::new();
     let mut left = vec![&command];
@@ -40,8 +37,7 @@ pub(super) fn write_pages(out: &Out, dir: &Path) -> VerbResult {
         fs::write_atomic(&dir.join(&file), text.as_bytes())
             .map_err(|e| Failure::new(Kind::Failed, chain(&e), None))?;
         written.push(file);
-        let is_shown = |verb: &&Command| !verb.is_hide_set() && verb.get_name() != "help";
-        left.extend(command.get_subcommands().filter(is_shown));
+        left.extend(shown(command));
     }
     written.sort();
     let shown = dir.display().to_string();

@@ -168,9 +168,9 @@ fn fail(out: &Out, failure: &Failure) -> Exit {
 /// Runs a process that phalanx has started; the environment says what it belongs to.
 fn run_internal(verb: InternalVerb) -> Exit {
     let out = Out::new(false, false, false, out::Color::Auto);
-    let serve = |serve: fn(&Setup) -> VerbResult| {
+    let run = |member: fn(&Setup) -> VerbResult| {
         let setup = Setup::new(&Global::default(), out.clone())?;
-        serve(&setup).map_err(|failure| setup.explain_deleted_team(failure))
+        member(&setup).map_err(|failure| setup.explain_deleted_team(failure))
     };
     let done = match verb {
         // The launcher needs nothing but its spec.
@@ -179,8 +179,8 @@ fn run_internal(verb: InternalVerb) -> Exit {
             Ok(Exit(u8::try_from(code).unwrap_or(1)))
         }
         InternalVerb::SelfTestHelper { role, dir } => Ok(Exit(selftest::run_helper(role, &dir))),
-        InternalVerb::Worker => serve(worker::worker),
-        InternalVerb::Wrap => serve(worker::wrap),
+        InternalVerb::Worker => run(worker::worker),
+        InternalVerb::Wrap => run(worker::wrap),
     };
     done.unwrap_or_else(|failure| fail(&out, &failure))
 }

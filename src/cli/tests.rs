@@ -46,7 +46,7 @@ fn definition_passes_the_checks_of_clap() {
 }
 
 #[test]
-fn internal_verbs_are_none_of_the_others() {
+fn internal_verbs_have_names_of_their_own() {
     let parsed = |words: &[&str]| {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         InternalVerb::parse(&words).map(|parsed| parsed.map_err(|error| error.kind()))

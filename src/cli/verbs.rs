@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::env::Shells;
 
 use super::answer::AnswerArgs;
@@ -230,24 +230,31 @@ pub(super) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
         if error.kind() == ErrorKind::DisplayVersion {
             return Err(error);
         }
-        let mut all = Cli::command();
-        all.build();
+        let mut all = definition();
         let mut matches = all.try_get_matches_from_mut(args)?;
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut all))
     })
 }
 
+/// Returns the definition of the command line, with the arguments and descriptions of all verbs.
+pub(super) fn definition() -> Command {
+    let mut root = Cli::command();
+    root.build();
+    root
+}
+
+/// Returns the verbs under `command` that people use. clap adds `help` to each group.
+pub(super) fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+}
+
 /// Returns the verbs that the palette offers.
 pub(super) fn palette() -> Vec<PaletteVerb> {
-    let verb = |verb: &clap::Command| PaletteVerb {
+    let verb = |verb: &Command| PaletteVerb {
         name: verb.get_name().to_owned(),
         about: verb.get_about().map(ToString::to_string).unwrap_or_default(),
     };
-    let mut definition = Cli::command();
-    definition.build();
-    let is_shown = |verb: &&clap::Command| verb.get_name() != "help";
-    let mut verbs: Vec<PaletteVerb> =
-        definition.get_subcommands().filter(is_shown).map(verb).collect();
+    let mut verbs: Vec<PaletteVerb> = shown(&definition()).map(verb).collect();
     verbs.sort_by(|a, b| a.name.cmp(&b.name));
     verbs
 }

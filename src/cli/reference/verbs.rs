@@ -3,17 +3,16 @@
 
 use std::borrow::Cow;
 
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 
 use super::page::PageBlock;
 use crate::cli::fail::exits;
-use crate::cli::verbs::Cli;
+use crate::cli::verbs::{definition, shown};
 
 /// Returns the blocks in the order of the page: the list of verbs, the global options, the exit
 /// codes, then a block for each verb and subcommand in the order of `--help`.
 pub(super) fn blocks() -> Vec<PageBlock> {
-    let mut root = Cli::command();
-    root.build();
+    let root = definition();
     let block = |name: &str, text: String| PageBlock { name: name.to_owned(), text };
     let global: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
     let mut blocks = vec![
@@ -21,7 +20,7 @@ pub(super) fn blocks() -> Vec<PageBlock> {
         block("global options", table("option", &global)),
         block("exit codes", exit_codes()),
     ];
-    for verb in verbs(&root) {
+    for verb in shown(&root) {
         push_verb(verb, "##", &mut blocks);
     }
     blocks
@@ -36,14 +35,9 @@ fn exit_codes() -> String {
     text
 }
 
-/// The subcommands that the page has; clap adds `help` to each group.
-fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
-}
-
 fn verb_table(root: &Command) -> String {
     let mut text = "| verb | purpose |\n|---|---|\n".to_owned();
-    for verb in verbs(root) {
+    for verb in shown(root) {
         let name = verb.get_name();
         text.push_str(&format!("| [`{name}`](#{name}) | {} |\n", summary(verb)));
     }
@@ -74,7 +68,7 @@ fn push_verb(verb: &Command, level: &str, blocks: &mut Vec<PageBlock>) {
         text.push_str(&after_help(&after.to_string()));
     }
     blocks.push(PageBlock { name: name.to_owned(), text });
-    for inner in verbs(verb) {
+    for inner in shown(verb) {
         push_verb(inner, "###", blocks);
     }
 }
