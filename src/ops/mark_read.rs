@@ -1,5 +1,5 @@
-//! Marks or removes messages that their reader has, without taking requests away from those who
-//! decide on them.
+//! Marks or removes messages that were shown to their reader. Requests among them stay open for a
+//! decision.
 
 use super::context::Context;
 use super::error::OpsError;
@@ -31,9 +31,12 @@ pub(crate) fn mark_or_remove(
     mut messages: Vec<Envelope>,
     afterwards: Afterwards,
 ) -> Result<Vec<Envelope>, OpsError> {
-    if messages.is_empty() || afterwards == Afterwards::Leave {
-        return Ok(Vec::new());
-    }
+    let finish = match afterwards {
+        _ if messages.is_empty() => return Ok(Vec::new()),
+        Afterwards::Leave => return Ok(Vec::new()),
+        Afterwards::Mark => inbox::acknowledge,
+        Afterwards::Remove => inbox::remove,
+    };
     let is_request = |one: &Envelope| !one.read && Ask::of(Message::parse(&one.text)).is_some();
     if owner.is_lead() && messages.iter().any(is_request) {
         decide::process_requests(ctx, team)?;
@@ -43,11 +46,8 @@ pub(crate) fn mark_or_remove(
             .retain(|message| message.read || !Message::parse(&message.text).is_for_lead_loop());
     }
     let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
-    match afterwards {
-        Afterwards::Leave => {}
-        _ if ids.is_empty() => {}
-        Afterwards::Mark => inbox::acknowledge(team, owner, &ids)?,
-        Afterwards::Remove => inbox::remove(team, owner, &ids)?,
+    if !ids.is_empty() {
+        finish(team, owner, &ids)?;
     }
     Ok(messages)
 }

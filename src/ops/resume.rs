@@ -56,26 +56,7 @@ pub(crate) fn specs(
     names: &[MemberName],
     session: Option<&str>,
 ) -> Result<Vec<RestartSpecs>, OpsError> {
-    let records = match names {
-        [] => status::records(team)?,
-        names => names.iter().map(|name| started_record(team, name)).collect::<Result<_, _>>()?,
-    };
-    // The lead may not have noticed yet that a launcher was killed there.
-    let dead = remote::dead_runs(ctx, team, &records, HOSTS_ANSWER);
-    // A program may have ended while its launcher still cleans up after it.
-    let is_gone = |record: &MemberRecord| {
-        record.exit.is_some()
-            || status::liveness(record) == Liveness::Dead
-            || dead.iter().any(|run| record.is(&run.incarnation))
-    };
-    let running = |record: &&MemberRecord| !record.state.is_over() && !is_gone(record);
-    if let Some(record) = records.iter().find(running).filter(|_| !names.is_empty()) {
-        let (team, holder) = (team.name().clone(), record.name.clone());
-        return Err(StoreError::MemberTaken { team, holder }.into());
-    }
-    let is_chosen =
-        |record: &MemberRecord| !names.is_empty() || has_failed(record, is_gone(record));
-    let records: Vec<MemberRecord> = records.into_iter().filter(is_chosen).collect();
+    let records = ended(ctx, team, names)?;
     let journal = team.events()?;
     let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let restart = |record: &MemberRecord| {
@@ -119,17 +100,49 @@ pub(crate) fn start_again(
     Ok(())
 }
 
-/// Returns true for a run that ended without a request: it failed, disappeared, or ended with the
-/// machine.
-fn has_failed(record: &MemberRecord, is_gone: bool) -> bool {
-    // A run for one task is started again with its task.
-    if record.request.task.is_some() {
-        return false;
+/// Returns the records of `names`, all of which must have ended, or without names those of all
+/// members that failed or disappeared.
+fn ended(
+    ctx: &Context,
+    team: &TeamStore,
+    names: &[MemberName],
+) -> Result<Vec<MemberRecord>, OpsError> {
+    let records = match names {
+        [] => status::records(team)?,
+        names => names.iter().map(|name| started_record(team, name)).collect::<Result<_, _>>()?,
+    };
+    // A program may have ended while its launcher still cleans up after it.
+    let is_known_ended = |record: &MemberRecord| {
+        record.state.is_over()
+            || record.exit.is_some()
+            || status::liveness(record) == Liveness::Dead
+    };
+    // The lead may not have noticed yet that a launcher was killed on another host.
+    let unclear: Vec<MemberRecord> =
+        records.iter().filter(|record| !is_known_ended(record)).cloned().collect();
+    let dead = remote::dead_runs(ctx, team, &unclear, HOSTS_ANSWER);
+    let has_ended = |record: &MemberRecord| {
+        is_known_ended(record) || dead.iter().any(|run| record.is(&run.incarnation))
+    };
+    if names.is_empty() {
+        let records = records.into_iter();
+        return Ok(records.filter(|record| has_ended(record) && has_failed(record)).collect());
     }
-    match record.state.is_over() {
-        true => matches!(record.state, MemberState::Failed | MemberState::Disappeared),
-        false => is_gone,
+    match records.iter().find(|record| !has_ended(record)) {
+        Some(record) => {
+            let (team, holder) = (team.name().clone(), record.name.clone());
+            Err(StoreError::MemberTaken { team, holder }.into())
+        }
+        None => Ok(records),
     }
+}
+
+/// Returns true for an ended run that ended without a request: it failed, disappeared, or ended with
+/// the machine. A run for one task is started again with its task.
+fn has_failed(record: &MemberRecord) -> bool {
+    let state = record.state;
+    record.request.task.is_none()
+        && (!state.is_over() || matches!(state, MemberState::Failed | MemberState::Disappeared))
 }
 
 /// Returns the session of the last run, if its program can resume one.
