@@ -49,7 +49,7 @@ pub(crate) enum ExecError {
     /// No executable has this name.
     #[error("cannot find the program {}", program.display())]
     NotFound { program: OsString },
-    /// The executable exists, but what the system loads it with does not.
+    /// The executable exists, but its `#!` interpreter or dynamic loader, named in `needs`, does not.
     #[error("cannot start {}: {needs} does not exist", program.display())]
     NoInterpreter { program: OsString, needs: String },
     /// The requested working directory cannot be entered.
@@ -103,7 +103,7 @@ impl ExecError {
 /// with a carriage return at its end, or the dynamic loader of a program for another system.
 /// Returns `None` if there is no such file, or if it needs nothing that is missing.
 fn missing_interpreter(path: &Path) -> Option<String> {
-    /// Linux reads this much of a script; macOS reads more.
+    /// macOS reads this much of a script to find its interpreter, and Linux half of it.
     const FIRST_LINE: u64 = 512;
     if !fs::metadata(path).ok()?.is_file() {
         return None;

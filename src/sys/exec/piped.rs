@@ -17,7 +17,8 @@ pub(crate) struct PipedChild {
 /// Starts a command with its three streams as pipes; `stdin` of the command must be empty.
 ///
 /// # Errors
-/// [`ExecError::NotFound`] or [`ExecError::Directory`] if the program or its directory is missing,
+/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the program,
+/// its interpreter or its directory is missing;
 /// [`ExecError::Io`] if a system call fails.
 pub(crate) fn start_piped(cmd: &ExecCommand) -> Result<PipedChild, ExecError> {
     let mut command = Command::new(&cmd.program);
