@@ -23,7 +23,7 @@ use crate::ops::{self, Kind, TeamStore};
     after_help = "Examples:\n  phalanx wait ada --until idle --timeout 60\n  phalanx wait --until task=3"
 )]
 pub(super) struct WaitArgs {
-    /// Members to wait for [default: all].
+    /// Members to wait for [default: all; with idle, all that take work].
     #[arg(value_name = "NAME")]
     #[serde(default)]
     pub(super) names: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct WaitArgs {
     #[arg(long)]
     #[serde(default)]
     pub(super) any: bool,
-    /// State to wait for: ready, idle, gone, or task=ID.
+    /// State to wait for: ready, idle, quiet (no output for 5 s) or quiet=S, gone, or task=ID.
     #[arg(long, value_parser = until, value_name = "STATE")]
     #[serde(deserialize_with = "until_from_json")]
     #[schemars(with = "String")]
@@ -43,13 +43,18 @@ pub(super) struct WaitArgs {
     pub(super) timeout: Option<Duration>,
 }
 
+/// Time without output after which a program counts as quiet.
+const QUIET: Duration = Duration::from_secs(5);
+
 fn until(given: &str) -> Result<Until, String> {
-    match (given, given.strip_prefix("task=")) {
-        ("ready", _) => Ok(Until::Ready),
-        ("idle", _) => Ok(Until::Idle),
-        ("gone", _) => Ok(Until::Gone),
-        (_, Some(id)) => task_id(id).map(Until::Task),
-        (_, None) => Err("possible: ready, idle, gone, task=ID".to_owned()),
+    match given.split_once('=').unwrap_or((given, "")) {
+        ("ready", "") => Ok(Until::Ready),
+        ("idle", "") => Ok(Until::Idle),
+        ("quiet", "") => Ok(Until::Quiet(QUIET)),
+        ("quiet", span) => seconds(span).map(Until::Quiet),
+        ("gone", "") => Ok(Until::Gone),
+        ("task", id) => task_id(id).map(Until::Task),
+        _ => Err("possible: ready, idle, quiet, quiet=S, gone, task=ID".to_owned()),
     }
 }
 
@@ -59,7 +64,8 @@ fn until_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Until, 
 
 pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
     let wait = begin(setup, &args)?;
-    let _notice = WaitNotice::fixed(&setup.out, wait.words());
+    let describe = wait.describer();
+    let _notice = WaitNotice::start(&setup.out, move || Some(describe()));
     let interrupted = Failure::interrupted("interrupted while waiting", None);
     let came = interrupt::run_interruptible(interrupted, move || Ok(wait.finish()?))?;
     let words =
@@ -87,9 +93,12 @@ fn names(
             "`--until task=ID` takes no names of members",
             "leave out the names",
         )),
-        Until::Ready | Until::Idle | Until::Gone if args.names.is_empty() => {
+        // A plain program never becomes idle.
+        Until::Idle if args.names.is_empty() => Ok(ops::wait::who_can_be_idle(team)?),
+        Until::Task(_) => Ok(named),
+        _ if args.names.is_empty() => {
             Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())
         }
-        Until::Ready | Until::Idle | Until::Gone | Until::Task(_) => Ok(named),
+        _ => Ok(named),
     }
 }

@@ -440,7 +440,8 @@ impl<'a> LeadDriver<'a> {
             }
             return Ok(());
         };
-        self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))?;
+        let says = team.members.into_iter().map(|member| (member.name, member.is_active));
+        self.step(Event::Roster(says.collect()))?;
         // The step comes first: it restores members that another program has removed.
         if !file.is_remembered && self.team.remember_team_file(&file)? {
             self.team_file = file.version;

@@ -1,6 +1,6 @@
 //! The events that the lead's step handles. Each carries all data that is needed to react to it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -70,8 +70,8 @@ impl SignOfLife {
 /// An input of the lead's step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// The members in the team file.
-    Roster(BTreeSet<MemberName>),
+    /// The members in the team file, and their `isActive`.
+    Roster(BTreeMap<MemberName, Option<bool>>),
     /// The unread mail of the lead, oldest first. A message is repeated until it is acknowledged.
     Mail(Vec<Envelope>),
     /// The record of each member's latest run.

@@ -9,6 +9,7 @@ mod idle_check;
 mod limit;
 mod mail;
 mod members;
+mod native_state;
 mod questions;
 mod settings;
 mod shutdown;
@@ -40,6 +41,7 @@ impl State {
             .chain(health::next_silence(self))
             .chain(followup::next_reminder(self))
             .chain(idle_check::next_idle_check(self))
+            .chain(native_state::next_correction(self))
             .chain(hang::next_check(self))
             .chain(limit::next_limit_step(self))
             .chain(results)
@@ -61,9 +63,9 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     match event {
         Event::Mail(mail) => {
             followup::handle_mail(state, &mail, now, &mut effects);
-            mail::read_mail(state, mail, &mut effects);
+            mail::read_mail(state, mail, now, &mut effects);
         }
-        Event::Roster(listed) => members::handle_roster(state, &listed, &mut effects),
+        Event::Roster(listed) => members::handle_roster(state, &listed, now, &mut effects),
         Event::Members(records) => {
             members::handle_members(state, &records, &mut effects);
             budget::handle_members(state, &records, &mut effects);
@@ -101,6 +103,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     staff::staff(state, now, &mut effects);
     health::watch(state, now, &mut effects);
     followup::follow_up(state, now, &mut effects);
+    native_state::follow_team_file(state, now, &mut effects);
     idle_check::check_idle(state, now, &mut effects);
     hang::check(state, now, &mut effects);
     limit::resume(state, now, &mut effects);

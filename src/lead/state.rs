@@ -117,6 +117,8 @@ pub(super) struct TrackedMember {
     /// Its program writes its own state to the team's files; if it fails to report idle, only its
     /// screen shows it.
     pub(super) native: bool,
+    /// `isActive` of the team file, and the time at which this value was first seen.
+    pub(super) says_active: Option<(bool, Timestamp)>,
     /// It waits for a person, as its screen shows.
     pub(super) is_blocked: bool,
     /// The last check of its screen in this state.

@@ -149,6 +149,33 @@ impl Board {
         given
     }
 
+    /// Returns, by name in lower case, the first task that each of these idle workers, given with
+    /// its role, is about to claim. Two workers of one role may race for the same task.
+    pub(crate) fn next_for_workers(
+        &self,
+        idle: &[(&MemberName, Option<&str>)],
+    ) -> BTreeMap<String, TaskId> {
+        let mut next = BTreeMap::new();
+        if idle.is_empty() {
+            return next;
+        }
+        let pending = self.pending();
+        let free = pending.iter().filter(|task| !task.extra.run.is_empty() && self.is_free(task));
+        for task in free {
+            let takes = |name: &MemberName, role| match &task.owner {
+                Some(_) => task.is_owned_by(name),
+                None => task.fits(role),
+            };
+            for (name, _) in idle.iter().filter(|(name, role)| takes(name, *role)) {
+                next.entry(name.folded()).or_insert(task.id);
+            }
+            if next.len() == idle.len() {
+                break;
+            }
+        }
+        next
+    }
+
     /// Returns the tasks for a worker with this role: assigned tasks first, then unowned tasks for
     /// its role or for any role, each part in claim order. Only tasks with a command count, and
     /// none is available to a worker that has one in progress.

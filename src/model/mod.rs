@@ -2,6 +2,7 @@
 //! processes or terminals.
 
 pub(crate) mod access;
+pub(crate) mod assessment;
 pub(crate) mod board;
 pub(crate) mod board_policy;
 pub(crate) mod brief;
@@ -25,6 +26,7 @@ pub(crate) mod limits;
 pub(crate) mod merge;
 pub(crate) mod mode;
 pub(crate) mod name;
+pub(crate) mod need;
 pub(crate) mod placement;
 pub(crate) mod project;
 pub(crate) mod protocol;

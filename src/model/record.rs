@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::followup::Reminded;
 use super::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
+use super::launch::ability;
 use super::lifecycle::MemberState;
 use super::mode::Mode;
+use super::need::Need;
 use super::placement::{BackendKind, Placement, ProcessId};
 use super::rate_limit::RateLimit;
 use super::role::Tools;
@@ -14,6 +16,7 @@ use super::team::Member;
 use super::time::{self, Timestamp};
 use super::transcript::TranscriptForm;
 use super::usage::MemberUsage;
+use super::waiting::Ability;
 
 /// The request for a member, complete enough to start it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,8 +105,23 @@ impl ExitRecord {
     }
 }
 
+/// A start that the lead makes in place of a failed run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PlannedRestart {
+    /// Failures in a row, with this one.
+    pub(crate) failures: u32,
+    /// The end of the pause before the start.
+    pub(crate) at: Timestamp,
+}
+
 /// Beginning of the reason of a run whose program waits for a person, as its screen shows.
-pub(crate) const BLOCKED: &str = "blocked: ";
+const BLOCKED: &str = "blocked: ";
+
+/// Returns the reason of a run whose program waits for a person: `what` is `dialog:NAME`,
+/// `needs_login`, `prompt` or a word for an error, `text` what the screen says.
+pub(crate) fn blocked_reason(what: &str, text: &str) -> String {
+    format!("{BLOCKED}{what} ({text})")
+}
 /// Reason given for a run whose pane was closed.
 const CLOSED: &str = "pane closed from outside";
 const HANGUP: i32 = 1;
@@ -170,6 +188,12 @@ pub(crate) struct MemberRecord {
     /// The program's own session, if known: chosen at the start, resumed, or reported by its hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
+    /// End of the last turn that its program reported by its hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) turn_ended_at: Option<Timestamp>,
+    /// The start that the lead plans in place of this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) restart: Option<PlannedRestart>,
     /// Boot id of the machine when the run was started. Missing in older records and on systems
     /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,7 +226,26 @@ impl MemberRecord {
 
     /// Returns true if the program waits for a person, as its screen shows.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.reason.as_deref().is_some_and(|reason| reason.starts_with(BLOCKED))
+        self.need().is_some()
+    }
+
+    /// Returns what the program waits for, as its screen shows, and the text about it.
+    pub(crate) fn need(&self) -> Option<(Need, &str)> {
+        let reason = self.reason.as_deref()?.strip_prefix(BLOCKED)?;
+        let (what, text) = match (reason.split_once(" ("), reason.split_once(": ")) {
+            (Some((what, text)), _) if !what.contains(' ') => {
+                (what, text.strip_suffix(')').unwrap_or(text))
+            }
+            (_, Some((what, text))) => (what, text),
+            (_, None) => (reason, reason),
+        };
+        let of_rule = text.strip_prefix("rule ").and_then(|text| text.split_once(": "));
+        Some((Need::of_screen(what), of_rule.map_or(text, |(_, shown)| shown)))
+    }
+
+    /// Returns true for a worker of phalanx.
+    pub(crate) fn runs_commands(&self) -> bool {
+        ability(&self.request.profile) == Ability::Commands
     }
 
     /// Returns the host of a run that is on another host than the reader.
@@ -390,6 +433,8 @@ mod tests {
             usage: None,
             reminded: None,
             session: Some("s-1".to_owned()),
+            turn_ended_at: Some(Timestamp(9)),
+            restart: Some(PlannedRestart { failures: 2, at: Timestamp(10) }),
             boot_id: None,
             host: None,
             machine: None,

@@ -58,6 +58,8 @@ pub(crate) fn record(
         usage: None,
         reminded: None,
         session: None,
+        turn_ended_at: None,
+        restart: None,
         boot_id: None,
         host: None,
         machine: None,

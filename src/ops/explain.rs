@@ -1,21 +1,25 @@
-//! `explain`: the evidence for a member's state, each fact with its source, and what would change
-//! the state. Read-only; states are computed by the same code as in the other verbs.
+//! `explain`: what a member is doing, why, and the command that comes next; then the evidence, each
+//! fact with its source. Read-only.
 
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::assess::{self, TeamEvidence};
 use super::backends;
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::lease::Life;
+use super::lease::{self, Life};
 use super::remote;
-use super::status::{self, MemberStatus};
+use super::status::ShownState;
+use crate::model::assessment::Doing;
 use crate::model::event::{Event, EventKind};
-use crate::model::id::{MemberName, TeamName};
+use crate::model::id::{MemberName, RequestId, TeamName};
 use crate::model::launch::WELL_AFTER_MS;
 use crate::model::lifecycle::MemberState;
+use crate::model::need::Need;
 use crate::model::placement::{IN_PROCESS, Placement, ProcessId, Verdict};
+use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::time::human as span;
 use crate::model::usage::UsageTotal;
@@ -64,9 +68,10 @@ pub(crate) struct Happened {
 pub(crate) struct Explained {
     pub(crate) team: TeamName,
     pub(crate) name: MemberName,
-    pub(crate) state: String,
-    /// The state in a sentence.
-    pub(crate) because: String,
+    #[serde(flatten)]
+    pub(crate) state: ShownState,
+    /// The command to type next, and what it does.
+    pub(crate) advice: String,
     pub(crate) facts: Vec<Fact>,
     pub(crate) last_event: Option<Happened>,
     pub(crate) last_delivery: Option<Delivery>,
@@ -76,7 +81,7 @@ pub(crate) struct Explained {
     pub(crate) requests: Vec<String>,
     /// The task that it works on: id and subject.
     pub(crate) task: Option<String>,
-    /// Events that would change its state, and commands that do.
+    /// Events that would change its recorded state.
     pub(crate) next: Vec<String>,
     /// The directory of most of the sources.
     pub(crate) dir: String,
@@ -90,11 +95,12 @@ pub(crate) fn explain(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<Explained, OpsError> {
-    let all = status::status(team)?;
-    let record = team.member_record(name)?;
-    let found = all.members.into_iter().find(|m| m.name.clashes_with(name.as_str()));
-    let Some((name, state)) = name_and_state(found.as_ref(), record.as_ref()) else {
-        let known = team.team()?.members.into_iter().map(|m| m.name).collect();
+    let roster = team.team()?;
+    let records = team.member_records()?;
+    let record = records.iter().find(|record| record.name.clashes_with(name.as_str()));
+    let listed = roster.member(name).map(|member| &member.name);
+    let Some(name) = listed.or(record.map(|record| &record.name)).cloned() else {
+        let known = roster.members.into_iter().map(|m| m.name).collect();
         return Err(StoreError::NoSuchMember {
             team: team.name().clone(),
             name: name.clone(),
@@ -102,6 +108,12 @@ pub(crate) fn explain(
         }
         .into());
     };
+    let questions = team.questions()?;
+    let is_led = lease::is_led(team)?;
+    let evidence =
+        TeamEvidence::gather(team, &roster, &team.board()?, &records, &questions, is_led);
+    let screen = record.and_then(|record| assess::read_screen(ctx, team, record));
+    let state = ShownState::from(evidence.assess(&name, record, screen.as_ref()));
     let events = team.events()?;
     let about: Vec<&Event> = events.iter().filter(|e| e.member.as_ref() == Some(&name)).collect();
     let verdicts: Vec<Happened> = about
@@ -112,45 +124,34 @@ pub(crate) fn explain(
         .map(|e| happened(e))
         .collect();
     let requests = team.requests()?.into_iter().filter(|r| r.is_open() && r.member == name);
-    let asked = team.questions()?.into_iter().filter(|q| q.is_open() && q.from == name);
-    let asked: Vec<String> = asked.map(|q| format!("{} {}", q.kind.as_str(), q.id)).collect();
-    let run = record.as_ref().and_then(|record| launcher_elsewhere(ctx, team, record));
+    let asked: Vec<&Question> =
+        questions.iter().filter(|q| q.is_open() && q.from == name).collect();
+    let run = record.and_then(|record| launcher_elsewhere(ctx, team, record));
     // A host that did not answer is not asked again.
     let answers = run.as_ref().is_none_or(|run| run.answers);
-    let verdict = record.as_ref().filter(|_| answers).and_then(|r| verdict(ctx, team, r));
+    let verdict = record.filter(|_| answers).and_then(|r| verdict(ctx, team, r));
+    let is_listed = listed.is_some();
+    let advice = advice(&state, record, is_listed, &name, asked.first().map(|q| &q.id));
+    let asked = asked.iter().map(|q| format!("{} {}", q.kind.as_str(), q.id));
     Ok(Explained {
         team: team.name().clone(),
-        because: because(&state, record.as_ref()),
-        facts: facts(team, &name, record.as_ref(), verdict, run)?
+        advice,
+        facts: facts(team, &name, record, verdict, run)?
             .into_iter()
             .chain(restarts(team, &about))
-            .chain(
-                record.as_ref().map(|record| used(team, record)).transpose()?.into_iter().flatten(),
-            )
+            .chain(record.map(|record| used(team, record)).transpose()?.into_iter().flatten())
             .collect(),
         last_event: about.last().map(|event| happened(event)),
         last_delivery: last_delivery(team, &name, &events)?,
         verdicts: verdicts.into_iter().rev().collect(),
         requests: requests.map(|r| format!("shutdown {}", r.id)).chain(asked).collect(),
         task: task(team, &name)?,
-        next: next(&state, record.as_ref(), &name, team.name()),
+        next: record.map(next).unwrap_or_default(),
         dir: shown(team.team_file().parent().unwrap_or(Path::new("/"))),
         journal: shown(&team.journal_file()),
         name,
         state,
     })
-}
-
-/// Falls back to the record of a member that has left, since that is when people ask.
-fn name_and_state(
-    found: Option<&MemberStatus>,
-    record: Option<&MemberRecord>,
-) -> Option<(MemberName, String)> {
-    match (found, record) {
-        (Some(member), _) => Some((member.name.clone(), member.state.clone())),
-        (None, Some(record)) => Some((record.name.clone(), record.state.as_str().to_owned())),
-        (None, None) => None,
-    }
 }
 
 fn shown(path: &Path) -> String {
@@ -163,35 +164,6 @@ fn happened(event: &Event) -> Happened {
         age_ms: now().since(event.at),
         detail: serde_json::Value::Object(event.detail.clone()),
     }
-}
-
-fn because(state: &str, record: Option<&MemberRecord>) -> String {
-    let Some(record) = record else {
-        return "phalanx did not start it; only the team file describes it".to_owned();
-    };
-    if let Some(limit) = record.limit().filter(|_| state == "limited") {
-        let end = limit.describe(&clock::local_zone());
-        return format!("its account has reached its usage limit {end}: {}", limit.said);
-    }
-    let recorded = record.state.as_str();
-    if state != recorded {
-        return format!("its launcher is gone, though its record still says `{recorded}`");
-    }
-    let reason = record.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let words = match record.state {
-        MemberState::Pending => "its start was requested; no placement exists yet",
-        MemberState::Starting => "its placement exists; its program has not started yet",
-        MemberState::Working => "it reported that it is working",
-        MemberState::Idle => "running, no task assigned",
-        MemberState::AwaitingPlan => "it sent a plan and is waiting for an answer",
-        MemberState::AwaitingPermission => "it requested a permission and is waiting for an answer",
-        MemberState::ShutdownRequested => "it was asked to shut down and has not answered",
-        MemberState::Completed => "it shut down on request, or exited with code 0",
-        MemberState::Failed => "its program exited with a failure",
-        MemberState::Killed => "phalanx terminated it without its approval",
-        MemberState::Disappeared => "its processes disappeared without a shutdown request",
-    };
-    format!("{words}{reason}")
 }
 
 /// Queries the backend for the placement's verdict; returns it with the name of what was queried.
@@ -423,29 +395,53 @@ fn in_words(cause: &str) -> &str {
     }
 }
 
-fn next(
-    state: &str,
+fn next(record: &MemberRecord) -> Vec<String> {
+    let word = |to: MemberState| to.as_str().replace('_', " ");
+    record
+        .state
+        .ways_on()
+        .map(|(cause, to, _)| format!("{}: {}", in_words(cause), word(to)))
+        .collect()
+}
+
+/// Returns the command to type next, and what it does.
+fn advice(
+    state: &ShownState,
     record: Option<&MemberRecord>,
+    is_listed: bool,
     name: &MemberName,
-    team: &TeamName,
-) -> Vec<String> {
+    request: Option<&RequestId>,
+) -> String {
     let Some(record) = record else {
-        return vec!["changes that its own lead writes to the team file".to_owned()];
+        return format!("`phalanx send {name} TEXT`; its own lead starts and ends it");
     };
-    let gone = state != record.state.as_str() && state != "limited";
-    let mut next: Vec<String> = match gone {
-        true => vec!["the lead removes it from the roster on its next check".to_owned()],
-        false => record
-            .state
-            .ways_on()
-            .map(|(cause, to, _)| format!("{}: {}", in_words(cause), to.as_str().replace('_', " ")))
-            .collect(),
-    };
-    next.push(match record.state.is_over() || gone {
-        true => format!("`phalanx spawn {name} -t {team}` starts a new run"),
-        false => format!("`phalanx shutdown {name} -t {team}` asks it to shut down"),
-    });
-    next
+    match &state.doing {
+        Doing::Starting => format!("`phalanx wait {name} --until ready`"),
+        Doing::Working => format!(
+            "`phalanx peek {name}` shows its screen, `phalanx wait {name} --until idle` waits"
+        ),
+        Doing::Waiting(Need::Limit) => "nothing: it continues after the limit".to_owned(),
+        Doing::Waiting(Need::Prompt) => format!("`phalanx type {name} TEXT` answers it"),
+        Doing::Waiting(_) => match request {
+            Some(id) => format!("`phalanx answer {id} --approve`, or `--reject --reason TEXT`"),
+            None => format!("`phalanx attach {name}`, and answer on its screen"),
+        },
+        Doing::Idle => format!("`phalanx send {name} TEXT` gives it work"),
+        Doing::Running => {
+            format!("`phalanx logs {name}` shows its output, `phalanx kill {name}` ends it")
+        }
+        Doing::Unresponsive => format!("`phalanx peek {name}` shows its screen"),
+        Doing::Stopping => format!("`phalanx kill {name}` ends it without its approval"),
+        Doing::Restarting(_) => format!("`phalanx logs {name}` shows its last output"),
+        // Its lead retires it.
+        Doing::Ended(_) if is_listed && !record.state.is_over() => {
+            format!("`phalanx logs {name}` shows its last output; the lead takes it off the team")
+        }
+        Doing::Ended(MemberState::Failed | MemberState::Disappeared) => format!(
+            "`phalanx logs {name}` shows its last output, `phalanx resume {name}` starts it again"
+        ),
+        Doing::Ended(_) => format!("`phalanx spawn {name}` starts a new run"),
+    }
 }
 
 #[cfg(test)]

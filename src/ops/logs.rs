@@ -6,7 +6,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::log_part::{CHUNK, LogPart, LogRange, Times};
 use super::names::started_record;
-use super::{output, remote, status};
+use super::{output, presence, remote, status};
 use crate::model::id::{HostName, Incarnation, MemberName};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
@@ -175,7 +175,7 @@ impl OutputSource {
 /// A run on another host counts as live until its exit is on record.
 fn is_live(record: &MemberRecord) -> bool {
     let has_exited = record.is_elsewhere && record.exit.is_some();
-    !record.state.is_over() && !has_exited && status::liveness(record) != Liveness::Dead
+    !record.state.is_over() && !has_exited && presence::liveness(record) != Liveness::Dead
 }
 
 impl LogOrigin {

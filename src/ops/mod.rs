@@ -14,6 +14,7 @@ pub(crate) mod agent_lead;
 pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod assess;
 pub(crate) mod attach;
 pub(crate) mod authority;
 mod backends;

@@ -6,9 +6,18 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::Placement;
-use crate::model::record::MemberRecord;
+use crate::model::record::{MemberRecord, PlannedRestart};
 use crate::model::team::Member;
 use crate::store::TeamStore;
+use crate::sys::proc::{self, Liveness};
+
+/// Returns the liveness of the run's launcher; unknown if it was never placed.
+pub(crate) fn liveness(record: &MemberRecord) -> Liveness {
+    match record.launcher() {
+        Some(launcher) => proc::liveness(launcher.pid, launcher.start),
+        None => Liveness::Unknown,
+    }
+}
 
 /// Records that the program has found its mailbox (ID-03). Returns false if this is not the latest
 /// run.
@@ -137,13 +146,43 @@ pub(crate) fn move_on(
         }
         step(record, cause, reason)
     };
+    let mut is_native = false;
+    let change = |record: &mut MemberRecord| {
+        is_native = record.is_native();
+        change(record)
+    };
     let Some(Some(next)) = team.change_record(name, incarnation, change)? else { return Ok(None) };
     team.record(news(name, next, reason))?;
     // A member that waits for an answer is active. A shutdown request does not change its activity.
-    if next.is_up() && next != MemberState::ShutdownRequested {
-        team.change_roster(|roster| Ok(roster.set(name, "isActive", next != MemberState::Idle)))?;
+    // A native program reports idle in the team file by itself, and may have begun its next turn.
+    let is_active = next != MemberState::Idle;
+    if next.is_up() && next != MemberState::ShutdownRequested && (is_active || !is_native) {
+        set_active(team, name, is_active)?;
     }
     Ok(Some(next))
+}
+
+/// Writes `isActive` of a member to the team file.
+pub(crate) fn set_active(
+    team: &TeamStore,
+    name: &MemberName,
+    is_active: bool,
+) -> Result<(), OpsError> {
+    team.change_roster(|roster| Ok(roster.set(name, "isActive", is_active)))?;
+    Ok(())
+}
+
+/// Records when the lead starts a failed run again; `delay_ms` is `None` if it does not.
+pub(crate) fn plan_restart(
+    team: &TeamStore,
+    name: &MemberName,
+    failures: u32,
+    delay_ms: Option<u64>,
+) -> Result<(), OpsError> {
+    let Some(record) = team.member_record(name)? else { return Ok(()) };
+    let restart = delay_ms.map(|delay| PlannedRestart { failures, at: now().plus_ms(delay) });
+    team.change_record(name, &record.incarnation, |record| record.restart = restart)?;
+    Ok(())
 }
 
 /// Puts a running member back on the roster: a program that took no lock wrote the team file as it

@@ -12,6 +12,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::launchers::launchers;
 use super::lease::{self, LeadSeen, Life};
+use super::presence;
 use super::remote::{self, HostAnswer};
 use super::status::{self, MemberStatus, TaskCounts};
 use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
@@ -145,7 +146,7 @@ fn read_team(
         let alive = record.map(|record| {
             Life::from(match record.other_host() {
                 Some(_) => elsewhere(record),
-                None => status::liveness(record),
+                None => presence::liveness(record),
             })
         });
         MemberSeen { alive, socket: record.and_then(socket), status }

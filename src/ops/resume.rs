@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::names::started_record;
 use super::ps::HOSTS_ANSWER;
-use super::{profiles, remote, retire, spawn, status};
+use super::{presence, profiles, remote, retire, spawn, status};
 use crate::model::event::{Event, EventKind};
 use crate::model::host::HostChoice;
 use crate::model::id::MemberName;
@@ -115,7 +115,7 @@ fn ended(
     let is_known_ended = |record: &MemberRecord| {
         record.state.is_over()
             || record.exit.is_some()
-            || status::liveness(record) == Liveness::Dead
+            || presence::liveness(record) == Liveness::Dead
     };
     // The lead may not have noticed yet that a launcher was killed on another host.
     let unclear: Vec<MemberRecord> =

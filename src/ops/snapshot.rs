@@ -10,11 +10,13 @@ use super::error::OpsError;
 use super::lease::Life;
 use super::requests::{self, Shown};
 use super::status::{self, MemberStatus, Status};
+use crate::model::assessment::Doing;
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
-use crate::model::record::{BLOCKED, MemberRecord};
+use crate::model::need::Need;
+use crate::model::record::MemberRecord;
 use crate::model::task::{Progress, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
@@ -51,7 +53,7 @@ pub(crate) struct TeamSnapshot {
 pub(crate) struct MemberDetails {
     /// Its run, once the program of that has started; `None` if phalanx did not start it.
     pub(crate) run: Option<Incarnation>,
-    /// Time of its last change of state; `None` if phalanx did not start it.
+    /// Time of its last change of state, if known.
     pub(crate) state_since: Option<Timestamp>,
     /// Number of messages in its mailbox that it has not taken.
     pub(crate) unread: usize,
@@ -124,11 +126,10 @@ impl TeamSnapshot {
         }));
         items.extend(self.status.members.iter().filter_map(|member| self.stuck_member(member)));
         items.extend(self.status.left.iter().filter(|left| left.resumable).map(|left| {
-            let reason = left.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             AttentionItem {
                 cause: AttentionCause::Member(left.name.clone()),
                 member: Some(left.name.clone()),
-                why: format!("{}{reason}", left.state.replace('_', " ")),
+                why: left.state.describe(),
                 since: self.read_at.minus_ms(left.age_ms),
             }
         }));
@@ -147,31 +148,21 @@ impl TeamSnapshot {
         AttentionItem { cause: AttentionCause::Lead, member: None, why, since: self.read_at }
     }
 
-    /// A member that runs no longer, does not respond, or waits for the end of a usage limit.
+    /// A member that waits for a person, does not respond, or runs no longer.
     fn stuck_member(&self, member: &MemberStatus) -> Option<AttentionItem> {
-        let is_stuck = matches!(
-            member.state.as_str(),
-            "limited" | "unresponsive" | "failed" | "disappeared" | "killed"
-        );
-        if let Some(why) = member.reason.as_deref().filter(|why| why.starts_with(BLOCKED))
-            && !is_stuck
-        {
-            // A dialog that was filed as a request is listed as such.
-            let asks = self.requests.iter().any(|request| request.from == member.name);
-            return (!asks).then(|| AttentionItem {
-                cause: AttentionCause::Member(member.name.clone()),
-                member: Some(member.name.clone()),
-                why: why.to_owned(),
-                since: self.read_at,
-            });
-        }
-        let since = self.details.get(&member.name).and_then(|details| details.state_since);
-        let reason = member.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        is_stuck.then(|| AttentionItem {
+        // An open request has an entry of its own.
+        let asks = |request: &Shown| request.from == member.name && request.kind != "shutdown";
+        let is_listed = matches!(member.state.needs, Some(need) if need != Need::Limit)
+            && self.requests.iter().any(asks);
+        (member.state.doing.needs_attention() && !is_listed).then(|| AttentionItem {
             cause: AttentionCause::Member(member.name.clone()),
             member: Some(member.name.clone()),
-            why: format!("{}{reason}", member.state.replace('_', " ")),
-            since: since.unwrap_or(self.read_at),
+            why: member.state.describe(),
+            since: self
+                .details
+                .get(&member.name)
+                .and_then(|d| d.state_since)
+                .unwrap_or(self.read_at),
         })
     }
 
@@ -284,15 +275,19 @@ impl SnapshotReader {
         let names = status.members.iter().map(|member| member.name.clone());
         let names: BTreeSet<MemberName> =
             names.chain(status.left.iter().map(|left| left.name.clone())).collect();
+        let read_at = now();
         let details = names.into_iter().map(|name| {
             let record = records.iter().find(|record| record.name == name);
             let unread = self.mail.get(&name).map_or(0, |mail| mail.unread);
-            let details = details(record, unread, checkouts.get(&name).cloned());
+            let known = status.members.iter().find(|member| member.name == name);
+            let since = known.and_then(|member| member.state.state_ms);
+            let since = since.map(|ms| read_at.minus_ms(ms));
+            let details = details(record, since, unread, checkouts.get(&name).cloned());
             (name, details)
         });
         self.is_stale = false;
         Ok(TeamSnapshot {
-            read_at: now(),
+            read_at,
             is_foreign,
             details: details.collect(),
             status,
@@ -393,6 +388,7 @@ fn stuck_since(task: &Task) -> Option<Timestamp> {
 
 fn details(
     record: Option<&MemberRecord>,
+    state_since: Option<Timestamp>,
     unread: usize,
     worktree: Option<Checkout>,
 ) -> MemberDetails {
@@ -400,7 +396,7 @@ fn details(
     let run = record.filter(|record| record.start.is_some());
     MemberDetails {
         run: run.map(|record| record.incarnation.clone()),
-        state_since: record.map(|record| record.state_since),
+        state_since,
         unread,
         cwd: started.or_else(|| record.map(|record| record.request.cwd.clone())),
         worktree,
@@ -454,7 +450,11 @@ pub(crate) fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
             let store = ctx.store.under(&team.root);
             let settings = store.team(&team.team).and_then(|team| team.settings());
             TeamChoice {
-                working: team.members.iter().filter(|m| m.status.state == "working").count(),
+                working: team
+                    .members
+                    .iter()
+                    .filter(|m| m.status.state.doing == Doing::Working)
+                    .count(),
                 members: team.members.len(),
                 requests: team.requests,
                 lead,

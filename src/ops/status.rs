@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use super::assess::TeamEvidence;
 use super::context::now;
 use super::error::OpsError;
 use super::lease::{self, LeadSeen, Life};
+use super::presence;
+use crate::model::assessment::{Assessment, Doing};
 use crate::model::board::Board;
 use crate::model::budget::{self, BudgetUse};
 use crate::model::id::{HostName, MemberName, TaskId, TeamName};
 use crate::model::launch::{Template, ability};
-use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::lifecycle::MemberState;
+use crate::model::need::Need;
 use crate::model::placement::IN_PROCESS;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
@@ -22,8 +26,8 @@ use crate::model::time::Timestamp;
 use crate::model::usage::{Prices, UsageTotal};
 use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
 use crate::store::{LeadRecord, TeamStore};
+use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
-use crate::sys::{clock, env};
 
 /// Time limit for a launcher that has finished its work to exit. One on a machine whose cores are
 /// all in use took more than two seconds.
@@ -46,14 +50,65 @@ pub(crate) struct LeadStatus {
     pub(crate) state: &'static str,
 }
 
+/// The activity of a member as shown in `--json`. The words are those of [`Doing`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct ShownState {
+    #[serde(rename = "state", serialize_with = "as_word")]
+    pub(crate) doing: Doing,
+    /// The thing that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) needs: Option<Need>,
+    /// The text about it: what is asked, the cause of an end, its work.
+    pub(crate) reason: Option<String>,
+    /// The evidence that decided.
+    pub(crate) because: String,
+    /// Milliseconds since it began, if known.
+    pub(crate) state_ms: Option<u64>,
+}
+
+fn as_word<S: Serializer>(doing: &Doing, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(doing.as_str())
+}
+
+impl ShownState {
+    /// The word of `--json`.
+    pub(crate) fn as_str(&self) -> &'static str {
+        self.doing.as_str()
+    }
+
+    /// Describes it in a phrase: `waits for you: permission: Bash: rm -rf out`.
+    pub(crate) fn describe(&self) -> String {
+        let needs = self.needs.filter(|need| *need != Need::Limit).map(|need| need.as_str());
+        let parts = [Some(self.doing.words()), needs, self.reason.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    }
+}
+
+#[cfg(test)]
+impl ShownState {
+    pub(crate) fn of(doing: Doing, reason: Option<&str>) -> ShownState {
+        let reason = reason.map(str::to_owned);
+        let because = "a test says so".to_owned();
+        ShownState { needs: doing.need(), doing, reason, because, state_ms: None }
+    }
+}
+
+impl From<Assessment> for ShownState {
+    fn from(assessment: Assessment) -> ShownState {
+        let Assessment { doing, since, reason, because } = assessment;
+        let needs = doing.need();
+        let state_ms = since.map(|since| now().since(since));
+        ShownState { doing, needs, reason, because, state_ms }
+    }
+}
+
 /// A member of a team.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MemberStatus {
     pub(crate) name: MemberName,
-    /// A word of the lifecycle, or `limited` (by the usage limit of its provider), `unresponsive`,
-    /// `running` (a plain command) or `active` (not started by phalanx).
-    pub(crate) state: String,
-    pub(crate) reason: Option<String>,
+    /// Its activity, flattened into `state`, `needs`, `reason`, `because` and `state_ms`.
+    #[serde(flatten)]
+    pub(crate) state: ShownState,
     pub(crate) role: Option<String>,
     pub(crate) profile: Option<String>,
     pub(crate) backend: Option<String>,
@@ -85,8 +140,9 @@ pub(crate) struct MemberStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LeftStatus {
     pub(crate) name: MemberName,
-    pub(crate) state: String,
-    pub(crate) reason: Option<String>,
+    /// The way in which it ended, or that the lead restarts it.
+    #[serde(flatten)]
+    pub(crate) state: ShownState,
     /// Milliseconds since its run ended.
     pub(crate) age_ms: u64,
     /// True if `resume` restarts it by default: its run failed or disappeared.
@@ -141,19 +197,6 @@ pub(crate) struct Status {
     pub(crate) budgets: Vec<BudgetUse>,
 }
 
-/// Returns the liveness of the run's launcher; unknown if it was never placed.
-pub(crate) fn liveness(record: &MemberRecord) -> Liveness {
-    match record.launcher() {
-        Some(launcher) => proc::liveness(launcher.pid, launcher.start),
-        None => Liveness::Unknown,
-    }
-}
-
-/// Returns true for a run whose program has ended and whose record does not say so yet.
-fn has_ended(record: &MemberRecord) -> bool {
-    !record.state.is_over() && (record.exit.is_some() || liveness(record) == Liveness::Dead)
-}
-
 /// Returns the records of all members, also of those that have left.
 pub(crate) fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
     Ok(team.member_records()?)
@@ -169,7 +212,7 @@ pub(crate) fn record(
 
 /// Returns the members whose processes are alive, or may be.
 pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
-    let alive = |r: &MemberRecord| match liveness(r) {
+    let alive = |r: &MemberRecord| match presence::liveness(r) {
         Liveness::Alive => true,
         Liveness::Dead => false,
         Liveness::Unknown => !r.state.is_over() && r.placement.is_some(),
@@ -207,14 +250,18 @@ pub(super) fn status_with(
 ) -> Result<Status, OpsError> {
     let none = Prices::new();
     let prices = settings.map_or(&none, |settings| &settings.prices);
+    let found = team.read_lead()?;
+    let lead = lead(team, found.current.as_ref())?;
+    let questions = team.questions()?;
+    let evidence = TeamEvidence::gather(team, roster, board, records, &questions, lead.is_some());
+    let working = board.working();
     let mut members = Vec::new();
     for member in roster.teammates() {
         let record = records.iter().find(|record| record.name == member.name);
-        let task = board.work_of(&member.name).and_then(|id| board.tasks.get(&id));
+        let task = working.get(&member.name.folded()).and_then(|id| board.tasks.get(id));
+        let state = ShownState::from(evidence.assess(&member.name, record, None));
         members.push(MemberStatus {
             name: member.name.clone(),
-            state: state_word(record, member.is_active),
-            reason: record.and_then(reason),
             role: member.agent_type.clone(),
             profile: record.map(|r| r.request.profile.clone()),
             backend: record.map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
@@ -226,11 +273,10 @@ pub(super) fn status_with(
             color: member.color.clone(),
             task: task.map(|task| task.id),
             activity: task.map(|task| task.title().to_owned()),
-            idle_ms: record
-                .filter(|r| r.state == MemberState::Idle && r.reads_mail())
-                .map(|r| now().since(r.state_since)),
+            idle_ms: state.state_ms.filter(|_| state.doing == Doing::Idle),
             limited_until: record.and_then(|r| Some(r.limit()?.until?.iso())),
             usage: record.and_then(|r| UsageTotal::of(&r.usage, prices)),
+            state,
         });
     }
     let mut tasks = TaskCounts::default();
@@ -246,8 +292,6 @@ pub(super) fn status_with(
             TaskState::Stale => &mut tasks.stale,
         } += 1;
     }
-    let found = team.read_lead()?;
-    let lead = lead(team, found.current.as_ref())?;
     let dead_lead = match lead {
         Some(_) => None,
         None => lease::find_lead_in(team, found)?.filter(|lead| lead.alive == Life::Dead),
@@ -258,8 +302,8 @@ pub(super) fn status_with(
     let task_list =
         board.tasks.values().map(|task| task_status(board, task, &crew, is_led)).collect();
     let shutdowns = team.requests()?;
-    let left = left(roster, records, &shutdowns);
-    let asked = team.questions()?.iter().filter(|q| q.is_open()).count();
+    let left = left(&evidence, roster, records, &shutdowns);
+    let asked = questions.iter().filter(|q| q.is_open()).count();
     let requests = asked + shutdowns.iter().filter(|r| r.is_open()).count();
     Ok(Status {
         team: team.name().clone(),
@@ -295,8 +339,9 @@ fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> 
 fn crew(roster: &Team, records: &[MemberRecord], templates: &[Template]) -> Vec<Candidate> {
     let record =
         |name: &MemberName| records.iter().find(|record| record.name.clashes_with(name.as_str()));
-    let lives =
-        |name: &MemberName| record(name).is_none_or(|record| liveness(record) != Liveness::Dead);
+    let lives = |name: &MemberName| {
+        record(name).is_none_or(|record| presence::liveness(record) != Liveness::Dead)
+    };
     let here = roster.teammates().filter(|member| lives(&member.name)).map(|member| Candidate {
         name: member.name.clone(),
         role: member.agent_type.clone(),
@@ -327,7 +372,12 @@ fn ability_of(record: &MemberRecord) -> Ability {
 
 /// Returns the members that have left and whose last run ended without a request, latest first. A
 /// run for one task that it completed is omitted.
-fn left(roster: &Team, records: &[MemberRecord], requests: &[ShutdownRequest]) -> Vec<LeftStatus> {
+fn left(
+    evidence: &TeamEvidence,
+    roster: &Team,
+    records: &[MemberRecord],
+    requests: &[ShutdownRequest],
+) -> Vec<LeftStatus> {
     let is_asked = |record: &MemberRecord| {
         let outcomes =
             requests.iter().filter(|r| record.is(&r.incarnation)).filter_map(|r| r.outcome);
@@ -341,25 +391,18 @@ fn left(roster: &Team, records: &[MemberRecord], requests: &[ShutdownRequest]) -
     let mut gone: Vec<&MemberRecord> =
         records.iter().filter(gone).filter(|r| !is_asked(r) && !is_done(r)).collect();
     gone.sort_by_key(|record| std::cmp::Reverse(record.state_since));
-    gone.into_iter().map(|record| left_status(record, now())).collect()
+    gone.into_iter().map(|record| left_status(evidence, record)).collect()
 }
 
-fn left_status(record: &MemberRecord, now: Timestamp) -> LeftStatus {
+fn left_status(evidence: &TeamEvidence, record: &MemberRecord) -> LeftStatus {
     let unasked = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
+    let state = ShownState::from(evidence.assess(&record.name, Some(record), None));
     LeftStatus {
         name: record.name.clone(),
-        state: record.state.as_str().to_owned(),
-        reason: record.reason.clone(),
-        age_ms: now.since(record.state_since),
-        resumable: unasked,
+        age_ms: now().since(record.state_since),
+        resumable: unasked && !matches!(state.doing, Doing::Restarting(_)),
+        state,
     }
-}
-
-/// Returns the reason for a run's state.
-fn reason(record: &MemberRecord) -> Option<String> {
-    let ending = record.ending().filter(|_| has_ended(record));
-    let limit = record.limit().map(|l| format!("{}: {}", l.describe(&clock::local_zone()), l.said));
-    ending.or(limit).or_else(|| record.unresponsive.clone()).or_else(|| record.reason.clone())
 }
 
 /// Returns the lead: a phalanx, else the program named in the team file unless it is proven dead.
@@ -388,28 +431,4 @@ fn lead(team: &TeamStore, ours: Option<&LeadRecord>) -> Result<Option<LeadStatus
             process.is_some_and(|process| proc::is_stopped(process.pid, process.start));
         status(lead.pid, host, lead.claimed_at, is_stopped)
     }))
-}
-
-/// Returns the state of a member. A run whose process is gone is shown as such even before a lead
-/// notices (CR-01).
-fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String {
-    match record {
-        Some(record) if has_ended(record) => {
-            let ended = record.exit.as_ref().map(|exit| Cause::Ended { code: exit.code });
-            let next = record.state.after(ended.unwrap_or(Cause::Vanished));
-            next.unwrap_or(MemberState::Disappeared).as_str().to_owned()
-        }
-        Some(record) if record.limit().is_some() => "limited".to_owned(),
-        // Alive, but it does not respond.
-        Some(record) if !record.state.is_over() && record.unresponsive.is_some() => {
-            "unresponsive".to_owned()
-        }
-        // A plain command takes no work, so it is never idle.
-        Some(record) if record.state == MemberState::Idle && !record.reads_mail() => {
-            "running".to_owned()
-        }
-        Some(record) => record.state.as_str().to_owned(),
-        // Not started by phalanx, so only the team file describes it.
-        None => if is_active == Some(false) { "idle" } else { "active" }.to_owned(),
-    }
 }

@@ -1,5 +1,6 @@
 //! The actions of a member in a turn, for the report to its lead at the end of the turn.
 
+use super::context::now;
 use super::error::OpsError;
 use crate::model::event::{Event, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId};
@@ -42,9 +43,12 @@ pub(crate) fn ended(
     if is_other && record.session.is_some() && !end.is_own {
         return Ok(());
     }
-    if is_other && end.is_own {
-        team.change_record(name, incarnation, |record| record.session.clone_from(&end.session))?;
-    }
+    team.change_record(name, incarnation, |record| {
+        record.turn_ended_at = Some(now());
+        if is_other && end.is_own {
+            record.session.clone_from(&end.session);
+        }
+    })?;
     let said: String = end.last_words.chars().take(LAST_WORDS).collect();
     team.record(Note::of(EventKind::TurnEnded).member(name).with("last_words", said))?;
     Ok(())

@@ -1,26 +1,34 @@
 //! `wait`: blocks a script until members or a task reach a state.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::assess::{self, SCREEN_LINES, TeamEvidence};
 use super::context::Context;
 use super::error::OpsError;
 use super::ps::HOSTS_ANSWER;
-use super::{profiles, remote, spawn, status};
+use super::status::ShownState;
+use super::{lease, output, profiles, remote, spawn};
+use crate::model::assessment::Doing;
+use crate::model::board::Board;
 use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::lifecycle::MemberState;
+use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::task::TaskState;
+use crate::model::team::Team;
+use crate::model::text;
 use crate::store::{StoreError, TeamChanges, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::sys::proc::Liveness;
 
 /// The state that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Until {
     /// The member is ready as its profile defines it.
     Ready,
-    /// It is idle and has no task.
+    /// It is idle: it has taken what was sent to it, and its turn has ended.
     Idle,
+    /// Its screen has not changed for this time.
+    Quiet(Duration),
     /// It has ended.
     Gone,
     /// The task has ended.
@@ -53,6 +61,8 @@ pub(crate) struct StateWait {
     /// The runs on other hosts that their hosts report as dead.
     dead: Vec<Incarnation>,
     ask_hosts: Deadline,
+    /// The screen of each member, and the time for which it has to stay the same.
+    screens: BTreeMap<MemberName, (String, Deadline)>,
 }
 
 impl StateWait {
@@ -82,12 +92,16 @@ impl StateWait {
             changes: team.changes()?,
             dead: Vec::new(),
             ask_hosts: Deadline::after(first),
+            screens: BTreeMap::new(),
         })
     }
 
-    /// Describes the wait and its limit for a person.
-    pub(crate) fn words(&self) -> String {
-        words(&self.names, self.any, &self.until, self.limit)
+    /// Returns a description of the wait for a person, with the present state of the members, that
+    /// can be computed again while the wait goes on.
+    pub(crate) fn describer(&self) -> impl Fn() -> String + Send + 'static {
+        let (ctx, team, names) = (self.ctx.clone(), self.team.clone(), self.names.clone());
+        let (any, until, limit) = (self.any, self.until.clone(), self.limit);
+        move || words(&states(&ctx, &team, &names), any, &until, limit)
     }
 
     /// Waits until the state is reached.
@@ -96,8 +110,9 @@ impl StateWait {
     /// [`OpsError::Deadline`] if that takes longer than the limit; those of [`StateWait::step`].
     pub(crate) fn finish(mut self) -> Result<Vec<Came>, OpsError> {
         let left = self.deadline.map(|deadline| deadline.remaining());
-        self.step(left)?.ok_or_else(|| OpsError::Deadline {
-            what: describe(&self.names, &self.until),
+        let came = self.step(left)?;
+        came.ok_or_else(|| OpsError::Deadline {
+            what: describe(&states(&self.ctx, &self.team, &self.names), &self.until),
             limit: self.limit.unwrap_or_default(),
         })
     }
@@ -105,8 +120,9 @@ impl StateWait {
     /// Waits for at most `limit`; `None` if the state is not reached by then.
     ///
     /// # Errors
-    /// [`OpsError::Failed`] for a member that has ended and so can no longer become ready or idle,
-    /// or that phalanx did not start; [`StoreError::NoSuchMember`] for an unknown name.
+    /// [`OpsError::Failed`] for a member that has ended and so can no longer become ready, idle or
+    /// quiet, and for a plain program that is to become idle; [`StoreError::NoSuchMember`] for an
+    /// unknown name.
     pub(crate) fn step(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
         match self.advance(limit) {
             // A team is only deleted after its members have ended.
@@ -126,7 +142,7 @@ impl StateWait {
                 self.dead = self.dead_elsewhere()?;
                 self.ask_hosts = Deadline::after(HOSTS);
             }
-            let (came, open) = look(&self.ctx, &self.team, &self.names, &self.until, &self.dead)?;
+            let (came, open) = self.check()?;
             if open == 0 || (self.any && !came.is_empty()) {
                 return Ok(Some(came));
             }
@@ -135,6 +151,80 @@ impl StateWait {
                 return Ok(None);
             }
             self.changes.wait(left);
+        }
+    }
+
+    /// Returns who has reached the state, and the number of the others.
+    fn check(&mut self) -> Result<(Vec<Came>, usize), OpsError> {
+        if let Until::Task(id) = &self.until {
+            let task = super::task::get(&self.team, *id)?;
+            let came = Came { name: id.to_string(), state: task.state.as_str().to_owned() };
+            return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
+        }
+        let seen = Seen::read(&self.team)?;
+        let mut came = Vec::new();
+        for name in &self.names.clone() {
+            if let Some(state) = self.reached(&seen, name)? {
+                came.push(Came { name: name.to_string(), state });
+            }
+        }
+        let open = self.names.len() - came.len();
+        Ok((came, open))
+    }
+
+    /// Returns the word for the state of a member that has reached it.
+    fn reached(&mut self, seen: &Seen, name: &MemberName) -> Result<Option<String>, OpsError> {
+        let record = seen.record(name);
+        let is_listed = seen.roster.member(name).is_some();
+        if record.is_none() && !is_listed {
+            if self.until == Until::Gone {
+                return Ok(Some("gone".to_owned()));
+            }
+            let known = seen.roster.members.iter().map(|m| m.name.clone()).collect();
+            let (team, name) = (self.team.name().clone(), name.clone());
+            return Err(StoreError::NoSuchMember { team, name, known }.into());
+        }
+        let state = seen.assess(&self.ctx, &self.team, name);
+        let is_dead = record.is_some_and(|record| self.dead.contains(&record.incarnation));
+        let has_ended = is_dead || matches!(state.doing, Doing::Ended(_) | Doing::Restarting(_));
+        if self.until == Until::Gone {
+            // No process has recorded its end yet, so the recorded state is stale.
+            let is_recorded = record.is_none_or(|record| record.state.is_over());
+            let word = if is_recorded { state.doing.as_str() } else { "gone" };
+            return Ok(has_ended.then(|| word.to_owned()));
+        }
+        if has_ended {
+            let how = state.reason.unwrap_or_else(|| "its process is gone".to_owned());
+            return Err(OpsError::Failed { problem: format!("`{name}` has ended: {how}") });
+        }
+        let is_reached = match &self.until {
+            Until::Ready => {
+                record.is_none_or(|record| record.state.is_up() && is_ready(&self.ctx, record))
+            }
+            Until::Idle if state.doing == Doing::Running => {
+                return Err(OpsError::Failed {
+                    problem: format!(
+                        "`{name}` is a plain program, which is never idle: `--until quiet` waits \
+                         until it prints nothing, `--until gone` until it ends"
+                    ),
+                });
+            }
+            Until::Idle => state.doing == Doing::Idle,
+            Until::Quiet(span) => self.is_quiet(name, *span)?,
+            Until::Gone | Until::Task(_) => false,
+        };
+        Ok(is_reached.then(|| state.doing.as_str().to_owned()))
+    }
+
+    /// Returns true if the screen of a member is the same as `span` ago.
+    fn is_quiet(&mut self, name: &MemberName, span: Duration) -> Result<bool, OpsError> {
+        let now = output::peek(&self.ctx, &self.team, name, SCREEN_LINES)?;
+        match self.screens.get(name) {
+            Some((before, quiet)) if *before == now => Ok(quiet.expired()),
+            _ => {
+                self.screens.insert(name.clone(), (now, Deadline::after(span)));
+                Ok(false)
+            }
         }
     }
 
@@ -151,15 +241,67 @@ impl StateWait {
     }
 }
 
-/// See [`StateWait::words`].
-fn words(names: &[MemberName], any: bool, until: &Until, limit: Option<Duration>) -> String {
-    let who = match (names, any) {
-        (several @ [_, _, ..], true) => format!("one of {}", super::error::names(several)),
-        (names, _) => super::error::names(names),
+/// The files of a team that say what its members are doing.
+struct Seen {
+    roster: Team,
+    records: Vec<MemberRecord>,
+    board: Board,
+    questions: Vec<Question>,
+    is_led: bool,
+}
+
+impl Seen {
+    fn read(team: &TeamStore) -> Result<Seen, OpsError> {
+        // The roster first, because a member has its record before it joins.
+        Ok(Seen {
+            roster: team.team()?,
+            records: team.member_records()?,
+            board: team.board()?,
+            questions: team.questions()?,
+            is_led: lease::is_led(team)?,
+        })
+    }
+
+    fn record(&self, name: &MemberName) -> Option<&MemberRecord> {
+        self.records.iter().find(|record| record.name == *name)
+    }
+
+    /// Decides what a member is doing. The screen of a native program that seems idle is read, too.
+    fn assess(&self, ctx: &Context, team: &TeamStore, name: &MemberName) -> ShownState {
+        let Seen { roster, records, board, questions, is_led } = self;
+        let evidence = TeamEvidence::gather(team, roster, board, records, questions, *is_led);
+        let record = self.record(name);
+        let found = evidence.assess(name, record, None);
+        let screen = record
+            .filter(|_| found.doing == Doing::Idle)
+            .and_then(|record| assess::read_screen(ctx, team, record));
+        match screen {
+            Some(screen) => ShownState::from(evidence.assess(name, record, Some(&screen))),
+            None => ShownState::from(found),
+        }
+    }
+}
+
+/// Returns each member with what it is doing, in words. Only the name, if the team cannot be read.
+fn states(ctx: &Context, team: &TeamStore, names: &[MemberName]) -> Vec<String> {
+    let Ok(seen) = Seen::read(team) else { return names.iter().map(|n| n.to_string()).collect() };
+    let is_known =
+        |name: &MemberName| seen.record(name).is_some() || seen.roster.member(name).is_some();
+    let state = |name: &MemberName| match is_known(name) {
+        true => format!("{name} ({})", text::short(&seen.assess(ctx, team, name).describe(), 80)),
+        false => name.to_string(),
     };
+    names.iter().map(state).collect()
+}
+
+/// See [`StateWait::describer`].
+fn words(states: &[String], any: bool, until: &Until, limit: Option<Duration>) -> String {
+    let all = states.join(", ");
+    let who = if any && states.len() > 1 { format!("one of {all}") } else { all };
     let what = match until {
         Until::Ready => format!("{who} to be ready"),
         Until::Idle => format!("{who} to be idle"),
+        Until::Quiet(span) => format!("{who} to be quiet for {} s", span.as_secs_f64()),
         Until::Gone => format!("{who} to end"),
         Until::Task(id) => format!("task #{id} to end"),
     };
@@ -169,90 +311,26 @@ fn words(names: &[MemberName], any: bool, until: &Until, limit: Option<Duration>
     }
 }
 
-fn describe(names: &[MemberName], until: &Until) -> String {
-    let who = super::error::names(names);
+fn describe(states: &[String], until: &Until) -> String {
+    let who = states.join(", ");
     match until {
         Until::Ready => format!("{who} did not become ready"),
         Until::Idle => format!("{who} did not become idle"),
+        Until::Quiet(span) => format!("{who} was not quiet for {} s", span.as_secs_f64()),
         Until::Gone => format!("{who} did not end"),
         Until::Task(id) => format!("task {id} did not come to its end"),
     }
 }
 
-fn look(
-    ctx: &Context,
-    team: &TeamStore,
-    names: &[MemberName],
-    until: &Until,
-    dead: &[Incarnation],
-) -> Result<(Vec<Came>, usize), OpsError> {
-    if let Until::Task(id) = until {
-        let task = super::task::get(team, *id)?;
-        let over = task.state.is_over();
-        let came = Came { name: id.to_string(), state: task.state.as_str().to_owned() };
-        return Ok(if over { (vec![came], 0) } else { (Vec::new(), 1) });
-    }
-    let mut came = Vec::new();
-    for name in names {
-        if let Some(state) = member_came(ctx, team, name, until, dead)? {
-            came.push(Came { name: name.to_string(), state: state.to_owned() });
-        }
-    }
-    let open = names.len() - came.len();
-    Ok((came, open))
-}
-
-fn member_came(
-    ctx: &Context,
-    team: &TeamStore,
-    name: &MemberName,
-    until: &Until,
-    dead: &[Incarnation],
-) -> Result<Option<&'static str>, OpsError> {
-    let Some(record) = team.member_record(name)? else {
-        let roster = team.team()?;
-        if *until == Until::Gone && roster.member(name).is_none() {
-            return Ok(Some("gone"));
-        }
-        if roster.member(name).is_some() {
-            let problem =
-                format!("`{name}` was not started by phalanx, which cannot tell its state");
-            return Err(OpsError::Failed { problem });
-        }
-        let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember {
-            team: team.name().clone(),
-            name: name.clone(),
-            known,
-        }
-        .into());
+/// Returns the members that can become idle: all but plain programs.
+pub(crate) fn who_can_be_idle(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let (roster, records) = (team.team()?, team.member_records()?);
+    let is_plain = |name: &MemberName| {
+        let record = records.iter().find(|record| record.name == *name);
+        record.is_some_and(|record| !record.reads_mail() && record.request.task.is_none())
     };
-    let gone = record.state.is_over()
-        || status::liveness(&record) == Liveness::Dead
-        || dead.contains(&record.incarnation);
-    let idle = record.state == MemberState::Idle && team.board()?.work_of(name).is_none();
-    let reached = match until {
-        Until::Ready => record.state.is_up() && is_ready(ctx, &record),
-        Until::Idle => idle,
-        Until::Gone => gone,
-        Until::Task(_) => false,
-    };
-    let has_ended = gone || record.exit.is_some();
-    match (until, reached) {
-        // No process has recorded its end yet, so the recorded state is stale.
-        (Until::Gone, true) if !record.state.is_over() => Ok(Some("gone")),
-        (Until::Gone, true) => Ok(Some(record.state.as_str())),
-        // It can no longer become ready or idle.
-        (Until::Ready | Until::Idle, _) if has_ended => {
-            let how = record
-                .ending()
-                .or(record.reason.clone())
-                .unwrap_or_else(|| "its process is gone".to_owned());
-            Err(OpsError::Failed { problem: format!("`{name}` has ended: {how}") })
-        }
-        (_, true) => Ok(Some(record.state.as_str())),
-        (_, false) => Ok(None),
-    }
+    let names = roster.teammates().map(|member| member.name.clone());
+    Ok(names.filter(|name| !is_plain(name)).collect())
 }
 
 /// Returns true for a run that is ready as its profile defines it. `spawn --until running` accepts
@@ -275,16 +353,16 @@ mod tests {
 
     #[test]
     fn wait_message_names_the_goal_and_the_limit() {
-        let names: Vec<MemberName> =
-            ["ann", "bob"].iter().map(|name| MemberName::new(name).expect("name")).collect();
+        let states = ["ann (working)".to_owned(), "bob (idle)".to_owned()];
         let half = Some(Duration::from_millis(2500));
         assert_eq!(
-            words(&names, false, &Until::Idle, half),
-            "waiting for ann, bob to be idle, at most 2.5 s"
+            words(&states, false, &Until::Idle, half),
+            "waiting for ann (working), bob (idle) to be idle, at most 2.5 s"
         );
         assert_eq!(
-            words(&names, true, &Until::Gone, None),
-            "waiting for one of ann, bob to end, without a limit (`--timeout S` sets one)"
+            words(&states, true, &Until::Gone, None),
+            "waiting for one of ann (working), bob (idle) to end, without a limit \
+             (`--timeout S` sets one)"
         );
         let task = Until::Task(TaskId(3));
         assert_eq!(words(&[], false, &task, half), "waiting for task #3 to end, at most 2.5 s");

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthChar;
 use super::definition::{ComposerRule, Profile};
 use super::rule::{Pattern, ScreenRule, ScreenState};
 use super::snapshot::Look;
-use crate::model::record::BLOCKED;
+use crate::model::record;
 
 /// Maximum length of the evidence in characters.
 const EVIDENCE: usize = 200;
@@ -36,7 +36,10 @@ impl ScreenFinding {
             ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
                 let what = self.state.to_string();
                 let what = what.strip_prefix("blocked:").unwrap_or(&what);
-                Some(format!("{BLOCKED}{what} (rule {}: {})", self.rule, self.evidence))
+                Some(record::blocked_reason(
+                    what,
+                    &format!("rule {}: {}", self.rule, self.evidence),
+                ))
             }
             ScreenState::Ready
             | ScreenState::Idle

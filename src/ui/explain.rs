@@ -12,15 +12,18 @@ const COLUMN: usize = 11;
 /// Maximum width of a line; a longer entry takes two lines.
 const WIDTH: usize = 80;
 
-pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
+/// Formats three lines: what the member is doing, why, and what to type. `all` adds the evidence.
+pub(crate) fn explain(found: &Explained, all: bool, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
-    let state = paint.put(state_tint(&found.state), &found.state.replace('_', " "));
+    let state = paint.put(state_tint(&found.state.doing), &text::line(&found.state.describe()));
+    let since = found.state.state_ms.map(|ms| format!(", for {}", time::human(ms)));
     let mut page = ExplainPage { lines: Vec::new(), dir: format!("{}/", found.dir), paint };
-    page.lines.push(format!(
-        "{name} of team {} is {state}: {}",
-        found.team,
-        text::line(&found.because)
-    ));
+    page.lines.push(format!("{name}: {state}{}", since.unwrap_or_default()));
+    page.entry("because", &found.state.because, "");
+    page.entry("next", &found.advice, "");
+    if !all {
+        return page.lines.join("\n");
+    }
     for fact in &found.facts {
         page.entry(fact.what, &fact.value, &fact.source);
     }
@@ -40,7 +43,7 @@ pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
         page.entry("open", request, "");
     }
     for (at, next) in found.next.iter().enumerate() {
-        page.entry(if at == 0 { "next" } else { "" }, next, "");
+        page.entry(if at == 0 { "changes" } else { "" }, next, "");
     }
     let dir = format!("files are those in {}", text::line(&found.dir));
     page.lines.push(paint.put(Tint::Dim, &dir));

@@ -1,10 +1,13 @@
 //! Common texts and colours for time spans and states.
 
 use super::paint::Tint;
-use super::table::{Cell, tinted};
+use super::table::{Cell, maybe, tinted};
+use crate::model::assessment::Doing;
 use crate::model::lifecycle::MemberState;
+use crate::model::need::Need;
 use crate::model::task::TaskState;
 use crate::model::time;
+use crate::ops::status::ShownState;
 
 /// Formats a time span, below a minute with tenths of a second: `2.1s`, `12.3s`, `3m04s`.
 pub(crate) fn span(ms: u64) -> String {
@@ -14,19 +17,28 @@ pub(crate) fn span(ms: u64) -> String {
     }
 }
 
-/// Returns the colour of a state as `ops` names it.
-pub(super) fn state_tint(word: &str) -> Tint {
-    match word {
-        "working" => Tint::Good,
-        "shutdown_requested" | "unresponsive" | "limited" => Tint::Warn,
-        "failed" | "killed" | "disappeared" => Tint::Bad,
-        _ => Tint::Plain,
+/// Returns the colour of what a member is doing.
+pub(super) fn state_tint(doing: &Doing) -> Tint {
+    match doing {
+        Doing::Working | Doing::Running => Tint::Good,
+        Doing::Waiting(_) | Doing::Unresponsive | Doing::Stopping | Doing::Restarting(_) => {
+            Tint::Warn
+        }
+        Doing::Starting | Doing::Idle | Doing::Ended(MemberState::Completed) => Tint::Plain,
+        Doing::Ended(_) => Tint::Bad,
     }
 }
 
-/// Returns the field of a state in a table.
-pub(super) fn state_cell(state: &str) -> Cell {
-    tinted(state_tint(state), state.replace('_', " "))
+/// Returns the field of a member's state in a table.
+pub(super) fn state_cell(doing: &Doing) -> Cell {
+    tinted(state_tint(doing), doing.words())
+}
+
+/// Returns the field of the reason in a table: what a member waits for, why it ended, its work.
+pub(super) fn reason_cell(state: &ShownState) -> Cell {
+    let needs = state.needs.filter(|need| *need != Need::Limit).map(|need| need.as_str());
+    let parts: Vec<&str> = needs.into_iter().chain(state.reason.as_deref()).collect();
+    maybe((!parts.is_empty()).then(|| parts.join(": ")))
 }
 
 /// Formats the counts that are not 0: `2 completed, 1 failed`.

@@ -76,7 +76,7 @@ fn rows(team: &TeamOnMachine, table: &mut Table) {
             name,
             lead,
             tinted(Tint::member(status.color.as_deref()), text::short(status.name.as_str(), NAME)),
-            state_cell(&status.state),
+            state_cell(&status.state.doing),
             maybe(status.task.map(|id| format!("#{id}"))),
             maybe(status.backend.as_deref().map(|b| text::short(b, NAME))),
             maybe(status.host.as_ref().map(|host| text::short(host.as_str(), NAME))),

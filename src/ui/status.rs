@@ -1,10 +1,10 @@
 //! The tables of teams, members and shutdown outcomes.
 
-use super::life::{count_list, span, state_cell, task_mark, task_word};
+use super::life::{count_list, reason_cell, span, state_cell, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::record::BLOCKED;
+use crate::model::assessment::Doing;
 use crate::model::team::Team;
 use crate::model::usage::{self, UsageTotal};
 use crate::model::{text, time};
@@ -102,7 +102,7 @@ fn members(status: &Status, format: StatusFormat) -> Option<String> {
     for member in &status.members {
         table.row(vec![
             tinted(Tint::member(member.color.as_deref()), member.name.as_str()),
-            state_cell(&member.state),
+            state_cell(&member.state.doing),
             maybe(member.task.map(|id| format!("#{id} {}", text::short(activity(member), 40)))),
             maybe(member.idle_ms.map(span)),
             maybe(member.role.as_deref().filter(|role| *role != "general-purpose")),
@@ -115,7 +115,11 @@ fn members(status: &Status, format: StatusFormat) -> Option<String> {
                 pid => maybe(pid.map(|pid| pid.to_string())),
             },
             maybe(member.usage.map(used)),
-            maybe(reason(member)),
+            // Its work has a column of its own.
+            match member.state.doing == Doing::Working && member.task.is_some() {
+                true => cell(""),
+                false => reason_cell(&member.state),
+            },
         ]);
     }
     let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE", "HOST", "USED"];
@@ -133,12 +137,6 @@ pub(super) fn used(usage: UsageTotal) -> String {
     format!("{}{cost}", usage::count(usage.tokens))
 }
 
-/// Returns the reason of a member's state. That of a working member is its task, which has its own
-/// column, unless it waits for a person.
-fn reason(member: &MemberStatus) -> Option<&str> {
-    member.reason.as_deref().filter(|why| member.state != "working" || why.starts_with(BLOCKED))
-}
-
 fn left(status: &Status, format: StatusFormat) -> Option<String> {
     if status.left.is_empty() {
         return None;
@@ -148,9 +146,9 @@ fn left(status: &Status, format: StatusFormat) -> Option<String> {
     for member in status.left.iter().take(shown) {
         table.row(vec![
             tinted(Tint::Bold, member.name.as_str()),
-            state_cell(&member.state),
+            state_cell(&member.state.doing),
             cell(time::ago(member.age_ms)),
-            maybe(member.reason.as_deref()),
+            reason_cell(&member.state),
             maybe(member.resumable.then(|| format!("`phalanx resume {}`", member.name))),
         ]);
     }

@@ -1,6 +1,8 @@
 //! One line about a team, for the status line of tmux. tmux expands the output of a command once
 //! as a format and then reads styles in it, so foreign text must contain neither.
 
+use crate::model::assessment::Doing;
+use crate::model::lifecycle::MemberState;
 use crate::model::text;
 use crate::ops::status::Status;
 
@@ -27,8 +29,8 @@ struct TeamFigures {
 
 impl TeamFigures {
     fn new(status: &Status) -> TeamFigures {
-        let members = |state: &[&str]| {
-            status.members.iter().filter(|member| state.contains(&member.state.as_str())).count()
+        let members = |is_counted: fn(&Doing) -> bool| {
+            status.members.iter().filter(|member| is_counted(&member.state.doing)).count()
         };
         let counts = &status.tasks;
         let done = counts.completed + counts.cancelled;
@@ -41,16 +43,24 @@ impl TeamFigures {
             counts.stale,
         ];
         TeamFigures {
-            working: members(&["working"]),
+            working: members(|doing| *doing == Doing::Working),
             requests: status.requests,
             // A lead removes a member that failed from the team, which then is among those that
             // left.
-            troubled: members(&["unresponsive", "failed", "disappeared"])
+            troubled: members(is_troubled)
                 + status.left.iter().filter(|member| member.resumable).count(),
             done,
             tasks: done + open.iter().sum::<usize>(),
         }
     }
+}
+
+/// Returns true for a member that does not respond, or whose run ended without a request.
+fn is_troubled(doing: &Doing) -> bool {
+    matches!(
+        doing,
+        Doing::Unresponsive | Doing::Ended(MemberState::Failed | MemberState::Disappeared)
+    )
 }
 
 /// Formats the line: `site 3▶ 1? 2! 7/12`. Figures that are 0 are omitted, and so are the tasks of
@@ -88,7 +98,8 @@ fn literal(foreign: &str, format: StatusLineFormat) -> String {
 mod tests {
     use super::*;
     use crate::model::id::{MemberName, TeamName};
-    use crate::ops::status::{LeftStatus, MemberStatus, TaskCounts};
+    use crate::model::need::Need;
+    use crate::ops::status::{LeftStatus, MemberStatus, ShownState, TaskCounts};
 
     const PLAIN: StatusLineFormat = StatusLineFormat { utf8: true, styled: false };
     const ASCII: StatusLineFormat = StatusLineFormat { utf8: false, styled: false };
@@ -142,10 +153,9 @@ mod tests {
     #[test]
     fn figures_count_troubled_members_and_ended_tasks() {
         let name = |name: &str| MemberName::existing(name).expect("a name");
-        let member = |(nth, state): (usize, &str)| MemberStatus {
+        let member = |(nth, doing): (usize, Doing)| MemberStatus {
             name: name(&format!("m{nth}")),
-            state: state.to_owned(),
-            reason: None,
+            state: ShownState::of(doing, None),
             role: None,
             profile: None,
             backend: None,
@@ -160,12 +170,24 @@ mod tests {
             limited_until: None,
             usage: None,
         };
-        let states = ["working", "idle", "working", "unresponsive", "failed", "disappeared"];
-        let calm = ["running", "active", "killed", "completed", "awaiting_permission"];
+        let ended = Doing::Ended;
+        let states = [
+            Doing::Working,
+            Doing::Idle,
+            Doing::Working,
+            Doing::Unresponsive,
+            ended(MemberState::Failed),
+            ended(MemberState::Disappeared),
+        ];
+        let calm = [
+            Doing::Running,
+            ended(MemberState::Killed),
+            ended(MemberState::Completed),
+            Doing::Waiting(Need::Permission),
+        ];
         let left = |resumable| LeftStatus {
             name: name("gone"),
-            state: "failed".to_owned(),
-            reason: None,
+            state: ShownState::of(ended(MemberState::Failed), None),
             age_ms: 1,
             resumable,
         };

@@ -111,7 +111,7 @@ fn pm_04_dialog_is_answered_with_its_allow_or_deny_key() {
             (&request["kind"], &request["summary"], &request["answered_by"]),
             (&json!("permission"), &json!("Shell: ls -l"), &json!("keys"))
         );
-        wait_for("it to wait", || (cast.state()["state"] == "awaiting_permission").then_some(()));
+        wait_for("it to wait", || (cast.state()["needs"] == "permission").then_some(()));
         assert_eq!(cast.keys(), Vec::<Value>::new(), "nothing is answered by default");
         let id = request["request_id"].as_str().expect("an id");
         for (more, why) in [
@@ -208,6 +208,6 @@ fn pm_04_unanswered_dialog_times_out_without_a_key() {
     cast.stage.phalanx(&["answer", id, "--approve"]).expect(4);
     assert_eq!(cast.request("answered_too_late")["typed"], json!(null));
     assert_eq!(cast.keys(), Vec::<Value>::new());
-    assert_eq!(cast.state()["state"], "awaiting_permission", "it waits on, for its pane");
+    assert_eq!(cast.state()["needs"], "permission", "it waits on, for its pane");
     drop(cast.end());
 }

@@ -32,8 +32,8 @@ fn tmux_explain_lists_facts_with_their_sources() {
     assert!(record[key].is_string(), "{source}");
     assert_eq!(found["task"], json!("#1 Wait"));
     assert!(found["last_event"]["event"].is_string(), "{found}");
-    let text = stage.phalanx(&["explain", "ada"]).expect(0).stdout;
-    for word in ["ada of team alpha is", "owned", "phalanx/members/ada.json: state", "#1 Wait"] {
+    let text = stage.phalanx(&["-v", "explain", "ada"]).expect(0).stdout;
+    for word in ["ada: working", "owned", "phalanx/members/ada.json: state", "#1 Wait"] {
         assert!(text.contains(word), "{word} in {text}");
     }
 
@@ -91,7 +91,7 @@ fn sec_10_explain_and_doctor_print_no_control_characters() {
         .root()
         .join(format!("teams/alpha/phalanx/quarantine/a{}b", hostile.replace('\n', "")));
     std::fs::write(copy, "x").expect("copy");
-    for verb in [&["explain", "ada"][..], &["doctor"]] {
+    for verb in [&["-v", "explain", "ada"][..], &["doctor"]] {
         let run = stage.phalanx(&[verb, &["--color", "never"]].concat());
         let bad = run.stdout.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(bad, None, "{verb:?}: {run:?}");

@@ -65,7 +65,10 @@ fn cr_02_unresponsive_member_is_reported_and_keeps_running() {
         stage.journal("quick").into_iter().filter(|e| e["event"] == "member_health").nth(1)
     });
     assert_eq!(well["detail"]["prev_state"], json!("unresponsive"));
-    wait_for("status knows", || (ada(&stage)["state"] == "idle").then_some(()));
+    // The assignment is still in its mailbox, so it is not idle.
+    let shown =
+        wait_for("status to follow", || Some(ada(&stage)).filter(|ada| ada["state"] == "working"));
+    assert!(shown["reason"].as_str().is_some_and(|why| why.contains("on the way")), "{shown}");
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -36,8 +36,8 @@ fn worker_waits_for_plan_approval_before_running_a_task() {
         "{shown}"
     );
     let state =
-        stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["state"].clone();
-    assert_eq!(state, json!("awaiting_plan"));
+        stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["needs"].clone();
+    assert_eq!(state, json!("plan"));
     assert!(!stage.at("work").join("made").exists(), "nothing ran");
     stage.phalanx(&["answer", id, "--approve"]).expect(0);
     stage.wait_event("alpha", "task_completed", "1");

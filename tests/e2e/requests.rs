@@ -197,11 +197,11 @@ fn pm_07_plan_is_rejected_revised_and_approved() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
     send_as_ada(&stage, &wire("plan", "plan-1"));
-    wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
+    wait_for("it to wait", || (member(&stage)["needs"] == "plan").then_some(()));
     stage
         .phalanx(&["answer", "plan-1", "--reject", "--reason", "leave the schema alone"])
         .expect(0);
-    wait_for("it to go on", || (member(&stage)["state"] != "awaiting_plan").then_some(()));
+    wait_for("it to go on", || (member(&stage)["needs"] != "plan").then_some(()));
     send_as_ada(&stage, &wire("plan", "plan-2"));
     wait_for("the second plan", || {
         stage.journal("alpha").into_iter().find(|e| e["detail"]["request_id"] == "plan-2")
@@ -231,7 +231,7 @@ fn pm_07_member_that_awaits_a_plan_can_be_shut_down() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
     send_as_ada(&stage, &wire("plan", "plan-1"));
-    wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
+    wait_for("it to wait", || (member(&stage)["needs"] == "plan").then_some(()));
     stage.phalanx(&["shutdown", "ada", "--deadline", "10"]).expect(0);
     wait_for("its end to be told", || {
         (request(&stage, "plan-1")["state"] == "asker_gone").then_some(())
@@ -301,7 +301,7 @@ fn pm_05_question_to_the_user_is_never_decided_by_rules() {
         (&filed["detail"]["summary"], &filed["detail"]["state"]),
         (&json!("AskUserQuestion: Which colour?"), &json!("pending"))
     );
-    wait_for("ada waits", || (member(&stage)["state"] == "awaiting_permission").then_some(()));
+    wait_for("ada waits", || (member(&stage)["needs"] == "permission").then_some(()));
     assert_eq!(replies(&stage), [] as [Value; 0]);
     stage.phalanx(&["answer", "ask-1", "--reject", "--reason", "blue"]).expect(0);
     let told = replies(&stage);

@@ -59,7 +59,7 @@ fn used_up_budget_is_reported_and_ends_and_refuses_members() {
     let shown = stage.phalanx(&["status"]).expect(0).stdout;
     assert!(shown.contains("used: 850 tokens, $0.85"), "{shown}");
     assert!(shown.contains("the team has used 85 % of its budget: 850 of 1.0k tokens"), "{shown}");
-    let explained = stage.phalanx(&["explain", "ada"]).expect(0).stdout;
+    let explained = stage.phalanx(&["-v", "explain", "ada"]).expect(0).stdout;
     assert!(explained.contains("850 tokens, $0.85"), "{explained}");
     wait_for("the warning", || {
         texts(&stage, "team-lead").into_iter().find(|text| text.contains("has used 85 %"))
@@ -90,9 +90,8 @@ fn limited_member_is_asked_to_continue_twice_and_then_reported() {
     let lead = stage.start(&["up", &stage.file("team.toml", text)]);
     stage.wait_event("alpha", "member_ready", "ada");
     stage.phalanx(&["send", "ada", "hello"]).expect(0);
-    let ada = wait_for("the limit", || {
-        Some(member(&stage, "ada")).filter(|ada| ada["state"] == "limited")
-    });
+    let ada =
+        wait_for("the limit", || Some(member(&stage, "ada")).filter(|ada| ada["needs"] == "limit"));
     assert!(ada["limited_until"].is_string(), "{ada}");
     assert!(ada["reason"].as_str().is_some_and(|why| why.starts_with("until ")), "{ada}");
     let said = wait_for("the report", || {
@@ -100,7 +99,7 @@ fn limited_member_is_asked_to_continue_twice_and_then_reported() {
     });
     assert!(said.contains("(attempts to continue: 2)"), "{said}");
     assert_eq!(turns(&stage), 3, "the message, and two attempts");
-    assert_eq!(member(&stage, "ada")["state"], "limited");
+    assert_eq!(member(&stage, "ada")["needs"], "limit");
     let states: Vec<Value> =
         events(&stage, "member_health").iter().map(|e| e["detail"]["state"].clone()).collect();
     assert_eq!(states, ["limited", "limited", "limited"]);
@@ -133,9 +132,8 @@ fn native_member_is_limited_until_its_transcript_has_an_answer() {
     }
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ann", "--profile", "agent", "--backend", "pty"]).expect(0);
-    let ann = wait_for("the limit", || {
-        Some(member(&stage, "ann")).filter(|ann| ann["state"] == "limited")
-    });
+    let ann =
+        wait_for("the limit", || Some(member(&stage, "ann")).filter(|ann| ann["needs"] == "limit"));
     assert_eq!(ann["usage"]["tokens"], 15);
     assert!(ann["reason"].as_str().is_some_and(|why| why.contains("5-hour limit")), "{ann}");
     let dir = stage.at("home").join(".claude/projects/x");

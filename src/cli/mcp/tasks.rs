@@ -13,6 +13,7 @@ use crate::cli::setup::Setup;
 use crate::cli::task::{
     self, CreateTaskArgs, ListTasksArgs, TaskActionVerb, TaskVerb, UpdateTaskArgs,
 };
+use crate::model::assessment::Doing;
 use crate::model::id::TaskId;
 use crate::model::wire::Object;
 use crate::ops::{self, Kind, TargetStatus};
@@ -197,7 +198,7 @@ fn free_members(setup: &Setup) -> Option<String> {
     let team = setup.selected_team().ok()?;
     let status = ops::status::status(&team).ok()?;
     let is_free = |member: &&ops::status::MemberStatus| {
-        member.task.is_none() && matches!(member.state.as_str(), "idle" | "active")
+        member.task.is_none() && member.state.doing == Doing::Idle
     };
     let free: Vec<&str> =
         status.members.iter().filter(is_free).map(|member| member.name.as_str()).collect();

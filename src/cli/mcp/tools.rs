@@ -225,7 +225,8 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "ListMembers",
-        description: "List the members with their states, roles and current tasks. A member that is idle has no task.",
+        description: "List the members with their states, roles and current tasks. `waiting` members need a \
+            decision or help, named in `needs`; `idle` ones have taken all mail and ended their turn.",
         audience: Audience::Everyone,
         effect: ToolEffect::Reads,
         schema: || schema_of::<NoInput>(NONE),
@@ -296,7 +297,8 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "WaitFor",
-        description: "Wait until members or a task reach a state: ready, idle, gone, or task=ID for the end of a task. At most 600 s, \
+        description: "Wait until members or a task reach a state: ready, idle (what was sent before the call is \
+            done), quiet=S (no output for S seconds), gone, or task=ID for the end of a task. At most 600 s, \
             60 by default. Returns reached, and the states. Example: {\"until\": \"task=3\", \"timeout\": 120}",
         audience: Audience::Everyone,
         effect: ToolEffect::Reads,

@@ -45,6 +45,7 @@ impl LeadDriver<'_> {
             Effect::MoveOn { name, incarnation, cause, reason } => {
                 ops::presence::move_on(self.team, name, incarnation, *cause, reason.as_deref())?;
             }
+            Effect::Deactivate(name) => ops::presence::set_active(self.team, name, false)?,
             Effect::Health { name, incarnation, silence } => {
                 let (name, incarnation, silence) = (name.clone(), incarnation.clone(), *silence);
                 let about = Some(name.clone());
@@ -58,6 +59,7 @@ impl LeadDriver<'_> {
                     Note::of(EventKind::RestartDelayed).member(member).with("failures", *failures);
                 let delay = delay_ms.iter().fold(note, |note, delay| note.with("delay_ms", *delay));
                 ops::events::note(self.team, delay)?;
+                ops::presence::plan_restart(self.team, member, *failures, *delay_ms)?;
             }
             Effect::Release(name) => drop(ops::task::release(self.team, name)?),
             Effect::ReleaseAbsent(name) => ops::task::release_absent(self.team, name)?,

@@ -10,8 +10,18 @@ use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{LeadReader, Message, SenderRole, may_send};
+use crate::model::time::Timestamp;
 
-pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) {
+/// Age of an idle notification, in ms, up to which its sender cannot have begun another turn:
+/// Claude Code reads its mail once a second.
+const FRESH_MS: u64 = 700;
+
+pub(super) fn read_mail(
+    state: &mut State,
+    mail: Vec<Envelope>,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     let mut done = Vec::new();
     questions::keep_unread(state, &mail);
     // A message that is no longer unread cannot come again.
@@ -19,7 +29,7 @@ pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Ve
     state.handled.retain(|id| unread.contains(id));
     for envelope in mail.into_iter().filter(|e| !e.read) {
         let is_new = !state.handled.contains(&envelope.msg_id);
-        if is_new && !act_on(state, &envelope, effects) {
+        if is_new && !act_on(state, &envelope, now, effects) {
             continue;
         }
         state.handled.insert(envelope.msg_id.clone());
@@ -40,7 +50,12 @@ fn is_left(envelope: &Envelope) -> bool {
 }
 
 /// Acts on one message. Returns false if it is left to a reader: a text, a plan or a question.
-fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> bool {
+fn act_on(
+    state: &mut State,
+    envelope: &Envelope,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) -> bool {
     let message = Message::parse(&envelope.text);
     if !may_send(SenderRole::from_name(&envelope.from), &message) {
         effects.push(warn(
@@ -65,7 +80,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
             true
         }
         Message::IdleNotification(_) => {
-            rest(state, envelope, effects);
+            rest(state, envelope, now, effects);
             true
         }
         Message::TaskCompleted(_) | Message::TeammateTerminated(_) => true,
@@ -98,7 +113,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
 }
 
 /// Handles an idle notification. A member that rejected its shutdown is asked again.
-fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
+fn rest(state: &mut State, envelope: &Envelope, now: Timestamp, effects: &mut Vec<Effect>) {
     let of_sender =
         |(name, _): &(&MemberName, &mut TrackedMember)| name.clashes_with(&envelope.from);
     let Some((name, view)) = state.members.iter_mut().find(of_sender) else { return };
@@ -112,13 +127,18 @@ fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
     // Workers and wrappers record their state themselves before they send this, and may have
     // started the next task since.
     if view.native && rests && !asks && !old {
-        view.state = MemberState::Idle;
+        (view.state, view.state_since) = (MemberState::Idle, now);
         effects.push(Effect::MoveOn {
             name: name.clone(),
             incarnation,
             cause: Cause::Rest,
             reason: None,
         });
+        // A program that is slower to say so in the team file, or does not.
+        let said_at = Timestamp::parse(&envelope.timestamp);
+        if said_at.is_some_and(|at| now.since(at) < FRESH_MS) {
+            effects.push(Effect::Deactivate(name.clone()));
+        }
     }
     if view.refused
         && let Phase::Stopping { force, .. } = state.phase

@@ -1,6 +1,6 @@
 //! Handles members that start, exit and vanish.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
@@ -65,18 +65,26 @@ pub(super) fn handle_members(
     shutdown::carry_open(state, effects);
 }
 
-/// Restores running members that are missing in the team file.
+/// Restores running members that are missing in the team file, and notes what the others say about
+/// themselves.
 pub(super) fn handle_roster(
-    state: &State,
-    listed: &BTreeSet<MemberName>,
+    state: &mut State,
+    listed: &BTreeMap<MemberName, Option<bool>>,
+    now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
+    for (name, view) in &mut state.members {
+        let says = listed.get(name).copied().flatten();
+        if view.says_active.map(|(before, _)| before) != says {
+            view.says_active = says.map(|is_active| (is_active, now));
+        }
+    }
     if !state.leads() {
         return;
     }
     let lives = |view: &TrackedMember| view.watched && view.ending.is_none();
     for (name, view) in
-        state.members.iter().filter(|(name, view)| lives(view) && !listed.contains(*name))
+        state.members.iter().filter(|(name, view)| lives(view) && !listed.contains_key(*name))
     {
         effects.push(Effect::PutBack { name: name.clone(), incarnation: view.incarnation.clone() });
     }
@@ -125,6 +133,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
         quiet: None,
         native: record.is_native(),
+        says_active: None,
         is_blocked: record.is_blocked(),
         idle_checked_at: None,
         reminded: record.reminded,

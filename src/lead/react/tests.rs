@@ -21,6 +21,7 @@ mod health;
 mod hooks;
 mod idle_check;
 mod limit;
+mod native_state;
 mod questions;
 mod recorded;
 mod replay;

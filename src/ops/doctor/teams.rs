@@ -7,10 +7,10 @@ use super::super::context::Context;
 use super::super::error::{self, OpsError};
 use super::super::hooks;
 use super::super::lease::{self, Life};
+use super::super::presence;
 use super::super::ps::HOSTS_ANSWER;
 use super::super::remote::{self, HostAnswer};
 use super::super::retire;
-use super::super::status;
 use super::finding::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -132,7 +132,7 @@ fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Fin
         return Ok(Vec::new());
     };
     let (name, place) = (team.name(), format!("process {}", lead.pid));
-    let live = records.iter().filter(|r| status::liveness(r) == Liveness::Alive).count();
+    let live = records.iter().filter(|r| presence::liveness(r) == Liveness::Alive).count();
     if live > 0 {
         let what = format!("the lead of team `{name}` has died; {live} of its members are running");
         let fix = format!("phalanx lead --detach -t {name}");
@@ -185,7 +185,7 @@ fn members(
         runs.any(|run| record.is(&run.incarnation) && run.liveness == Liveness::Dead)
     };
     let dead = |record: &&MemberRecord| {
-        status::liveness(record) == Liveness::Dead || is_dead_elsewhere(record)
+        presence::liveness(record) == Liveness::Dead || is_dead_elsewhere(record)
     };
     let finding = |record: &MemberRecord| {
         let what = format!(

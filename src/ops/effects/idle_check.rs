@@ -41,7 +41,7 @@ pub(crate) fn check_screen(
     };
     let Some(before) = current()? else { return Ok(()) };
     let profile = profiles::find(ctx, &before.request.profile)?;
-    let read = || -> Result<ScreenSign, OpsError> {
+    let read = || -> Result<CheckedScreen, OpsError> {
         Ok(sign(&profile, &output::peek(ctx, team, name, LINES)?))
     };
     let first = match read() {
@@ -51,9 +51,9 @@ pub(crate) fn check_screen(
         Err(e) => return Err(e),
     };
     let is_news = match &first {
-        ScreenSign::Blocked(reason) => before.reason.as_ref() != Some(reason),
-        ScreenSign::Idle(_) => before.state == MemberState::Working || before.is_blocked(),
-        ScreenSign::Other => before.is_blocked(),
+        CheckedScreen::Blocked(reason) => before.reason.as_ref() != Some(reason),
+        CheckedScreen::Idle(_) => before.state == MemberState::Working || before.is_blocked(),
+        CheckedScreen::Other => before.is_blocked(),
     };
     if !is_news {
         return Ok(());
@@ -67,22 +67,23 @@ pub(crate) fn check_screen(
     let unchanged = |now: &MemberRecord| now.state_since == before.state_since;
     let Some(now) = current()?.filter(|now| is_same && unchanged(now)) else { return Ok(()) };
     match first {
-        ScreenSign::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,
-        ScreenSign::Idle(_) if now.state == MemberState::Working => {
+        CheckedScreen::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,
+        CheckedScreen::Idle(_) if now.state == MemberState::Working => {
             let reason = Some("its screen shows that it rests");
             presence::move_on(team, name, incarnation, Cause::Rest, reason)?;
+            presence::set_active(team, name, false)?;
         }
-        ScreenSign::Idle(_) | ScreenSign::Other if now.is_blocked() => {
+        CheckedScreen::Idle(_) | CheckedScreen::Other if now.is_blocked() => {
             presence::remark(team, name, incarnation, None)?;
         }
-        ScreenSign::Idle(_) | ScreenSign::Other => {}
+        CheckedScreen::Idle(_) | CheckedScreen::Other => {}
     }
     Ok(())
 }
 
 /// The state of a program, as far as its screen shows it.
 #[derive(Debug, PartialEq, Eq)]
-enum ScreenSign {
+enum CheckedScreen {
     /// It waits for a person, for this reason.
     Blocked(String),
     /// It is idle. The text above the composer; hints below it may change meanwhile.
@@ -90,15 +91,15 @@ enum ScreenSign {
     Other,
 }
 
-fn sign(profile: &Profile, screen: &str) -> ScreenSign {
+fn sign(profile: &Profile, screen: &str) -> CheckedScreen {
     let look = Look::of_text(screen);
     let finding = judge(profile, &look);
     match finding.blocked_reason() {
-        Some(reason) => ScreenSign::Blocked(reason),
+        Some(reason) => CheckedScreen::Blocked(reason),
         // The turn of a program at its usage limit has ended.
         None if matches!(finding.state, ScreenState::Idle | ScreenState::Limited) => {
-            ScreenSign::Idle(last_words(profile, &look, LINES))
+            CheckedScreen::Idle(last_words(profile, &look, LINES))
         }
-        None => ScreenSign::Other,
+        None => CheckedScreen::Other,
     }
 }

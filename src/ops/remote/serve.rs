@@ -24,7 +24,7 @@ use crate::ops::focus::to_ops_error;
 use crate::ops::log_part::{LogPart, log_here};
 use crate::ops::spawn::{self, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::terminate::{self, Termination, TerminationMode};
-use crate::ops::{backends, input, output, status};
+use crate::ops::{backends, input, output, presence};
 use crate::store::{Store, TeamStore};
 use crate::sys::proc::Liveness;
 
@@ -257,7 +257,7 @@ fn close(ctx: &Context, team: &TeamStore, at: &MarkedPlacement) -> Result<(), Op
 fn states(team: &TeamStore, runs: &[(MemberName, Incarnation)]) -> Result<Vec<RunState>, OpsError> {
     let state = |(name, incarnation): &(MemberName, Incarnation)| {
         let record = team.member_record(name)?.filter(|record| record.is(incarnation));
-        Ok(match record.map(|record| status::liveness(&record)) {
+        Ok(match record.map(|record| presence::liveness(&record)) {
             Some(Liveness::Alive) => RunState::Alive,
             Some(Liveness::Dead) => RunState::Dead,
             Some(Liveness::Unknown) | None => RunState::Unknown,

@@ -237,6 +237,8 @@ fn new_start(
         usage: None,
         reminded: None,
         session: None,
+        turn_ended_at: None,
+        restart: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
         host: batch.team.host().cloned(),
         machine: batch.team.machine(),

@@ -11,7 +11,9 @@ use super::members::{age, first_of};
 use super::state::{BoardColumn, Dashboard};
 use super::theme::Tone;
 use super::words::{cut, painted};
+use crate::model::assessment::Doing;
 use crate::model::id::TaskId;
+use crate::model::need::Need;
 use crate::model::task::TaskState;
 use crate::model::time::Timestamp;
 use crate::ops::snapshot::TaskCard;
@@ -147,7 +149,7 @@ fn draw_card(
     let theme = dashboard.theme;
     let width = usize::from(place.width);
     let (symbol, tone) = match waits_for_a_person(dashboard, task) {
-        true => theme.member_state("awaiting_plan"),
+        true => theme.member_state(&Doing::Waiting(Need::Plan)),
         false => theme.task_state(task.state),
     };
     let (mark, mark_tone) = relation(dashboard, task);
@@ -192,7 +194,7 @@ fn waits_for_a_person(dashboard: &Dashboard, task: &TaskCard) -> bool {
         let members = dashboard.snapshot.iter().flat_map(|snapshot| &snapshot.status.members);
         members
             .filter(|member| member.name.as_str() == owner)
-            .any(|member| matches!(member.state.as_str(), "awaiting_plan" | "awaiting_permission"))
+            .any(|member| matches!(member.state.needs, Some(Need::Plan | Need::Permission)))
     })
 }
 

@@ -15,6 +15,7 @@ use super::state::Dashboard;
 use super::theme::Tone;
 use super::words::cut;
 use super::{board, lists, members, overlay};
+use crate::model::assessment::Doing;
 use crate::model::id::HostName;
 use crate::model::task::TaskState;
 use crate::model::text;
@@ -119,7 +120,9 @@ impl Dashboard {
     fn counts(&self) -> Line<'static> {
         let theme = self.theme;
         let Some(snapshot) = &self.snapshot else { return Line::default() };
-        let working = snapshot.status.members.iter().filter(|m| m.state == "working").count();
+        let count = |doing: Doing| {
+            snapshot.status.members.iter().filter(|member| member.state.doing == doing).count()
+        };
         let done = snapshot.tasks.iter().filter(|task| task.state == TaskState::Completed).count();
         let mut spans = Vec::new();
         let mut part = |tone: Tone, words: String| {
@@ -128,10 +131,13 @@ impl Dashboard {
             }
             spans.push(Span::styled(words, theme.style(tone)));
         };
-        let symbol = |state: &str| theme.member_state(state).0;
-        part(Tone::Working, format!("{} {working}", symbol("working")));
-        let idle = snapshot.status.members.iter().filter(|member| member.state == "idle").count();
-        part(Tone::Plain, format!("{} {idle}", symbol("idle")));
+        for doing in [Doing::Working, Doing::Running, Doing::Idle] {
+            let (symbol, tone) = theme.member_state(&doing);
+            let number = count(doing.clone());
+            if number > 0 || doing != Doing::Running {
+                part(tone, format!("{symbol} {number}"));
+            }
+        }
         if !self.attention.is_empty() {
             part(Tone::Waiting, format!("{} {}", theme.either("▲", "!"), self.attention.len()));
         }

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use super::state::{Dashboard, MINUTE_MS};
 use super::theme::Tone;
 use super::words::{cut, fit};
+use crate::model::assessment::Doing;
 use crate::model::id::MemberName;
 use crate::model::time::Timestamp;
 use crate::ops::status::MemberStatus;
@@ -89,7 +90,7 @@ fn two_rows(
 ) -> [Line<'static>; 2] {
     let theme = dashboard.theme;
     let right = right_side(dashboard, member, width >= WORDY, now);
-    let (symbol, tone) = theme.member_state(&member.state);
+    let (symbol, tone) = theme.member_state(&member.state.doing);
     let room = usize::from(width).saturating_sub(right.width() + 3);
     let name = cut(member.name.as_str(), room);
     let role = member.role.as_deref().filter(|role| *role != "general-purpose").unwrap_or_default();
@@ -117,7 +118,7 @@ fn one_row(
 ) -> Line<'static> {
     let theme = dashboard.theme;
     let right = right_side(dashboard, member, true, now);
-    let (symbol, tone) = theme.member_state(&member.state);
+    let (symbol, tone) = theme.member_state(&member.state.doing);
     let role = member.role.as_deref().filter(|role| *role != "general-purpose").unwrap_or_default();
     let room = usize::from(width).saturating_sub(right.width() + 2 + 15 + 13 + 1);
     let mut spans = vec![
@@ -147,13 +148,12 @@ fn right_side(
     let since = task
         .and_then(|task| task.running_since)
         .or_else(|| details.and_then(|details| details.state_since));
-    let (_, tone) = theme.member_state(&member.state);
-    let word = match member.state.as_str() {
-        "working" | "idle" => String::new(),
+    let (_, tone) = theme.member_state(&member.state.doing);
+    let word = match &member.state.doing {
+        Doing::Working | Doing::Idle => String::new(),
         _ if !in_words => String::new(),
-        "awaiting_plan" | "awaiting_permission" => "waits ".to_owned(),
-        "shutdown_requested" => "ending ".to_owned(),
-        state => format!("{} ", state.replace('_', " ")),
+        Doing::Waiting(need) => format!("{} ", need.as_str()),
+        doing => format!("{} ", doing.words()),
     };
     let mut spans = vec![Span::styled(word, theme.style(tone))];
     if let Some(since) = since {
@@ -200,6 +200,7 @@ fn activity(dashboard: &Dashboard, member: &MemberStatus, width: usize) -> Vec<S
     }
     let details = dashboard.member_details(&member.name);
     let words = member
+        .state
         .reason
         .as_ref()
         .or_else(|| last_words(dashboard, &member.name))

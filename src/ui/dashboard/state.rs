@@ -8,6 +8,7 @@ use super::dialog::OpenDialog;
 use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
+use crate::model::assessment::Doing;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::TaskState;
@@ -238,7 +239,7 @@ impl Dashboard {
                     .attention
                     .iter()
                     .position(|item| item.member.as_ref() == Some(&member.name));
-                (waiting.unwrap_or(usize::MAX), u8::from(member.state != "working"))
+                (waiting.unwrap_or(usize::MAX), u8::from(member.state.doing != Doing::Working))
             }),
             MemberOrder::Age => members.sort_by_key(|member| {
                 let details = snapshot.details.get(&member.name);

@@ -4,6 +4,9 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 
+use crate::model::assessment::Doing;
+use crate::model::lifecycle::MemberState;
+use crate::model::need::Need;
 use crate::model::task::TaskState;
 
 /// The appearance of the dashboard, by the abilities of the terminal.
@@ -111,19 +114,20 @@ impl Theme {
         if self.ascii { ASCII_BORDER } else { border::PLAIN }
     }
 
-    /// Returns the symbol and meaning of a member's state, as `ops::status` names it.
-    pub(super) fn member_state(self, state: &str) -> (&'static str, Tone) {
-        let (symbol, ascii, tone) = match state {
-            "working" => ("▶", ">", Tone::Working),
-            "idle" | "active" | "running" => ("○", "o", Tone::Plain),
-            "starting" | "pending" => ("◌", ".", Tone::Dim),
-            "awaiting_plan" | "awaiting_permission" => ("?", "?", Tone::Waiting),
-            "shutdown_requested" => ("◐", "~", Tone::Waiting),
-            "limited" => ("◷", "z", Tone::Waiting),
-            "unresponsive" => ("!", "!", Tone::Bad),
-            "failed" | "disappeared" | "killed" => ("✗", "x", Tone::Bad),
-            "completed" => ("✓", "v", Tone::Good),
-            _ => ("·", ".", Tone::Dim),
+    /// Returns the symbol and meaning of what a member is doing.
+    pub(super) fn member_state(self, doing: &Doing) -> (&'static str, Tone) {
+        let (symbol, ascii, tone) = match doing {
+            Doing::Working => ("▶", ">", Tone::Working),
+            Doing::Running => ("▷", "r", Tone::Working),
+            Doing::Idle => ("○", "o", Tone::Plain),
+            Doing::Starting => ("◌", ".", Tone::Dim),
+            Doing::Restarting(_) => ("↻", "*", Tone::Waiting),
+            Doing::Waiting(Need::Limit) => ("◷", "z", Tone::Waiting),
+            Doing::Waiting(_) => ("?", "?", Tone::Waiting),
+            Doing::Stopping => ("◐", "~", Tone::Waiting),
+            Doing::Unresponsive => ("!", "!", Tone::Bad),
+            Doing::Ended(MemberState::Completed) => ("✓", "v", Tone::Good),
+            Doing::Ended(_) => ("✗", "x", Tone::Bad),
         };
         (if self.ascii { ascii } else { symbol }, tone)
     }
@@ -159,7 +163,9 @@ impl Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::record::PlannedRestart;
     use crate::model::team::COLORS;
+    use crate::model::time::Timestamp;
     use strum::VariantArray;
 
     const DARK: Theme = Theme { color: true, light: false, ascii: false };
@@ -170,17 +176,22 @@ mod tests {
             let tasks: std::collections::BTreeSet<&str> =
                 TaskState::VARIANTS.iter().map(|state| theme.task_state(*state).0).collect();
             assert_eq!(tasks.len(), TaskState::VARIANTS.len(), "{tasks:?}");
+            let restart = PlannedRestart { failures: 1, at: Timestamp(0) };
             let states = [
-                "working",
-                "idle",
-                "starting",
-                "awaiting_plan",
-                "unresponsive",
-                "failed",
-                "limited",
+                Doing::Working,
+                Doing::Running,
+                Doing::Idle,
+                Doing::Starting,
+                Doing::Restarting(restart),
+                Doing::Waiting(Need::Permission),
+                Doing::Waiting(Need::Limit),
+                Doing::Stopping,
+                Doing::Unresponsive,
+                Doing::Ended(MemberState::Completed),
+                Doing::Ended(MemberState::Failed),
             ];
             let members: std::collections::BTreeSet<&str> =
-                states.iter().map(|state| theme.member_state(state).0).collect();
+                states.iter().map(|doing| theme.member_state(doing).0).collect();
             assert_eq!(members.len(), states.len(), "{members:?}");
             let is_ascii = members.iter().chain(&tasks).all(|symbol| symbol.is_ascii());
             assert_eq!(is_ascii, theme.ascii);

@@ -54,9 +54,9 @@ fn id_07_only_running_members_are_put_back_on_the_roster() {
     starts.state = MemberState::Starting;
     let mut state = assigned();
     react(&mut state, Event::Members(vec![record("ann", 1, "worker"), starts]), NOW);
-    let all = || [MemberName::lead(), who("ann"), who("bob")].into();
+    let all = || [MemberName::lead(), who("ann"), who("bob")].map(|name| (name, None)).into();
     assert_eq!(react(&mut state, Event::Roster(all()), NOW), []);
-    let alone = || [MemberName::lead()].into();
+    let alone = || [(MemberName::lead(), None)].into();
     let back = Effect::PutBack { name: who("ann"), incarnation: run(1) };
     assert_eq!(react(&mut state, Event::Roster(alone()), NOW), [back]);
     let gone = MemberRecord { exit: None, ..record("ann", 1, "worker") };

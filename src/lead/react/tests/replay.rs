@@ -300,6 +300,7 @@ impl World {
             }
             Effect::Label { .. }
             | Effect::ReleaseAbsent(_)
+            | Effect::Deactivate(_)
             | Effect::JournalRestart { .. }
             | Effect::CheckActivity { .. }
             | Effect::Resume(_)

@@ -20,8 +20,7 @@ const ATTACK: &str =
 fn attacked(theme: Theme) -> Dashboard {
     let mut snapshot = sample();
     for member in &mut snapshot.status.members {
-        member.state = ATTACK.to_owned();
-        member.reason = Some(ATTACK.to_owned());
+        member.state.reason = Some(ATTACK.to_owned());
         member.role = Some(ATTACK.to_owned());
         member.activity = Some(ATTACK.to_owned());
         member.color = Some(ATTACK.to_owned());

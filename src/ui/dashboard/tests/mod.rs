@@ -13,15 +13,18 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 
 use super::{Dashboard, Effect, PaletteVerb, Theme};
+use crate::model::assessment::Doing;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
+use crate::model::lifecycle::MemberState;
+use crate::model::need::Need;
 use crate::model::task::{Progress, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::worktree::Checkout;
 use crate::ops::requests::Shown;
 use crate::ops::snapshot::{MemberDetails, SentMessage, TaskCard, TeamSnapshot};
-use crate::ops::status::{LeadStatus, MemberStatus, Status, TaskCounts};
+use crate::ops::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCounts};
 
 /// The clock of the tests.
 const NOW: Timestamp = Timestamp(1_795_000_000_000);
@@ -31,11 +34,22 @@ fn name(name: &str) -> MemberName {
     MemberName::new(name).expect("a name")
 }
 
+fn state_of(word: &str) -> ShownState {
+    let (doing, reason) = match word {
+        "working" => (Doing::Working, None),
+        "idle" => (Doing::Idle, None),
+        "running" => (Doing::Running, None),
+        "failed" => (Doing::Ended(MemberState::Failed), Some("exit code 3 after 12s")),
+        "awaiting_permission" => (Doing::Waiting(Need::Permission), None),
+        other => panic!("no member of these tests is {other}"),
+    };
+    ShownState::of(doing, reason)
+}
+
 fn member(who: &str, state: &str, role: &str, task: Option<u64>) -> MemberStatus {
     MemberStatus {
         name: name(who),
-        state: state.to_owned(),
-        reason: (state == "failed").then(|| "exit code 3 after 12s".to_owned()),
+        state: state_of(state),
         role: Some(role.to_owned()),
         profile: Some("claude".to_owned()),
         backend: Some("tmux".to_owned()),
