@@ -6,6 +6,7 @@ mod error;
 pub(crate) mod external;
 pub(crate) mod follow;
 pub(crate) mod iterm2;
+mod prompt;
 mod proof;
 pub(crate) mod pty;
 pub(crate) mod tmux;

@@ -397,10 +397,14 @@ fn notification() -> DesktopNotification {
     DesktopNotification::for_terminal(term.as_deref(), env::var("VTE_VERSION").is_some())
 }
 
-/// Returns the text of a notification for the person at the terminal, if a request waits or a
-/// member has set a reminder.
+/// Returns the text of a notification for the person at the terminal, if a request or a prompt
+/// waits, or a member has set a reminder.
 fn notification_text(event: &Event) -> Option<String> {
-    use EventKind::{Escalated, Reminded, RequestAnnounced};
+    use EventKind::{Escalated, MemberPrompt, Reminded, RequestAnnounced};
+    if event.event == MemberPrompt {
+        let line = wire::text(&event.detail, "text")?;
+        return Some(format!("{} waits at its prompt: {line}", event.member.as_ref()?));
+    }
     if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {
         return None;
     }

@@ -73,6 +73,10 @@ pub(super) struct SpawnArgs {
     #[arg(long)]
     #[serde(default)]
     pub(super) plan: bool,
+    /// Do not ask for attention when its command waits at a prompt.
+    #[arg(long)]
+    #[serde(skip)]
+    pub(super) no_attention: bool,
     /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
@@ -340,6 +344,7 @@ fn launch_specs(args: SpawnArgs, chat: Option<String>) -> Result<Vec<LaunchSpec>
         model: args.model,
         mode: args.mode,
         plan: args.plan,
+        is_unattended: args.no_attention,
         prompt,
         host: args.host.map(HostChoice::Name),
         cwd: args.cwd,

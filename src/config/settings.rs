@@ -465,6 +465,9 @@ pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
         None => {}
     }
     put_flag(&mut table, "plan", spec.plan);
+    if spec.is_unattended {
+        table.insert("attention".to_owned(), Value::Boolean(false));
+    }
     table.extend(lists([("run", spec.command.clone())]));
     let env = spec.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
     put(&mut table, "env", env.collect());

@@ -7,6 +7,7 @@ pub(crate) mod command;
 mod linger;
 mod output;
 mod program;
+mod prompt;
 mod run;
 mod usage;
 
@@ -15,12 +16,13 @@ use std::time::Duration;
 
 use crate::model::record::ExitRecord;
 use crate::store::{Store, now};
-use crate::sys::child::{ChildExit, Forward, Supervisor};
+use crate::sys::child::{ChildExit, Forward, LoopHandle, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
 use bridge::BridgeThread;
 use output::ProgramOutput;
 use program::LaunchProblem;
+use prompt::PromptThread;
 pub(crate) use run::LauncherRun;
 use run::print_error;
 use usage::UsageThread;
@@ -102,12 +104,18 @@ fn supervise(
         return OWN_FAILURE;
     }
     let usage = UsageThread::start(run);
+    let (handle, jobs) = LoopHandle::new();
+    let prompt = PromptThread::start(run, child, &output, handle);
     let mut signalled = false;
     let mut on_signal = |sig| {
         signalled |= sig == TERM || sig == HUP;
         forwarding(sig)
     };
-    let exit = supervisor.supervise(child, &mut on_signal, KILL_AFTER);
+    let exit = supervisor.supervise(child, &mut on_signal, &jobs, KILL_AFTER);
+    drop(jobs);
+    if let Some(prompt) = prompt {
+        prompt.finish();
+    }
     output.wait_end(LAST_OUTPUT);
     if let Some(bridge) = bridge {
         bridge.finish();

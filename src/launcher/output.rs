@@ -110,6 +110,10 @@ impl ProgramOutput {
 }
 
 impl OwnPty {
+    pub(super) fn broadcaster(&self) -> Arc<Broadcaster> {
+        Arc::clone(&self.broadcaster)
+    }
+
     /// Copies the output into the log and to the viewers on a thread, which signals its end on
     /// `ended`.
     fn open(

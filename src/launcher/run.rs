@@ -39,6 +39,8 @@ pub(crate) struct LauncherRun {
     pub(super) uses_files: bool,
     /// The program takes part in the team by itself, without a wrapper.
     pub(super) is_native: bool,
+    /// A prompt of the program asks for a person's attention.
+    pub(super) asks_for_attention: bool,
     /// The form of the program's transcripts.
     pub(super) transcript: Option<TranscriptForm>,
     /// None in a pane, and until [`LauncherRun::open_log`] succeeds.
@@ -78,6 +80,8 @@ impl LauncherRun {
         let (member, incarnation) = (spec.member, spec.incarnation);
         let record = team.member_record(&member).map_err(|e| e.to_string())?;
         let is_native = record.as_ref().is_some_and(MemberRecord::is_native);
+        let asks = |record: &MemberRecord| !record.reads_mail() && !record.request.is_unattended;
+        let asks_for_attention = record.as_ref().is_some_and(asks);
         let uses_files = team.is_shared() && is_native;
         let transcript = record.as_ref().and_then(|record| record.request.transcript);
         let log = None;
@@ -90,6 +94,7 @@ impl LauncherRun {
             linger,
             uses_files,
             is_native,
+            asks_for_attention,
             transcript,
             log,
         };
@@ -161,6 +166,7 @@ impl LauncherRun {
     pub(super) fn record_exit(&self, exit: ExitRecord) -> bool {
         let written = self.change(|record| {
             record.exit = Some(exit.clone());
+            record.prompt = None;
             record.clone()
         });
         match written {

@@ -20,120 +20,60 @@ pub(crate) const STOP_DEADLINE_S: u64 = 30;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     /// Watches this process. Reports `Exited` when it ends.
-    WatchExit {
-        name: MemberName,
-        incarnation: Incarnation,
-        process: ProcessId,
-    },
+    WatchExit { name: MemberName, incarnation: Incarnation, process: ProcessId },
     /// Shows the states of these runs in the labels of their placements.
-    Label {
-        runs: Vec<MemberRecord>,
-    },
+    Label { runs: Vec<MemberRecord> },
     /// Records that these messages were handled.
-    Acknowledge {
-        ids: Vec<String>,
-    },
+    Acknowledge { ids: Vec<String> },
     /// Asks these members to shut down.
-    AskShutdown {
-        names: Vec<MemberName>,
-        reason: String,
-        force: bool,
-    },
+    AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
     /// Terminates the run and closes its placement; with `agreed` the program may exit by itself
     /// first. Reports `Terminated`.
-    Terminate {
-        name: MemberName,
-        incarnation: Incarnation,
-        agreed: bool,
-    },
+    Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
     /// Starts these members of a kind. Reports `Started`.
-    Start {
-        kind: usize,
-        specs: Vec<LaunchSpec>,
-    },
+    Start { kind: usize, specs: Vec<LaunchSpec> },
     /// Removes runs that are proven over from the roster, releases their tasks and sends the
     /// notices.
     Retire(Vec<Retirement>),
     /// Records the member's consent to this request and its report on its work.
-    Agree {
-        request: RequestId,
-        parting: Parting,
-    },
+    Agree { request: RequestId, parting: Parting },
     /// Closes a request.
-    Resolve {
-        request: RequestId,
-        outcome: ShutdownOutcome,
-        answer: Option<String>,
-    },
+    Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Applies a transition of the member's life cycle.
-    MoveOn {
-        name: MemberName,
-        incarnation: Incarnation,
-        cause: Cause,
-        reason: Option<String>,
-    },
+    MoveOn { name: MemberName, incarnation: Incarnation, cause: Cause, reason: Option<String> },
+    /// Records in the team file that the member is not active.
+    Deactivate(MemberName),
     /// Records that the member is silent (`None`: no longer), in its record, the journal and the
     /// lead's mailbox.
-    Health {
-        name: MemberName,
-        incarnation: Incarnation,
-        silence: Option<Silence>,
-    },
+    Health { name: MemberName, incarnation: Incarnation, silence: Option<Silence> },
     /// Computes the fingerprint of the member's activity. Reports `Activity`.
-    CheckActivity {
-        name: MemberName,
-        incarnation: Incarnation,
-    },
+    CheckActivity { name: MemberName, incarnation: Incarnation },
     /// Releases the tasks of the member, which keeps running.
     Release(MemberName),
     /// Releases the tasks of an owner that has no run, unless it is on the roster.
     ReleaseAbsent(MemberName),
     /// Journals the circuit breaker of a restarted member: its consecutive failures and the delay
     /// until the next start (`None`: not started again). Zero failures mean that it was reset.
-    /// Write into the team file that the member is not active.
-    Deactivate(MemberName),
-    JournalRestart {
-        member: MemberName,
-        failures: u32,
-        delay_ms: Option<u64>,
-    },
+    JournalRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
     /// Starts the member again with its last settings, after its last run has left the team.
     Resume(MemberName),
     /// Adds a member back to the team file after another program has removed it.
-    PutBack {
-        name: MemberName,
-        incarnation: Incarnation,
-    },
+    PutBack { name: MemberName, incarnation: Incarnation },
     /// Checks on the screen whether the member is idle without having reported it.
-    CheckIdle {
-        name: MemberName,
-        incarnation: Incarnation,
-    },
+    CheckIdle { name: MemberName, incarnation: Incarnation },
     /// Announces a pending request to the person or program that decides it.
-    Announce {
-        id: RequestId,
-        step: NotificationStep,
-    },
+    Announce { id: RequestId, step: NotificationStep },
+    /// Announces that a plain program waits at a prompt.
+    AnnouncePrompt { name: MemberName, incarnation: Incarnation },
     /// Reminds the owner of a silent task, or carries out the escalation that the team has
     /// configured.
-    Remind {
-        name: MemberName,
-        incarnation: Incarnation,
-        task: TaskId,
-        step: NotificationStep,
-    },
+    Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: NotificationStep },
     /// Resumes a stale task of this owner, which has given a sign of life.
-    Recover {
-        task: TaskId,
-        owner: MemberName,
-    },
+    Recover { task: TaskId, owner: MemberName },
     /// Sends the reminder that a member has set on this task, to the lead.
     SendReminder(TaskId),
     /// Resets the persisted reminder counter of the member.
-    ResetReminders {
-        name: MemberName,
-        incarnation: Incarnation,
-    },
+    ResetReminders { name: MemberName, incarnation: Incarnation },
     /// Reports the results of these tasks to the lead's mailbox.
     Report(Vec<TaskId>),
     /// Journals a change that another program made to a task.
@@ -143,22 +83,13 @@ pub(crate) enum Effect {
     /// Notifies the lead that a share of a budget is used.
     ReportBudget(BudgetUse),
     /// Asks a member to continue after its usage limit.
-    ResumeLimited {
-        name: MemberName,
-        incarnation: Incarnation,
-    },
+    ResumeLimited { name: MemberName, incarnation: Incarnation },
     /// Notifies the lead that a member is at its usage limit and not asked to continue.
-    ReportLimit {
-        name: MemberName,
-        incarnation: Incarnation,
-    },
+    ReportLimit { name: MemberName, incarnation: Incarnation },
     /// Runs the user's hooks for this occasion.
     Hook(Occasion),
     /// Journals a warning.
-    Warn {
-        member: Option<MemberName>,
-        text: String,
-    },
+    Warn { member: Option<MemberName>, text: String },
 }
 
 impl Effect {
@@ -193,6 +124,7 @@ impl Effect {
             Effect::PutBack { name, .. } => format!("put `{name}` back into the team file"),
             Effect::CheckIdle { name, .. } => format!("check whether `{name}` is idle"),
             Effect::Announce { id, .. } => format!("announce the request `{id}`"),
+            Effect::AnnouncePrompt { name, .. } => format!("announce the prompt of `{name}`"),
             Effect::Remind { name, task, .. } => format!("remind `{name}` of task #{task}"),
             Effect::Recover { task, owner } => format!("resume task #{task} of `{owner}`"),
             Effect::SendReminder(task) => format!("send the reminder of task #{task}"),

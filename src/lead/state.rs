@@ -121,6 +121,8 @@ pub(super) struct TrackedMember {
     pub(super) says_active: Option<(bool, Timestamp)>,
     /// It waits for a person, as its screen shows.
     pub(super) is_blocked: bool,
+    /// The start of the last wait at a prompt that this lead has announced.
+    pub(super) announced_prompt: Option<Timestamp>,
     /// The last check of its screen in this state.
     pub(super) idle_checked_at: Option<Timestamp>,
     /// The reminders by an earlier lead, until they are taken over.

@@ -265,6 +265,11 @@ fn held_up(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
         let waiting = Assessment::new(Doing::Waiting(need), None, "its screen shows it");
         return Some(waiting.with_reason(Some(text.to_owned())));
     }
+    if let Some(prompt) = &record.prompt {
+        let because = "its program reads its terminal after a line that ends as a prompt";
+        let waiting = Assessment::new(Doing::Waiting(Need::Prompt), Some(prompt.since), because);
+        return Some(waiting.with_reason(Some(prompt.line.clone())));
+    }
     if matches!(record.state, MemberState::Pending | MemberState::Starting) {
         let because = match record.placement {
             Some(_) => "its program has not proven yet that it runs",

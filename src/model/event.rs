@@ -36,6 +36,7 @@ pub(crate) enum EventKind {
     MemberStartFailed,
     MemberFallback,
     MemberHealth,
+    MemberPrompt,
     RestartDelayed,
     BudgetReached,
     MemberExited,
@@ -125,6 +126,7 @@ impl EventKind {
             EventKind::MemberHealth => {
                 &["state", "prev_state", "timeout_triggered", "reason", "until"]
             }
+            EventKind::MemberPrompt => &["text"],
             EventKind::RestartDelayed => &["failures", "delay_ms"],
             EventKind::BudgetReached => &["percent", "text", "mark"],
             EventKind::MemberExited => &["incarnation", "exit_code", "signal", "elapsed_ms"],

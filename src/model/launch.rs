@@ -43,6 +43,9 @@ pub(crate) struct LaunchSpec {
     pub(crate) mode: Option<Mode>,
     /// The member must have a plan approved before it works.
     pub(crate) plan: bool,
+    /// Its prompts do not ask for a person's attention.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_unattended: bool,
     pub(crate) prompt: Option<String>,
     /// Session of the member's program to resume.
     #[serde(skip_serializing_if = "Option::is_none")]

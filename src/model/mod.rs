@@ -29,6 +29,7 @@ pub(crate) mod name;
 pub(crate) mod need;
 pub(crate) mod placement;
 pub(crate) mod project;
+pub(crate) mod prompt;
 pub(crate) mod protocol;
 pub(crate) mod question;
 pub(crate) mod rate_limit;

@@ -50,7 +50,6 @@ impl Need {
     pub(crate) fn of_screen(what: &str) -> Need {
         match (what, what.strip_prefix("dialog:")) {
             ("needs_login", _) => Need::Login,
-            ("prompt", _) => Need::Prompt,
             (_, Some(name)) => name.parse().unwrap_or(Need::Dialog),
             (_, None) => Need::Error,
         }

@@ -10,6 +10,7 @@ use super::lifecycle::MemberState;
 use super::mode::Mode;
 use super::need::Need;
 use super::placement::{BackendKind, Placement, ProcessId};
+use super::prompt::PromptSeen;
 use super::rate_limit::RateLimit;
 use super::role::Tools;
 use super::team::Member;
@@ -56,6 +57,9 @@ pub(crate) struct LaunchRequest {
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: String,
     pub(crate) color: String,
+    /// Its prompts do not ask for a person's attention.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_unattended: bool,
     /// Variables set for this member only. They may hold secrets, so the file is readable by its
     /// owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -176,6 +180,9 @@ pub(crate) struct MemberRecord {
     /// responds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unresponsive: Option<String>,
+    /// The prompt at which its program waits for a person. Written by the launcher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<PromptSeen>,
     /// The usage limit that its account has reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rate_limit: Option<RateLimit>,
@@ -398,6 +405,7 @@ mod tests {
                 argv: vec!["x".to_owned()],
                 cwd: "/".to_owned(),
                 color: "blue".to_owned(),
+                is_unattended: false,
                 env: vec![("A".to_owned(), "b".to_owned())],
             },
             spawner: Some(process),
@@ -429,6 +437,7 @@ mod tests {
                 at: Timestamp(4),
             }),
             unresponsive: None,
+            prompt: None,
             rate_limit: None,
             usage: None,
             reminded: None,

@@ -187,6 +187,7 @@ pub(super) fn relaunch_spec(
         model: request.model.clone(),
         mode: request.mode,
         plan: request.plan,
+        is_unattended: request.is_unattended,
         prompt: first.map(str::to_owned),
         session: None,
         host: record.other_host().cloned().map(HostChoice::Name),

@@ -1,4 +1,4 @@
-//! The state of a process, as every system shows it.
+//! The state of a process, as the systems show it.
 
 /// State of a process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,4 +16,26 @@ pub(super) struct Stat {
     pub(super) ended: bool,
     /// The process is stopped by a signal (`SIGSTOP`, Ctrl-Z), not by a debugger.
     pub(super) stopped: bool,
+}
+
+/// The way in which a process waits, most telling first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux shows waits"))]
+pub(super) enum Wait {
+    /// In a read of its terminal.
+    Read,
+    /// For one of several descriptors.
+    Event,
+    /// In a system call that this process may not see.
+    Hidden,
+}
+
+/// A wait of a process, for its input if it has a terminal's foreground.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux shows waits"))]
+pub(super) struct InputWait {
+    pub(super) pid: i32,
+    /// Number of waits of its thread so far.
+    pub(super) turns: u64,
+    pub(super) wait: Wait,
 }

@@ -21,6 +21,7 @@ pub(super) fn tint(event: &Event) -> Tint {
         (EventKind::MemberStartFailed, Tint::Bad),
         (EventKind::MemberFallback, Tint::Warn),
         (EventKind::MemberHealth, Tint::Warn),
+        (EventKind::MemberPrompt, Tint::Warn),
         (EventKind::RestartDelayed, Tint::Warn),
         (EventKind::BudgetReached, Tint::Warn),
         (EventKind::TaskCompleted, Tint::Good),
@@ -67,6 +68,10 @@ pub(super) fn words(event: &Event) -> Option<String> {
                 "works again after its usage limit".to_owned()
             }
             Some(_) | None => "answers again".to_owned(),
+        }),
+        Kind::MemberPrompt => Some(match detail(event, "text") {
+            Some(line) => format!("waits at its prompt: {line}"),
+            None => "no longer waits at its prompt".to_owned(),
         }),
         Kind::RestartDelayed => Some(restart_words(event)),
         Kind::BudgetReached => Some(format!("warning: {}", detail(event, "text")?)),

@@ -151,6 +151,7 @@ fn quiet_words(event: &Event) -> String {
         | Kind::MemberStartFailed
         | Kind::MemberFallback
         | Kind::MemberHealth
+        | Kind::MemberPrompt
         | Kind::RestartDelayed
         | Kind::BudgetReached
         | Kind::MemberExited

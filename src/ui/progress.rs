@@ -35,15 +35,21 @@ struct MemberProgress {
     color: Option<String>,
     left: bool,
     is_command: bool, // profile `shell`
+    prompt: Option<String>,
 }
 
 impl MemberProgress {
     /// Returns the label of the state. A plain command claims no tasks, so it is never idle.
     fn word(&self) -> &'static str {
         match self.state {
+            _ if self.prompt.is_some() => "waits for you",
             MemberState::Idle if self.is_command => "running",
             state => member_word(state),
         }
+    }
+
+    fn tint(&self) -> Tint {
+        if self.prompt.is_some() { Tint::Warn } else { member_tint(self.state) }
     }
 }
 
@@ -97,6 +103,10 @@ impl TeamProgress {
         if let (EventKind::MemberLeft, Some(member)) = (event.event, self.members.get_mut(name)) {
             member.left = true;
         }
+        if let (EventKind::MemberPrompt, Some(member)) = (event.event, self.members.get_mut(name)) {
+            member.prompt = wire::text(&event.detail, "text");
+            return;
+        }
         let Some(StateChange::Member(state)) = state_change(event) else { return };
         if !self.members.contains_key(name) {
             self.order.push(name.clone());
@@ -114,8 +124,15 @@ impl TeamProgress {
             wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
         let is_command =
             profile.map_or_else(|| before.is_some_and(|m| m.is_command), |name| name == "shell");
-        let progress =
-            MemberProgress { state, since: event.at, color, left: state.is_over(), is_command };
+        let prompt = before.and_then(|m| m.prompt.clone()).filter(|_| state == MemberState::Idle);
+        let progress = MemberProgress {
+            state,
+            since: event.at,
+            color,
+            left: state.is_over(),
+            is_command,
+            prompt,
+        };
         self.members.insert(name.clone(), progress);
     }
 
@@ -185,7 +202,7 @@ impl TeamProgress {
     fn rank(&self, name: &MemberName) -> u8 {
         match self.members.get(name) {
             Some(member) if member.left => 3,
-            Some(member) if member_tint(member.state) == Tint::Warn => 0,
+            Some(member) if member.tint() == Tint::Warn => 0,
             Some(_) if self.work_of(name).is_some() => 1,
             Some(_) | None => 2,
         }
@@ -207,10 +224,7 @@ impl TeamProgress {
         let word = member.word();
         let has_state_column = frame.columns >= STATE_COLUMN_FROM;
         if has_state_column {
-            line += &format!(
-                "  {}",
-                paint.put(member_tint(member.state), &format!("{word:<state_width$}"))
-            );
+            line += &format!("  {}", paint.put(member.tint(), &format!("{word:<state_width$}")));
             used += 2 + state_width;
         }
         let work = self.work_of(name);
@@ -231,8 +245,11 @@ impl TeamProgress {
                 let words = task.active_form.as_ref().unwrap_or(&task.subject);
                 text::short(&format!("#{id} {words}"), room)
             }
-            None if has_state_column => String::new(),
-            None => paint.put(member_tint(member.state), &text::short(word, room)),
+            None if has_state_column => {
+                let prompt = member.prompt.as_deref().unwrap_or_default();
+                paint.put(Tint::Warn, &text::short(prompt, room))
+            }
+            None => paint.put(member.tint(), &text::short(word, room)),
         };
         Some(format!("{line}  {what}").trim_end().to_owned())
     }
@@ -334,7 +351,7 @@ fn state_change(event: &Event) -> Option<StateChange> {
         Kind::TaskCommented | Kind::TaskProgress | Kind::TaskAttached => None,
         Kind::TaskRewritten | Kind::SettingsChanged | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded | Kind::HostLost => None,
-        Kind::MemberFallback | Kind::MemberHealth => None,
+        Kind::MemberFallback | Kind::MemberHealth | Kind::MemberPrompt => None,
         Kind::RestartDelayed | Kind::BudgetReached => None,
         Kind::MemberExited | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,

@@ -60,6 +60,7 @@ mod owners;
 mod plans;
 mod popup;
 mod profile;
+mod prompts;
 mod ps;
 mod reminders;
 mod remote_cuts;

@@ -124,6 +124,11 @@ impl Broadcaster {
         self.state().screen.lines(lines)
     }
 
+    /// Returns the line of the screen in which the program may ask for input.
+    pub(crate) fn prompt_line(&self) -> Option<String> {
+        self.state().screen.prompt_line()
+    }
+
     /// Writes keys to the terminal. Blocks while the program does not read its input.
     pub(super) fn type_in(&self, keys: &[u8]) -> io::Result<()> {
         self.master.write_all(keys)

@@ -25,7 +25,7 @@ use crate::sys::proc::{self, Process};
 
 pub(crate) use attach_server::{AttachServer, places};
 pub(crate) use broadcaster::Broadcaster;
-pub(crate) use screen::LIVE_SCROLLBACK;
+pub(crate) use screen::{LIVE_SCROLLBACK, LiveScreen};
 pub(crate) use viewer::{Viewer, peek, write_input};
 pub(crate) use wire::LauncherMessage;
 

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use crate::backend::prompt::prompt_line;
 use crate::model::input::Modes;
 use crate::sys::fs::{self, FsError};
 
@@ -84,6 +85,11 @@ impl LiveScreen {
             found
         })
         .unwrap_or_default()
+    }
+
+    /// Returns the line in which the program may ask for input.
+    pub(crate) fn prompt_line(&mut self) -> Option<String> {
+        self.guarded(|terminal| prompt_line(terminal.screen())).flatten()
     }
 
     /// Runs `work` and catches its panics: if hostile output ended the thread that reads it, the

@@ -40,6 +40,7 @@ use crate::sys::output_watch::OutputWatch;
 use identity::PaneClaim;
 
 pub(crate) use census::{Census, Resident, census, has_pane};
+pub(crate) use monitor::prompt_line;
 pub(crate) use notice::{RequestNotice, show_notice};
 pub(crate) use popup::{PopupCaller, popup_args};
 pub(crate) use private::PrivateServer;

@@ -11,8 +11,10 @@ use super::command::Server;
 use super::identity::PaneClaim;
 use super::row::{ScreenRow, rows};
 use super::verb;
-use crate::backend::BackendError;
 use crate::backend::follow::{FailureCount, ImageFilter, ScreenImage};
+use crate::backend::pty::LiveScreen;
+use crate::backend::{BackendError, Mark};
+use crate::model::placement::Placement;
 use crate::sys::clock::Deadline;
 use crate::sys::output_watch::{OutputWatch, Wakeup};
 
@@ -96,6 +98,19 @@ pub(super) fn follow(
     }
 }
 
+/// Returns the line of a pane's screen in which its program may ask for input. `None` if there is
+/// none, if the pane is not ours or if tmux does not answer. Runs one tmux process.
+pub(crate) fn prompt_line(program: &Path, placement: &Placement, token: &str) -> Option<String> {
+    let claim = PaneClaim::parse(&Mark { placement, token }).ok()?;
+    let (row, image) = capture(&claim.server(program), &claim).ok()??;
+    if row.is_alternate {
+        return None;
+    }
+    let mut terminal = LiveScreen::new((image.rows, image.cols));
+    terminal.process(&image.bytes);
+    terminal.prompt_line()
+}
+
 /// Captures the pane; `None` if it is not the claimed one.
 fn capture(
     server: &Server<'_>,
@@ -144,6 +159,7 @@ mod tests {
             cursor_x: 4,
             cursor_y: 2,
             cursor: false,
+            is_alternate: false,
             tty: String::new(),
         };
         let lines = ["\x1b[31mred", "red too", "\x1b[39mplain67890", "a hook's line"];

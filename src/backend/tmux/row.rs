@@ -17,7 +17,7 @@ pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{se
                                #{window_zoomed_flag} #{pane_active} #{@phalanx_beside} #{@phalanx_token}";
 pub(super) const INPUT: &str = "phx-input #{pane_dead} #{pane_input_off} #{pane_synchronized}";
 pub(super) const SCREEN: &str = "phx-screen #{pane_width} #{pane_height} #{cursor_x} #{cursor_y} \
-                                 #{cursor_flag} #{pane_tty}";
+                                 #{cursor_flag} #{alternate_on} #{pane_tty}";
 pub(super) const CLIENT: &str =
     "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
 
@@ -114,6 +114,8 @@ pub(super) struct ScreenRow {
     pub(super) cursor_y: u16,
     /// The cursor is visible.
     pub(super) cursor: bool,
+    /// The pane shows its alternate screen.
+    pub(super) is_alternate: bool,
     /// Path of the pane's terminal.
     pub(super) tty: String,
 }
@@ -243,7 +245,7 @@ impl TmuxRow for ScreenRow {
     const FORMAT: &'static str = SCREEN;
 
     fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(6, ' ');
+        let mut field = fields.splitn(7, ' ');
         let mut next = || field.next();
         Some(ScreenRow {
             cols: next()?.parse().ok()?,
@@ -251,6 +253,7 @@ impl TmuxRow for ScreenRow {
             cursor_x: next()?.parse().ok()?,
             cursor_y: next()?.parse().ok()?,
             cursor: next()? == "1",
+            is_alternate: next()? == "1",
             tty: next()?.to_owned(),
         })
     }

@@ -84,6 +84,10 @@ pub(super) struct MemberTable {
     /// Require an approved plan before the member works.
     #[schemars(extend("default" = false))]
     plan: Option<bool>,
+    /// Ask for a person's attention when its command waits at a prompt. See
+    /// docs/lifecycle.md#prompts-of-plain-programs.
+    #[schemars(extend("default" = true))]
+    attention: Option<bool>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another
     /// host. See docs/worktrees.md.
     worktree: Option<Positioned<WorktreeKey>>,
@@ -201,6 +205,7 @@ pub(super) fn locate_member(
         command: run.unwrap_or_default(),
         env: env.into_iter().collect(),
         plan: table.plan.unwrap_or(false),
+        is_unattended: table.attention == Some(false),
         tools: tools(table.allowed_tools, table.disallowed_tools),
         ..LaunchSpec::default()
     };

@@ -85,6 +85,12 @@ impl LeadDriver<'_> {
                     ops::effects::announce::announce(ctx, team, &id, step)
                 });
             }
+            Effect::AnnouncePrompt { name, incarnation } => {
+                let (name, incarnation) = (name.clone(), incarnation.clone());
+                self.run_blocking(Some(name.clone()), move |_, team| {
+                    ops::effects::announce::announce_prompt(team, &name, &incarnation)
+                });
+            }
             Effect::Remind { name, incarnation, task, step } => {
                 ops::effects::remind::remind(self.team, name, incarnation, *task, *step)?;
             }

@@ -24,6 +24,7 @@ pub(super) fn handle_members(
     effects: &mut Vec<Effect>,
 ) {
     state.members_seen = true;
+    let leads = state.leads();
     let (mut runs, mut came_up) = (Vec::new(), Vec::new());
     for record in records {
         if record.state.is_over() {
@@ -43,6 +44,12 @@ pub(super) fn handle_members(
         view.state_since = record.state_since;
         view.limit = record.limit().cloned();
         view.is_blocked = record.is_blocked();
+        if let Some(seen) = record.prompt.as_ref().filter(|seen| leads && !seen.is_announced)
+            && view.announced_prompt.replace(seen.since) != Some(seen.since)
+        {
+            let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+            effects.push(Effect::AnnouncePrompt { name, incarnation });
+        }
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
             runs.push(record.clone());
         }
@@ -135,6 +142,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         native: record.is_native(),
         says_active: None,
         is_blocked: record.is_blocked(),
+        announced_prompt: None,
         idle_checked_at: None,
         reminded: record.reminded,
     }

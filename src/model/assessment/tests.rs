@@ -7,6 +7,7 @@ use crate::model::lifecycle::MemberState::{
     ShutdownRequested, Starting, Working,
 };
 use crate::model::placement::ProcessId;
+use crate::model::prompt::PromptSeen;
 use crate::model::rate_limit::RateLimit;
 use crate::model::record::{ExitRecord, StartRecord, blocked_reason};
 use crate::model::sample;
@@ -33,6 +34,7 @@ struct Case {
     next_task: Option<TaskId>,
     screen: Option<ScreenSign>,
     reason: Option<String>,
+    prompt: Option<&'static str>,
     exit: Option<i32>,
     unresponsive: bool,
     is_limited: bool,
@@ -57,6 +59,7 @@ impl Case {
             next_task: None,
             screen: None,
             reason: None,
+            prompt: None,
             exit: None,
             unresponsive: false,
             is_limited: false,
@@ -87,6 +90,11 @@ impl Case {
             state: self.state,
             state_since: THEN,
             reason: self.reason.clone(),
+            prompt: self.prompt.map(|line| PromptSeen {
+                line: line.to_owned(),
+                since: Timestamp(990_000),
+                is_announced: false,
+            }),
             exit,
             unresponsive: self.unresponsive.then(|| "task #1 was given to it".to_owned()),
             rate_limit: self.is_limited.then_some(limit),
@@ -192,7 +200,7 @@ fn each_combination_of_evidence_has_one_state() {
         // Plain programs.
         ("shell", Idle, &[], Doing::Running),
         ("shell", Idle, &[mail], Doing::Running),
-        ("shell", Idle, &[prompt], waits(Need::Prompt)),
+        ("shell", Idle, &[|c| c.prompt = Some("Continue? [y/N]")], waits(Need::Prompt)),
         ("shell", Idle, &[|c| c.task = Some(TaskId(3))], Doing::Working),
         // Ends.
         ("codex", ShutdownRequested, &[mail], Doing::Stopping),
@@ -235,10 +243,6 @@ fn asks(case: &mut Case) {
 
 fn trust(case: &mut Case) {
     case.reason = Some(blocked_reason("dialog:trust", "rule trust: Trust this folder?"));
-}
-
-fn prompt(case: &mut Case) {
-    case.reason = Some(blocked_reason("prompt", "Continue? [y/N]"));
 }
 
 fn took_mail(case: &mut Case) {
@@ -363,7 +367,6 @@ fn needs_are_read_from_the_reasons_that_screens_give() {
         ("dialog:trust", Need::Trust),
         ("dialog:menu", Need::Dialog),
         ("needs_login", Need::Login),
-        ("prompt", Need::Prompt),
         ("api-error", Need::Error),
     ] {
         assert_eq!(Need::of_screen(what), need, "{what}");

@@ -1,6 +1,7 @@
-//! Announces a request that waits for a person: in tmux, through the team's `notify` command, and
-//! in the journal, for which the lead's terminal rings. Each step is persisted before it is carried
-//! out, so that a lead that takes over after a crash never repeats it.
+//! Announces a request or a prompt that waits for a person: a request in tmux, through the team's
+//! `notify` command, and in the journal, for which the lead's terminal rings; a prompt through the
+//! command only, because its launcher journals it. Each step is persisted before it is carried out,
+//! so that a lead that takes over after a crash never repeats it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use super::notify::run_notify;
 use crate::backend::tmux;
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{LastNotification, NotificationStep};
-use crate::model::id::{MemberName, RequestId};
+use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::placement::Placement;
 use crate::model::protocol::Message;
 use crate::model::question::Question;
@@ -43,6 +44,24 @@ pub(crate) fn announce(
         scope.spawn(|| show_in_tmux(ctx, team, &question, step));
         run_notify(team, &question.from, &described(team, &question, step))
     })
+}
+
+/// Announces the prompt at which a plain program waits through the `notify` command, unless it was
+/// announced before. The launcher has journaled it.
+pub(crate) fn announce_prompt(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<(), OpsError> {
+    let seen = team.change_record(name, incarnation, |record| {
+        let seen = record.prompt.as_mut().filter(|seen| !seen.is_announced)?;
+        seen.is_announced = true;
+        Some(seen.line.clone())
+    })?;
+    let Some(line) = seen.flatten() else { return Ok(()) };
+    let subject =
+        serde_json::json!({ "team": team.name(), "kind": "prompt", "from": name, "summary": line });
+    run_notify(team, name, &subject)
 }
 
 /// Persists `step` as announced. Returns the question, or `None` if there is nothing to announce.

@@ -15,7 +15,7 @@ use terminal::ControllingTerminal;
 
 pub(crate) use program::Program;
 pub(crate) use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
-pub(crate) use supervise::{ChildExit, Forward, Supervisor};
+pub(crate) use supervise::{ChildExit, Forward, LoopHandle, Supervisor};
 pub(crate) use wait::wait;
 
 /// Starts the program on the standard streams of this process, in a process group of its own, with

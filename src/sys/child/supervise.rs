@@ -6,10 +6,11 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{self, Pid};
 
 use super::super::clock::Deadline;
@@ -54,6 +55,38 @@ pub(crate) struct ChildExit {
     pub(crate) signal: Option<i32>,
 }
 
+/// Work for the thread of [`Supervisor::supervise`].
+pub(crate) type LoopJob = Box<dyn FnOnce() + Send>;
+
+/// Passes work of another thread to the thread of [`Supervisor::supervise`], which reaps every
+/// child and is therefore the only one that may start some.
+#[derive(Debug)]
+pub(crate) struct LoopHandle {
+    jobs: Sender<LoopJob>,
+}
+
+impl LoopHandle {
+    /// Creates a handle and the queue for [`Supervisor::supervise`].
+    pub(crate) fn new() -> (LoopHandle, Receiver<LoopJob>) {
+        let (jobs, queue) = channel();
+        (LoopHandle { jobs }, queue)
+    }
+
+    /// Runs `work` in the loop and returns its result; `None` if the queue was dropped.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, result) = channel();
+        // Fails only if the receiver below was dropped by a panic.
+        let job = move || drop(sender.send(work()));
+        self.jobs.send(Box::new(job)).ok()?;
+        // Wakes the loop, which takes it for the end of a child.
+        kill(Pid::this(), Signal::SIGCHLD).ok()?;
+        result.recv().ok()
+    }
+}
+
 /// Receives the signals of a launcher, and supervises its child.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
@@ -78,12 +111,14 @@ impl Supervisor {
 
     /// Waits until `child`, an unreaped child of this process, has ended. Reaps every other child
     /// of this process as well, such as adopted orphans, so no other thread may start children.
-    /// Calls `on_signal` for every signal except SIGCHLD and the signals that stop a job. If the
-    /// child is still running `kill_after` after a forwarded HUP or TERM, its tree is killed.
+    /// Calls `on_signal` for every signal except SIGCHLD and the signals that stop a job, and runs
+    /// `jobs`. If the child is still running `kill_after` after a forwarded HUP or TERM, its tree is
+    /// killed.
     pub(crate) fn supervise(
         &self,
         child: Process,
         on_signal: &mut dyn FnMut(i32) -> Forward,
+        jobs: &Receiver<LoopJob>,
         kill_after: Duration,
     ) -> ChildExit {
         let mut watch =
@@ -106,6 +141,7 @@ impl Supervisor {
                 None => (),
             }
             watch.keep_deadlines();
+            jobs.try_iter().for_each(|job| job());
         }
     }
 }

@@ -2,8 +2,9 @@
 //! signals, children and terminal of its process.
 
 use super::*;
+use crate::sys::exec::{self, ExecCommand};
 use crate::sys::proc::{self, end_tree, signal};
-use crate::sys::testing::{Guarded, helper, is_dead, number_in, until};
+use crate::sys::testing::{Guarded, PATIENCE, helper, is_dead, number_in, until};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
@@ -115,7 +116,14 @@ fn launch() {
             _ => Forward::Pass,
         }
     };
-    let exit = supervisor.supervise(child, &mut on_signal, Duration::from_millis(300));
+    let (handle, jobs) = LoopHandle::new();
+    let no_op = ExecCommand { program: "true".into(), ..ExecCommand::default() };
+    let job = thread::spawn(move || handle.run(move || exec::run(&no_op, PATIENCE)));
+    let exit = supervisor.supervise(child, &mut on_signal, &jobs, Duration::from_millis(300));
+    drop(jobs);
+    let ran = job.join().expect("no panic").map(|output| output.expect("it ran").code);
+    // The child may end before the job is taken.
+    assert!(matches!(ran, None | Some(Some(0))), "{ran:?}");
     let survivors = end_tree(Process::current(), false, Duration::from_millis(300));
     let left = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     let facts = format!("{:?} {:?} {} {left:?}\n", exit.code, exit.signal, survivors.len());

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "system calls without a safe wrapper in our libraries")]
 
 mod inotify;
+mod input;
 mod process;
 
 use std::fs;
@@ -15,6 +16,7 @@ use std::path::Path;
 use nix::sys::statfs::statfs;
 
 pub(super) use inotify::{Inotify, tty_output};
+pub(super) use input::input_wait;
 pub(super) use process::{
     argv, become_subreaper, cwd, environment, exe, exit_notice, ignores, is_subreaper, owner,
     signal_if, start_of, start_text, stat, stats, terminal_name,

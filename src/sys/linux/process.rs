@@ -17,10 +17,7 @@ pub(in crate::sys) fn stat(pid: i32) -> io::Result<Stat> {
 /// Parses a line such as `4711 (any ) name) S 1 4711 4711 34816 …`. The name may contain spaces and
 /// parentheses, so it ends at the last `)`.
 fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
-    let name_end = line.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
-    // Element 0 is field 3 in proc(5).
-    let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
+    let fields = fields(line)?;
     Some(Stat {
         pid,
         ended: matches!(*fields.first()?, "Z" | "X" | "x"),
@@ -31,6 +28,13 @@ fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
         tty: fields.get(4)?.parse::<i32>().ok()?.cast_unsigned(),
         start: fields.get(19)?.parse().ok()?,
     })
+}
+
+/// Splits the part of the line behind the name. Element 0 is field 3 in proc(5).
+pub(super) fn fields(line: &[u8]) -> Option<Vec<&str>> {
+    let name_end = line.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
+    Some(rest.split_ascii_whitespace().take(20).collect())
 }
 
 /// Returns the start time as Claude Code records it here: the number of clock ticks.

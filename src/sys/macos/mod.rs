@@ -15,6 +15,8 @@ use std::path::Path;
 use nix::mount::MntFlags;
 use nix::sys::statfs::statfs;
 
+use super::stat::InputWait;
+
 pub(super) use process::{
     argv, become_subreaper, cwd, environment, exe, exit_notice, ignores, is_subreaper, owner,
     program_name, signal_if, start_of, start_text, stat, stats, terminal_name,
@@ -82,4 +84,9 @@ pub(super) fn tty_output(_tty: &Path) -> io::Result<OwnedFd> {
 /// Returns nothing: the system does not list flocks.
 pub(super) fn flocks() -> Vec<(i32, u64)> {
     Vec::new()
+}
+
+/// Returns `None`: macOS does not show the system call that a process waits in.
+pub(super) fn input_wait(_pid: i32) -> Option<InputWait> {
+    None
 }

@@ -1,10 +1,12 @@
 //! Processes identified by pid and start time, so that a reused pid is never mistaken for the
 //! recorded process.
 
+mod input;
 mod process;
 mod running;
 mod tree;
 
+pub(crate) use input::{AwaitedInput, awaited_input};
 pub(crate) use process::{
     Liveness, Process, become_subreaper, exited, is_stopped, liveness, resume, signal, stop,
     tty_of, wait_exit,

@@ -246,3 +246,78 @@ fn sd_09_processes_without_a_common_root_are_found_by_mark() {
     assert!(Process::of(bystander.pid()).is_some() && Process::of(us.pid).is_some());
     assert_eq!(end_marked(std::slice::from_ref(&mark), Duration::ZERO), [], "done twice");
 }
+
+/// A script on a terminal of its own, and what it waits for.
+#[cfg(target_os = "linux")]
+struct OnTerminal {
+    process: Process,
+    master: crate::sys::child::PtyMaster,
+    tty: std::path::PathBuf,
+}
+
+#[cfg(target_os = "linux")]
+impl OnTerminal {
+    fn start(text: &str) -> OnTerminal {
+        let program = crate::sys::child::Program {
+            path: "/bin/sh".into(),
+            argv: ["sh", "-c", text].map(Into::into).into(),
+            cwd: "/".into(),
+            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
+        };
+        let (process, master) =
+            crate::sys::child::spawn_on_pty(&program, 24, 80).expect("a terminal");
+        let tty = master.tty_name().expect("it has a name").into();
+        OnTerminal { process, master, tty }
+    }
+
+    fn awaited(&self) -> Option<AwaitedInput> {
+        awaited_input(self.process, &self.tty)
+    }
+
+    fn waits_for(&self, what: &str, is_it: impl Fn(Option<AwaitedInput>) -> bool) {
+        until(what, || is_it(self.awaited()));
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for OnTerminal {
+    fn drop(&mut self) {
+        end_tree(self.process, true, Duration::ZERO);
+        crate::sys::child::wait(self.process);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn pm_08_waits_for_input_are_told_from_other_waits() {
+    let is_line = |input: Option<AwaitedInput>| input.is_some_and(AwaitedInput::is_line);
+    let is_key = |input: Option<AwaitedInput>| input.is_some_and(|input| !input.is_line());
+    for (script, waits_for) in [
+        ("read line", "line"),
+        // The leader of the group waits for another process.
+        ("sh -c 'read line; :'; :", "line"),
+        ("exec 0</dev/tty; read line", "line"),
+        ("stty -echo; read line", "line"),
+        ("stty raw; cat", "key"),
+    ] {
+        let program = OnTerminal::start(script);
+        match waits_for {
+            "line" => program.waits_for(script, is_line),
+            _ => program.waits_for(script, is_key),
+        }
+        assert_eq!(program.awaited(), program.awaited(), "{script}: one wait");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let fifo = dir.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
+    let of_fifo = OnTerminal::start(&format!("exec 3<>'{}'; read line <&3", fifo.display()));
+    let answered = OnTerminal::start("read line; read line");
+    answered.waits_for("the first read", is_line);
+    let first = answered.awaited();
+    answered.master.write_all(b"yes\n").expect("typed");
+    answered.waits_for("the second read", |input| is_line(input) && input != first);
+    until("the other script to wait", || {
+        crate::sys::testing::state(of_fifo.process.pid) == Some('S')
+    });
+    assert_eq!(of_fifo.awaited(), None, "a read of something else");
+}

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{self, SigHandler, SigSet, Signal};
 
-use super::super::child::{Forward, Program, Supervisor, own_size, spawn_foreground};
+use super::super::child::{Forward, LoopHandle, Program, Supervisor, own_size, spawn_foreground};
 use super::super::exec::spawn_detached;
 use super::super::lock::Gate;
 use super::super::signal::SignalQueue;
@@ -79,7 +79,8 @@ fn supervise(dir: &Path) -> Result<u8, CheckFault> {
     let argv = helper_argv(&exe, HelperRole::Interact, dir);
     let program = Program { path: exe, argv, cwd: dir.to_owned(), env: env::vars() };
     let child = spawn_foreground(&program)?;
-    let exit = supervisor.supervise(child, &mut |_| Forward::Pass, KILL_AFTER);
+    let (_handle, jobs) = LoopHandle::new();
+    let exit = supervisor.supervise(child, &mut |_| Forward::Pass, &jobs, KILL_AFTER);
     Ok(exit.code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 

@@ -159,7 +159,7 @@ fn sd_05_closed_or_foreign_pane_ends_the_following() {
 fn output_in_tmux_syntax_is_shown_as_text() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
-    let lines = "phx-screen 1 1 0 0 1 /dev/null\n%begin 1 1 1\n%end 1 1 1\n%exit\nphx-server 1\n";
+    let lines = "phx-screen 1 1 0 0 1 0 /dev/null\n%begin 1 1 1\n%end 1 1 1\n%exit\nphx-server 1\n";
     let script = format!("printf '{}'; {ECHO}", lines.replace('%', "%%"));
     let followed = Followed::start(&tmux, &script);
     let image = followed.shows("ready");

@@ -318,6 +318,7 @@ impl World {
             | Effect::ReportBudget(_)
             | Effect::ResumeLimited { .. }
             | Effect::ReportLimit { .. }
+            | Effect::AnnouncePrompt { .. }
             | Effect::Warn { .. } => {}
         }
     }
