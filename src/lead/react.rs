@@ -137,6 +137,7 @@ fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         reminders: followup::task_reminders(&board),
         board,
     };
+    state.awaits_tasks &= seen.board.work().next().is_none();
     state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));
     for (name, view) in &mut state.members {
         view.given = seen.given_to(name);
@@ -175,6 +176,7 @@ fn check_goal(state: &mut State, effects: &mut Vec<Effect>) {
     }
     if state.goal == Goal::Lead(Finish::TasksDone)
         && state.phase == Phase::Leading
+        && !state.awaits_tasks
         && is_work_over(state)
     {
         shutdown::stop(state, LeadEnd::TasksOver, false, effects);

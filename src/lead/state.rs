@@ -258,6 +258,8 @@ pub(super) struct Pool {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) goal: Goal,
+    /// The team was set to end with its tasks while it had none: the first task begins its work.
+    pub(super) awaits_tasks: bool,
     pub(super) phase: Phase,
     pub(super) members: BTreeMap<MemberName, TrackedMember>,
     /// Open shutdown requests.
@@ -310,6 +312,7 @@ impl State {
             makers: makers(&kinds),
             kinds,
             goal,
+            awaits_tasks: false,
             phase: Phase::Leading,
             members: BTreeMap::new(),
             open: BTreeMap::new(),

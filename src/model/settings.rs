@@ -30,7 +30,8 @@ use super::worktree::{Checkout, Rules};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Finish {
-    /// Once no task is running and none can be started.
+    /// Once no task is running and none can be started; after `phalanx team set`, once the team has
+    /// had a task.
     TasksDone,
     /// Only on request.
     #[default]

@@ -172,6 +172,25 @@ fn running_lead_applies_changed_scale_and_finish() {
 }
 
 #[test]
+fn team_without_tasks_is_not_ended_by_its_new_finish() {
+    let stage = team();
+    let lead = stage.start(&["lead"]);
+    wait_for("the lead", || {
+        stage.journal("demo").into_iter().find(|e| e["event"] == "lead_started")
+    });
+    let staff = ["backend", "pty", "role.dev.description", "x", "member.dev.role", "dev"];
+    let scale = ["member.dev.scale", "{ min = 1, max = 1 }", "finish", "tasks-done"];
+    stage.phalanx(&[&["team", "set"], &staff[..], &scale[..]].concat()).expect(0);
+    // The lead starts it by the same change.
+    stage.wait_event("demo", "member_ready", "dev-1");
+    stage.phalanx(&["task", "create", "T", "--", "true"]).expect(0);
+    stage.wait_event("demo", "task_completed", "1");
+    lead.end().expect(0);
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
 fn running_member_gets_a_restart_policy_from_settings() {
     let stage = team();
     let lead = stage.start(&["lead"]);

@@ -1,6 +1,6 @@
 //! Applies settings that change while the team has a lead.
 
-use crate::lead::state::{Goal, HangRule, Pool, State, makers};
+use crate::lead::state::{BoardView, Goal, HangRule, Pool, State, makers};
 use crate::model::id::MemberName;
 use crate::model::settings::Settings;
 
@@ -17,6 +17,8 @@ pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Setting
         && !state.has_agent_lead
     {
         *finish = now.finish;
+        let has_tasks = |seen: &BoardView| seen.board.work().next().is_some();
+        state.awaits_tasks = !state.seen.as_ref().is_some_and(has_tasks);
     }
     let named = |kind: &Pool, name: &str| kind.template.spec.name == name;
     for kind in &mut state.kinds {

@@ -11,6 +11,7 @@ use crate::model::protocol::{self, Message};
 use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::sample;
+use crate::model::settings::Settings;
 use crate::model::task::{Task, TaskState};
 
 mod beside;
@@ -317,6 +318,21 @@ fn team_stops_when_all_tasks_are_over() {
     }
     let mut manual = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     assert_eq!(react(&mut manual, board(&[Completed]), NOW), []);
+}
+
+#[test]
+fn team_set_to_end_with_its_tasks_waits_for_the_first_one() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, board(&[]), NOW);
+    let before = Settings::by_hand(8);
+    let now = Settings { finish: Finish::TasksDone, ..before.clone() };
+    let changed = Event::Settings { before: Box::new(before), now: Box::new(now) };
+    assert_eq!(react(&mut state, changed, NOW), []);
+    assert_eq!(react(&mut state, board(&[]), NOW), []);
+    assert_eq!(react(&mut state, board(&[TaskState::Pending]), NOW), []);
+    let effects = react(&mut state, board(&[TaskState::Completed]), NOW);
+    let is_end = |effect: &Effect| matches!(effect, Effect::AskShutdown { .. });
+    assert!(effects.iter().any(is_end), "{effects:?}");
 }
 
 #[test]
