@@ -28,7 +28,7 @@ use crate::ops::{self, Kind};
 #[command(
     group(ArgGroup::new("verdict").required(true).args(["approve", "reject"])),
     after_help = "Examples:\n  phalanx answer perm-1795214628804-k2j --approve\n  \
-    phalanx answer perm-1795214628804-k2j --approve --always\n  \
+    phalanx answer ada --approve --always\n  \
     phalanx answer perm-1795214628804-k2j --approve --input '{\"command\": \"make test\"}'\n  \
     phalanx answer plan_approval-1795214628804@ada@demo --reject --reason \"leave the schema alone\"\n  \
     phalanx answer shutdown-1771364400000@ada --approve --committed\n  \
@@ -38,7 +38,7 @@ use crate::ops::{self, Kind};
     Outside the member's own program add --as NAME."
 )]
 pub(super) struct AnswerArgs {
-    /// Id of the request.
+    /// Id of the request, its beginning, or the member that has only this one.
     #[arg(value_name = "ID")]
     pub(super) id: String,
     /// Approve it.
@@ -93,7 +93,8 @@ fn status() -> impl TypedValueParser<Value = ShutdownStatus> {
 const TYPING: Duration = Duration::from_secs(20);
 
 pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
-    let id = request_id(&args.id)?;
+    let team = setup.team(Action::Look)?;
+    let id = ops::ids::request_to_answer(&setup.ctx, &team, &request_id(&args.id)?)?;
     match id.is_shutdown() {
         true => answer_shutdown(setup, &id, args),
         false => decide(setup, &id, args),

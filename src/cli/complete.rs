@@ -20,6 +20,7 @@ use super::setup::Setup;
 use super::verbs::definition;
 use crate::config::settings::KEYS;
 use crate::model::handoff::HandoffType;
+use crate::model::id::LEAD;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;
 use crate::model::text;
@@ -30,6 +31,9 @@ use crate::sys::env;
 const VARIABLE: &str = "PHALANX_COMPLETE";
 /// Maximum length of the description beside a candidate, in characters.
 const HELP: usize = 60;
+
+/// Maximum number of names that a question lists.
+const ANSWERS: usize = 20;
 
 /// Answers a shell that requests completions; returns false if none does.
 pub(super) fn complete_for_shell(args: &[OsString]) -> bool {
@@ -161,6 +165,47 @@ fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
         NameSource::Roles => return roles(),
     };
     found.unwrap_or_default()
+}
+
+/// Returns the question for a required argument of a verb that was not given, with the possible
+/// answers: `which member? ann, bob`. `missing` is the argument as its usage shows it. `None` if it
+/// takes no known name, or if there are none.
+pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Option<String> {
+    let definition = definition();
+    let found = verb.iter().try_fold(&definition, |group, word| group.find_subcommand(word))?;
+    // An argument that an option can replace is `[NAME]` in the definition and `<NAME>` in the error.
+    let plain = |shown: &str| shown.replace(['<', '>', '[', ']'], "");
+    let arg = found.get_positionals().find(|arg| plain(&arg.to_string()) == plain(missing))?;
+    let names = names(verb, arg.get_id().as_str())?;
+    let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let setup = Setup::new(&globals(&words), Out::new(false, true, false, Color::Never)).ok()?;
+    let team = || setup.selected_team().ok();
+    let (what, found) = match names {
+        NameSource::Members => {
+            let mut found = members(&team()?)?;
+            found.retain(|one| one.get_value() != LEAD);
+            ("member", found)
+        }
+        NameSource::Tasks => ("task", tasks(&team()?)?),
+        NameSource::Requests => ("request", requests(&team()?)?),
+        NameSource::Handoffs => ("handoff", handoffs(&team()?)?),
+        NameSource::Teams => ("team", teams(&setup)?),
+        NameSource::Profiles
+        | NameSource::Templates
+        | NameSource::Roles
+        | NameSource::Backends
+        | NameSource::Hosts
+        | NameSource::Settings
+        | NameSource::Waits
+        | NameSource::HandoffTypes => return None,
+    };
+    let mut answers: Vec<String> = found
+        .iter()
+        .take(ANSWERS)
+        .map(|one| one.get_value().to_string_lossy().into_owned())
+        .collect();
+    answers.extend((found.len() > ANSWERS).then(|| "…".to_owned()));
+    (!answers.is_empty()).then(|| format!("which {what}? {}", answers.join(", ")))
 }
 
 /// Returns a candidate, or `None` for a name that a shell would not read as one word.

@@ -38,7 +38,7 @@ pub(super) enum HandoffVerb {
     },
     /// Print a handoff from another team.
     Get {
-        /// Id of the handoff.
+        /// Id of the handoff, or its beginning.
         #[arg(value_name = "ID")]
         handoff: String,
     },

@@ -116,11 +116,11 @@ fn wants_json(args: &[OsString]) -> bool {
 
 fn start(args: &[OsString], json: bool) -> Exit {
     if let Some(parsed) = InternalVerb::parse(args) {
-        return parsed.map_or_else(|error| not_parsed(&error, json), run_internal);
+        return parsed.map_or_else(|error| not_parsed(args, &error, json), run_internal);
     }
     let cli = match verbs::parse(args) {
         Ok(cli) => cli,
-        Err(error) => return not_parsed(&error, json),
+        Err(error) => return not_parsed(args, &error, json),
     };
     let global = &cli.global;
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
@@ -152,12 +152,12 @@ fn start(args: &[OsString], json: bool) -> Exit {
 }
 
 /// Prints the requested help, or reports a command line that is not valid.
-fn not_parsed(error: &clap::Error, json: bool) -> Exit {
+fn not_parsed(args: &[OsString], error: &clap::Error, json: bool) -> Exit {
     if usage::is_help_request(error) {
         let _ = error.print();
         return Exit::DONE;
     }
-    fail(&Out::new(json, false, false, out::Color::Auto), &usage::failure(error))
+    fail(&Out::new(json, false, false, out::Color::Auto), &usage::failure(args, error))
 }
 
 fn fail(out: &Out, failure: &Failure) -> Exit {

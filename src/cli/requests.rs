@@ -34,7 +34,7 @@ pub(super) struct RequestsArgs {
 pub(super) enum RequestsVerb {
     /// Show one request in full: the plan, the command, the edit as a diff, the question.
     Show {
-        /// The request's id.
+        /// The request's id, or its beginning.
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -80,7 +80,9 @@ fn list() -> impl TypedValueParser<Value = List> {
 
 pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {
     if let Some(RequestsVerb::Show { id }) = &args.verb {
-        let shown = requests::show(&setup.ctx, &setup.team(Action::Look)?, &request_id(id)?)?;
+        let team = setup.team(Action::Look)?;
+        let id = ops::ids::request(&setup.ctx, &team, &request_id(id)?)?;
+        let shown = requests::show(&setup.ctx, &team, &id)?;
         setup.out.print(&shown, || ui::request_page(&shown, setup.out.paint))?;
         return Ok(Exit::DONE);
     }

@@ -1,7 +1,10 @@
 //! Converts errors of the argument parser to failures.
 
+use std::ffi::OsString;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::complete::which_name;
 use super::fail::Failure;
 use crate::model::text;
 use crate::ops::Kind;
@@ -12,7 +15,8 @@ pub(super) fn is_help_request(error: &clap::Error) -> bool {
 }
 
 /// Converts an error: clap's first paragraph becomes the message, its tip or usage line the hint.
-pub(super) fn failure(error: &clap::Error) -> Failure {
+/// For a missing argument that takes a known name, the message asks for one of them.
+pub(super) fn failure(args: &[OsString], error: &clap::Error) -> Failure {
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => {
             no_such_verb(error, word)
@@ -20,8 +24,26 @@ pub(super) fn failure(error: &clap::Error) -> Failure {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
             incomplete(&error.render().to_string())
         }
+        (ErrorKind::MissingRequiredArgument, _) => {
+            let question = question(args, error);
+            let plain = from_text(&error.render().to_string());
+            question.map_or(plain.clone(), |message| plain.with_message(message))
+        }
         _ => from_text(&error.render().to_string()),
     }
+}
+
+/// Returns a question such as `which member? ann, bob` for the first missing argument that takes a
+/// known name.
+fn question(args: &[OsString], error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let text = error.render().to_string();
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: phalanx "))?;
+    let verb: Vec<&str> =
+        usage.split(' ').take_while(|word| !word.starts_with(['<', '[', '-'])).collect();
+    missing.iter().find_map(|missing| which_name(args, &verb, missing))
 }
 
 /// Reports an unknown verb with the verbs that resemble it.
@@ -75,8 +97,6 @@ fn from_text(text: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-
     use super::super::fail::ErrorMessage;
     use super::super::verbs::parse;
     use super::*;
@@ -84,7 +104,7 @@ mod tests {
     fn parse_error(line: &[&str]) -> ErrorMessage {
         let words: Vec<OsString> = line.iter().map(OsString::from).collect();
         let error = parse(&words).expect_err("a mistake");
-        match failure(&error) {
+        match failure(&words, &error) {
             Failure::Message(message) => message,
             Failure::StreamEnded | Failure::OutputClosed => panic!("no message"),
         }

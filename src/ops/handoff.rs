@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::ids;
 use super::send::{self, Sent};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
@@ -127,8 +128,12 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<ReceivedHandoffs, 
 /// # Errors
 /// [`OpsError::NoSuchHandoff`] if there is none with this id.
 pub(crate) fn get(ctx: &Context, team: &TeamStore, id: &str) -> Result<TeamHandoff, OpsError> {
-    let found = list(ctx, team)?.handoffs.into_iter().find(|handoff| handoff.id == id);
-    found.ok_or_else(|| OpsError::NoSuchHandoff { id: id.to_owned() })
+    let mut handoffs = list(ctx, team)?.handoffs;
+    let known: Vec<&str> = handoffs.iter().map(|handoff| handoff.id.as_str()).collect();
+    let found = ids::by_beginning("handoff", id, &known)?;
+    let nth = known.iter().position(|known| Some(*known) == found);
+    nth.map(|nth| handoffs.swap_remove(nth))
+        .ok_or_else(|| OpsError::NoSuchHandoff { id: id.to_owned() })
 }
 
 /// Checks a body and puts its type into it.

@@ -38,6 +38,7 @@ mod forget;
 pub(crate) mod handoff;
 pub(crate) mod hooks;
 pub(crate) mod hosts;
+pub(crate) mod ids;
 pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod label;

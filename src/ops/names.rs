@@ -48,11 +48,7 @@ pub(super) fn suggest_nearest_request<T>(
                 .map(|question| question.id)
                 .chain(shutdowns)
                 .collect();
-            let mut begun = ids.iter().filter(|known| known.as_str().starts_with(id.as_str()));
-            let nearest = match (begun.next(), begun.next()) {
-                (Some(only), None) => Some(only.as_str()),
-                _ => nearest(id.as_str(), ids.iter().map(RequestId::as_str)),
-            };
+            let nearest = nearest(id.as_str(), ids.iter().map(RequestId::as_str));
             Err(OpsError::NoSuchRequest { id: id.clone(), nearest: nearest.map(str::to_owned) })
         }
         other => Ok(other?),

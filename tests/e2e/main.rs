@@ -44,6 +44,7 @@ mod host_faults;
 mod host_outages;
 mod host_stage;
 mod hosts;
+mod ids;
 mod init;
 mod input;
 mod install;
