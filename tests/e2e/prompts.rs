@@ -27,17 +27,17 @@ const OTHERS: [(&str, &str); 5] = [
     ("keys", "stty raw; printf 'file: '; exec cat"),
 ];
 
-/// Returns the reason that `status` shows for a member; empty if there is none.
-fn reason(stage: &Stage, name: &str) -> String {
+/// Returns the prompt at which a member waits, as `status` shows it; empty if there is none.
+fn prompt_of(stage: &Stage, name: &str) -> String {
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     let members = status["members"].as_array().expect("a list").clone();
     let member = members.into_iter().find(|member| member["name"] == name).unwrap_or_default();
-    member["reason"].as_str().unwrap_or_default().to_owned()
+    let prompt = member["reason"].as_str().filter(|_| member["needs"] == "prompt");
+    prompt.unwrap_or_default().to_owned()
 }
 
 fn waits_at(stage: &Stage, name: &str, prompt: &str) {
-    let expected = format!("blocked: its prompt: {prompt}");
-    wait_for(&format!("{name} at {prompt:?}"), || (reason(stage, name) == expected).then_some(()));
+    wait_for(&format!("{name} at {prompt:?}"), || (prompt_of(stage, name) == prompt).then_some(()));
 }
 
 /// Returns the texts of the events about prompts of a member; an empty one means that it no longer
@@ -66,11 +66,11 @@ fn prompts_are_told_from_other_waits(backend: &str) {
         waits_at(&stage, name, prompt);
     }
     for name in OTHERS.map(|(name, _)| name).into_iter().chain(["ignored"]) {
-        assert_eq!((reason(&stage, name).as_str(), told(&stage, name).len()), ("", 0), "{name}");
+        assert_eq!((prompt_of(&stage, name).as_str(), told(&stage, name).len()), ("", 0), "{name}");
     }
     for (name, _, prompt) in WAITING {
         stage.phalanx(&["type", name, "y", "--enter"]).expect(0);
-        wait_for(&format!("{name} to go on"), || reason(&stage, name).is_empty().then_some(()));
+        wait_for(&format!("{name} to go on"), || prompt_of(&stage, name).is_empty().then_some(()));
         assert_eq!(told(&stage, name), [prompt, ""], "{name}");
     }
     stage.phalanx(&["down", "--force"]).expect(0);
@@ -125,7 +125,7 @@ fn pm_08_each_prompt_is_announced_once() {
         (&"alpha".into(), &"prompt".into(), &"asks".into())
     );
     stage.phalanx(&["type", "asks", "y", "--enter"]).expect(0);
-    wait_for("no prompt", || reason(&stage, "asks").is_empty().then_some(()));
+    wait_for("no prompt", || prompt_of(&stage, "asks").is_empty().then_some(()));
     assert_eq!(lines().len(), 2);
     stage.phalanx(&["down", "--force"]).expect(0);
     next.end();
