@@ -6,7 +6,7 @@ use super::args::Global;
 use super::fail::{Exit, VerbResult};
 use super::out::Out;
 use super::setup::Setup;
-use super::watch::{WatchArgs, watch};
+use super::watch::{WatchArgs, can_draw, watch};
 use crate::ops::authority::Action;
 use crate::ops::team::{Overview, TeamGlance};
 use crate::sys::{env, fs};
@@ -18,7 +18,8 @@ pub(super) const MANIFEST: &str = "team.toml";
 /// Maximum number of teams that are read; further ones are only counted, to keep this page fast.
 const SHOWN: usize = 10;
 
-/// Opens the dashboard if this is a terminal and there is a team, else shows the page.
+/// Opens the dashboard if this is a terminal that can draw it and there is a team, else shows the
+/// page.
 pub(super) fn start(
     setup: Option<Setup>,
     global: &Global,
@@ -27,18 +28,22 @@ pub(super) fn start(
 ) -> VerbResult {
     let is_terminal = env::stdin_is_tty() && env::stdout_is_tty();
     match setup {
-        Some(setup) if is_terminal && !global.json && !global.quiet => {
-            match setup.team(Action::Watch) {
-                Ok(team) => {
-                    let named = Some(team.name().to_string());
-                    watch(setup, global, &WatchArgs { named, ..WatchArgs::default() }, palette)
-                }
-                // There is no team, several could be meant, or the caller may not watch.
-                Err(_) => home(Some(&setup), out),
-            }
+        Some(setup)
+            if is_terminal
+                && !global.json
+                && !global.quiet
+                && can_draw(&setup)
+                && watches(&setup) =>
+        {
+            watch(setup, global, &WatchArgs::default(), palette)
         }
         setup => home(setup.as_ref(), out),
     }
+}
+
+/// Returns true if there is a team that the caller may watch, or several to choose from.
+fn watches(setup: &Setup) -> bool {
+    setup.has_a_choice_of_teams(None).unwrap_or(false) || setup.team(Action::Watch).is_ok()
 }
 
 /// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.

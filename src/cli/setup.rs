@@ -130,6 +130,12 @@ impl Setup {
         Ok(self.opened.get_or_init(|| team).clone())
     }
 
+    /// Returns true if there are several teams and neither the options, `given` nor the environment
+    /// name one of them.
+    pub(super) fn has_a_choice_of_teams(&self, given: Option<&str>) -> Result<bool, Failure> {
+        Ok(self.one_team(given.as_slice())?.is_none() && self.ctx.store.teams()?.len() > 1)
+    }
+
     /// Opens the team that the options name, without checking the speaker's authority.
     pub(super) fn selected_team(&self) -> Result<TeamStore, Failure> {
         self.resolve(&[])

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::fail::{Failure, chain};
-use crate::cli::setup::Setup;
 use crate::model::text;
-use crate::ops::TeamStore;
+use crate::ops::{Context, TeamStore};
 use crate::sys::env::find_program;
 use crate::sys::exec::{self, ExecCommand};
 use crate::ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand};
@@ -27,8 +26,7 @@ pub(super) struct CommandContext {
 }
 
 impl CommandContext {
-    pub(super) fn new(setup: &Setup, team: &TeamStore) -> CommandContext {
-        let ctx = &setup.ctx;
+    pub(super) fn new(ctx: &Context, team: &TeamStore) -> CommandContext {
         let options: [OsString; 6] = [
             "--config-dir".into(),
             team.root().into(),

@@ -18,7 +18,7 @@ use crate::model::id::MemberName;
 use crate::ops::authority::Action;
 use crate::ops::screen::ScreenFollower;
 use crate::ops::snapshot::{AttentionCause, teams};
-use crate::ops::{self, OpsError, TeamStore};
+use crate::ops::{self, Context, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::failpoint;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
@@ -32,7 +32,7 @@ const HISTORY: usize = 2_000;
 
 /// The team on display, with the threads that serve it.
 struct ShownTeam {
-    setup: Setup,
+    ctx: Context,
     team: TeamStore,
     reports: Reports,
     commands: CommandContext,
@@ -42,17 +42,11 @@ struct ShownTeam {
 }
 
 impl ShownTeam {
-    fn start(
-        setup: Setup,
-        team: TeamStore,
-        sender: &mpsc::Sender<(u64, SourceReport)>,
-        number: u64,
-    ) -> Result<ShownTeam, Failure> {
-        let reports = Reports::new(sender.clone(), number);
-        let feed = TeamFeed::start(&setup.ctx, &team, reports.clone())?;
-        let typist = Typist::start(&setup.ctx, &team, reports.clone())?;
-        let commands = CommandContext::new(&setup, &team);
-        Ok(ShownTeam { setup, team, reports, commands, feed, typist, follower: None })
+    fn start(ctx: &Context, team: TeamStore, reports: Reports) -> Result<ShownTeam, Failure> {
+        let feed = TeamFeed::start(ctx, &team, reports.clone())?;
+        let typist = Typist::start(ctx, &team, reports.clone())?;
+        let commands = CommandContext::new(ctx, &team);
+        Ok(ShownTeam { ctx: ctx.clone(), team, reports, commands, feed, typist, follower: None })
     }
 
     fn follow(&mut self, member: Option<&MemberName>) -> Result<(), OpsError> {
@@ -61,7 +55,7 @@ impl ShownTeam {
         let Some(member) = member else { return Ok(()) };
         let (reports, name) = (self.reports.clone(), member.clone());
         let report = move |update| reports.send(SourceReport::Screen(name.clone(), update));
-        self.follower = Some(ops::screen::follow(&self.setup.ctx, &self.team, member, report)?);
+        self.follower = Some(ops::screen::follow(&self.ctx, &self.team, member, report)?);
         Ok(())
     }
 }
@@ -86,7 +80,9 @@ enum Wake {
 pub(super) struct Driver {
     dashboard: Dashboard,
     terminal: DashboardTerminal,
-    shown: ShownTeam,
+    setup: Setup,
+    /// `None` until a person has chosen a team.
+    shown: Option<ShownTeam>,
     number: u64,
     sender: mpsc::Sender<(u64, SourceReport)>,
     incoming: mpsc::Receiver<(u64, SourceReport)>,
@@ -98,19 +94,27 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Takes the terminal and starts to read the team.
+    /// Takes the terminal and starts to read the team, or the teams to choose from.
     pub(super) fn new(
         dashboard: Dashboard,
         setup: Setup,
-        team: TeamStore,
+        team: Option<TeamStore>,
         options: WatchOptions,
     ) -> Result<Driver, Failure> {
         let (sender, incoming) = mpsc::channel(QUEUE);
-        let shown = ShownTeam::start(setup, team, &sender, 0)?;
+        let reports = Reports::new(sender.clone(), 0);
+        let shown = match team {
+            Some(team) => Some(ShownTeam::start(&setup.ctx, team, reports)?),
+            None => {
+                read_teams(&setup.ctx, &reports);
+                None
+            }
+        };
         let terminal = DashboardTerminal::enter()?;
         Ok(Driver {
             dashboard,
             terminal,
+            setup,
             shown,
             number: 0,
             sender,
@@ -202,20 +206,21 @@ impl Driver {
             }
             SourceReport::TeamProblem(problem) => self.dashboard.set_problem(problem),
             SourceReport::TeamGone => {
-                let words =
-                    format!("team {} was deleted: t: other teams, q: quit", self.shown.team.name());
-                self.dashboard.set_problem(words);
-                self.shown.follower = None;
+                if let Some(shown) = &mut self.shown {
+                    shown.follower = None;
+                    let name = shown.team.name();
+                    let words = format!("team {name} was deleted: t: other teams, q: quit");
+                    self.dashboard.set_problem(words);
+                }
             }
             SourceReport::Typed => {
-                if let Some(follower) = &self.shown.follower {
-                    follower.refresh();
-                }
+                let follower = self.shown.as_ref().and_then(|shown| shown.follower.as_ref());
+                follower.into_iter().for_each(ScreenFollower::refresh);
             }
             SourceReport::Screen(member, update) => self.dashboard.set_screen(&member, update),
             SourceReport::History(member, Ok(text)) => self.dashboard.set_history(&member, &text),
             SourceReport::Finished(done) => {
-                self.shown.feed.refresh();
+                self.refresh();
                 return Ok(self.dashboard.finish(done, now));
             }
             SourceReport::Teams(Ok(teams)) => self.dashboard.set_teams(teams),
@@ -243,70 +248,36 @@ impl Driver {
         Ok(())
     }
 
+    /// Reads the team on display at once.
+    fn refresh(&self) {
+        if let Some(shown) = &self.shown {
+            shown.feed.refresh();
+        }
+    }
+
     fn perform(&mut self, effect: Effect) -> Result<(), Failure> {
-        let reports = self.shown.reports.clone();
-        match effect {
-            Effect::Quit => {}
-            Effect::Redraw => self.terminal.redraw()?,
-            Effect::Suspend => {
+        match (effect, &mut self.shown) {
+            (Effect::Quit, _) => {}
+            (Effect::Redraw, _) => self.terminal.redraw()?,
+            (Effect::Suspend, _) => {
                 self.terminal.leave();
                 signal::act_by_default(TerminalSignal::Suspend)?;
                 self.terminal.take()?;
-                self.shown.feed.refresh();
+                self.refresh();
             }
-            Effect::Run { command, after } => {
-                let commands = self.shown.commands.clone();
-                in_background(&reports, move || {
-                    SourceReport::Finished(commands.run(command, after))
-                });
+            (Effect::RunHere(command), _) => self.away(|commands| commands.run_here(&command))?,
+            (Effect::Page(command), _) => self.away(|commands| commands.page(&command))?,
+            (Effect::ReadTeams, _) => {
+                let reports = Reports::new(self.sender.clone(), self.number);
+                read_teams(&self.setup.ctx, &reports);
             }
-            Effect::RunHere(command) => self.away(|commands| commands.run_here(&command))?,
-            Effect::Page(command) => self.away(|commands| commands.page(&command))?,
-            Effect::Follow(member) => {
-                if let Err(e) = self.shown.follow(member.as_ref()) {
-                    let update = ops::screen::ScreenUpdate::Ended(e.to_string());
-                    if let Some(member) = member {
-                        self.dashboard.set_screen(&member, update);
-                    }
-                }
-            }
-            Effect::ReadHistory(member) => {
-                let (ctx, team) = (self.shown.setup.ctx.clone(), self.shown.team.clone());
-                in_background(&reports, move || {
-                    let text = ops::output::peek(&ctx, &team, &member, HISTORY);
-                    SourceReport::History(member, text.map_err(|e| e.to_string()))
-                });
-            }
-            Effect::Press { member, keys } => {
-                self.shown.typist.send(TypedInput::Keys(member, keys));
-            }
-            Effect::Paste { member, text } => {
-                self.shown.typist.send(TypedInput::Text(member, text));
-            }
-            Effect::ReadTeams => {
-                let ctx = self.shown.setup.ctx.clone();
-                in_background(&reports, move || {
-                    SourceReport::Teams(teams(&ctx).map_err(|e| e.to_string()))
-                });
-            }
-            Effect::ReadSpawnChoices => {
-                let (ctx, team) = (self.shown.setup.ctx.clone(), self.shown.team.clone());
-                in_background(&reports, move || {
-                    let profiles = ops::profiles::list(&ctx).unwrap_or_default();
-                    let roles = ops::roles::team_roles(&team).unwrap_or_default();
-                    SourceReport::SpawnChoices(SpawnChoices {
-                        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
-                        roles: roles.named.into_keys().collect(),
-                    })
-                });
-            }
-            Effect::OpenTeam { root, name } => {
+            (Effect::OpenTeam { root, name }, _) => {
                 let global = Global {
                     team: Some(name.to_string()),
                     config_dir: Some(root),
                     ..self.options.global.clone()
                 };
-                let opened = Setup::new(&global, self.shown.setup.out.clone())
+                let opened = Setup::new(&global, self.setup.out.clone())
                     .and_then(|setup| setup.team(Action::Watch).map(|team| (setup, team)));
                 match opened {
                     Ok((setup, team)) => self.open(setup, team)?,
@@ -315,6 +286,46 @@ impl Driver {
                     }
                 }
             }
+            (Effect::Run { command, after }, Some(shown)) => {
+                let commands = shown.commands.clone();
+                in_background(&shown.reports, move || {
+                    SourceReport::Finished(commands.run(command, after))
+                });
+            }
+            (Effect::Follow(member), Some(shown)) => {
+                if let Err(e) = shown.follow(member.as_ref()) {
+                    let update = ops::screen::ScreenUpdate::Ended(e.to_string());
+                    if let Some(member) = member {
+                        self.dashboard.set_screen(&member, update);
+                    }
+                }
+            }
+            (Effect::ReadHistory(member), Some(shown)) => {
+                let (ctx, team) = (shown.ctx.clone(), shown.team.clone());
+                in_background(&shown.reports, move || {
+                    let text = ops::output::peek(&ctx, &team, &member, HISTORY);
+                    SourceReport::History(member, text.map_err(|e| e.to_string()))
+                });
+            }
+            (Effect::Press { member, keys }, Some(shown)) => {
+                shown.typist.send(TypedInput::Keys(member, keys));
+            }
+            (Effect::Paste { member, text }, Some(shown)) => {
+                shown.typist.send(TypedInput::Text(member, text));
+            }
+            (Effect::ReadSpawnChoices, Some(shown)) => {
+                let (ctx, team) = (shown.ctx.clone(), shown.team.clone());
+                in_background(&shown.reports, move || {
+                    let profiles = ops::profiles::list(&ctx).unwrap_or_default();
+                    let roles = ops::roles::team_roles(&team).unwrap_or_default();
+                    SourceReport::SpawnChoices(SpawnChoices {
+                        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
+                        roles: roles.named.into_keys().collect(),
+                    })
+                });
+            }
+            // No team has been chosen yet.
+            (_, None) => {}
         }
         Ok(())
     }
@@ -323,7 +334,9 @@ impl Driver {
     fn open(&mut self, setup: Setup, team: TeamStore) -> Result<(), Failure> {
         self.number += 1;
         let name = team.name().to_string();
-        self.shown = ShownTeam::start(setup, team, &self.sender, self.number)?;
+        let reports = Reports::new(self.sender.clone(), self.number);
+        self.shown = Some(ShownTeam::start(&setup.ctx, team, reports)?);
+        self.setup = setup;
         self.announced.clear();
         self.is_first = true;
         self.dashboard.set_team(&name);
@@ -335,15 +348,22 @@ impl Driver {
         &mut self,
         work: impl FnOnce(&CommandContext) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let Some(shown) = &self.shown else { return Ok(()) };
         self.terminal.leave();
-        let done = work(&self.shown.commands);
+        let done = work(&shown.commands);
         self.terminal.take()?;
-        self.shown.feed.refresh();
+        shown.feed.refresh();
         if let Err(failure) = done {
             self.dashboard.report_problem(&failure.words(), ops::now());
         }
         Ok(())
     }
+}
+
+/// Starts to list the teams of the machine.
+fn read_teams(ctx: &Context, reports: &Reports) {
+    let ctx = ctx.clone();
+    in_background(reports, move || SourceReport::Teams(teams(&ctx).map_err(|e| e.to_string())));
 }
 
 /// Sleeps for so long; forever without a limit.

@@ -26,7 +26,7 @@ use crate::ui::dashboard::{Dashboard, PaletteVerb, Theme};
     Examples:\n  phalanx watch\n  phalanx watch site --theme light\n\n\
     Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII.")]
 pub(super) struct WatchArgs {
-    /// Team to show [default: that of --team].
+    /// Team to show [default: that of --team; with several teams, a list to choose from].
     #[arg(value_name = "TEAM")]
     pub(super) named: Option<String>,
     /// Background of the terminal.
@@ -73,8 +73,23 @@ pub(super) fn watch(
             "follow a team with `phalanx status --watch` or `phalanx events --follow --json`",
         ));
     }
-    let team = setup.team_called(args.named.as_deref(), Action::Watch)?;
-    let dashboard = Dashboard::new(team.name().as_str(), theme(&setup, args), palette);
+    if !can_draw(&setup) {
+        let term = setup.ctx.caller.var("TERM").unwrap_or_default().to_string_lossy();
+        return Err(Failure::usage(
+            format!("the dashboard cannot be drawn on this terminal: TERM is {term:?}"),
+            "see the team with `phalanx status`, or set TERM to the name of your terminal, such \
+             as `TERM=xterm-256color`",
+        ));
+    }
+    let theme = theme(&setup, args);
+    let (team, dashboard) = match setup.has_a_choice_of_teams(args.named.as_deref())? {
+        true => (None, Dashboard::choosing_a_team(theme, palette)),
+        false => {
+            let team = setup.team_called(args.named.as_deref(), Action::Watch)?;
+            let dashboard = Dashboard::new(team.name().as_str(), theme, palette);
+            (Some(team), dashboard)
+        }
+    };
     let notification = match args.notify {
         NotifyChoice::Off => None,
         NotifyChoice::Bell => Some(DesktopNotification::Bell),
@@ -91,6 +106,12 @@ pub(super) fn watch(
     // Not waited for: commands in the background go on without the dashboard.
     runtime.shutdown_background();
     done
+}
+
+/// Returns true if the terminal can move its cursor, which one without a name or with the name
+/// `dumb` cannot.
+pub(super) fn can_draw(setup: &Setup) -> bool {
+    setup.ctx.caller.var("TERM").is_some_and(|term| term != "dumb")
 }
 
 fn theme(setup: &Setup, args: &WatchArgs) -> Theme {

@@ -37,10 +37,12 @@ impl Dashboard {
         let area = frame.area();
         self.places = places(area, self.view());
         let buffer = frame.buffer_mut();
-        self.draw_header(buffer, now);
-        self.draw_tabs(buffer);
-        for (panel, place) in self.places.panels.clone() {
-            self.draw_panel(panel, place, buffer, now);
+        if self.team.is_some() {
+            self.draw_header(buffer, now);
+            self.draw_tabs(buffer);
+            for (panel, place) in self.places.panels.clone() {
+                self.draw_panel(panel, place, buffer, now);
+            }
         }
         self.draw_footer(buffer);
         let cursor = overlay::draw(self, area, buffer);
@@ -58,7 +60,8 @@ impl Dashboard {
         let theme = self.theme;
         let right = self.counts();
         let room = usize::from(place.width).saturating_sub(right.width() + 1);
-        let left = format!("{}{}", text::line(&self.team), self.about_lead(now));
+        let team = text::line(self.team.as_deref().unwrap_or_default());
+        let left = format!("{team}{}", self.about_lead(now));
         let style = Style::default().add_modifier(Modifier::BOLD);
         buffer.set_line(place.x, place.y, &Line::styled(cut(&left, room), style), place.width);
         let x = place.right().saturating_sub(u16::try_from(right.width()).unwrap_or(0));
@@ -274,6 +277,9 @@ impl Dashboard {
             (None, Some(running)) => {
                 let words = cut(&format!("runs: {running}"), place.width.into());
                 Line::styled(words, theme.style(Tone::Dim))
+            }
+            (None, None) if self.team.is_none() => {
+                Line::styled("Enter: show this team   Esc: quit", theme.style(Tone::Dim))
             }
             (None, None) => self.hints(place.width),
         };

@@ -37,7 +37,7 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Op
             None
         }
         OpenDialog::Teams(picker) => {
-            draw_teams(picker, area, buffer, theme);
+            draw_teams(dashboard, picker, area, buffer);
             None
         }
         OpenDialog::TextPrompt(prompt) => draw_prompt(dashboard, prompt, area, buffer),
@@ -155,13 +155,18 @@ fn draw_question(question: &Confirmation, area: Rect, buffer: &mut Buffer, theme
     lines(&shown, 0, inner, buffer);
 }
 
-fn draw_teams(picker: &TeamPicker, area: Rect, buffer: &mut Buffer, theme: Theme) {
+fn draw_teams(dashboard: &Dashboard, picker: &TeamPicker, area: Rect, buffer: &mut Buffer) {
+    let theme = dashboard.theme;
     let Some(choices) = &picker.choices else {
         let inner = window("Teams", (40, 3), area, buffer, theme);
         return lines(&[Line::from("looking for teams")], 0, inner, buffer);
     };
     let height = u16::try_from(choices.len()).unwrap_or(u16::MAX).saturating_add(3);
-    let inner = window("Teams of this machine", (90, height), area, buffer, theme);
+    let title = match dashboard.team {
+        Some(_) => "Teams of this machine",
+        None => "Which team? Enter shows it, Esc quits",
+    };
+    let inner = window(title, (90, height), area, buffer, theme);
     if inner.is_empty() {
         return;
     }

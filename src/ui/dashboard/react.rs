@@ -63,7 +63,9 @@ impl Dashboard {
 
     pub(crate) fn set_teams(&mut self, teams: Vec<TeamChoice>) {
         if let Some(OpenDialog::Teams(picker)) = &mut self.dialog {
-            picker.at = teams.iter().position(|team| team.name.as_str() == self.team).unwrap_or(0);
+            let own = self.team.as_deref();
+            let at = teams.iter().position(|team| Some(team.name.as_str()) == own);
+            picker.at = at.unwrap_or(0);
             picker.choices = Some(teams);
         }
     }
@@ -212,6 +214,7 @@ impl Dashboard {
         }
         match step {
             DialogStep::Stay => Vec::new(),
+            DialogStep::Close if self.team.is_none() => vec![Effect::Quit],
             DialogStep::Close => {
                 let closed = self.dialog.take();
                 if let Some(OpenDialog::TextPrompt(TextPrompt {
@@ -227,7 +230,12 @@ impl Dashboard {
                 Some(OpenDialog::Confirmation(question)) => self.perform(question.effect),
                 Some(OpenDialog::TextPrompt(prompt)) => self.submit(prompt, now),
                 Some(OpenDialog::Spawn(form)) => self.run(form.words()),
-                Some(OpenDialog::Teams(picker)) => self.open_team(&picker),
+                Some(OpenDialog::Teams(picker)) => {
+                    let effects = self.open_team(&picker, now);
+                    // It closes once the team is open.
+                    self.dialog = Some(OpenDialog::Teams(picker));
+                    effects
+                }
                 Some(OpenDialog::Help { .. } | OpenDialog::Page(_)) | None => Vec::new(),
             },
         }
@@ -250,9 +258,13 @@ impl Dashboard {
         prompt.editor = LineEditor::with(&format!("{}{space}", &first[..end]));
     }
 
-    fn open_team(&mut self, picker: &TeamPicker) -> Vec<Effect> {
+    fn open_team(&mut self, picker: &TeamPicker, now: Timestamp) -> Vec<Effect> {
         let chosen = picker.choices.as_ref().and_then(|choices| choices.get(picker.at));
-        let Some(team) = chosen.filter(|team| team.problem.is_none()) else { return Vec::new() };
+        let Some(team) = chosen else { return Vec::new() };
+        if let Some(problem) = &team.problem {
+            self.notify(format!("{} cannot be shown: {problem}", team.name), Tone::Bad, now);
+            return Vec::new();
+        }
         vec![Effect::OpenTeam { root: team.root.clone(), name: team.name.clone() }]
     }
 

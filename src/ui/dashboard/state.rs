@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use strum::VariantArray;
 
-use super::dialog::OpenDialog;
+use super::dialog::{OpenDialog, TeamPicker};
 use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
@@ -89,7 +89,8 @@ pub(crate) struct PaletteVerb {
 pub(crate) struct Dashboard {
     pub(super) theme: Theme,
     pub(super) verbs: Vec<PaletteVerb>,
-    pub(super) team: String,
+    /// `None` until a person has chosen one.
+    pub(super) team: Option<String>,
     pub(super) snapshot: Option<TeamSnapshot>,
     /// The reason why the team could not be read.
     pub(super) problem: Option<String>,
@@ -142,10 +143,16 @@ pub(super) enum DraggedEdge {
 impl Dashboard {
     /// Creates the dashboard of a team of which nothing is known yet.
     pub(crate) fn new(team: &str, theme: Theme, verbs: Vec<PaletteVerb>) -> Dashboard {
+        let team = Some(team.to_owned());
+        Dashboard { team, dialog: None, ..Dashboard::choosing_a_team(theme, verbs) }
+    }
+
+    /// Creates the dashboard with a list of teams to choose from.
+    pub(crate) fn choosing_a_team(theme: Theme, verbs: Vec<PaletteVerb>) -> Dashboard {
         Dashboard {
             theme,
             verbs,
-            team: team.to_owned(),
+            team: None,
             snapshot: None,
             problem: None,
             attention: Vec::new(),
@@ -169,7 +176,7 @@ impl Dashboard {
             below: BTreeMap::new(),
             screen: ScreenView::default(),
             typing: false,
-            dialog: None,
+            dialog: Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 })),
             notice: None,
             running: Vec::new(),
             places: Places::default(),
