@@ -8,6 +8,7 @@ use strum::VariantArray;
 
 use super::Panel;
 use super::members::{age, first_of};
+use super::position::position;
 use super::state::{BoardColumn, Dashboard};
 use super::theme::Tone;
 use super::words::{cut, painted};
@@ -22,6 +23,8 @@ use crate::ui::graph::TaskGraph;
 
 /// Smallest width of columns side by side; narrower panels list them one below the other.
 const COLUMN: u16 = 20;
+/// Number of columns.
+const COLUMNS: u16 = 4;
 
 /// The place of a part of the board.
 enum BoardArea {
@@ -49,11 +52,14 @@ pub(super) fn task_at(dashboard: &Dashboard, place: Rect, column: u16, row: u16)
 
 /// Returns the parts that fit into the area.
 fn parts(dashboard: &Dashboard, area: Rect) -> Vec<BoardArea> {
-    let count = u16::try_from(BoardColumn::VARIANTS.len()).unwrap_or(4);
-    match area.width >= COLUMN * count {
-        true => side_by_side(dashboard, area, area.width / count),
+    match are_side_by_side(area) {
+        true => side_by_side(dashboard, area, area.width / COLUMNS),
         false => one_below_the_other(dashboard, area),
     }
+}
+
+fn are_side_by_side(area: Rect) -> bool {
+    area.width >= COLUMN * COLUMNS
 }
 
 fn side_by_side(dashboard: &Dashboard, area: Rect, width: u16) -> Vec<BoardArea> {
@@ -64,7 +70,7 @@ fn side_by_side(dashboard: &Dashboard, area: Rect, width: u16) -> Vec<BoardArea>
         let nth = column.index();
         let place = Rect { x, width: width.saturating_sub(1), height: area.height.min(1), ..area };
         found.push(BoardArea::Title(*column, place));
-        let rows = usize::from(area.height.saturating_sub(1) / 2);
+        let rows = card_rows(area);
         let tasks = &dashboard.columns[nth];
         let at = selected.filter(|(column, _)| *column == nth).map_or(0, |(_, at)| at);
         let first = first_of(at, rows, tasks.len());
@@ -76,6 +82,24 @@ fn side_by_side(dashboard: &Dashboard, area: Rect, width: u16) -> Vec<BoardArea>
         x += width;
     }
     found
+}
+
+/// Returns the position of the selected task if the columns are listed one below the other, and of
+/// the first line of the graph. Columns side by side have theirs in their own titles.
+pub(super) fn position_in_list(dashboard: &Dashboard, area: Rect) -> Option<String> {
+    let height = usize::from(area.height);
+    if dashboard.as_graph {
+        let lines = graph_text(dashboard)?.lines().count();
+        return position(dashboard.graph_scroll.min(lines.saturating_sub(height)), height, lines);
+    }
+    if are_side_by_side(area) {
+        return None;
+    }
+    let (column, at) = dashboard.column_of(dashboard.task?)?;
+    let counts = dashboard.columns.each_ref().map(Vec::len);
+    let before: usize = counts[..column].iter().sum();
+    let titles = counts.iter().filter(|count| **count > 0).count();
+    position(before + at, height.saturating_sub(titles), counts.iter().sum())
 }
 
 fn one_below_the_other(dashboard: &Dashboard, area: Rect) -> Vec<BoardArea> {
@@ -125,8 +149,8 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: 
     for part in parts(dashboard, area) {
         match part {
             BoardArea::Title(column, place) => {
-                let count = dashboard.columns[column.index()].len();
-                let words = cut(&format!("{} {count}", column.title()), place.width.into());
+                let words = format!("{} {}", column.title(), column_size(dashboard, column, area));
+                let words = cut(&words, place.width.into());
                 let style = theme.style(Tone::Strong).add_modifier(Modifier::UNDERLINED);
                 buffer.set_line(place.x, place.y, &Line::styled(words, style), place.width);
             }
@@ -137,6 +161,21 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: 
             }
         }
     }
+}
+
+/// Returns the number of tasks in a column, and before it the place of the selected task if the
+/// column scrolls.
+fn column_size(dashboard: &Dashboard, column: BoardColumn, area: Rect) -> String {
+    let count = dashboard.columns[column.index()].len();
+    let selected = dashboard.task.and_then(|id| dashboard.column_of(id));
+    let at = selected.filter(|(nth, _)| *nth == column.index()).map_or(0, |(_, at)| at);
+    let scrolls = are_side_by_side(area).then(|| position(at, card_rows(area), count)).flatten();
+    scrolls.unwrap_or_else(|| count.to_string())
+}
+
+/// Returns the number of cards that fit below the title of a column.
+fn card_rows(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(1) / 2)
 }
 
 fn draw_card(
@@ -259,14 +298,18 @@ fn card_detail(
 }
 
 fn draw_graph(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) {
-    let Some(snapshot) = &dashboard.snapshot else { return };
-    let shown = dashboard.columns.iter().flatten().filter_map(|at| snapshot.tasks.get(*at));
-    let graph = TaskGraph::of_cards(shown.filter(|task| !task.state.frees_dependants()));
-    let paint = Paint { on: dashboard.theme.color };
-    let text = graph.draw(crate::ui::GraphFormat::Text, paint);
+    let Some(text) = graph_text(dashboard) else { return };
     let lines: Vec<&str> = text.lines().collect();
     let first = dashboard.graph_scroll.min(lines.len().saturating_sub(area.height.into()));
     for (y, line) in (area.y..area.bottom()).zip(&lines[first..]) {
         buffer.set_line(area.x, y, &painted(line, dashboard.theme), area.width);
     }
+}
+
+fn graph_text(dashboard: &Dashboard) -> Option<String> {
+    let snapshot = dashboard.snapshot.as_ref()?;
+    let shown = dashboard.columns.iter().flatten().filter_map(|at| snapshot.tasks.get(*at));
+    let graph = TaskGraph::of_cards(shown.filter(|task| !task.state.frees_dependants()));
+    let paint = Paint { on: dashboard.theme.color };
+    Some(graph.draw(crate::ui::GraphFormat::Text, paint))
 }

@@ -10,6 +10,7 @@ use strum::VariantArray;
 
 use super::keys::{BINDINGS, Binding, KeyGroup, label};
 use super::layout::{Panel, places};
+use super::lists::DrawnPart;
 use super::members::age;
 use super::state::Dashboard;
 use super::theme::Tone;
@@ -41,7 +42,10 @@ impl Dashboard {
             self.draw_header(buffer, now);
             self.draw_tabs(buffer);
             for (panel, place) in self.places.panels.clone() {
-                self.draw_panel(panel, place, buffer, now);
+                if let Some(below) = self.draw_panel(panel, place, buffer, now) {
+                    // Scrolling does not go beyond the first line.
+                    self.below.insert(panel, below);
+                }
             }
         }
         self.draw_footer(buffer);
@@ -198,26 +202,53 @@ impl Dashboard {
         }
     }
 
-    fn draw_panel(&self, panel: Panel, place: Rect, buffer: &mut Buffer, now: Timestamp) {
+    /// Draws a panel. Returns the number of lines below the visible part of one that is scrolled by
+    /// lines.
+    fn draw_panel(
+        &self,
+        panel: Panel,
+        place: Rect,
+        buffer: &mut Buffer,
+        now: Timestamp,
+    ) -> Option<usize> {
         let theme = self.theme;
         let is_focused = panel == self.focus;
         let style = theme.style(if is_focused { Tone::Focus } else { Tone::Dim });
-        let room = usize::from(place.width.saturating_sub(4));
-        let title = Line::styled(format!(" {} ", cut(&self.title(panel), room)), style);
-        let block = Block::bordered().border_set(theme.border()).border_style(style).title(title);
+        let block = Block::bordered().border_set(theme.border()).border_style(style);
         let inner = block.inner(place);
-        block.render(place, buffer);
-        if inner.is_empty() {
-            return;
-        }
+        let drawn = match inner.is_empty() {
+            true => None,
+            false => self.draw_content(panel, place, inner, buffer, now),
+        };
+        let position = match &drawn {
+            Some(part) => part.position.clone(),
+            None => self.position(panel, place, inner),
+        };
+        let position = position.map(|position| format!("  {position}")).unwrap_or_default();
+        let room = usize::from(place.width.saturating_sub(4)).saturating_sub(position.len());
+        let title = format!(" {}{position} ", cut(&self.title(panel), room));
+        block.title(Line::styled(title, style)).render(place, buffer);
+        drawn.map(|part| part.below)
+    }
+
+    fn draw_content(
+        &self,
+        panel: Panel,
+        place: Rect,
+        inner: Rect,
+        buffer: &mut Buffer,
+        now: Timestamp,
+    ) -> Option<DrawnPart> {
+        let theme = self.theme;
         match panel {
             Panel::Members => members::draw(self, place, inner, buffer, now),
             Panel::Screen => self.screen.draw(inner, buffer, theme, self.typing),
             Panel::Board => board::draw(self, inner, buffer, now),
             Panel::Requests => lists::draw_requests(self, inner, buffer, now),
-            Panel::Messages => lists::draw_messages(self, inner, buffer, now),
-            Panel::Events => lists::draw_events(self, inner, buffer, now),
+            Panel::Messages => return Some(lists::draw_messages(self, inner, buffer, now)),
+            Panel::Events => return Some(lists::draw_events(self, inner, buffer, now)),
         }
+        None
     }
 
     /// Returns the host of the selected member, if that is another one.

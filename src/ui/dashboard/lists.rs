@@ -32,10 +32,7 @@ pub(super) fn draw_requests(
     if requests.is_empty() {
         return draw_note("no open requests", area, buffer, theme);
     }
-    let rows = match usize::from(area.height) {
-        height @ 0..6 => height,
-        height => requests.len().min(height / 3),
-    };
+    let rows = request_rows(area.height, requests.len());
     let is_selected = |one: &Shown| Some(one.request_id.as_str()) == dashboard.request.as_deref();
     let at = requests.iter().position(|one| is_selected(one)).unwrap_or(0);
     let first = first_of(at, rows, requests.len());
@@ -77,6 +74,14 @@ pub(super) fn draw_requests(
     }
 }
 
+/// Returns the number of requests that are listed above the selected one in full.
+pub(super) fn request_rows(height: u16, count: usize) -> usize {
+    match usize::from(height) {
+        height @ 0..6 => height,
+        height => count.min(height / 3),
+    }
+}
+
 fn request_line(one: &Shown, age_ms: u64, width: u16, theme: Theme) -> Line<'static> {
     let age = age(age_ms);
     let head = format!("{} {}: ", text::line(one.from.as_str()), one.kind);
@@ -93,15 +98,24 @@ fn draw_note(words: &str, area: Rect, buffer: &mut Buffer, theme: Theme) {
     buffer.set_line(area.x, area.y, &line, area.width);
 }
 
+/// The part of a list that was drawn.
+#[derive(Debug, Default)]
+pub(super) struct DrawnPart {
+    /// The position of the last entry, if not all entries are visible.
+    pub(super) position: Option<String>,
+    /// Number of lines below it.
+    pub(super) below: usize,
+}
+
 /// Draws the messages from and to the selected member, or of all members; the latest is last.
 pub(super) fn draw_messages(
     dashboard: &Dashboard,
     area: Rect,
     buffer: &mut Buffer,
     now: Timestamp,
-) {
+) -> DrawnPart {
     let theme = dashboard.theme;
-    let Some(snapshot) = &dashboard.snapshot else { return };
+    let Some(snapshot) = &dashboard.snapshot else { return DrawnPart::default() };
     let is_shown = |one: &&SentMessage| {
         let (from, to) = (one.envelope.from.as_str(), one.to.as_str());
         let about = dashboard.member.as_ref().is_none_or(|member| {
@@ -109,8 +123,11 @@ pub(super) fn draw_messages(
         });
         about && dashboard.passes([from, to, &one.envelope.text])
     };
-    let shown = snapshot.messages.iter().filter(is_shown);
-    let lines = |one: &SentMessage| {
+    let shown: Vec<&SentMessage> = snapshot.messages.iter().rev().filter(is_shown).collect();
+    if shown.is_empty() {
+        draw_note("no messages: m writes one", area, buffer, theme);
+    }
+    let lines = |one: &&SentMessage| {
         let page = message(&one.envelope, Some(now), Paint { on: theme.color });
         let mut lines = Vec::new();
         for (nth, line) in page.lines().enumerate() {
@@ -125,15 +142,18 @@ pub(super) fn draw_messages(
         lines
     };
     let below = dashboard.below.get(&Panel::Messages).copied().unwrap_or(0);
-    if !draw_from_the_end(shown.rev().map(lines), below, area, buffer) {
-        draw_note("no messages: m writes one", area, buffer, theme);
-    }
+    draw_from_the_end(shown.iter().map(lines), below, area, buffer)
 }
 
 /// Draws the events; the latest is last.
-pub(super) fn draw_events(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: Timestamp) {
+pub(super) fn draw_events(
+    dashboard: &Dashboard,
+    area: Rect,
+    buffer: &mut Buffer,
+    now: Timestamp,
+) -> DrawnPart {
     let theme = dashboard.theme;
-    let Some(snapshot) = &dashboard.snapshot else { return };
+    let Some(snapshot) = &dashboard.snapshot else { return DrawnPart::default() };
     let events: &VecDeque<Event> = &snapshot.events;
     let format = EventFormat {
         now,
@@ -143,40 +163,48 @@ pub(super) fn draw_events(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer
     };
     // Of the progress of a task only the latest report is shown.
     let mut reported = BTreeSet::new();
-    let lines = |event: &Event| {
-        if event.event == EventKind::TaskProgress && !reported.insert(event.task) {
-            return None;
-        }
-        let line = event_lines(std::slice::from_ref(event), format);
-        dashboard.passes([&line]).then(|| vec![painted(&line, theme)])
+    let text = |event: &Event| event_lines(std::slice::from_ref(event), format);
+    let mut is_shown = |event: &&Event| {
+        (event.event != EventKind::TaskProgress || reported.insert(event.task))
+            && (dashboard.filter.is_empty() || dashboard.passes([&text(event)]))
     };
-    let below = dashboard.below.get(&Panel::Events).copied().unwrap_or(0);
-    if !draw_from_the_end(events.iter().rev().filter_map(lines), below, area, buffer) {
+    let shown: Vec<&Event> = events.iter().rev().filter(|event| is_shown(event)).collect();
+    if shown.is_empty() {
         draw_note("no events", area, buffer, theme);
     }
+    let lines = shown.iter().map(|event| vec![painted(&text(event), theme)]);
+    let below = dashboard.below.get(&Panel::Events).copied().unwrap_or(0);
+    draw_from_the_end(lines, below, area, buffer)
 }
 
-/// Draws entries that are given from the last to the first, so that `below` lines are below the
-/// area. Returns false if there are none.
+/// Draws entries that are given from the last to the first, so that at most `below` lines are below
+/// the area.
 fn draw_from_the_end(
-    entries: impl Iterator<Item = Vec<Line<'static>>>,
+    entries: impl ExactSizeIterator<Item = Vec<Line<'static>>>,
     below: usize,
     area: Rect,
     buffer: &mut Buffer,
-) -> bool {
+) -> DrawnPart {
     let height = usize::from(area.height);
-    // From the last line to the first; no more than can be seen.
-    let mut lines: Vec<Line<'static>> = Vec::new();
-    for entry in entries {
-        lines.extend(entry.into_iter().rev());
+    let count = entries.len();
+    // From the last line to the first, each with the number of its entry, counted from the end; no
+    // more than can be seen.
+    let mut lines: Vec<(usize, Line<'static>)> = Vec::new();
+    let mut is_cut = false;
+    for (nth, entry) in entries.enumerate() {
         if lines.len() >= below.saturating_add(height) {
+            is_cut = true;
             break;
         }
+        lines.extend(entry.into_iter().rev().map(|line| (nth, line)));
     }
-    let skipped = below.min(lines.len().saturating_sub(height));
-    let shown: Vec<&Line<'static>> = lines.iter().skip(skipped).take(height).collect();
-    for (y, line) in (area.y..area.bottom()).zip(shown.into_iter().rev()) {
+    let below = below.min(lines.len().saturating_sub(height));
+    is_cut |= lines.len() > height;
+    let shown = lines.get(below..).unwrap_or_default();
+    let shown = &shown[..shown.len().min(height)];
+    for (y, (_, line)) in (area.y..area.bottom()).zip(shown.iter().rev()) {
         buffer.set_line(area.x, y, line, area.width);
     }
-    !lines.is_empty()
+    let last = shown.first().filter(|_| is_cut).map(|(nth, _)| format!("{}/{count}", count - nth));
+    DrawnPart { position: last, below }
 }

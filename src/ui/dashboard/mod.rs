@@ -13,6 +13,7 @@ mod lists;
 mod members;
 mod moves;
 mod overlay;
+mod position;
 mod react;
 mod screen;
 mod state;

@@ -11,6 +11,7 @@ use super::dialog::{
 };
 use super::keys::{BINDINGS, KeyGroup, label};
 use super::members::first_of;
+use super::position::position;
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, wrap};
@@ -162,15 +163,17 @@ fn draw_teams(dashboard: &Dashboard, picker: &TeamPicker, area: Rect, buffer: &m
         return lines(&[Line::from("looking for teams")], 0, inner, buffer);
     };
     let height = u16::try_from(choices.len()).unwrap_or(u16::MAX).saturating_add(3);
+    let rows = usize::from(height.min(area.height).saturating_sub(3));
     let title = match dashboard.team {
         Some(_) => "Teams of this machine",
         None => "Which team? Enter shows it, Esc quits",
     };
-    let inner = window(title, (90, height), area, buffer, theme);
+    let position = position(picker.at, rows, choices.len());
+    let title = position.map_or(title.to_owned(), |position| format!("{title}  {position}"));
+    let inner = window(&title, (90, height), area, buffer, theme);
     if inner.is_empty() {
         return;
     }
-    let rows = usize::from(inner.height - 1);
     let first = first_of(picker.at, rows, choices.len());
     for (nth, team) in choices.iter().enumerate().skip(first).take(rows) {
         let about = match &team.problem {

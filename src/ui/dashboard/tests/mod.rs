@@ -3,6 +3,7 @@
 mod hostile;
 mod keys;
 mod pictures;
+mod positions;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

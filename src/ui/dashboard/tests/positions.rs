@@ -1,0 +1,138 @@
+//! Positions of lists that scroll, and the list of teams to choose from.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::super::layout::Panel;
+use super::{
+    NOW, THEME, card, dashboard, event, message, name, permission, picture, press, sample,
+};
+use crate::model::event::EventKind;
+use crate::model::id::TeamName;
+use crate::model::task::TaskState;
+use crate::ops::snapshot::{TeamChoice, TeamSnapshot};
+use crate::ops::status::MemberStatus;
+use crate::ui::dashboard::{Dashboard, Effect};
+
+/// A team with 60 members, tasks, requests, messages and events.
+fn large() -> TeamSnapshot {
+    let mut snapshot = sample();
+    let member = snapshot.status.members[2].clone();
+    let named = |n| MemberStatus { name: name(&format!("m-{n:02}")), ..member.clone() };
+    snapshot.status.members = (1..=60).map(named).collect();
+    let tasks = (1..=60).map(|n| card(n, "A task", TaskState::Pending));
+    snapshot.tasks = Arc::new(tasks.collect());
+    let requests = (1..=60).map(|n| permission(&format!("perm-{n}-m"), "m-01", 90_000 - n));
+    snapshot.requests = requests.collect();
+    let messages = (1..=60).map(|n| message("m-01", "team-lead", "done", 90_000 - n));
+    snapshot.messages = Arc::new(messages.collect());
+    let events = (1..=60).map(|n| event(EventKind::MemberReady, "ada", None, 90_000 - n));
+    snapshot.events = Arc::new(events.collect());
+    snapshot
+}
+
+fn titles(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
+    let shown = picture(dashboard, width, height);
+    shown.lines().skip(3).take(2).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_list_that_scrolls_has_its_position_in_the_title() {
+    let table = [
+        (Panel::Members, "Down Down", "Members by attention  3/60"),
+        (Panel::Board, "g Down Down", " 3/60"),
+        (Panel::Requests, "Down Down", "Requests  3/60"),
+        (Panel::Messages, "", "Messages of m-01  60/60"),
+        (Panel::Messages, "w Up Up", "Messages of all  59/60"),
+        (Panel::Events, "Up Up", "Events  58/60"),
+    ];
+    for (width, height) in [(80, 24), (120, 30), (200, 50)] {
+        for (panel, keys, expected) in table {
+            let mut dashboard = dashboard(THEME);
+            dashboard.set_snapshot(large());
+            dashboard.zoomed = true;
+            dashboard.show(panel);
+            picture(&mut dashboard, width, height);
+            press(&mut dashboard, keys);
+            let shown = titles(&mut dashboard, width, height);
+            assert!(shown.contains(expected), "{width}x{height} {keys}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn position_survives_in_a_narrow_panel_and_is_omitted_where_all_fits() {
+    let mut dashboard = dashboard(THEME);
+    let shown = picture(&mut dashboard, 120, 40);
+    assert!(shown.contains("Members by attention ─"), "{shown}");
+    dashboard.set_snapshot(large());
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("Members by atten…  1/60 ┐"), "{shown}");
+}
+
+#[test]
+fn scrolling_beyond_the_first_event_is_undone_by_one_key() {
+    let mut dashboard = dashboard(THEME);
+    dashboard.set_snapshot(large());
+    dashboard.zoomed = true;
+    dashboard.show(Panel::Events);
+    picture(&mut dashboard, 80, 24);
+    press(&mut dashboard, "Up Up PPage PPage PPage PPage");
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("Events  18/60"), "{shown}");
+    press(&mut dashboard, "Down");
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("Events  19/60"), "{shown}");
+}
+
+fn choice(team: &str, problem: Option<&str>) -> TeamChoice {
+    TeamChoice {
+        root: PathBuf::from("/home/ann/.claude"),
+        name: TeamName::new(team).expect("a name"),
+        lead: "led",
+        is_foreign: false,
+        members: 3,
+        working: 1,
+        requests: 2,
+        problem: problem.map(str::to_owned),
+    }
+}
+
+#[test]
+fn team_is_chosen_from_a_list_and_escape_quits() {
+    let choosing = || {
+        let mut dashboard = Dashboard::choosing_a_team(THEME, Vec::new());
+        dashboard.set_teams(vec![choice("docs", None), choice("site", None)]);
+        dashboard
+    };
+    let mut dashboard = choosing();
+    let shown = picture(&mut dashboard, 80, 24);
+    for words in ["Which team?", "docs", "site", "3 members, 1 working, 2 requests, led"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("Members"), "nothing is known of a team yet: {shown}");
+    let open = Effect::OpenTeam {
+        root: PathBuf::from("/home/ann/.claude"),
+        name: TeamName::new("site").expect("a name"),
+    };
+    assert_eq!(press(&mut dashboard, "Down Enter"), [open]);
+    dashboard.report_problem("no such team", NOW);
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("Which team?") && shown.contains("no such team"), "{shown}");
+    for keys in ["Escape", "q", "C-c"] {
+        assert_eq!(press(&mut choosing(), keys), [Effect::Quit], "{keys}");
+    }
+    dashboard.set_team("site");
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("Members") && !shown.contains("Which team?"), "{shown}");
+}
+
+#[test]
+fn team_that_cannot_be_read_is_not_opened_but_explained() {
+    let mut dashboard = Dashboard::choosing_a_team(THEME, Vec::new());
+    dashboard.set_teams(vec![choice("docs", Some("config.json is torn"))]);
+    assert_eq!(press(&mut dashboard, "Enter"), []);
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("docs cannot be shown: config.json is torn"), "{shown}");
+    assert!(shown.contains("Which team?"), "{shown}");
+}
