@@ -1,12 +1,13 @@
-//! Shell completion: the shell calls the program with `$PHALANX_COMPLETE` and the words typed so
+//! Completion for shells and for the palette of the dashboard. A shell calls the program with `$PHALANX_COMPLETE` and the words typed so
 //! far, and the program offers names from the store. It takes no lock and prints no error;
 //! unreadable files yield no candidates.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{
-    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+    self, ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
 use clap_complete::env::{CompleteEnv, Shells};
 
@@ -26,6 +27,7 @@ use crate::model::settings::BackendChoice;
 use crate::model::text;
 use crate::ops::{self, TeamStore};
 use crate::sys::env;
+use crate::ui::dashboard::{CompletionRequest, PaletteCandidate};
 
 /// The variable that marks a call by a shell.
 const VARIABLE: &str = "PHALANX_COMPLETE";
@@ -40,10 +42,39 @@ pub(super) fn complete_for_shell(args: &[OsString]) -> bool {
     if env::var(VARIABLE).is_none() {
         return false;
     }
-    let completer =
-        CompleteEnv::with_factory(command).var(VARIABLE).bin("phalanx").completer("phalanx");
+    let words =
+        typed(&env::args(), env::var("_CLAP_COMPLETE_INDEX").as_deref().and_then(|n| n.to_str()));
+    let global = globals(Global::default(), &words);
+    let completer = CompleteEnv::with_factory(|| command(&global))
+        .var(VARIABLE)
+        .bin("phalanx")
+        .completer("phalanx");
     // An error message would clutter the prompt.
     completer.try_complete(args, env::current_dir().ok().as_deref()).unwrap_or(true)
+}
+
+/// Returns the candidates for a word of a command line of the dashboard, which runs with the options
+/// `global`.
+pub(super) fn candidates_for_line(
+    global: &Global,
+    request: &CompletionRequest,
+    dir: &Path,
+) -> Vec<PaletteCandidate> {
+    let words = request.words.iter().map(OsString::from);
+    let args: Vec<OsString> = [OsString::from("phalanx")]
+        .into_iter()
+        .chain(words)
+        .chain([(&request.current).into()])
+        .collect();
+    let mut command = command(&globals(global.clone(), &request.words));
+    let found = engine::complete(&mut command, args, 1 + request.words.len(), Some(dir));
+    let shown = |one: &CompletionCandidate| {
+        // A value that is not UTF-8 cannot be typed.
+        let value = one.get_value().to_str()?.to_owned();
+        let about = one.get_help().map(ToString::to_string).unwrap_or_default();
+        Some(PaletteCandidate { value, about })
+    };
+    found.unwrap_or_default().iter().filter_map(shown).collect()
 }
 
 /// Prints the script that registers the completion with a shell.
@@ -108,30 +139,37 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
     }
 }
 
-/// Returns the command-line definition with completions attached.
-fn command() -> Command {
-    complete_verb(definition(), &mut Vec::new())
+/// Returns the command-line definition with completions attached, for the team that these options
+/// select.
+fn command(global: &Global) -> Command {
+    complete_verb(definition(), &mut Vec::new(), global)
 }
 
-fn complete_verb(command: Command, verb: &mut Vec<String>) -> Command {
+fn complete_verb(command: Command, verb: &mut Vec<String>, global: &Global) -> Command {
     let words: Vec<&str> = verb.iter().map(String::as_str).collect();
-    let command = command.mut_args(|arg| complete_arg(&words, arg));
+    let command = command.mut_args(|arg| complete_arg(&words, arg, global));
     command.mut_subcommands(|inner| {
         verb.push(inner.get_name().to_owned());
-        let completed = complete_verb(inner, verb);
+        let completed = complete_verb(inner, verb, global);
         verb.pop();
         completed
     })
 }
 
 /// Hides options, so that the shell offers them only after a dash; an empty word gets names.
-fn complete_arg(verb: &[&str], arg: Arg) -> Arg {
+fn complete_arg(verb: &[&str], arg: Arg, global: &Global) -> Arg {
     let is_option = !arg.is_positional();
     let arg = arg.hide(is_option);
     match (names(verb, arg.get_id().as_str()), arg.get_id().as_str()) {
-        (Some(names), _) => arg.add(ArgValueCandidates::new(move || candidates(names))),
+        (Some(names), _) => {
+            let global = global.clone();
+            arg.add(ArgValueCandidates::new(move || candidates(names, &global)))
+        }
         // The name of a template, or a file.
-        (None, "manifest") => arg.add(ArgValueCompleter::new(manifests)),
+        (None, "manifest") => {
+            let global = global.clone();
+            arg.add(ArgValueCompleter::new(move |word: &OsStr| manifests(word, &global)))
+        }
         (None, "config_dir" | "cwd") => arg.value_hint(ValueHint::DirPath),
         (
             None,
@@ -141,8 +179,8 @@ fn complete_arg(verb: &[&str], arg: Arg) -> Arg {
     }
 }
 
-/// Returns the candidates of one kind, for the team that the words typed so far select.
-fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
+/// Returns the candidates of one kind, for the team that these options select.
+fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
     let plain = |words: &[&str]| words.iter().filter_map(|word| candidate(word, "")).collect();
     let found = match names {
         NameSource::Backends => return plain(&BackendChoice::FORMS),
@@ -154,15 +192,15 @@ fn candidates(names: NameSource) -> Vec<CompletionCandidate> {
             let kinds = HandoffType::VARIANTS.iter();
             return kinds.filter_map(|kind| candidate(kind.as_str(), kind.purpose())).collect();
         }
-        NameSource::Handoffs => selected_team().and_then(|team| handoffs(&team)),
-        NameSource::Teams => setup().and_then(|setup| teams(&setup)),
-        NameSource::Profiles => setup().and_then(|setup| profiles(&setup)),
-        NameSource::Templates => setup().and_then(|setup| templates(&setup)),
-        NameSource::Hosts => setup().and_then(|setup| hosts(&setup)),
-        NameSource::Members => selected_team().and_then(|team| members(&team)),
-        NameSource::Tasks => selected_team().and_then(|team| tasks(&team)),
-        NameSource::Requests => selected_team().and_then(|team| requests(&team)),
-        NameSource::Roles => return roles(),
+        NameSource::Handoffs => selected_team(global).and_then(|team| handoffs(&team)),
+        NameSource::Teams => setup(global).and_then(|setup| teams(&setup)),
+        NameSource::Profiles => setup(global).and_then(|setup| profiles(&setup)),
+        NameSource::Templates => setup(global).and_then(|setup| templates(&setup)),
+        NameSource::Hosts => setup(global).and_then(|setup| hosts(&setup)),
+        NameSource::Members => selected_team(global).and_then(|team| members(&team)),
+        NameSource::Tasks => selected_team(global).and_then(|team| tasks(&team)),
+        NameSource::Requests => selected_team(global).and_then(|team| requests(&team)),
+        NameSource::Roles => return roles(global),
     };
     found.unwrap_or_default()
 }
@@ -270,9 +308,9 @@ fn templates(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 }
 
 /// Returns the candidates for a manifest: files, and templates.
-fn manifests(current: &OsStr) -> Vec<CompletionCandidate> {
+fn manifests(current: &OsStr, global: &Global) -> Vec<CompletionCandidate> {
     let typed = current.to_string_lossy();
-    let templates = setup().and_then(|setup| templates(&setup)).unwrap_or_default();
+    let templates = setup(global).and_then(|setup| templates(&setup)).unwrap_or_default();
     let fits =
         |one: &CompletionCandidate| one.get_value().to_string_lossy().starts_with(typed.as_ref());
     let mut found = PathCompleter::file().complete(current);
@@ -291,8 +329,8 @@ fn hosts(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 }
 
 /// Built-in roles that have only a name are offered even without a team.
-fn roles() -> Vec<CompletionCandidate> {
-    let own = selected_team()
+fn roles(global: &Global) -> Vec<CompletionCandidate> {
+    let own = selected_team(global)
         .and_then(|team| ops::roles::team_roles(&team).ok())
         .unwrap_or_default()
         .named;
@@ -305,15 +343,13 @@ fn roles() -> Vec<CompletionCandidate> {
         .collect()
 }
 
-fn selected_team() -> Option<TeamStore> {
-    setup()?.selected_team().ok()
+fn selected_team(global: &Global) -> Option<TeamStore> {
+    setup(global)?.selected_team().ok()
 }
 
 /// Returns the setup that the verb itself would use.
-fn setup() -> Option<Setup> {
-    let words =
-        typed(&env::args(), env::var("_CLAP_COMPLETE_INDEX").as_deref().and_then(|n| n.to_str()));
-    Setup::new(&globals(&words), Out::new(false, true, false, Color::Never)).ok()
+fn setup(global: &Global) -> Option<Setup> {
+    Setup::new(global, Out::new(false, true, false, Color::Never)).ok()
 }
 
 /// Returns the words before the completed one; the shell passes them after `--`.
@@ -323,9 +359,9 @@ fn typed(args: &[OsString], index: Option<&str>) -> Vec<String> {
     words.iter().take(before).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Parses the options that select the team. The rest of the line may be incomplete.
-fn globals(words: &[String]) -> Global {
-    let mut global = Global::default();
+/// Parses the options that select the team; they count more than those in `global`. The rest of the
+/// line may be incomplete.
+fn globals(mut global: Global, words: &[String]) -> Global {
     // bash splits `--team=NAME` at the equals sign.
     let mut words = words.iter().filter(|word| *word != "=");
     while let Some(word) = words.next() {
@@ -363,11 +399,15 @@ mod tests {
             "send --team = demo",
             "--team x -t demo",
         ] {
-            assert_eq!(globals(&words(line)).team.as_deref(), Some("demo"), "{line}");
+            assert_eq!(
+                globals(Global::default(), &words(line)).team.as_deref(),
+                Some("demo"),
+                "{line}"
+            );
         }
-        let global = globals(&words("--config-dir /c send -t"));
+        let global = globals(Global::default(), &words("--config-dir /c send -t"));
         assert_eq!((global.config_dir.as_deref(), global.team), (Some("/c".as_ref()), None));
-        assert_eq!(globals(&words("spawn a -- x -t demo")).team, None);
+        assert_eq!(globals(Global::default(), &words("spawn a -- x -t demo")).team, None);
     }
 
     #[test]

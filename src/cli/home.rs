@@ -10,7 +10,6 @@ use super::watch::{WatchArgs, can_draw, watch};
 use crate::ops::authority::Action;
 use crate::ops::team::{Overview, TeamGlance};
 use crate::sys::{env, fs};
-use crate::ui::dashboard::PaletteVerb;
 use crate::{ops, ui};
 
 /// The default manifest, written by `init`.
@@ -20,12 +19,7 @@ const SHOWN: usize = 10;
 
 /// Opens the dashboard if this is a terminal that can draw it and there is a team, else shows the
 /// page.
-pub(super) fn start(
-    setup: Option<Setup>,
-    global: &Global,
-    out: &Out,
-    palette: Vec<PaletteVerb>,
-) -> VerbResult {
+pub(super) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbResult {
     let is_terminal = env::stdin_is_tty() && env::stdout_is_tty();
     match setup {
         Some(setup)
@@ -35,7 +29,7 @@ pub(super) fn start(
                 && can_draw(&setup)
                 && watches(&setup) =>
         {
-            watch(setup, global, &WatchArgs::default(), palette)
+            watch(setup, global, &WatchArgs::default())
         }
         setup => home(setup.as_ref(), out),
     }

@@ -130,7 +130,7 @@ fn start(args: &[OsString], json: bool) -> Exit {
     }
     let setup = || Setup::new(global, out.clone());
     let done = match cli.verb {
-        None => home::start(setup().ok(), global, &out, verbs::palette()),
+        None => home::start(setup().ok(), global, &out),
         Some(Verb::Hook(args)) => return worker::hook(global, args),
         Some(Verb::Init(args)) => init::init(setup(), &out, &args),
         Some(Verb::Doctor(args)) if args.self_test => doctor::self_test(&out),
@@ -141,9 +141,7 @@ fn start(args: &[OsString], json: bool) -> Exit {
         Some(Verb::Manifest(verb)) => manifest::manifest(&out, &verb),
         // Each call of a tool has a setup of its own.
         Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args),
-        Some(Verb::Watch(args)) => {
-            setup().and_then(|setup| watch::watch(setup, global, &args, verbs::palette()))
-        }
+        Some(Verb::Watch(args)) => setup().and_then(|setup| watch::watch(setup, global, &args)),
         Some(verb) => setup().and_then(|setup| {
             perform(&setup, verb).map_err(|failure| setup.explain_deleted_team(failure))
         }),

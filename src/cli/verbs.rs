@@ -44,7 +44,6 @@ use super::workspace::WorkspaceVerb;
 use super::worktree::WorktreeVerb;
 use crate::model::id::TaskId;
 use crate::sys::selftest::HelperRole;
-use crate::ui::dashboard::PaletteVerb;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -246,27 +245,4 @@ pub(super) fn definition() -> Command {
 /// Returns the verbs under `command` that people use. clap adds `help` to each group.
 pub(super) fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
-}
-
-/// Returns the verbs that the palette offers.
-pub(super) fn palette() -> Vec<PaletteVerb> {
-    let verb = |verb: &Command| PaletteVerb {
-        name: verb.get_name().to_owned(),
-        about: verb.get_about().map(ToString::to_string).unwrap_or_default(),
-    };
-    let mut verbs: Vec<PaletteVerb> = shown(&definition()).map(verb).collect();
-    verbs.sort_by(|a, b| a.name.cmp(&b.name));
-    verbs
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn palette_has_every_visible_verb_with_a_description() {
-        let verbs = palette();
-        assert!(verbs.iter().any(|verb| verb.name == "watch"));
-        assert!(verbs.iter().all(|verb| !verb.about.is_empty()), "{verbs:?}");
-    }
 }

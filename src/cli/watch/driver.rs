@@ -12,6 +12,7 @@ use super::commands::CommandContext;
 use super::sources::{QUEUE, Reports, SourceReport, TeamFeed, TypedInput, Typist, in_background};
 use super::terminal::DashboardTerminal;
 use crate::cli::args::Global;
+use crate::cli::complete::candidates_for_line;
 use crate::cli::fail::{Exit, Failure, VerbResult};
 use crate::cli::setup::Setup;
 use crate::model::id::MemberName;
@@ -224,6 +225,9 @@ impl Driver {
                 return Ok(self.dashboard.finish(done, now));
             }
             SourceReport::Teams(Ok(teams)) => self.dashboard.set_teams(teams),
+            SourceReport::Candidates(request, candidates) => {
+                return Ok(self.dashboard.set_candidates(&request, candidates));
+            }
             SourceReport::SpawnChoices(choices) => self.dashboard.set_spawn_choices(choices),
             SourceReport::History(_, Err(problem))
             | SourceReport::Teams(Err(problem))
@@ -312,6 +316,18 @@ impl Driver {
             }
             (Effect::Paste { member, text }, Some(shown)) => {
                 shown.typist.send(TypedInput::Text(member, text));
+            }
+            (Effect::Complete(request), Some(shown)) => {
+                let global = Global {
+                    team: Some(shown.team.name().to_string()),
+                    config_dir: Some(shown.team.root().to_owned()),
+                    ..self.options.global.clone()
+                };
+                let dir = shown.ctx.caller.cwd.clone();
+                in_background(&shown.reports, move || {
+                    let candidates = candidates_for_line(&global, &request, &dir);
+                    SourceReport::Candidates(request, candidates)
+                });
             }
             (Effect::ReadSpawnChoices, Some(shown)) => {
                 let (ctx, team) = (shown.ctx.clone(), shown.team.clone());

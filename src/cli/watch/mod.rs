@@ -18,7 +18,7 @@ use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::ui::DesktopNotification;
-use crate::ui::dashboard::{Dashboard, PaletteVerb, Theme};
+use crate::ui::dashboard::{Dashboard, Theme};
 
 /// Open the dashboard: members, their screens, the board, requests, messages and events.
 #[derive(Debug, Clone, Default, Args)]
@@ -60,13 +60,8 @@ pub(super) enum NotifyChoice {
     Off,
 }
 
-/// Opens the dashboard. `palette` are the verbs that a person can choose from.
-pub(super) fn watch(
-    setup: Setup,
-    global: &Global,
-    args: &WatchArgs,
-    palette: Vec<PaletteVerb>,
-) -> VerbResult {
+/// Opens the dashboard.
+pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResult {
     if !env::stdin_is_tty() || !env::stdout_is_tty() || global.json {
         return Err(Failure::usage(
             "the dashboard needs a terminal",
@@ -83,10 +78,10 @@ pub(super) fn watch(
     }
     let theme = theme(&setup, args);
     let (team, dashboard) = match setup.has_a_choice_of_teams(args.named.as_deref())? {
-        true => (None, Dashboard::choosing_a_team(theme, palette)),
+        true => (None, Dashboard::choosing_a_team(theme)),
         false => {
             let team = setup.team_called(args.named.as_deref(), Action::Watch)?;
-            let dashboard = Dashboard::new(team.name().as_str(), theme, palette);
+            let dashboard = Dashboard::new(team.name().as_str(), theme);
             (Some(team), dashboard)
         }
     };

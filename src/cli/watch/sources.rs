@@ -17,7 +17,7 @@ use crate::ops::screen::ScreenUpdate;
 use crate::ops::snapshot::{SnapshotReader, TeamChoice, TeamSnapshot};
 use crate::ops::{self, Context, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::ui::dashboard::{FinishedCommand, SpawnChoices};
+use crate::ui::dashboard::{CompletionRequest, FinishedCommand, PaletteCandidate, SpawnChoices};
 
 /// Interval of full re-reads: a change notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -48,6 +48,7 @@ pub(super) enum SourceReport {
     History(MemberName, Result<String, String>),
     Finished(FinishedCommand),
     Teams(Result<Vec<TeamChoice>, String>),
+    Candidates(CompletionRequest, Vec<PaletteCandidate>),
     SpawnChoices(SpawnChoices),
     Problem(String),
 }

@@ -21,6 +21,20 @@ impl LineEditor {
         editor
     }
 
+    /// Starts with the cursor between two texts.
+    pub(super) fn with_cursor(before: &str, after: &str) -> LineEditor {
+        let mut editor = LineEditor::with(before);
+        let cursor = editor.cursor;
+        editor.insert(after);
+        LineEditor { cursor, ..editor }
+    }
+
+    /// Returns the text before the cursor and that behind it.
+    pub(super) fn split(&self) -> (String, String) {
+        let (before, after) = self.chars.split_at(self.cursor);
+        (before.iter().collect(), after.iter().collect())
+    }
+
     pub(super) fn text(&self) -> String {
         self.chars.iter().collect()
     }

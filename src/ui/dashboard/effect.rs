@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::completion::CompletionRequest;
 use crate::model::id::{MemberName, TeamName};
 use crate::model::input::{Key, Text};
 
@@ -87,6 +88,8 @@ pub(crate) enum Effect {
     },
     /// List the teams of the machine.
     ReadTeams,
+    /// Find the candidates for a word of the palette.
+    Complete(CompletionRequest),
     /// Read the profiles and roles for a new member.
     ReadSpawnChoices,
     OpenTeam {

@@ -3,6 +3,7 @@
 
 mod actions;
 mod board;
+mod completion;
 mod dialog;
 mod editor;
 mod effect;
@@ -24,6 +25,7 @@ mod words;
 
 use layout::Panel;
 
+pub(crate) use completion::{CompletionRequest, PaletteCandidate};
 pub(crate) use effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, SpawnChoices};
-pub(crate) use state::{Dashboard, PaletteVerb};
+pub(crate) use state::Dashboard;
 pub(crate) use theme::Theme;

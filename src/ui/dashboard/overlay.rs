@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget};
 use strum::VariantArray;
 
+use super::completion::PaletteCandidate;
 use super::dialog::{
     Confirmation, OpenDialog, PageKind, PromptKind, SpawnForm, TeamPicker, TextPage, TextPrompt,
 };
@@ -15,9 +16,10 @@ use super::position::position;
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, wrap};
+use crate::model::text;
 
-/// Verbs that the palette suggests at once.
-const SUGGESTED: usize = 8;
+/// Largest number of candidates that the palette shows at once.
+const OFFERED: usize = 8;
 
 /// Draws the open dialog, if any. Returns the place of the cursor in a field.
 pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Option<Position> {
@@ -204,7 +206,7 @@ fn draw_teams(dashboard: &Dashboard, picker: &TeamPicker, area: Rect, buffer: &m
     buffer.set_line(inner.x, inner.bottom() - 1, &line, inner.width);
 }
 
-/// Draws a line to fill in at the bottom, above it the verbs that the palette suggests.
+/// Draws a line to fill in at the bottom, above it the candidates for the palette.
 fn draw_prompt(
     dashboard: &Dashboard,
     prompt: &TextPrompt,
@@ -212,40 +214,53 @@ fn draw_prompt(
     buffer: &mut Buffer,
 ) -> Option<Position> {
     let theme = dashboard.theme;
-    let suggested: Vec<Line<'static>> = match prompt.kind {
-        PromptKind::Palette => suggestions(dashboard, &prompt.editor.text(), area.width.into()),
-        _ => Vec::new(),
+    let is_palette = prompt.kind == PromptKind::Palette;
+    let offered = match is_palette {
+        true => candidates(dashboard, area.width.saturating_sub(2).into()),
+        false => Vec::new(),
     };
-    let height = u16::try_from(suggested.len()).unwrap_or(0) + 3;
+    let height = u16::try_from(offered.len()).unwrap_or(0) + 3;
     let place = Rect {
         y: area.bottom().saturating_sub(height.min(area.height)),
         height: height.min(area.height),
         ..area
     };
-    let inner = window(&prompt.kind.title(), (place.width, place.height), place, buffer, theme);
+    let completion = &dashboard.completion;
+    let count = completion.candidates.len();
+    let position = is_palette.then(|| match completion.chosen {
+        Some(at) => position(at, offered.len(), count),
+        None => (count > offered.len()).then(|| format!("Tab: {} of {count}", offered.len())),
+    });
+    let position = position.flatten().map(|position| format!("  {position}")).unwrap_or_default();
+    let title = format!("{}{position}", prompt.kind.title());
+    let inner = window(&title, (place.width, place.height), place, buffer, theme);
     if inner.is_empty() {
         return None;
     }
-    lines(&suggested, 0, Rect { height: inner.height - 1, ..inner }, buffer);
+    lines(&offered, 0, Rect { height: inner.height - 1, ..inner }, buffer);
     let (text, column) = prompt.editor.window(inner.width.into());
     let row = inner.bottom() - 1;
     buffer.set_line(inner.x, row, &Line::from(text), inner.width);
     Some(Position::new(inner.x + u16::try_from(column).unwrap_or(0), row))
 }
 
-fn suggestions(dashboard: &Dashboard, typed: &str, width: usize) -> Vec<Line<'static>> {
-    let verb = typed.split(' ').next().unwrap_or_default();
-    let is_whole = typed.contains(' ');
-    let fits = |name: &str| if is_whole { name == verb } else { name.starts_with(verb) };
-    let found = dashboard.verbs.iter().filter(|verb| fits(&verb.name)).take(SUGGESTED);
-    let line = |verb: &super::state::PaletteVerb| {
-        let about = cut(&verb.about, width.saturating_sub(18));
-        Line::from(vec![
-            Span::styled(fit(&verb.name, 14), dashboard.theme.style(Tone::Focus)),
-            Span::raw(about),
-        ])
+/// Returns the candidates on display, the chosen one among them.
+fn candidates(dashboard: &Dashboard, width: usize) -> Vec<Line<'static>> {
+    let theme = dashboard.theme;
+    let completion = &dashboard.completion;
+    let all = &completion.candidates;
+    let values = all.iter().map(|one| Span::raw(one.value.as_str()).width());
+    let value_width = values.max().unwrap_or(0).clamp(12, width.max(24) / 2);
+    let first = first_of(completion.chosen.unwrap_or(0), OFFERED, all.len());
+    let line = |(nth, one): (usize, &PaletteCandidate)| {
+        let about = cut(&text::line(&one.about), width.saturating_sub(value_width + 1));
+        let line = Line::from(vec![
+            Span::styled(fit(&text::line(&one.value), value_width), theme.style(Tone::Focus)),
+            Span::raw(format!(" {about}")),
+        ]);
+        if completion.chosen == Some(nth) { line.patch_style(theme.selected(true)) } else { line }
     };
-    found.map(line).collect()
+    all.iter().enumerate().skip(first).take(OFFERED).map(line).collect()
 }
 
 fn draw_form(form: &SpawnForm, area: Rect, buffer: &mut Buffer, theme: Theme) -> Option<Position> {

@@ -43,8 +43,8 @@ impl Dashboard {
 
     /// Shows another team, of which nothing is known yet and no screen is followed.
     pub(crate) fn set_team(&mut self, team: &str) {
-        let (theme, verbs, split) = (self.theme, std::mem::take(&mut self.verbs), self.split);
-        *self = Dashboard::new(team, theme, verbs);
+        let (theme, split) = (self.theme, self.split);
+        *self = Dashboard::new(team, theme);
         self.split = split;
     }
 
@@ -138,7 +138,7 @@ impl Dashboard {
     fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
         if let Some(dialog) = &mut self.dialog {
             dialog.paste(text);
-            return Vec::new();
+            return self.request_candidates();
         }
         let Some(member) = self.member.clone().filter(|_| self.typing) else { return Vec::new() };
         match Text::parse(&text.replace("\r\n", "\n").replace('\r', "\n")) {
@@ -187,12 +187,8 @@ impl Dashboard {
     fn dialog_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
         let page = usize::from(self.places.header.height + self.places.footer.height);
         let page = page.max(usize::from(self.places.panels.first().map_or(10, |(_, p)| p.height)));
-        if key.code == crossterm::event::KeyCode::Tab
-            && let Some(OpenDialog::TextPrompt(prompt)) = &self.dialog
-            && prompt.kind == PromptKind::Palette
-        {
-            self.complete_verb();
-            return Vec::new();
+        if let Some(effects) = self.palette_key(key) {
+            return effects;
         }
         if let Some(OpenDialog::Page(TextPage { kind: PageKind::Request, .. })) = &self.dialog
             && let Some(command) = keys::command(key).filter(|command| answers_request(*command))
@@ -239,23 +235,6 @@ impl Dashboard {
                 Some(OpenDialog::Help { .. } | OpenDialog::Page(_)) | None => Vec::new(),
             },
         }
-    }
-
-    /// Completes the verb in the palette as far as it is unique.
-    fn complete_verb(&mut self) {
-        let Some(OpenDialog::TextPrompt(prompt)) = &mut self.dialog else { return };
-        let typed = prompt.editor.text();
-        let fitting: Vec<&str> = self
-            .verbs
-            .iter()
-            .map(|verb| verb.name.as_str())
-            .filter(|name| name.starts_with(&typed))
-            .collect();
-        let Some(first) = fitting.first() else { return };
-        let shared = |end: &usize| fitting.iter().all(|name| name.get(..*end) == first.get(..*end));
-        let end = (typed.len()..=first.len()).rev().find(shared).unwrap_or(typed.len());
-        let space = if fitting.len() == 1 { " " } else { "" };
-        prompt.editor = LineEditor::with(&format!("{}{space}", &first[..end]));
     }
 
     fn open_team(&mut self, picker: &TeamPicker, now: Timestamp) -> Vec<Effect> {
@@ -353,7 +332,7 @@ impl Dashboard {
             KeyCommand::Suspend => return vec![Effect::Suspend],
             KeyCommand::Redraw => return vec![Effect::Redraw],
             KeyCommand::Help => self.dialog = Some(OpenDialog::Help { scroll: 0 }),
-            KeyCommand::Palette => self.ask(PromptKind::Palette, ""),
+            KeyCommand::Palette => return self.open_palette(),
             KeyCommand::Filter => self.ask(PromptKind::Filter, &self.filter.clone()),
             KeyCommand::Leave => return self.leave(),
             KeyCommand::NextPanel => self.show(self.focus.next(1)),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use strum::VariantArray;
 
+use super::completion::Completion;
 use super::dialog::{OpenDialog, TeamPicker};
 use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
@@ -78,17 +79,9 @@ pub(super) struct Notice {
     until: Timestamp,
 }
 
-/// A verb of the command line and what it does, for the palette.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PaletteVerb {
-    pub(crate) name: String,
-    pub(crate) about: String,
-}
-
 /// The dashboard. It draws and decides; its driver carries out the effects.
 pub(crate) struct Dashboard {
     pub(super) theme: Theme,
-    pub(super) verbs: Vec<PaletteVerb>,
     /// `None` until a person has chosen one.
     pub(super) team: Option<String>,
     pub(super) snapshot: Option<TeamSnapshot>,
@@ -125,6 +118,7 @@ pub(crate) struct Dashboard {
     /// Keys go to the selected member.
     pub(super) typing: bool,
     pub(super) dialog: Option<OpenDialog>,
+    pub(super) completion: Completion,
     pub(super) notice: Option<Notice>,
     /// Commands that run in the background.
     pub(super) running: Vec<String>,
@@ -142,16 +136,15 @@ pub(super) enum DraggedEdge {
 
 impl Dashboard {
     /// Creates the dashboard of a team of which nothing is known yet.
-    pub(crate) fn new(team: &str, theme: Theme, verbs: Vec<PaletteVerb>) -> Dashboard {
+    pub(crate) fn new(team: &str, theme: Theme) -> Dashboard {
         let team = Some(team.to_owned());
-        Dashboard { team, dialog: None, ..Dashboard::choosing_a_team(theme, verbs) }
+        Dashboard { team, dialog: None, ..Dashboard::choosing_a_team(theme) }
     }
 
     /// Creates the dashboard with a list of teams to choose from.
-    pub(crate) fn choosing_a_team(theme: Theme, verbs: Vec<PaletteVerb>) -> Dashboard {
+    pub(crate) fn choosing_a_team(theme: Theme) -> Dashboard {
         Dashboard {
             theme,
-            verbs,
             team: None,
             snapshot: None,
             problem: None,
@@ -177,6 +170,7 @@ impl Dashboard {
             screen: ScreenView::default(),
             typing: false,
             dialog: Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 })),
+            completion: Completion::default(),
             notice: None,
             running: Vec::new(),
             places: Places::default(),

@@ -67,7 +67,6 @@ fn keys_become_commands() {
         (": 'status --all' Enter", &["phalanx status --all"]),
         (": 'logs ada -f' Enter", &["here: phalanx logs ada -f"]),
         (": 'attach ada' Enter", &["here: phalanx attach ada"]),
-        (": sp Tab 'eva' Enter", &["phalanx spawn eva"]),
         (": \"'open\" Enter", &[]),
         ("+ eva Enter", &["phalanx spawn eva"]),
         ("i x C-c Enter Up", &["ben < x", "ben < C-c", "ben < Enter", "ben < Up"]),

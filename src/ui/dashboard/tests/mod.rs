@@ -1,5 +1,6 @@
 //! Tests of the dashboard: a sample team, its pictures and its keys.
 
+mod completion;
 mod hostile;
 mod keys;
 mod pictures;
@@ -13,7 +14,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
 
-use super::{Dashboard, Effect, PaletteVerb, Theme};
+use super::{Dashboard, Effect, Theme};
 use crate::model::assessment::Doing;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event, EventKind};
@@ -236,14 +237,7 @@ fn sample() -> TeamSnapshot {
 }
 
 fn dashboard(theme: Theme) -> Dashboard {
-    let verb =
-        |name: &str, about: &str| PaletteVerb { name: name.to_owned(), about: about.to_owned() };
-    let verbs = vec![
-        verb("send", "Send a message"),
-        verb("spawn", "Start members"),
-        verb("status", "Show a team"),
-    ];
-    let mut dashboard = Dashboard::new("site", theme, verbs);
+    let mut dashboard = Dashboard::new("site", theme);
     dashboard.set_snapshot(sample());
     dashboard
 }
@@ -279,6 +273,7 @@ fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
             "Enter" => vec![KeyCode::Enter],
             "Escape" => vec![KeyCode::Esc],
             "Tab" => vec![KeyCode::Tab],
+            "BTab" => vec![KeyCode::BackTab],
             "Up" => vec![KeyCode::Up],
             "Down" => vec![KeyCode::Down],
             "Left" => vec![KeyCode::Left],

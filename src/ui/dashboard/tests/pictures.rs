@@ -47,7 +47,6 @@ fn each_panel_in_each_size() {
 fn dialogs_are_drawn_over_the_panels() {
     let table = [
         ("help", "?"),
-        ("palette", ": 's'"),
         ("message", "m 'hello ada'"),
         ("spawn", "+ 'eva'"),
         ("confirm", "K"),

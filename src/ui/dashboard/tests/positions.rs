@@ -101,7 +101,7 @@ fn choice(team: &str, problem: Option<&str>) -> TeamChoice {
 #[test]
 fn team_is_chosen_from_a_list_and_escape_quits() {
     let choosing = || {
-        let mut dashboard = Dashboard::choosing_a_team(THEME, Vec::new());
+        let mut dashboard = Dashboard::choosing_a_team(THEME);
         dashboard.set_teams(vec![choice("docs", None), choice("site", None)]);
         dashboard
     };
@@ -129,7 +129,7 @@ fn team_is_chosen_from_a_list_and_escape_quits() {
 
 #[test]
 fn team_that_cannot_be_read_is_not_opened_but_explained() {
-    let mut dashboard = Dashboard::choosing_a_team(THEME, Vec::new());
+    let mut dashboard = Dashboard::choosing_a_team(THEME);
     dashboard.set_teams(vec![choice("docs", Some("config.json is torn"))]);
     assert_eq!(press(&mut dashboard, "Enter"), []);
     let shown = picture(&mut dashboard, 80, 24);
