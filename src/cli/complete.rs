@@ -1,6 +1,6 @@
-//! Completion for shells and for the palette of the dashboard. A shell calls the program with `$PHALANX_COMPLETE` and the words typed so
-//! far, and the program offers names from the store. It takes no lock and prints no error;
-//! unreadable files yield no candidates.
+//! Completion for shells and for the palette of the dashboard. A shell calls the program with
+//! `$PHALANX_COMPLETE` and the words typed so far, and the program offers names from the store. It
+//! takes no lock and prints no error; unreadable files yield no candidates.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -216,7 +216,8 @@ pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Opt
     let arg = found.get_positionals().find(|arg| plain(&arg.to_string()) == plain(missing))?;
     let names = names(verb, arg.get_id().as_str())?;
     let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let setup = Setup::new(&globals(&words), Out::new(false, true, false, Color::Never)).ok()?;
+    let global = globals(Global::default(), &words);
+    let setup = Setup::new(&global, Out::new(false, true, false, Color::Never)).ok()?;
     let team = || setup.selected_team().ok();
     let (what, found) = match names {
         NameSource::Members => {

@@ -24,6 +24,8 @@ pub(super) enum OpenDialog {
 pub(super) enum PromptKind {
     Palette,
     Filter,
+    /// Search in the screen of the selected member.
+    Search,
     Message {
         to: MemberName,
     },
@@ -53,6 +55,7 @@ impl PromptKind {
     pub(super) fn title(&self) -> String {
         match self {
             PromptKind::Palette => "command: phalanx …".to_owned(),
+            PromptKind::Search => "search the screen for".to_owned(),
             PromptKind::Filter => "show only what contains".to_owned(),
             PromptKind::Message { to } => format!("message to {to}"),
             PromptKind::Broadcast => "message to all members".to_owned(),

@@ -17,6 +17,7 @@ mod overlay;
 mod position;
 mod react;
 mod screen;
+mod search;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,13 @@ impl Dashboard {
     pub(super) fn move_selection(&mut self, command: KeyCommand) -> Vec<Effect> {
         let page = self.page(self.focus).cast_signed();
         let step = match command {
+            KeyCommand::Up | KeyCommand::Down
+                if self.focus == Panel::Screen && self.screen.query().is_some() =>
+            {
+                let step = if command == KeyCommand::Up { -1 } else { 1 };
+                self.screen.go_to_match(step, self.page(Panel::Screen));
+                return Vec::new();
+            }
             KeyCommand::Up => -1,
             KeyCommand::Down => 1,
             KeyCommand::PageUp => -page,

@@ -138,7 +138,7 @@ impl Dashboard {
     fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
         if let Some(dialog) = &mut self.dialog {
             dialog.paste(text);
-            return self.request_candidates();
+            return self.apply_typed();
         }
         let Some(member) = self.member.clone().filter(|_| self.typing) else { return Vec::new() };
         match Text::parse(&text.replace("\r\n", "\n").replace('\r', "\n")) {
@@ -198,18 +198,8 @@ impl Dashboard {
         }
         let Some(dialog) = &mut self.dialog else { return Vec::new() };
         let step = dialog.handle(key, page);
-        // The filter applies while it is typed.
-        if let (
-            OpenDialog::TextPrompt(TextPrompt { kind: PromptKind::Filter, editor }),
-            DialogStep::Stay,
-        ) = (&*dialog, &step)
-        {
-            self.filter = editor.text();
-            self.arrange();
-            return self.follow_selected();
-        }
         match step {
-            DialogStep::Stay => Vec::new(),
+            DialogStep::Stay => self.apply_typed(),
             DialogStep::Close if self.team.is_none() => vec![Effect::Quit],
             DialogStep::Close => {
                 let closed = self.dialog.take();
@@ -219,6 +209,12 @@ impl Dashboard {
                 {
                     self.filter.clear();
                     self.arrange();
+                } else if let Some(OpenDialog::TextPrompt(TextPrompt {
+                    kind: PromptKind::Search,
+                    ..
+                })) = closed
+                {
+                    self.screen.leave_history();
                 }
                 self.follow_selected()
             }
@@ -237,6 +233,25 @@ impl Dashboard {
         }
     }
 
+    /// Applies the text of a prompt that has an effect while it is typed.
+    fn apply_typed(&mut self) -> Vec<Effect> {
+        let Some(OpenDialog::TextPrompt(prompt)) = &self.dialog else { return Vec::new() };
+        let text = prompt.editor.text();
+        match prompt.kind {
+            PromptKind::Palette => self.request_candidates(),
+            PromptKind::Filter => {
+                self.filter = text;
+                self.arrange();
+                self.follow_selected()
+            }
+            PromptKind::Search => {
+                self.screen.search(&text, self.page(Panel::Screen));
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn open_team(&mut self, picker: &TeamPicker, now: Timestamp) -> Vec<Effect> {
         let chosen = picker.choices.as_ref().and_then(|choices| choices.get(picker.at));
         let Some(team) = chosen else { return Vec::new() };
@@ -250,14 +265,18 @@ impl Dashboard {
     fn submit(&mut self, prompt: TextPrompt, now: Timestamp) -> Vec<Effect> {
         let text = prompt.editor.text().trim().to_owned();
         if text.is_empty() {
-            if prompt.kind == PromptKind::Filter {
-                self.filter.clear();
-                self.arrange();
+            match prompt.kind {
+                PromptKind::Filter => {
+                    self.filter.clear();
+                    self.arrange();
+                }
+                PromptKind::Search => self.screen.leave_history(),
+                _ => {}
             }
             return Vec::new();
         }
         let words: Vec<String> = match prompt.kind {
-            PromptKind::Filter => return Vec::new(),
+            PromptKind::Filter | PromptKind::Search => return Vec::new(),
             PromptKind::Palette => match shlex::split(&text) {
                 Some(words) => return self.palette(words),
                 None => {
@@ -333,6 +352,7 @@ impl Dashboard {
             KeyCommand::Redraw => return vec![Effect::Redraw],
             KeyCommand::Help => self.dialog = Some(OpenDialog::Help { scroll: 0 }),
             KeyCommand::Palette => return self.open_palette(),
+            KeyCommand::Filter if self.focus == Panel::Screen => return self.open_search(),
             KeyCommand::Filter => self.ask(PromptKind::Filter, &self.filter.clone()),
             KeyCommand::Leave => return self.leave(),
             KeyCommand::NextPanel => self.show(self.focus.next(1)),

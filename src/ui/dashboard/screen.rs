@@ -5,10 +5,13 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Widget;
 use tui_term::widget::{Cursor, PseudoTerminal, Screen};
+use unicode_width::UnicodeWidthChar;
 
+use super::search::ScreenSearch;
 use super::theme::{Theme, Tone};
 use super::words::cut;
 use crate::model::id::{Incarnation, MemberName};
+use crate::model::text;
 use crate::ops::screen::ScreenUpdate;
 use crate::sys::contain::contain;
 
@@ -25,8 +28,9 @@ pub(super) struct ScreenView {
     terminal: Option<vt100::Parser>,
     /// The reason why the updates have ended.
     ended: Option<String>,
-    /// Earlier lines, while a person scrolls back.
+    /// Earlier lines, while a person scrolls back or searches.
     history: Option<ScreenHistory>,
+    search: Option<ScreenSearch>,
 }
 
 struct ScreenHistory {
@@ -68,16 +72,56 @@ impl ScreenView {
         }
     }
 
+    /// Returns true if earlier lines are shown, or are about to be searched.
     pub(super) fn is_scrolled(&self) -> bool {
-        self.history.is_some()
+        self.history.is_some() || self.search.is_some()
     }
 
-    /// Shows earlier lines, one page above the end.
+    /// Shows earlier lines: those with the last match of a search, or else one page above the end.
     pub(super) fn show_history(&mut self, text: &str, page: usize) {
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let lines: Vec<String> = text.lines().map(text::line).collect();
         let below = page.min(lines.len().saturating_sub(page));
-        // Without earlier lines the live screen has everything.
-        self.history = (below > 0).then_some(ScreenHistory { lines, below });
+        if let Some(search) = &mut self.search {
+            search.find(&lines);
+            self.history = Some(ScreenHistory { lines, below: 0 });
+            self.show_match(page);
+        } else {
+            // Without earlier lines the live screen has everything.
+            self.history = (below > 0).then_some(ScreenHistory { lines, below });
+        }
+    }
+
+    /// Returns the text that is searched for.
+    pub(super) fn query(&self) -> Option<&str> {
+        self.search.as_ref().map(|search| search.query.as_str())
+    }
+
+    /// Searches the lines for a text, also those that arrive later.
+    pub(super) fn search(&mut self, query: &str, page: usize) {
+        let mut search = ScreenSearch { query: query.to_owned(), ..ScreenSearch::default() };
+        if let Some(history) = &self.history {
+            search.find(&history.lines);
+        }
+        self.search = Some(search);
+        self.show_match(page);
+    }
+
+    /// Shows the match `step` places further.
+    pub(super) fn go_to_match(&mut self, step: isize, page: usize) {
+        if let Some(search) = &mut self.search {
+            search.go(step);
+            self.show_match(page);
+        }
+    }
+
+    /// Scrolls so that the current match is in the middle.
+    fn show_match(&mut self, page: usize) {
+        let current = self.search.as_ref().and_then(ScreenSearch::current);
+        if let (Some(history), Some(found)) = (&mut self.history, current) {
+            let count = history.lines.len();
+            let below = count.saturating_sub(found.line + page / 2 + 1);
+            history.below = below.min(count.saturating_sub(page));
+        }
     }
 
     /// Scrolls by lines, upwards if positive; below the end it is live again.
@@ -86,16 +130,21 @@ impl ScreenView {
         let most = history.lines.len().saturating_sub(page);
         match history.below.checked_add_signed(lines) {
             Some(below) if below > 0 => history.below = below.min(most),
-            Some(_) | None => self.history = None,
+            Some(_) | None => self.leave_history(),
         }
     }
 
+    /// Shows the live screen again.
     pub(super) fn leave_history(&mut self) {
         self.history = None;
+        self.search = None;
     }
 
     /// Returns what the title of the panel says besides the member's name.
     pub(super) fn state(&self) -> String {
+        if let Some(search) = &self.search {
+            return format!("{}; Esc: live", search.words());
+        }
         match (&self.history, &self.ended, &self.terminal) {
             (Some(history), _, _) => format!("{} lines below; Esc: live", history.below),
             (None, Some(reason), _) => reason.clone(),
@@ -113,7 +162,7 @@ impl ScreenView {
             return;
         }
         if let Some(history) = &self.history {
-            return draw_history(history, area, buffer);
+            return draw_history(history, self.search.as_ref(), area, buffer, theme);
         }
         let Some(terminal) = &self.terminal else {
             let words = match (&self.member, &self.ended) {
@@ -151,13 +200,47 @@ fn left(screen: &vt100::Screen, width: u16, typing: bool) -> u16 {
     if typing { (column + 1).saturating_sub(width) } else { 0 }
 }
 
-fn draw_history(history: &ScreenHistory, area: Rect, buffer: &mut Buffer) {
+fn draw_history(
+    history: &ScreenHistory,
+    search: Option<&ScreenSearch>,
+    area: Rect,
+    buffer: &mut Buffer,
+    theme: Theme,
+) {
     let end = history.lines.len().saturating_sub(history.below);
     let start = end.saturating_sub(area.height.into());
+    let width = usize::from(area.width);
+    let current = search.and_then(ScreenSearch::current);
+    // Lines are shifted only as far as the current match needs.
+    let left = current.map_or(0, |found| (found.column + found.width).saturating_sub(width));
     for (row, line) in (area.y..area.bottom()).zip(&history.lines[start..end]) {
-        let line = Line::from(cut(line, area.width.into()));
+        let line = Line::from(cut(without_cells(line, left), width));
         buffer.set_line(area.x, row, &line, area.width);
     }
+    let matches = search.map(|search| search.matches.as_slice()).unwrap_or_default();
+    for found in matches.iter().filter(|found| (start..end).contains(&found.line)) {
+        let cell = |column: usize| u16::try_from(column.saturating_sub(left).min(width));
+        let (Ok(row), Ok(from), Ok(to)) = (
+            u16::try_from(found.line - start),
+            cell(found.column),
+            cell(found.column + found.width),
+        ) else {
+            continue;
+        };
+        let place = Rect { x: area.x + from, y: area.y + row, width: to - from, height: 1 };
+        buffer.set_style(place.intersection(area), theme.selected(current == Some(*found)));
+    }
+}
+
+/// Returns a line without its first cells; half of a wide character is left out as a whole.
+fn without_cells(line: &str, cells: usize) -> &str {
+    let mut used = 0;
+    let mut chars = line.chars();
+    while used < cells {
+        let Some(c) = chars.next() else { break };
+        used += c.width().unwrap_or(0);
+    }
+    chars.as_str()
 }
 
 /// The part of a screen from this row and column on.
@@ -233,6 +316,44 @@ mod tests {
         view.scroll(-99, 3);
         assert!(!view.is_scrolled());
         assert_eq!(drawn(&view, 9, 1, false), ["live"]);
+    }
+
+    #[test]
+    fn search_shows_its_match_and_scrolls_to_the_others() {
+        let mut view = ScreenView::default();
+        view.update(whole("live"));
+        view.search("even", 3);
+        assert!(view.is_scrolled(), "the lines are yet to come");
+        let number = |n| format!("line {n} {}", if n % 2 == 0 { "EVEN" } else { "odd" });
+        let text: Vec<String> = (0..10).map(number).collect();
+        view.show_history(&text.join("\n"), 3);
+        assert_eq!(view.state(), "match 5/5 of even; Esc: live");
+        assert_eq!(drawn(&view, 20, 3, false), ["line 7 odd", "line 8 EVEN", "line 9 odd"]);
+        view.go_to_match(-1, 3);
+        assert_eq!(drawn(&view, 20, 3, false), ["line 5 odd", "line 6 EVEN", "line 7 odd"]);
+        // A narrow panel is shifted to the match.
+        assert_eq!(drawn(&view, 6, 3, false), ["5 odd", "6 EVEN", "7 odd"]);
+        view.search("nothing", 3);
+        assert_eq!(view.state(), "no match for nothing; Esc: live");
+        assert_eq!(drawn(&view, 20, 3, false)[1], "line 6 EVEN", "it stays");
+        view.leave_history();
+        assert_eq!(drawn(&view, 9, 1, false), ["live"]);
+    }
+
+    #[test]
+    fn matches_are_highlighted_in_their_cells() {
+        let mut view = ScreenView::default();
+        view.search("本", 2);
+        view.show_history("日本本\n本", 2);
+        let area = Rect::new(0, 0, 8, 2);
+        let mut buffer = Buffer::empty(area);
+        view.draw(area, &mut buffer, THEME, false);
+        let styles = |y| (0..8).map(|x| buffer[(x, y)].style()).collect::<Vec<_>>();
+        let (plain, other) = (styles(0)[0], styles(0)[2]);
+        let current = styles(1)[0];
+        assert!(plain != other && other != current && plain != current);
+        assert_eq!(styles(0)[..6], [plain, plain, other, other, other, other]);
+        assert_eq!(styles(1)[..3], [current, current, plain]);
     }
 
     #[test]

@@ -236,3 +236,35 @@ fn mouse_selects_scrolls_and_drags() {
     mouse(&mut dashboard, down, board.x + 4, board.y + 3);
     assert_eq!(dashboard.task, Some(TaskId(4)), "the second task of the first column");
 }
+
+#[test]
+fn slash_on_the_screen_searches_it_and_up_goes_to_earlier_matches() {
+    let mut dashboard = dashboard(THEME);
+    picture(&mut dashboard, 80, 24);
+    let member = dashboard.member.clone().expect("selected");
+    assert_eq!(press(&mut dashboard, "2 / t"), [Effect::ReadHistory(member.clone())]);
+    let lines: Vec<String> = (1..=200).map(|n| format!("tick {n}")).collect();
+    dashboard.set_history(&member, &lines.join("\n"));
+    let title = |dashboard: &mut Dashboard| {
+        let shown = picture(dashboard, 120, 40);
+        shown.lines().nth(3).expect("the title").to_owned()
+    };
+    assert!(title(&mut dashboard).contains("match 200/200 of t;"));
+    press(&mut dashboard, "'ICK 1'");
+    assert!(title(&mut dashboard).contains("match 111/111 of tICK 1;"));
+    press(&mut dashboard, "Enter Up k Down");
+    assert!(title(&mut dashboard).contains("match 110/111 of tICK 1;"));
+    assert!(picture(&mut dashboard, 120, 40).contains("tick 198"));
+    // Other keys keep their meaning.
+    press(&mut dashboard, "n");
+    assert_eq!(dashboard.focus, Panel::Requests);
+    press(&mut dashboard, "2 Escape");
+    assert!(!dashboard.screen.is_scrolled());
+    // Escape and an empty text end the search, and the filter is another prompt.
+    for keys in ["2 / x Escape", "2 / x Enter Escape", "2 / Enter", "2 / x BSpace Enter"] {
+        press(&mut dashboard, keys);
+        assert!(!dashboard.screen.is_scrolled() && dashboard.dialog.is_none(), "{keys}");
+    }
+    press(&mut dashboard, "1 / ada Enter");
+    assert_eq!((dashboard.members.len(), dashboard.screen.query()), (1, None));
+}
