@@ -21,6 +21,7 @@ use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
+use crate::sys::clock::Deadline;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::sys::{env, lock};
 use crate::ui::{DesktopNotification, Style, View};
@@ -39,6 +40,9 @@ pub(super) enum OnExit {
 
 /// Interval of redraws when nothing happens.
 const REDRAW: Duration = Duration::from_millis(250);
+/// Interval at which the activities of members are read without an event: programs change the team
+/// file and their mailboxes by themselves.
+const STATES: Duration = Duration::from_secs(1);
 /// Delay of a redraw after an event, because events come in bursts.
 const PAUSE: Duration = Duration::from_millis(40);
 
@@ -250,15 +254,25 @@ impl<'a> LeadSession<'a> {
         if !self.is_live() {
             std::future::pending::<()>().await;
         }
+        let mut read_states = Deadline::after(Duration::ZERO);
         loop {
             // A failed read is repeated at the next redraw; the lead reports persistent failures.
             let _ = if follow { self.catch_up() } else { Ok(()) };
+            if read_states.expired() {
+                read_states = Deadline::after(STATES);
+                if let Ok(status) = ops::status::status(self.team) {
+                    self.view.borrow_mut().set_states(&status);
+                }
+            }
             let hints = self.hints();
             self.view.borrow_mut().set_hints(hints);
             self.view.borrow_mut().draw(ops::now());
             // A burst of events is drawn once.
             tokio::select! {
-                () = self.redraw_requested.notified() => tokio::time::sleep(PAUSE).await,
+                () = self.redraw_requested.notified() => {
+                    tokio::time::sleep(PAUSE).await;
+                    read_states = Deadline::after(Duration::ZERO);
+                }
                 () = tokio::time::sleep(REDRAW) => {}
             }
         }

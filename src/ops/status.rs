@@ -78,9 +78,15 @@ impl ShownState {
 
     /// Describes it in a phrase: `waits for you: permission: Bash: rm -rf out`.
     pub(crate) fn describe(&self) -> String {
-        let needs = self.needs.filter(|need| *need != Need::Limit).map(|need| need.as_str());
-        let parts = [Some(self.doing.words()), needs, self.reason.as_deref()];
+        let parts = [Some(self.doing.words().to_owned()), self.about()];
         parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    }
+
+    /// Returns what belongs to it beside its word: `permission: Bash: rm -rf out`.
+    pub(crate) fn about(&self) -> Option<String> {
+        let needs = self.needs.filter(|need| *need != Need::Limit).map(|need| need.as_str());
+        let parts: Vec<&str> = needs.into_iter().chain(self.reason.as_deref()).collect();
+        (!parts.is_empty()).then(|| parts.join(": "))
     }
 }
 

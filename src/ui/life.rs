@@ -4,7 +4,6 @@ use super::paint::Tint;
 use super::table::{Cell, maybe, tinted};
 use crate::model::assessment::Doing;
 use crate::model::lifecycle::MemberState;
-use crate::model::need::Need;
 use crate::model::task::TaskState;
 use crate::model::time;
 use crate::ops::status::ShownState;
@@ -36,9 +35,7 @@ pub(super) fn state_cell(doing: &Doing) -> Cell {
 
 /// Returns the field of the reason in a table: what a member waits for, why it ended, its work.
 pub(super) fn reason_cell(state: &ShownState) -> Cell {
-    let needs = state.needs.filter(|need| *need != Need::Limit).map(|need| need.as_str());
-    let parts: Vec<&str> = needs.into_iter().chain(state.reason.as_deref()).collect();
-    maybe((!parts.is_empty()).then(|| parts.join(": ")))
+    maybe(state.about())
 }
 
 /// Formats the counts that are not 0: `2 completed, 1 failed`.

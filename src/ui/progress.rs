@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::life::{member_tint, member_word, span};
+use super::life::{span, state_tint};
 use super::paint::{Paint, Tint};
+use crate::model::assessment::Doing;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::lifecycle::MemberState;
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
+use crate::ops::status::{ShownState, Status};
 
 const STATE_COLUMN_FROM: usize = 60; // columns; a narrower terminal has no state column
 const CLOCK_FROM: usize = 30; // columns; a narrower terminal shows no times
@@ -29,27 +30,32 @@ pub(crate) struct ProgressFrame<'a> {
     pub(crate) paint: Paint,
 }
 
+/// A member as its events and the last status show it.
+#[derive(Default)]
 struct MemberProgress {
-    state: MemberState,
-    since: Timestamp,
     color: Option<String>,
+    /// Its last run has left the team.
     left: bool,
-    is_command: bool, // profile `shell`
-    prompt: Option<String>,
+    /// `None` until a status names it.
+    state: Option<ShownState>,
 }
 
 impl MemberProgress {
-    /// Returns the label of the state. A plain command claims no tasks, so it is never idle.
+    /// Returns the label of its activity. A member that no status names yet is being started.
     fn word(&self) -> &'static str {
-        match self.state {
-            _ if self.prompt.is_some() => "waits for you",
-            MemberState::Idle if self.is_command => "running",
-            state => member_word(state),
-        }
+        self.state.as_ref().map_or(Doing::Starting.words(), |state| state.doing.words())
     }
 
     fn tint(&self) -> Tint {
-        if self.prompt.is_some() { Tint::Warn } else { member_tint(self.state) }
+        self.state.as_ref().map_or(Tint::Plain, |state| state_tint(&state.doing))
+    }
+
+    /// Returns true for a member that has left as it should, which needs no line of its own.
+    fn is_done(&self) -> bool {
+        let is_trouble = self.state.as_ref().is_some_and(|state| {
+            matches!(state.doing, Doing::Restarting(_)) || state.doing.needs_attention()
+        });
+        self.left && !is_trouble
     }
 }
 
@@ -99,41 +105,36 @@ impl TeamProgress {
         self.tasks.get(&id).and_then(|t| t.elapsed_ms)
     }
 
-    fn apply_to_member(&mut self, name: &MemberName, event: &Event) {
-        if let (EventKind::MemberLeft, Some(member)) = (event.event, self.members.get_mut(name)) {
-            member.left = true;
+    /// Takes over the activities of all members, and of those that left without a request.
+    pub(crate) fn set_states(&mut self, status: &Status) {
+        let left = status.left.iter().map(|left| (&left.name, &left.state, true));
+        let here = status.members.iter().map(|member| (&member.name, &member.state, false));
+        for (name, state, left) in left.chain(here) {
+            let member = self.member(name);
+            (member.state, member.left) = (Some(state.clone()), left);
         }
-        if let (EventKind::MemberPrompt, Some(member)) = (event.event, self.members.get_mut(name)) {
-            member.prompt = wire::text(&event.detail, "text");
-            return;
-        }
-        let Some(StateChange::Member(state)) = state_change(event) else { return };
+    }
+
+    /// Returns a member, which is added in the order of first appearance.
+    fn member(&mut self, name: &MemberName) -> &mut MemberProgress {
         if !self.members.contains_key(name) {
             self.order.push(name.clone());
         }
-        let before = self.members.get(name);
-        // A member may report its work before its spawner journals that it is ready.
-        let is_up = |m: &MemberProgress| {
-            !m.left && !matches!(m.state, MemberState::Pending | MemberState::Starting)
-        };
-        if event.event == EventKind::MemberReady && before.is_some_and(is_up) {
-            return;
+        self.members.entry(name.clone()).or_default()
+    }
+
+    fn apply_to_member(&mut self, name: &MemberName, event: &Event) {
+        match event.event {
+            EventKind::MemberAsked => {
+                let color = self.member(name).color.take();
+                self.members.insert(name.clone(), MemberProgress { color, ..Default::default() });
+            }
+            EventKind::MemberLeft => {
+                let member = self.member(name);
+                (member.left, member.state) = (true, None);
+            }
+            _ => {}
         }
-        let color = before.and_then(|m| m.color.clone());
-        let profile =
-            wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
-        let is_command =
-            profile.map_or_else(|| before.is_some_and(|m| m.is_command), |name| name == "shell");
-        let prompt = before.and_then(|m| m.prompt.clone()).filter(|_| state == MemberState::Idle);
-        let progress = MemberProgress {
-            state,
-            since: event.at,
-            color,
-            left: state.is_over(),
-            is_command,
-            prompt,
-        };
-        self.members.insert(name.clone(), progress);
     }
 
     fn apply_to_request(&mut self, event: &Event) {
@@ -147,7 +148,7 @@ impl TeamProgress {
     }
 
     fn apply_to_task(&mut self, id: TaskId, event: &Event) {
-        let Some(StateChange::Task(state)) = state_change(event) else { return };
+        let Some(state) = task_state(event) else { return };
         let before = self.tasks.get(&id);
         let began = before.filter(|t| t.state.is_running()).map(|t| t.since);
         let measured_ms = began.map(|since| event.at.since(since));
@@ -180,14 +181,20 @@ impl TeamProgress {
     }
 
     fn member_lines(&self, frame: &ProgressFrame, room: usize) -> Vec<String> {
-        let mut shown: Vec<&MemberName> = self.order.iter().collect();
-        let mut last = None;
+        let is_done = |name: &&MemberName| self.members[*name].is_done();
+        let (done, mut shown): (Vec<&MemberName>, Vec<&MemberName>) =
+            self.order.iter().partition(is_done);
+        let mut last = (!done.is_empty()).then(|| {
+            let names = done.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+            frame.paint.put(Tint::Dim, &text::short(&format!("left: {names}"), frame.columns))
+        });
+        let room = room.saturating_sub(usize::from(last.is_some()));
         if shown.len() > room {
             shown.sort_by_key(|name| self.rank(name));
             let hidden = shown.split_off(room.saturating_sub(1)).len();
             shown.sort_by_key(|name| self.order.iter().position(|other| other == *name));
-            last =
-                (room > 0).then(|| frame.paint.put(Tint::Dim, &format!("… {hidden} more members")));
+            let hidden = frame.paint.put(Tint::Dim, &format!("… {hidden} more members"));
+            last = (room > 0).then_some(hidden);
         }
         let names = shown.iter().map(|name| text::line(name.as_str()).chars().count());
         let name_width = names.max().unwrap_or(0).min(frame.columns / 3).max(1);
@@ -201,8 +208,7 @@ impl TeamProgress {
     /// Sort key of a member if there are too few rows; lower keys are shown first.
     fn rank(&self, name: &MemberName) -> u8 {
         match self.members.get(name) {
-            Some(member) if member.left => 3,
-            Some(member) if member.tint() == Tint::Warn => 0,
+            Some(member) if matches!(member.tint(), Tint::Warn | Tint::Bad) => 0,
             Some(_) if self.work_of(name).is_some() => 1,
             Some(_) | None => 2,
         }
@@ -227,15 +233,15 @@ impl TeamProgress {
             line += &format!("  {}", paint.put(member.tint(), &format!("{word:<state_width$}")));
             used += 2 + state_width;
         }
-        let work = self.work_of(name);
+        // A member that waits or has failed names the reason, not its task.
+        let is_free = !matches!(member.tint(), Tint::Warn | Tint::Bad);
+        let work = self.work_of(name).filter(|_| is_free);
         if frame.columns >= CLOCK_FROM {
-            let since = match work {
-                Some((_, task)) => Some(task.since),
-                // Between two tasks the state is older than the pause.
-                None if member.left || member.state == MemberState::Working => None,
-                None => Some(member.since),
+            let for_ms = match work {
+                Some((_, task)) => Some(frame.now.since(task.since)),
+                None => member.state.as_ref().and_then(|state| state.state_ms),
             };
-            let clock = since.map(|since| span(frame.now.since(since))).unwrap_or_default();
+            let clock = for_ms.map(span).unwrap_or_default();
             line += &format!("  {clock:>CLOCK$}");
             used += 2 + CLOCK;
         }
@@ -245,11 +251,15 @@ impl TeamProgress {
                 let words = task.active_form.as_ref().unwrap_or(&task.subject);
                 text::short(&format!("#{id} {words}"), room)
             }
-            None if has_state_column => {
-                let prompt = member.prompt.as_deref().unwrap_or_default();
-                paint.put(Tint::Warn, &text::short(prompt, room))
+            None => {
+                let reason = member.state.as_ref().and_then(ShownState::about).unwrap_or_default();
+                let words = match (has_state_column, reason.is_empty()) {
+                    (true, _) => reason,
+                    (false, true) => word.to_owned(),
+                    (false, false) => format!("{word}: {reason}"),
+                };
+                paint.put(member.tint(), &text::short(&words, room))
             }
-            None => paint.put(member.tint(), &text::short(word, room)),
         };
         Some(format!("{line}  {what}").trim_end().to_owned())
     }
@@ -318,41 +328,28 @@ fn bar(width: usize, done: usize, failed: usize, total: usize, paint: Paint) -> 
         + &paint.put(Tint::Dim, &"─".repeat(width - green - red))
 }
 
-/// The state of a member or task after an event.
-enum StateChange {
-    Member(MemberState),
-    Task(TaskState),
-}
-
-/// Returns the state that an event reports; `None` also for a state of a newer phalanx.
-fn state_change(event: &Event) -> Option<StateChange> {
+/// Returns the state of its task that an event reports; `None` also for a state of a newer phalanx.
+fn task_state(event: &Event) -> Option<TaskState> {
     use EventKind as Kind;
     let word = |key: &str| event.detail.get(key).cloned().unwrap_or_default();
-    let member = |state| Some(StateChange::Member(state));
-    let task = |state| Some(StateChange::Task(state));
     match event.event {
-        Kind::MemberAsked => member(MemberState::Pending),
-        Kind::MemberPlaced => member(MemberState::Starting),
-        Kind::MemberReady => member(MemberState::Idle),
-        Kind::MemberStartFailed => member(MemberState::Failed),
-        Kind::MemberState => serde_json::from_value(word("state")).ok().and_then(member),
-        Kind::TaskCreated | Kind::TaskReleased | Kind::TaskRetried => task(TaskState::Pending),
-        Kind::TaskClaimed => task(TaskState::InProgress),
-        Kind::TaskCompleted => task(TaskState::Completed),
-        Kind::TaskFailed => task(TaskState::Failed),
-        Kind::TaskSubmitted => task(TaskState::InReview),
-        Kind::TaskStale => task(TaskState::Stale),
-        Kind::TaskRecovered => task(TaskState::InProgress),
-        Kind::TaskDeleted | Kind::TaskVanished | Kind::TaskCancelled => task(TaskState::Cancelled),
-        Kind::TaskChanged | Kind::TaskUpdated => {
-            serde_json::from_value(word("status")).ok().and_then(task)
-        }
+        Kind::TaskCreated | Kind::TaskReleased | Kind::TaskRetried => Some(TaskState::Pending),
+        Kind::TaskClaimed => Some(TaskState::InProgress),
+        Kind::TaskCompleted => Some(TaskState::Completed),
+        Kind::TaskFailed => Some(TaskState::Failed),
+        Kind::TaskSubmitted => Some(TaskState::InReview),
+        Kind::TaskStale => Some(TaskState::Stale),
+        Kind::TaskRecovered => Some(TaskState::InProgress),
+        Kind::TaskDeleted | Kind::TaskVanished | Kind::TaskCancelled => Some(TaskState::Cancelled),
+        Kind::TaskChanged | Kind::TaskUpdated => serde_json::from_value(word("status")).ok(),
         Kind::TaskAssigned | Kind::TaskApproved | Kind::TaskRejected => None,
         Kind::TaskCommented | Kind::TaskProgress | Kind::TaskAttached => None,
         Kind::TaskRewritten | Kind::SettingsChanged | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded | Kind::HostLost => None,
         Kind::MemberFallback | Kind::MemberHealth | Kind::MemberPrompt => None,
         Kind::RestartDelayed | Kind::BudgetReached => None,
+        Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady => None,
+        Kind::MemberStartFailed | Kind::MemberState => None,
         Kind::MemberExited | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageStaged | Kind::MessageSubmitted => None,

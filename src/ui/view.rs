@@ -12,6 +12,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
+use crate::ops::status::Status;
 
 /// Maximum length of a notification's text, in characters.
 const LONGEST_NOTICE: usize = 120;
@@ -113,6 +114,11 @@ impl View {
     /// Adds events from before the view was created, without showing them.
     pub(crate) fn add_past(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.progress.apply(event));
+    }
+
+    /// Takes over the activities of the members.
+    pub(crate) fn set_states(&mut self, status: &Status) {
+        self.progress.set_states(status);
     }
 
     pub(crate) fn show_event(&mut self, event: &Event) {

@@ -3,6 +3,9 @@
 use super::*;
 use crate::model::event::Note;
 use crate::model::id::TeamName;
+use crate::model::lifecycle::MemberState;
+use crate::model::need::Need;
+use crate::model::record::PlannedRestart;
 
 pub(in crate::ui) fn event(ms: u64, note: Note) -> Event {
     Event {
@@ -105,34 +108,59 @@ fn crowd() -> TeamProgress {
             Note::of(kind).task(id).with("subject", subject)
         };
         progress.apply(&event(0, task(EventKind::TaskCreated)));
-        progress.apply(&event(10, Note::of(EventKind::MemberReady).member(&member)));
+        progress.apply(&event(10, Note::of(EventKind::MemberAsked).member(&member)));
+        let (doing, reason) = match nth {
+            0 | 1 => (Doing::Working, None),
+            2 => (Doing::Idle, None),
+            _ => (Doing::Waiting(Need::Permission), Some("Bash: make deploy")),
+        };
+        set_state(&mut progress, who, doing, reason, false);
         if nth < 2 {
             progress
                 .apply(&event(20, Note { member: Some(member), ..task(EventKind::TaskClaimed) }));
-        } else if nth == 3 {
-            let asks = Note::of(EventKind::MemberState)
-                .member(&member)
-                .with("state", "awaiting_permission");
-            progress.apply(&event(20, asks));
         }
     }
     progress
 }
 
+/// Sets the activity of a member, for 2.0 s, as a status would.
+fn set_state(
+    progress: &mut TeamProgress,
+    who: &str,
+    doing: Doing,
+    reason: Option<&str>,
+    left: bool,
+) {
+    let state = ShownState { state_ms: Some(2_000), ..ShownState::of(doing, reason) };
+    let member = progress.member(&name(who));
+    (member.state, member.left) = (Some(state), left);
+}
+
+/// ST-01: members that left as they should share a dimmed line; one that failed keeps its own.
 #[test]
-fn late_report_of_a_start_does_not_hide_the_work() {
-    let state =
-        |word: &str| Note::of(EventKind::MemberState).member(&name("ada")).with("state", word);
-    let ready = Note::of(EventKind::MemberReady).member(&name("ada"));
-    let asked = Note::of(EventKind::MemberAsked).member(&name("ada"));
-    let shown = |notes: &[Note]| {
-        let mut progress = TeamProgress::default();
-        notes.iter().for_each(|note| progress.apply(&event(10, note.clone())));
-        progress.members[&name("ada")].state
-    };
-    let late = [asked.clone(), state("working"), ready.clone()];
-    assert_eq!(shown(&late), MemberState::Working);
-    assert_eq!(shown(&[late.to_vec(), vec![asked, ready]].concat()), MemberState::Idle);
+fn st_01_members_that_left_are_one_line_and_failures_name_their_reason() {
+    let mut progress = TeamProgress::default();
+    for who in ["ada", "ben", "cleo", "dan", "eve"] {
+        progress.apply(&event(10, Note::of(EventKind::MemberAsked).member(&name(who))));
+    }
+    set_state(&mut progress, "ada", Doing::Running, None, false);
+    let failed = Doing::Ended(MemberState::Failed);
+    set_state(&mut progress, "ben", failed, Some("exit code 7: boom"), true);
+    let restart = PlannedRestart { failures: 3, at: Timestamp(0) };
+    let restarting = Doing::Restarting(restart);
+    set_state(&mut progress, "cleo", restarting, Some("in 4.0s, after 3 failures"), true);
+    for who in ["dan", "eve"] {
+        progress.apply(&event(20, Note::of(EventKind::MemberLeft).member(&name(who))));
+    }
+    assert_eq!(
+        frame(&progress, 2_000, 80, 10, PLAIN)[..4],
+        [
+            "ada   running       2.0s",
+            "ben   failed        2.0s  exit code 7: boom",
+            "cleo  restarting    2.0s  in 4.0s, after 3 failures",
+            "left: dan, eve",
+        ]
+    );
 }
 
 #[test]
@@ -162,6 +190,7 @@ fn frame_follows_the_journal() {
     let events = run();
     assert!(progress.is_empty());
     events[..8].iter().for_each(|e| progress.apply(e));
+    set_state(&mut progress, "ada", Doing::Working, None, false);
     assert_eq!(
         frame(&progress, 1_400, 80, 10, PLAIN),
         [
@@ -173,7 +202,7 @@ fn frame_follows_the_journal() {
     events[8..].iter().for_each(|e| progress.apply(e));
     assert_eq!(
         frame(&progress, 4_000, 80, 10, PLAIN)[..2],
-        ["ada  working", "━━━━━━━━━━━━━━━━━━━━──────────  1 of 3 tasks, 1 failed  4.0s"]
+        ["ada  working    2.0s", "━━━━━━━━━━━━━━━━━━━━──────────  1 of 3 tasks, 1 failed  4.0s"]
     );
 }
 
@@ -182,10 +211,10 @@ fn wide_terminal_shows_every_column() {
     assert_eq!(
         frame(&crowd(), 2_020, 120, 40, PLAIN),
         [
-            "ada                        idle                    2.0s  #1 A subject of many words, far too long for a narrow terminal…",
-            "benjamin-of-the-long-name  idle                    2.0s  #2 A subject of many words, far too long for a narrow terminal…",
-            "cleo                       idle                    2.0s",
-            "dan                        waits for permission    2.0s",
+            "ada                        working          2.0s  #1 A subject of many words, far too long for a narrow terminal, numbe…",
+            "benjamin-of-the-long-name  working          2.0s  #2 A subject of many words, far too long for a narrow terminal, numbe…",
+            "cleo                       idle             2.0s",
+            "dan                        waits for you    2.0s  permission: Bash: make deploy",
             "──────────────────────────────  0 of 4 tasks  2.0s",
             "phalanx attach -t checks · Ctrl-C ends it · phalanx status -t checks",
         ]
@@ -200,7 +229,7 @@ fn narrow_terminal_shows_tasks_or_states() {
             "ada              2.0s  #1 A subject of …",
             "benjamin-of-…    2.0s  #2 A subject of …",
             "cleo             2.0s  idle",
-            "dan              2.0s  waits for permis…",
+            "dan              2.0s  waits for you: p…",
             "────────────────────  0 of 4 tasks  2.0s",
             "phalanx attach -t checks",
         ]
