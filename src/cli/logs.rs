@@ -26,7 +26,8 @@ use crate::ui;
 #[command(
     after_help = "Examples:\n  phalanx logs -f\n  phalanx logs ann ben --since 5m\n  phalanx logs ann -n 100\n\n\
     The output of a member on phalanx's own PTY is kept until the team is deleted, up to its last 8 to 16 MiB. \
-    For a member in a tmux pane this is the text that its pane still holds, without times."
+    For a member in a tmux pane this is the text that its pane still holds, without times; \
+    after its end, the last 200 lines."
 )]
 pub(super) struct LogsArgs {
     /// Names of the members [default: all]; a single member's lines have no name before them.

@@ -4,6 +4,7 @@
 
 mod bridge;
 pub(crate) mod command;
+mod last_output;
 mod linger;
 mod output;
 mod program;
@@ -20,6 +21,7 @@ use crate::sys::child::{ChildExit, Forward, LoopHandle, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
 use bridge::BridgeThread;
+use last_output::LastOutput;
 use output::ProgramOutput;
 use program::LaunchProblem;
 use prompt::PromptThread;
@@ -106,9 +108,10 @@ fn supervise(
     let usage = UsageThread::start(run);
     let (handle, jobs) = LoopHandle::new();
     let prompt = PromptThread::start(run, child, &output, handle);
-    let mut signalled = false;
+    let (mut signalled, mut hung_up) = (false, false);
     let mut on_signal = |sig| {
         signalled |= sig == TERM || sig == HUP;
+        hung_up |= sig == HUP;
         forwarding(sig)
     };
     let exit = supervisor.supervise(child, &mut on_signal, &jobs, KILL_AFTER);
@@ -123,13 +126,15 @@ fn supervise(
     if let Some(usage) = usage {
         usage.finish();
     }
-    let record = ExitRecord {
+    let at = now();
+    // A hangup means that the terminal is gone.
+    let last = if hung_up { LastOutput::default() } else { output.keep_last(run) };
+    let record = last.into_record(ExitRecord {
         code: exit.code,
         signal: exit.signal,
-        problem: None,
-        no_terminal: false,
-        at: now(),
-    };
+        at,
+        ..ExitRecord::default()
+    });
     let awaited = run.record_exit(record.clone());
     output.send_exit(exit);
     let grace = if signalled { REST_GRACE_WHEN_SIGNALLED } else { REST_GRACE };
@@ -157,10 +162,10 @@ fn record_failure(supervisor: &Supervisor, run: &LauncherRun, problem: &LaunchPr
     run.print(&problem.text);
     let awaited = run.record_exit(ExitRecord {
         code: Some(problem.code),
-        signal: None,
         problem: Some(problem.text.clone()),
         no_terminal: problem.no_terminal,
         at: now(),
+        ..ExitRecord::default()
     });
     linger::wait_for_spawner(supervisor, run, awaited);
     problem.code

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::last_output::LastOutput;
 use super::program::{LaunchProblem, exec_problem};
 use super::run::{LauncherRun, SharedLog};
 use crate::backend::pty::{AttachServer, Broadcaster, places};
@@ -94,6 +95,18 @@ impl ProgramOutput {
             ProgramOutput::Own(own) => match own.ended.recv_timeout(limit) {
                 Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => (),
             },
+        }
+    }
+
+    /// Keeps the last output of the program, which has ended.
+    pub(super) fn keep_last(&self, run: &LauncherRun) -> LastOutput {
+        match (self, &run.command.terminal) {
+            (ProgramOutput::Own(own), _) => LastOutput::logged(&own.broadcaster.lines(1)),
+            (ProgramOutput::Pane, Terminal::Pane) => LastOutput::of_pane(run),
+            // Its launcher reports its end, with its output.
+            (ProgramOutput::Pane, Terminal::Own { .. } | Terminal::Once { .. }) => {
+                LastOutput::default()
+            }
         }
     }
 

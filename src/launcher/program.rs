@@ -77,6 +77,11 @@ pub(super) fn resolve(command: &ProgramCommand) -> Result<Program, LaunchProblem
     Ok(Program { path, argv: command.argv.clone(), cwd: command.cwd.clone(), env: environment })
 }
 
+/// Returns the path on which the programs of a command are searched.
+pub(super) fn search_path(command: &ProgramCommand) -> Option<&OsStr> {
+    value(&command.env, "PATH")
+}
+
 fn value<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     // The last entry of a duplicate name wins.
     environment.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())

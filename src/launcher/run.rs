@@ -17,7 +17,7 @@ use crate::model::text;
 use crate::model::transcript::TranscriptForm;
 use crate::store::{Store, TeamStore, now, take_spec};
 use crate::sys::env;
-use crate::sys::fs::LogFile;
+use crate::sys::fs::{FsError, LogFile, remove_log};
 use crate::sys::proc::Process;
 
 /// Size in bytes above which a log is rotated.
@@ -102,21 +102,22 @@ impl LauncherRun {
         Ok(run)
     }
 
-    /// Opens the log, if the terminal has one. Call it only after [`LauncherRun::take`] has
+    /// Opens the log, if the terminal has one, and removes that of an earlier run. Call it only after [`LauncherRun::take`] has
     /// confirmed that this run is the latest, because all runs of a member share one log.
     ///
     /// # Errors
     ///
-    /// The log cannot be created.
+    /// The log cannot be created or removed.
     pub(super) fn open_log(&mut self) -> Result<(), LaunchProblem> {
         let log = match &self.command.terminal {
             Terminal::Own { log, .. } | Terminal::Once { log } => log,
-            Terminal::Pane => return Ok(()),
+            // The log of a pane is written at the end; until then there is none.
+            Terminal::Pane => {
+                return remove_log(&self.team.log(&self.member)).map_err(|e| not_kept(&e));
+            }
         };
         let fresh = LogFile::fresh(Path::new(log), LOG_LIMIT);
-        let fresh = fresh.map_err(|e| {
-            LaunchProblem::not_runnable(format!("what it prints cannot be kept: {e}"))
-        })?;
+        let fresh = fresh.map_err(|e| not_kept(&e))?;
         self.log = Some(Arc::new(Mutex::new(fresh)));
         Ok(())
     }
@@ -193,6 +194,10 @@ impl LauncherRun {
         let note = Note::of(EventKind::MemberExited).member(&self.member);
         let note = note.with("incarnation", self.incarnation.as_str());
         let note = note.with("elapsed_ms", exit.at.since(start.at));
+        let note = match &exit.last_line {
+            Some(line) => note.with("last_line", line.as_str()),
+            None => note,
+        };
         // Best effort: the exit is already in the record.
         let _ = self.team.record(match (exit.code, exit.signal) {
             (Some(code), _) => note.with("exit_code", code),
@@ -244,6 +249,10 @@ impl LauncherRun {
             None => print_error(line),
         }
     }
+}
+
+fn not_kept(error: &FsError) -> LaunchProblem {
+    LaunchProblem::not_runnable(format!("what it prints cannot be kept: {error}"))
 }
 
 fn process_id(process: Process) -> ProcessId {

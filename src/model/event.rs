@@ -129,7 +129,9 @@ impl EventKind {
             EventKind::MemberPrompt => &["text"],
             EventKind::RestartDelayed => &["failures", "delay_ms"],
             EventKind::BudgetReached => &["percent", "text", "mark"],
-            EventKind::MemberExited => &["incarnation", "exit_code", "signal", "elapsed_ms"],
+            EventKind::MemberExited => {
+                &["incarnation", "exit_code", "signal", "elapsed_ms", "last_line"]
+            }
             EventKind::MemberLeft => &["reason", "released"],
             EventKind::MemberHidden | EventKind::MemberShown => &["pane"],
             EventKind::PlacementVerdict => &["incarnation", "verdict"],

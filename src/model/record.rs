@@ -82,7 +82,7 @@ pub(crate) struct StartRecord {
 }
 
 /// Written by the launcher when the program has exited or could not be started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i32>,
@@ -95,9 +95,29 @@ pub(crate) struct ExitRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_terminal: bool,
     pub(crate) at: Timestamp,
+    /// File that keeps the last output of a program whose pane has closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<String>,
+    /// The last line that the program printed, if it failed. Sanitized and short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_line: Option<String>,
 }
 
 impl ExitRecord {
+    /// Returns true if the program failed: it never ran, exited with another code than 0, or was
+    /// ended by a signal.
+    pub(crate) fn is_failure(&self) -> bool {
+        self.problem.is_some() || self.code != Some(0)
+    }
+
+    /// Appends the last line that the program printed: `exit code 7: boom`.
+    fn with_last_line(&self, ending: String) -> String {
+        match &self.last_line {
+            Some(line) => format!("{ending}: {line}"),
+            None => ending,
+        }
+    }
+
     /// Describes the exit: `exit code 7`, `signal 9`, or why the program never ran.
     pub(crate) fn describe(&self) -> String {
         match (&self.problem, self.code, self.signal) {
@@ -273,6 +293,17 @@ impl MemberRecord {
         self.start.as_ref().filter(|_| !self.is_elsewhere)?.socket.as_deref()
     }
 
+    /// Returns the file that keeps the output of the run on its host, if there is one. That of a
+    /// program in a pane is written when the program ends, and contains its last lines.
+    pub(crate) fn log(&self) -> Option<&str> {
+        match &self.placement {
+            Some(Placement::Pty(hold)) => Some(&hold.log),
+            Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => {
+                self.exit.as_ref()?.log.as_deref()
+            }
+        }
+    }
+
     /// Describes the program's exit; `None` while it runs.
     pub(crate) fn ending(&self) -> Option<String> {
         let exit = self.exit.as_ref()?;
@@ -280,14 +311,15 @@ impl MemberRecord {
             return Some(CLOSED.to_owned());
         }
         let ran_ms = || exit.at.since(self.start.as_ref().map_or(exit.at, |start| start.at));
-        Some(exit.problem.clone().unwrap_or_else(|| ending(exit.code, exit.signal, ran_ms())))
+        let ending = || exit.with_last_line(ending(exit.code, exit.signal, ran_ms()));
+        Some(exit.problem.clone().unwrap_or_else(ending))
     }
 
     /// Returns the reason, for the journal, of a run that ended without a request.
     pub(crate) fn end_reason(&self) -> String {
         match &self.exit {
             Some(_) if self.was_hung_up() => CLOSED.to_owned(),
-            Some(exit) => exit.describe(),
+            Some(exit) => exit.with_last_line(exit.describe()),
             None => "its process is gone".to_owned(),
         }
     }
@@ -429,13 +461,7 @@ mod tests {
                 at: Timestamp(2),
             }),
             ready_at: None,
-            exit: Some(ExitRecord {
-                code: Some(3),
-                signal: None,
-                problem: None,
-                no_terminal: false,
-                at: Timestamp(4),
-            }),
+            exit: Some(ExitRecord { code: Some(3), at: Timestamp(4), ..ExitRecord::default() }),
             unresponsive: None,
             prompt: None,
             rate_limit: None,

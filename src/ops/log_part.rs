@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::OpsError;
-use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 use crate::sys::fs::{self, older, times_of};
@@ -37,12 +36,9 @@ pub(super) struct LogPart {
     pub(super) times: Vec<(u64, Timestamp)>,
 }
 
-/// Returns the path of the log of a run on this host, if phalanx holds its terminal.
+/// Returns the path of the log of a run on this host.
 pub(super) fn log_here(record: &MemberRecord) -> Option<&Path> {
-    match record.placement.as_ref().filter(|_| !record.is_elsewhere)? {
-        Placement::Pty(hold) => Some(Path::new(&hold.log)),
-        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_) => None,
-    }
+    record.log().filter(|_| !record.is_elsewhere).map(Path::new)
 }
 
 impl LogPart {

@@ -1,4 +1,4 @@
-//! `peek`: the last lines of a member's screen.
+//! `peek`: the last lines of a member's screen, also after its end.
 
 use std::path::Path;
 
@@ -6,12 +6,22 @@ use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use super::names::started_record;
-use crate::backend::pty;
+use crate::backend::{BackendError, pty};
 use crate::model::id::MemberName;
+use crate::model::placement::Verdict;
 use crate::model::record::MemberRecord;
+use crate::model::text;
 use crate::store::TeamStore;
+use crate::sys::fs;
 
-/// Returns the last `lines` lines of a member's screen.
+/// More bytes than a launcher keeps of a pane.
+const KEPT: u64 = 1024 * 1024;
+
+/// Returns the last `lines` lines of a member's screen, or of what it had printed when it ended.
+///
+/// # Errors
+/// A name that is not on the team, a member that was never placed, a backend that cannot read the
+/// screen, or an ended member whose output was not kept.
 pub(crate) fn peek(
     ctx: &Context,
     team: &TeamStore,
@@ -24,11 +34,39 @@ pub(crate) fn peek(
             problem: format!("`{name}` has no screen: it was never placed"),
         });
     };
-    if let Some(screen) = live_screen(&record, lines) {
+    if let Some(screen) = launcher_screen(&record, lines) {
         return Ok(screen);
     }
     let backend = backends::open_for(ctx, team, &record, placement)?;
-    Ok(backend.screen(placement, record.mark(), lines)?)
+    match backend.screen(placement, record.mark(), lines) {
+        Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => Err(not_kept(&record)),
+        screen => Ok(screen?),
+    }
+}
+
+/// The error for an ended member whose output is lost with its pane.
+fn not_kept(record: &MemberRecord) -> OpsError {
+    let problem = format!(
+        "the last output of `{}` was not kept: {}",
+        record.name,
+        match &record.exit {
+            Some(_) => "its pane was closed or did not answer when its program ended",
+            None => "its launcher was killed, or its pane was closed with it",
+        }
+    );
+    OpsError::Failed { problem }
+}
+
+/// Returns the screen of a run on this host as its launcher holds it, or as it kept it at the end.
+pub(super) fn launcher_screen(record: &MemberRecord, lines: usize) -> Option<String> {
+    live_screen(record, lines).or_else(|| kept_lines(record, lines))
+}
+
+/// Returns the last lines that the launcher of a program in a pane kept when that had ended.
+pub(super) fn kept_lines(record: &MemberRecord, lines: usize) -> Option<String> {
+    let log = record.exit.as_ref().filter(|_| !record.is_elsewhere)?.log.as_deref()?;
+    let kept = fs::read_tail(Path::new(log), KEPT).ok().filter(|kept| !kept.is_empty())?;
+    Some(text::last_lines(&String::from_utf8_lossy(&kept), lines))
 }
 
 /// Returns the screen from the launcher, if that runs and keeps that many lines; otherwise the log

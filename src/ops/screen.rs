@@ -12,7 +12,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::focus::prove;
 use super::names::started_record;
-use super::output::live_screen;
+use super::output::{kept_lines, live_screen};
 use crate::backend::follow::{LINES, poll};
 use crate::backend::pty::{LauncherMessage, Viewer};
 use crate::backend::{Backend, BackendError, ScreenImage};
@@ -135,8 +135,7 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
     fn run(&self, viewer: Option<Viewer>, mut watch: OutputWatch) {
         let end = match viewer.map(|viewer| self.relay(viewer)) {
             Some(ConnectionEnd::Exited(ChildExit { code, signal })) => {
-                let exit =
-                    ExitRecord { code, signal, problem: None, no_terminal: false, at: now() };
+                let exit = ExitRecord { code, signal, at: now(), ..ExitRecord::default() };
                 exit.describe()
             }
             Some(ConnectionEnd::Closed) => self.reason("its launcher has gone".to_owned()),
@@ -148,6 +147,10 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
                 Err(error) => self.reason(error.to_string()),
             },
         };
+        // The end of its output came after the last read of its pane.
+        if let Some(text) = self.record_now().and_then(|record| kept_lines(&record, LINES)) {
+            self.show(ScreenImage::of_text(&text));
+        }
         self.send(ScreenUpdate::Ended(end));
     }
 
@@ -204,8 +207,9 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
 
     /// Shows the end of a screen that outlives its placement.
     fn show_last_lines(&self) {
-        let last = self.backend.screen(&self.placement, self.record.mark(), LINES);
-        if let Some(text) = last.ok().filter(|text| !text.is_empty()) {
+        let last = kept_lines(&self.record, LINES)
+            .or_else(|| self.backend.screen(&self.placement, self.record.mark(), LINES).ok());
+        if let Some(text) = last.filter(|text| !text.is_empty()) {
             self.show(ScreenImage::of_text(&text));
         }
         self.send(ScreenUpdate::Ended(self.reason(format!("{} is gone", self.placement))));
@@ -213,10 +217,14 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
 
     /// Returns the exit of the member's program, or `otherwise` if it is not known.
     fn reason(&self, otherwise: String) -> String {
-        let record = self.team.member_record(&self.record.name).ok().flatten();
-        let same = record.filter(|record| record.incarnation == self.record.incarnation);
-        let exit = same.and_then(|record| record.exit);
+        let exit = self.record_now().and_then(|record| record.exit);
         exit.map_or(otherwise, |exit| exit.describe())
+    }
+
+    /// Returns the present record of the run that is followed.
+    fn record_now(&self) -> Option<MemberRecord> {
+        let record = self.team.member_record(&self.record.name).ok().flatten();
+        record.filter(|record| record.is(&self.record.incarnation))
     }
 
     fn show(&self, ScreenImage { rows, cols, bytes }: ScreenImage) {

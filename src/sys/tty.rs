@@ -11,10 +11,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::termios::{
-    FlushArg, LocalFlags, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr,
+    FlowArg, FlushArg, LocalFlags, SetArg, Termios, cfmakeraw, tcflow, tcflush, tcgetattr,
+    tcsetattr,
 };
 use nix::unistd;
 
+use super::clock::Deadline;
 use super::ready;
 use super::signal::SignalQueue;
 
@@ -35,6 +37,11 @@ const FORWARDED: [Signal; 6] = [
     Signal::SIGWINCH,
     Signal::SIGTSTP,
 ];
+
+/// Ends an incomplete escape sequence or string, and asks the terminal for its status.
+const STATUS_QUERY: &[u8] = b"\x18\x1b\\\x1b[5n";
+/// The reply of a terminal that works.
+const STATUS_REPLY: &[u8] = b"\x1b[0n";
 
 /// The next input of a [`RawTerminal`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +153,47 @@ fn has_terminal() -> bool {
 /// `bg`.
 pub(crate) fn is_background() -> bool {
     unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job != unistd::getpgrp())
+}
+
+/// Waits until the terminal has processed all that was written to it, at most `limit`: it answers
+/// a query only after the output before that. Discards what was typed. Returns false if the
+/// terminal does not answer. One that cannot be asked, because another job is in its foreground,
+/// counts as having processed the output.
+pub(crate) fn wait_processed(limit: Duration) -> bool {
+    let deadline = Deadline::after(limit);
+    let stdin = io::stdin();
+    if !unistd::tcgetpgrp(&stdin).is_ok_and(|job| job == unistd::getpgrp()) {
+        return true;
+    }
+    let Ok(before) = tcgetattr(&stdin) else { return true };
+    let mut raw = before.clone();
+    cfmakeraw(&mut raw);
+    let answered = tcsetattr(&stdin, SetArg::TCSANOW, &raw).is_ok()
+        // Ctrl-S may have stopped the output.
+        && tcflow(&stdin, FlowArg::TCOON).is_ok()
+        && answers_status_query(&stdin, deadline).unwrap_or(false);
+    let _ = tcflush(&stdin, FlushArg::TCIFLUSH);
+    let _ = tcsetattr(&stdin, SetArg::TCSANOW, &before);
+    answered
+}
+
+fn answers_status_query(stdin: &io::Stdin, deadline: Deadline) -> io::Result<bool> {
+    Display::open()?.show(STATUS_QUERY, &|| deadline.expired())?;
+    let mut reply = Vec::new();
+    while !deadline.expired() {
+        if ready::readable_terminal([stdin.as_fd()], deadline.remaining())? == [false] {
+            continue;
+        }
+        match typed(stdin)? {
+            Some(TerminalInput::Keys(keys)) => reply.extend(keys),
+            Some(_) => return Ok(false),
+            None => (),
+        }
+        if reply.windows(STATUS_REPLY.len()).any(|part| part == STATUS_REPLY) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn forwarded_signals() -> SigSet {

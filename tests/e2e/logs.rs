@@ -82,6 +82,36 @@ fn logs_since_shows_newer_lines_in_order_of_time() {
 }
 
 #[test]
+fn cr_12_output_of_a_failed_member_outlives_its_tmux_pane() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let scripts = [
+        ("ann", "echo starting; echo boom >&2; read line; exit 7", "starting\nboom\n"),
+        // The last line arrives in tmux long after the program has ended.
+        ("ben", "read line; seq 1 100000; echo last; exit 3", "100000\nlast\n"),
+        ("cleo", "read line; printf 'odd \\033Pq open'; kill -9 $$", "odd\n"),
+    ];
+    for (name, script, _) in scripts {
+        stage.phalanx(&["spawn", name, "--backend", "tmux", "--", "sh", "-c", script]).expect(0);
+    }
+    for (name, ..) in scripts {
+        stage.phalanx(&["keys", name, "Enter"]).expect(0);
+    }
+    for (name, _, printed) in scripts {
+        stage.phalanx(&["wait", name, "--until", "gone"]).expect(0);
+        for verb in ["logs", "peek"] {
+            let shown = stage.phalanx(&[verb, name, "-n", "9"]).expect(0).stdout;
+            let ends: Vec<&str> = shown.lines().map(str::trim_end).collect();
+            assert!((ends.join("\n") + "\n").contains(printed), "{verb} {name}: {shown}");
+        }
+    }
+    let exited = stage.wait_event("alpha", "member_exited", "ben");
+    assert_eq!(exited["detail"]["last_line"], "last");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
 fn logs_follow_includes_later_members_and_ends_with_the_last() {
     let stage = team("pty", &[("ann", "echo one; read line; echo bye")]);
     let follow = stage.start(&["logs", "-f"]);

@@ -120,7 +120,8 @@ impl Broadcaster {
         }
     }
 
-    pub(super) fn lines(&self, lines: usize) -> String {
+    /// Returns the last `lines` lines up to the last non-blank one.
+    pub(crate) fn lines(&self, lines: usize) -> String {
         self.state().screen.lines(lines)
     }
 

@@ -11,7 +11,7 @@ use crate::backend::BackendError;
 use crate::model::environ;
 use crate::sys::{env, exec};
 
-/// Timeout of one tmux process (PF-05).
+/// Timeout of one tmux process (PF-05), unless the caller has less time.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Size limit of a call's words, in bytes. tmux refuses more than 16,310 (SP-03).
 const CALL_BYTES: usize = 12_000;
@@ -186,7 +186,7 @@ impl Server<'_> {
         while !rest.is_empty() {
             let count = fitting(rest);
             let (now, later) = rest.split_at(count);
-            let (answer, may_continue) = self.call(now, Vec::new());
+            let (answer, may_continue) = self.call(now, Vec::new(), ANSWER_WITHIN);
             answers.push(answer);
             rest = if may_continue { later } else { &[] };
         }
@@ -199,7 +199,12 @@ impl Server<'_> {
 
     /// Sends one unit, with `stdin` as the input of its commands.
     pub(super) fn ask_with(&self, unit: &Unit, stdin: Vec<u8>) -> ServerReply {
-        self.call(std::slice::from_ref(unit), stdin).0
+        self.call(std::slice::from_ref(unit), stdin, ANSWER_WITHIN).0
+    }
+
+    /// Sends one unit, with a timeout of its own.
+    pub(super) fn ask_within(&self, unit: &Unit, within: Duration) -> ServerReply {
+        self.call(std::slice::from_ref(unit), Vec::new(), within).0
     }
 
     /// Sends one unit. If the server does not run, tmux starts it without the user's
@@ -207,17 +212,17 @@ impl Server<'_> {
     pub(super) fn ask_unconfigured(&self, unit: &Unit) -> ServerReply {
         let mut command = self.command(std::slice::from_ref(unit));
         command.args.splice(0..0, ["-f", "/dev/null"].map(OsString::from));
-        run(&command, 1).0
+        run(&command, 1, ANSWER_WITHIN).0
     }
 
-    fn call(&self, units: &[Unit], stdin: Vec<u8>) -> (ServerReply, bool) {
+    fn call(&self, units: &[Unit], stdin: Vec<u8>, within: Duration) -> (ServerReply, bool) {
         let command = exec::ExecCommand { stdin, ..self.command(units) };
         if units.iter().map(Unit::bytes).sum::<usize>() > CALL_BYTES {
             let stderr = format!("the command is longer than {CALL_BYTES} bytes");
             let refused = BackendError::Refused { command: shown(&command.args), stderr };
             return (ServerReply::failed(units.len(), refused), true);
         }
-        run(&command, units.len())
+        run(&command, units.len(), within)
     }
 
     /// Returns the arguments of a `tmux` program that sends one unit, for a process that becomes
@@ -252,8 +257,8 @@ impl Server<'_> {
 
 /// Runs a tmux process with so many units. Returns false with its reply if it could not be run or
 /// timed out.
-fn run(command: &exec::ExecCommand, units: usize) -> (ServerReply, bool) {
-    let output = match exec::run(command, ANSWER_WITHIN) {
+fn run(command: &exec::ExecCommand, units: usize, within: Duration) -> (ServerReply, bool) {
+    let output = match exec::run(command, within) {
         Ok(output) => output,
         Err(error) => return (ServerReply::failed(units, error.into()), false),
     };

@@ -255,13 +255,7 @@ fn cr_01_vanished_member_is_retired_and_its_request_resolved() {
     for (exit, cause) in [
         (None, Cause::Vanished),
         (
-            Some(ExitRecord {
-                code: Some(3),
-                signal: None,
-                problem: None,
-                no_terminal: false,
-                at: NOW,
-            }),
+            Some(ExitRecord { code: Some(3), at: NOW, ..ExitRecord::default() }),
             Cause::Ended { code: Some(3) },
         ),
     ] {

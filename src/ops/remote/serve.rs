@@ -136,8 +136,9 @@ fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Va
             value(closed.collect::<Vec<_>>())
         }
         HostRequest::Screen { at, lines } => {
-            let live = at.record(team)?.and_then(|record| output::live_screen(&record, lines));
-            value(match live {
+            let record = at.record(team)?;
+            let held = record.and_then(|record| output::launcher_screen(&record, lines));
+            value(match held {
                 Some(screen) => screen,
                 None => at.backend(ctx, team)?.screen(&at.placement, &at.token, lines)?,
             })

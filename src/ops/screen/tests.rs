@@ -98,7 +98,7 @@ fn whole(update: ScreenUpdate) -> ((u16, u16), String) {
 
 fn exited(code: i32) -> ExitRecord {
     let code = Some(code);
-    ExitRecord { code, signal: None, problem: None, no_terminal: false, at: Timestamp(2) }
+    ExitRecord { code, at: Timestamp(2), ..ExitRecord::default() }
 }
 
 #[test]

@@ -223,7 +223,6 @@ pub(super) fn failure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
 
     /// PF-03: a host without free ptys is the backend's fault; an executable that cannot run is the
     /// program's.
@@ -233,13 +232,8 @@ mod tests {
             [(true, FailureCause::Backend), (false, FailureCause::Program)]
         {
             let problem = Some("no terminal left".to_owned());
-            let exit = ExitRecord {
-                code: Some(126),
-                signal: None,
-                problem,
-                no_terminal,
-                at: Timestamp(0),
-            };
+            let exit =
+                ExitRecord { code: Some(126), problem, no_terminal, ..ExitRecord::default() };
             match exited(&exit) {
                 ControlFlow::Break(StartProof::Fails { reason, cause }) => {
                     assert_eq!((reason.as_str(), cause), ("no terminal left", expected))

@@ -33,8 +33,7 @@ impl LogFile {
     pub(crate) fn fresh(path: &Path, most: u64) -> Result<LogFile> {
         let file = emptied(path)?;
         let times = emptied(&times_of(path))?;
-        remove_file(&older(path))?;
-        remove_file(&times_of(&older(path)))?;
+        remove_log(&older(path))?;
         Ok(LogFile { path: path.to_owned(), file, len: 0, most, times, timed_at: None })
     }
 
@@ -68,6 +67,13 @@ impl LogFile {
             self.timed_at = Some(now);
         }
     }
+}
+
+/// Removes a log and its record of times, but not its predecessor.
+pub(crate) fn remove_log(path: &Path) -> Result<()> {
+    remove_file(path)?;
+    remove_file(&times_of(path))?;
+    Ok(())
 }
 
 fn emptied(path: &Path) -> Result<File> {

@@ -23,7 +23,7 @@ pub(crate) use file::{
     read_versioned, remove_file, rename, version,
 };
 pub(crate) use lines::{FileId, LineFile};
-pub(crate) use log::{LogFile, older, times_of};
+pub(crate) use log::{LogFile, older, remove_log, times_of};
 pub(crate) use stamp::{FileStamp, StampDir};
 pub(super) use write::open_append;
 pub(crate) use write::{

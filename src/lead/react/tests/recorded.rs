@@ -151,7 +151,7 @@ impl Recorded {
             let reason = wire::text(&event.detail, "reason").unwrap_or_default();
             let number = |text: &str| reason.strip_prefix(text).and_then(|n| n.parse().ok());
             let (code, signal) = (number("exit code "), number("signal "));
-            let exit = ExitRecord { code, signal, problem: None, no_terminal: false, at: event.at };
+            let exit = ExitRecord { code, signal, at: event.at, ..ExitRecord::default() };
             let exit = Some(exit).filter(|exit| exit.code.is_some() || exit.signal.is_some());
             self.step(Event::Exited(Box::new(MemberRecord { exit, ..record.clone() })));
         }

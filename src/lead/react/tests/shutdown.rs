@@ -44,13 +44,7 @@ fn table() -> Vec<Case> {
     use ShutdownOutcome::{Closed, Gone, Rejected, TimedOut};
     let (agreed, without_consent): (&[_], &[_]) = (&[("ann", true)], &[("ann", false)]);
     let mut exited = record("ann", 2, "worker");
-    exited.exit = Some(ExitRecord {
-        code: Some(1),
-        signal: None,
-        problem: None,
-        no_terminal: false,
-        at: NOW,
-    });
+    exited.exit = Some(ExitRecord { code: Some(1), at: NOW, ..ExitRecord::default() });
     vec![
         case("approved", vec![yes_from("ann", ASKED), gone()], agreed, &[Closed], 0),
         case("rejected with a reason", vec![no(r#","reason":"busy""#)], &[], &[Rejected], 0),

@@ -187,13 +187,7 @@ fn member_that_was_asked_to_end_or_succeeded_is_not_restarted() {
         if ending == "asked" {
             react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
         } else {
-            ann.exit = Some(ExitRecord {
-                code: Some(0),
-                signal: None,
-                problem: None,
-                no_terminal: false,
-                at: NOW,
-            });
+            ann.exit = Some(ExitRecord { code: Some(0), at: NOW, ..ExitRecord::default() });
             react(&mut state, Event::Exited(Box::new(ann)), NOW);
         }
         assert_eq!(
@@ -329,16 +323,8 @@ fn failed_starts_end_the_team_and_a_finished_run_resets_the_count() {
     react(&mut state, came_up(&["dev-1", "dev-2"], &[("dev-1", "no")]), NOW);
     let mut run = record("dev-2", 1, "claude");
     react(&mut state, Event::Members(vec![run.clone()]), NOW);
-    (run.state, run.exit) = (
-        MemberState::Failed,
-        Some(ExitRecord {
-            code: Some(3),
-            signal: None,
-            problem: None,
-            no_terminal: false,
-            at: NOW,
-        }),
-    );
+    (run.state, run.exit) =
+        (MemberState::Failed, Some(ExitRecord { code: Some(3), at: NOW, ..ExitRecord::default() }));
     let ended = react(&mut state, Event::Members(vec![run]), NOW);
     assert_eq!(started(&ended), ["dev-1", "dev-2"], "without a pause");
 }
