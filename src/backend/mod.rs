@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::MemberName;
 use crate::model::input::Input;
-use crate::model::placement::{BackendKind, Placement, Verdict};
+use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
 use crate::sys::output_watch::OutputWatch;
 use proof::{NO_ANSWER, Observation, judge};
@@ -175,6 +175,15 @@ pub(crate) trait Backend: Send + Sync {
     }
 }
 
+/// The pane that a caller runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InsidePane {
+    /// `$TMUX_PANE`
+    pub(crate) pane: String,
+    /// The id of the session in which the pane was opened, from `$TMUX`.
+    pub(crate) session: String,
+}
+
 /// The location of a team's panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TmuxHome {
@@ -183,8 +192,11 @@ pub(crate) struct TmuxHome {
     /// The server's socket, from the caller's `$TMUX` or the team's settings; `None` is the default
     /// server.
     pub(crate) socket: Option<PathBuf>,
-    /// The caller's own pane (`$TMUX_PANE`), if the caller runs inside that server.
-    pub(crate) inside: Option<String>,
+    /// The caller's own pane, if the caller runs inside that server.
+    pub(crate) inside: Option<InsidePane>,
+    /// The last placement of a member. The team's next panes go to its session, if no pane of the
+    /// team is open and the caller runs outside that server.
+    pub(crate) last: Option<TmuxPane>,
     /// The team's name, from which the names of the window and of the detached session are made.
     pub(crate) team: String,
     /// Marks windows as this team's (`@phalanx_team`): the name and a random part, so that an older

@@ -11,9 +11,9 @@ use crate::backend::external::External;
 use crate::backend::iterm2::{self, Iterm2, ItermHome};
 use crate::backend::pty::Pty;
 use crate::backend::tmux::{self, Tmux};
-use crate::backend::{Backend, TmuxHome};
+use crate::backend::{Backend, InsidePane, TmuxHome};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::placement::{BackendKind, Layout, Placement};
+use crate::model::placement::{BackendKind, Layout, Placement, TmuxPane};
 use crate::model::record::MemberRecord;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::store::TeamStore;
@@ -23,15 +23,17 @@ use crate::sys::env::{find_program, tty_name};
 /// The caller's own tmux pane, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
 pub(super) struct CallerPane {
     pub(super) socket: PathBuf,
-    pub(super) pane: String,
+    pub(super) inside: InsidePane,
 }
 
 pub(super) fn caller_pane(ctx: &Context) -> Option<CallerPane> {
     let tmux = ctx.caller.var("TMUX")?.to_str()?;
     let pane = ctx.caller.var("TMUX_PANE")?.to_str()?;
     // Split from the right, since the socket's path may contain commas.
-    let socket = tmux.rsplitn(3, ',').nth(2)?;
-    Some(CallerPane { socket: PathBuf::from(socket), pane: pane.to_owned() })
+    let mut parts = tmux.rsplitn(3, ',');
+    let (session, socket) = (parts.next()?, parts.nth(1)?);
+    let inside = InsidePane { pane: pane.to_owned(), session: format!("${session}") };
+    Some(CallerPane { socket: PathBuf::from(socket), inside })
 }
 
 pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
@@ -121,7 +123,10 @@ pub(super) fn check_iterm2(ctx: &Context) -> Result<(), String> {
 /// A backend and the server or program that it works with.
 enum Home {
     /// The server at this socket; without one the caller's, else the default.
-    Tmux(Option<PathBuf>),
+    Tmux {
+        socket: Option<PathBuf>,
+        last: Option<TmuxPane>,
+    },
     Iterm2,
     Pty,
     /// Path of the external program.
@@ -139,7 +144,10 @@ pub(crate) fn open(
 ) -> Result<Box<dyn Backend>, OpsError> {
     let layout = layout.unwrap_or(settings.layout);
     let home = match kind {
-        BackendKind::Tmux => Home::Tmux(settings.home.tmux_socket.as_ref().map(PathBuf::from)),
+        BackendKind::Tmux => Home::Tmux {
+            socket: settings.home.tmux_socket.as_ref().map(PathBuf::from),
+            last: last_pane(team)?,
+        },
         BackendKind::Iterm2 => Home::Iterm2,
         BackendKind::Pty => Home::Pty,
         BackendKind::Exec => {
@@ -222,7 +230,9 @@ pub(super) fn open_here(
     placement: &Placement,
 ) -> Result<Box<dyn Backend>, OpsError> {
     let home = match placement {
-        Placement::Tmux(pane) => Home::Tmux(Some(PathBuf::from(&pane.socket))),
+        Placement::Tmux(pane) => {
+            Home::Tmux { socket: Some(PathBuf::from(&pane.socket)), last: None }
+        }
         Placement::Iterm2(_) => Home::Iterm2,
         Placement::Pty(_) => Home::Pty,
         Placement::Exec(place) => Home::Exec(place.program.clone()),
@@ -258,25 +268,36 @@ fn open_at(
             let team = team.clone();
             Ok(Box::new(Pty::new(ctx.caller.env.clone(), move |name| team.log(name))))
         }
-        Home::Tmux(socket) => {
+        Home::Tmux { socket, last } => {
             let program = tmux_program(ctx).map_err(|problem| OpsError::BackendUnavailable {
                 backend: BackendChoice::Tmux,
                 problem,
             })?;
             let here = caller_pane(ctx);
             let socket = socket.or_else(|| here.as_ref().map(|h| h.socket.clone()));
-            let inside = here.filter(|h| socket.as_ref() == Some(&h.socket)).map(|h| h.pane);
+            let inside = here.filter(|h| socket.as_ref() == Some(&h.socket)).map(|h| h.inside);
             let tag = tag(team)?;
             Ok(Box::new(Tmux::new(TmuxHome {
                 program,
                 socket,
                 inside,
+                last,
                 team: team.name().to_string(),
                 tag,
                 layout,
             })))
         }
     }
+}
+
+/// Returns the last tmux placement of a member on this host.
+fn last_pane(team: &TeamStore) -> Result<Option<TmuxPane>, OpsError> {
+    let records = team.member_records()?.into_iter().filter(|record| !record.is_elsewhere);
+    let placed = records.filter_map(|record| match record.placement {
+        Some(Placement::Tmux(pane)) => Some((record.asked_at, pane)),
+        Some(Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_)) | None => None,
+    });
+    Ok(placed.max_by_key(|(asked_at, _)| *asked_at).map(|(_, pane)| pane))
 }
 
 /// Returns the tag that distinguishes this team's placements from those of an older team of its

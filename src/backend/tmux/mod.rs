@@ -173,7 +173,7 @@ fn watch(home: &TmuxHome, pane: &TmuxPane) -> String {
                 .strip_prefix('-')
                 .is_some_and(|nth| nth.bytes().all(|byte| byte.is_ascii_digit()))
     });
-    if home.inside.is_some() && !detached {
+    if home.inside.as_ref().is_some_and(|inside| inside.session == pane.session_id) {
         let TmuxPane { window_id, window_name, .. } = pane;
         return format!(
             "window `{window_name}` of this tmux session (`tmux select-window -t {window_id}`)"

@@ -36,6 +36,7 @@ impl<'a> PrivateServer<'a> {
             program: self.server.program.to_owned(),
             socket: self.server.socket.map(Path::to_owned),
             inside: None,
+            last: None,
             team: team.to_owned(),
             tag: team.to_owned(),
             layout: Layout::default(),

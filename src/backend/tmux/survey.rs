@@ -6,6 +6,8 @@ use super::command::{PaneId, PlainWord, Server, SessionId, WindowId};
 use super::row::{ClientRow, PaneRow, ServerRow, SessionRow, WindowRow, rows};
 use super::verb::{self, WindowTarget};
 use crate::backend::{BackendError, TmuxHome};
+use crate::model::placement::ProcessId;
+use crate::sys::proc::Process;
 
 /// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).
 const DETACHED: Size = Size { width: 200, height: 50 };
@@ -93,8 +95,8 @@ pub(super) struct ServerSurvey {
     pub(super) size: Size,
     /// The team's windows in the session.
     pub(super) team_windows: Vec<TeamWindow>,
-    /// `None` if the caller is outside tmux, if its window is zoomed (a split would end the zoom,
-    /// LY-05), or if there is too little space.
+    /// `None` if the caller is not in the session and no member is beside the lead there, if the
+    /// lead's window is zoomed (a split would end the zoom, LY-05), or if there is too little space.
     pub(super) lead_column: Option<LeadColumn>,
     /// A client in control mode (`tmux -CC`), which arranges panes itself, is attached to the
     /// session (LY-11).
@@ -105,8 +107,9 @@ pub(super) struct ServerSurvey {
     pub(super) windows: Vec<WindowRow>,
 }
 
-/// Lists the server's contents. New panes go beside the caller's own pane if it has one (SP-05),
-/// else into the team's own session.
+/// Lists the server's contents. New panes go where the team's panes are, wherever the caller is
+/// (LY-13). The first ones go beside the caller's own pane if it has one (SP-05), else into the
+/// session of the team's last placement, else into a session of the team's own.
 ///
 /// # Errors
 /// [`BackendError::Exec`] if tmux cannot be run or times out. The error of tmux if the caller runs
@@ -115,7 +118,7 @@ pub(super) fn survey_server(
     home: &TmuxHome,
     server: &Server<'_>,
 ) -> Result<ServerSurvey, BackendError> {
-    let inside = home.inside.as_deref().and_then(PaneId::parse);
+    let inside = home.inside.as_ref().and_then(|inside| PaneId::parse(&inside.pane));
     let answer = server.ask(
         &verb::server()
             .then(verb::sessions())
@@ -123,12 +126,12 @@ pub(super) fn survey_server(
             .then(verb::panes())
             .then(verb::clients()),
     );
-    let reached = !rows::<ServerRow>(&answer.lines).is_empty();
+    let reached = rows::<ServerRow>(&answer.lines).into_iter().next();
     match answer.problem {
         Some(BackendError::Exec(error)) => return Err(error.into()),
         // A second server, started instead of the caller's own, would hide the team from it
         // (CR-11).
-        Some(problem) if !reached && inside.is_some() => return Err(problem),
+        Some(problem) if reached.is_none() && inside.is_some() => return Err(problem),
         // Without a server, the first session starts one. A partial answer costs at worst an
         // additional window.
         Some(_) | None => (),
@@ -139,19 +142,19 @@ pub(super) fn survey_server(
     let clients: Vec<ClientRow> = rows(lines);
     let own = panes.iter().find(|row| Some(row.id) == inside);
     let tag = PlainWord::from_text(&home.tag);
-    let (target, size) = match own {
-        Some(own) => {
-            let name =
-                sessions.iter().find(|row| row.id == own.session).map(|row| row.name.clone());
-            let target =
-                TargetSession::Existing { id: own.session, name: name.unwrap_or_default() };
-            (target, own.window_size)
-        }
-        None => (team_session(home, &tag, &sessions), DETACHED),
-    };
+    let target = occupied_session(own, &tag, &panes, &windows)
+        .or_else(|| own.map(|own| own.session))
+        .or_else(|| last_session(home, reached))
+        .and_then(|id| sessions.iter().find(|row| row.id == id));
+    let target = target.map_or_else(
+        || team_session(home, &tag, &sessions),
+        |row| TargetSession::Existing { id: row.id, name: row.name.clone() },
+    );
+    let own = own.filter(|own| target.is(own.session));
+    let size = own.map_or_else(|| session_size(&target, &windows), |own| own.window_size);
     let arranged = clients.iter().any(|row| row.control && target.is(row.session));
     let team_windows = if arranged { Vec::new() } else { team_windows(&target, &tag, &windows) };
-    let lead_column = own.and_then(|own| lead_column(own, &tag, &panes, &windows));
+    let lead_column = lead_column(own, &target, &tag, (&panes, &windows));
     Ok(ServerSurvey {
         target,
         size,
@@ -165,31 +168,55 @@ pub(super) fn survey_server(
     })
 }
 
-/// Finds space in the lead's window. Only the lead's pane and the team's are ever split (LY-04).
-fn lead_column(
-    own: &PaneRow,
+/// Returns the session that holds panes of the team; the caller's own one, if it is among several.
+fn occupied_session(
+    own: Option<&PaneRow>,
     tag: &PlainWord,
     panes: &[PaneRow],
     windows: &[WindowRow],
+) -> Option<SessionId> {
+    let tag = tag.as_str();
+    let of_windows = windows.iter().filter(|row| row.tag == tag || row.hidden == tag);
+    let beside = panes.iter().filter(|row| row.beside == tag && !row.dead);
+    let found: Vec<SessionId> =
+        of_windows.map(|row| row.session).chain(beside.map(|row| row.session)).collect();
+    own.map(|own| own.session).filter(|id| found.contains(id)).or(found.first().copied())
+}
+
+/// Returns the session of the team's last placement, if that was on the server that answered.
+fn last_session(home: &TmuxHome, reached: Option<ServerRow>) -> Option<SessionId> {
+    let last = home.last.as_ref()?;
+    let server = reached.and_then(|server| Process::of(server.pid))?;
+    let is_same = ProcessId { pid: server.pid, start: server.start } == last.server;
+    SessionId::parse(&last.session_id).filter(|_| is_same)
+}
+
+/// The expected size of a new window in a session that the caller is not in.
+fn session_size(target: &TargetSession, windows: &[WindowRow]) -> Size {
+    let window = windows.iter().find(|row| target.is(row.session));
+    window.map_or(DETACHED, |row| Size { width: row.width, height: row.height })
+}
+
+/// Finds space in the lead's window: the caller's own one, or if the caller is elsewhere, the one
+/// with the team's panes. Only the lead's pane and the team's are ever split (LY-04).
+fn lead_column(
+    own: Option<&PaneRow>,
+    target: &TargetSession,
+    tag: &PlainWord,
+    (panes, windows): (&[PaneRow], &[WindowRow]),
 ) -> Option<LeadColumn> {
-    if own.zoomed {
-        return None;
-    }
-    let ours = |row: &&PaneRow| {
-        row.window == own.window
-            && row.session == own.session
-            && row.beside == tag.as_str()
-            && !row.dead
-    };
-    let existing: Vec<(PaneId, usize)> =
-        panes.iter().filter(ours).map(|row| (row.id, row.size.height)).collect();
+    let is_ours =
+        |row: &&PaneRow| target.is(row.session) && row.beside == tag.as_str() && !row.dead;
+    let anchor = own.or_else(|| panes.iter().find(is_ours)).filter(|row| !row.zoomed)?;
+    let ours = panes.iter().filter(is_ours).filter(|row| row.window == anchor.window);
+    let existing: Vec<(PaneId, usize)> = ours.map(|row| (row.id, row.size.height)).collect();
     let panes = if existing.is_empty() {
-        Column::New { lead: own.id, columns: column(own.size)?, rows: own.size.height }
+        Column::New { lead: anchor.id, columns: column(anchor.size)?, rows: anchor.size.height }
     } else {
         Column::Existing(existing)
     };
-    let name = windows.iter().find(|row| row.id == own.window).map(|row| row.name.clone());
-    Some(LeadColumn { window: own.window, name: name.unwrap_or_default(), panes })
+    let name = windows.iter().find(|row| row.id == anchor.window).map(|row| row.name.clone());
+    Some(LeadColumn { window: anchor.window, name: name.unwrap_or_default(), panes })
 }
 
 /// Returns the team's own session, or a free name for it. A session with that name but without this

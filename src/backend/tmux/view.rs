@@ -17,7 +17,7 @@ pub(super) fn focus(home: &TmuxHome, claim: &PaneClaim<'_>) -> Result<(), Backen
     let server = claim.server(&home.program);
     let survey = survey_server(home, &server)?;
     let session = pane_row(&survey, claim)?.session;
-    let inside = home.inside.as_deref().and_then(PaneId::parse);
+    let inside = home.inside.as_ref().and_then(|inside| PaneId::parse(&inside.pane));
     let here = survey.panes.iter().find(|row| Some(row.id) == inside);
     let ours =
         survey.clients.iter().filter(|row| here.is_some_and(|here| here.session == row.session));

@@ -199,6 +199,7 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
         program,
         socket: Some(PathBuf::from(&resident.pane.socket)),
         inside: None,
+        last: None,
         team: launcher.team.to_string(),
         tag: String::new(),
         layout: Layout::default(),

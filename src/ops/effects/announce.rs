@@ -140,7 +140,7 @@ fn show_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Noti
         }
     }
     if let Some(here) = backends::caller_pane(ctx) {
-        servers.entry(here.socket).or_default().pane = Some(here.pane);
+        servers.entry(here.socket).or_default().pane = Some(here.inside.pane);
     }
     let notice = tmux::RequestNotice {
         team: team.name().as_str(),

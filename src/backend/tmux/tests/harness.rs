@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::Tmux;
-use crate::backend::{Backend, CloseOutcome, Label, Mark, PlacementRequest, TmuxHome};
+use crate::backend::{Backend, CloseOutcome, InsidePane, Label, Mark, PlacementRequest, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
 use crate::sys::clock::{self, Deadline};
@@ -172,6 +172,7 @@ impl Lab {
             program: PathBuf::from("tmux"),
             socket: Some(self.socket.clone()),
             inside: None,
+            last: None,
             team: team.to_owned(),
             tag: format!("{team}-7f3a"),
             layout: Layout::Panes,
@@ -180,7 +181,11 @@ impl Lab {
 
     /// The home of a team whose lead runs in `pane`.
     pub(super) fn home_in(&self, team: &str, pane: &str) -> TmuxHome {
-        TmuxHome { inside: Some(pane.to_owned()), ..self.home(team) }
+        // Fails for a server that does not run.
+        let found = self.try_tmux(&["display-message", "-p", "-t", pane, "#{session_id}"]);
+        let session = String::from_utf8_lossy(&found.stdout).trim_end().to_owned();
+        let inside = InsidePane { pane: pane.to_owned(), session };
+        TmuxHome { inside: Some(inside), ..self.home(team) }
     }
 
     /// Writes an executable file. The shell does it, so that no descriptor of this process makes

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::super::Tmux;
-use super::harness::{Lab, closed, launch, launch_of, launches, pane, placed, traced, until};
+use super::harness::{
+    Lab, all_closed, closed, launch, launch_of, launches, pane, placed, traced, until,
+};
 use crate::backend::{Backend, BackendError, TmuxHome};
 use crate::model::id::MemberName;
-use crate::model::placement::{Layout, Placement, Verdict};
+use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
 
 #[test]
@@ -36,6 +38,54 @@ fn sp_05_panes_go_to_the_callers_session_not_the_newest() {
         places.iter().all(|place| pane(place).window_id != own_window),
         "LY-04: the lead keeps its window"
     );
+}
+
+#[test]
+fn ly_13_members_join_their_team_wherever_the_caller_is() {
+    for layout in [Layout::Panes, Layout::Windows, Layout::Split] {
+        let lab = Lab::wide();
+        lab.tmux(&[
+            "new-session",
+            "-d",
+            "-s",
+            "other",
+            "-x",
+            "200",
+            "-y",
+            "50",
+            "env",
+            "sleep",
+            "300",
+        ]);
+        let at = |home: TmuxHome| Tmux::new(TmuxHome { layout, ..home });
+        let start = |tmux: &Tmux| placed(tmux, &[launch("ann")]).remove(0);
+        let inside = at(lab.home_in("demo", "%0"));
+        let first = start(&inside);
+        let callers = [lab.home("demo"), lab.home_in("demo", "%1"), lab.home_in("demo", "%0")];
+        for home in callers {
+            let next = start(&at(home));
+            assert_eq!(pane(&next).session_name, "main", "{layout:?}");
+            let same_window = pane(&next).window_id == pane(&first).window_id;
+            assert_eq!(same_window, layout != Layout::Windows, "{layout:?}");
+        }
+    }
+}
+
+#[test]
+fn ly_13_team_without_panes_returns_to_its_last_session() {
+    let lab = Lab::wide();
+    let team = [launch("ann")];
+    let inside = Tmux::new(lab.home_in("demo", "%0"));
+    let places = placed(&inside, &team);
+    let last = pane(&places[0]).clone();
+    all_closed(&inside, &places, &team);
+    let of_another_server = TmuxPane { server: last.server.of_another_boot(), ..last.clone() };
+    for (last, expected) in [(last, "main"), (of_another_server, "phalanx-demo")] {
+        let outside = Tmux::new(TmuxHome { last: Some(last), ..lab.home("demo") });
+        let again = placed(&outside, &team);
+        assert_eq!(pane(&again[0]).session_name, expected);
+        all_closed(&outside, &again, &team);
+    }
 }
 
 #[test]
@@ -438,14 +488,14 @@ fn screen_text_and_watch_command_are_returned() {
     lab.attach("=phalanx-demo");
     let default = Tmux::new(TmuxHome { socket: None, ..lab.home("demo") });
     assert_eq!(default.how_to_watch(&places[0]), "tmux attach -t '=phalanx-demo'");
-    let inside = Tmux::new(lab.home_in("demo", "%0"));
-    assert!(inside.how_to_watch(&places[0]).contains("attach"), "its team stands elsewhere");
-    let beside = placed(&inside, &[launch("beside")]);
-    let window = &pane(&beside[0]).window_id;
+    let inside = Tmux::new(lab.home_in("near", "%0"));
+    assert!(inside.how_to_watch(&places[0]).contains("attach"), "it is in another session");
+    let near = placed(&inside, &[launch("near")]);
+    let window = &pane(&near[0]).window_id;
     assert_eq!(
-        inside.how_to_watch(&beside[0]),
-        format!("window `phalanx-demo` of this tmux session (`tmux select-window -t {window}`)")
+        inside.how_to_watch(&near[0]),
+        format!("window `phalanx-near` of this tmux session (`tmux select-window -t {window}`)")
     );
-    assert!(tmux.how_to_watch(&beside[0]).ends_with("attach -t '$0'"));
+    assert!(tmux.how_to_watch(&near[0]).ends_with("attach -t '$0'"));
     assert_eq!(tmux.terminal(&MemberName::lead()), Terminal::Pane);
 }
