@@ -1,5 +1,6 @@
 //! `events`: prints the journal of a team.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
@@ -7,55 +8,113 @@ use clap::Args;
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
-use super::setup::Setup;
+use super::setup::{Setup, since};
 use crate::model::event::{Event, EventKind};
+use crate::model::id::MemberName;
 use crate::ops::authority::Action;
-use crate::ops::{self, OpsError, TeamStore};
+use crate::ops::{self, OpsError};
 use crate::sys::env;
 use crate::ui;
 
 /// Show the events of a team.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx events ann --since 10m\n  phalanx events -f -n 20\n\n\
+    The end of a program is one line; `-v` and `--json` show all events about it."
+)]
 pub(super) struct EventsArgs {
+    /// Show only events about these members.
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
     /// Keep printing new events until the team is deleted.
     #[arg(short, long)]
     pub(super) follow: bool,
+    /// Show events since then: 90s, 10m, 2h, 1d, or a time.
+    #[arg(long, value_name = "TIME")]
+    pub(super) since: Option<String>,
+    /// Of the earlier events, show only the last N.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(super) lines: Option<usize>,
 }
 
 /// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 
 pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
-    let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
-    if !args.follow {
-        show(&out, &team.events()?)?;
+    let since = args.since.as_deref().map(since).transpose()?;
+    let (team, names) = setup.members(&args.names, Action::Look)?;
+    let mut stream = EventStream { out: setup.out.clone(), names, ended: BTreeSet::new() };
+    let (lines, follow) = (args.lines, args.follow);
+    let first = move |events: Vec<Event>| {
+        let is_new = |event: &Event| since.is_none_or(|since| event.at >= since);
+        events.into_iter().filter(is_new).collect::<Vec<_>>()
+    };
+    if !follow {
+        stream.show(first(team.events()?), lines)?;
         return Ok(Exit::DONE);
     }
-    interrupt::run_interruptible(Failure::StreamEnded, move || follow(&team, &out))
-}
-
-fn follow(team: &TeamStore, out: &Out) -> VerbResult {
-    let changes = team.changes().map_err(OpsError::from)?;
-    if changes.is_polling() {
-        out.print_message(ops::events::POLLING);
-    }
-    let mut journal = team.journal();
-    loop {
-        let events = journal.read()?;
-        show(out, &events)?;
-        if events.iter().any(|e| e.event == EventKind::TeamDeleted) || !team.exists() {
-            return Ok(Exit::DONE);
+    interrupt::run_interruptible(Failure::StreamEnded, move || {
+        let changes = team.changes().map_err(OpsError::from)?;
+        if changes.is_polling() {
+            stream.out.print_message(ops::events::POLLING);
         }
-        changes.wait(SWEEP);
-    }
+        let mut journal = team.journal();
+        let mut lines = lines;
+        loop {
+            let events = journal.read()?;
+            let is_end = events.iter().any(|event| event.event == EventKind::TeamDeleted);
+            stream.show(first(events), lines.take())?;
+            if is_end || !team.exists() {
+                return Ok(Exit::DONE);
+            }
+            changes.wait(SWEEP);
+        }
+    })
 }
 
-fn show(out: &Out, events: &[Event]) -> Result<(), Failure> {
-    if out.json {
-        return events.iter().try_for_each(|event| out.print_document(event));
+/// The events that are shown, in order.
+struct EventStream {
+    out: Out,
+    /// The members that the events are about; empty for all events.
+    names: Vec<MemberName>,
+    /// Members whose program has ended.
+    ended: BTreeSet<MemberName>,
+}
+
+impl EventStream {
+    /// Shows the events, or only the last `lines` of them.
+    fn show(&mut self, events: Vec<Event>, lines: Option<usize>) -> Result<(), Failure> {
+        let mut shown: Vec<Event> =
+            events.into_iter().filter(|event| self.is_shown(event)).collect();
+        shown.drain(..shown.len().saturating_sub(lines.unwrap_or(shown.len())));
+        let out = &self.out;
+        if out.json {
+            return shown.iter().try_for_each(|event| out.print_document(event));
+        }
+        let width = (env::stdout_is_tty() && !out.verbose).then(|| out.width());
+        let format =
+            ui::EventFormat { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
+        out.print_text(&ui::event_lines(&shown, format))
     }
-    let width = (env::stdout_is_tty() && !out.verbose).then(|| out.width());
-    let format =
-        ui::EventFormat { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
-    out.print_text(&ui::event_lines(events, format))
+
+    fn is_shown(&mut self, event: &Event) -> bool {
+        let is_wanted = self.names.is_empty()
+            || event.member.as_ref().is_some_and(|name| self.names.contains(name));
+        is_wanted && (!self.repeats_end(event) || self.out.json || self.out.verbose)
+    }
+
+    /// Returns true for an event that follows from the end of a program, which was shown.
+    fn repeats_end(&mut self, event: &Event) -> bool {
+        let Some(name) = &event.member else { return false };
+        if event.event == EventKind::MemberExited {
+            self.ended.insert(name.clone());
+        } else if event.event == EventKind::MemberAsked {
+            self.ended.remove(name);
+        }
+        let follows = matches!(
+            event.event,
+            EventKind::MemberState | EventKind::PlacementVerdict | EventKind::MemberLeft
+        );
+        follows && self.ended.contains(name)
+    }
 }

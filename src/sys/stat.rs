@@ -32,7 +32,6 @@ pub(super) enum Wait {
 
 /// A wait of a process, for its input if it has a terminal's foreground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux shows waits"))]
 pub(super) struct InputWait {
     pub(super) pid: i32,
     /// Number of waits of its thread so far.

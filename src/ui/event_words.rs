@@ -178,7 +178,12 @@ fn handoff_words(event: &Event, words: &str, team: &str) -> String {
 fn exit_words(event: &Event) -> String {
     let number = |key| wire::number(&event.detail, key);
     let part = |key| number(key).and_then(|number| i32::try_from(number).ok());
-    record::ending(part("exit_code"), part("signal"), number("elapsed_ms").unwrap_or_default())
+    let ran_ms = number("elapsed_ms").unwrap_or_default();
+    let ending = record::ending(part("exit_code"), part("signal"), ran_ms);
+    match detail(event, "last_line") {
+        Some(line) => format!("{ending}: {line}"),
+        None => ending,
+    }
 }
 
 /// Describes the state of the circuit breaker of a restarted member.

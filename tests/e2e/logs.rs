@@ -107,6 +107,8 @@ fn cr_12_output_of_a_failed_member_outlives_its_tmux_pane() {
     }
     let exited = stage.wait_event("alpha", "member_exited", "ben");
     assert_eq!(exited["detail"]["last_line"], "last");
+    let events = stage.phalanx(&["events", "ben", "-n", "1", "--since", "1h"]).expect(0).stdout;
+    assert!(events.contains("exited with code 3") && events.ends_with(": last\n"), "{events}");
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

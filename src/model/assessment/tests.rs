@@ -72,10 +72,8 @@ impl Case {
         let process = ProcessId { pid: 7, start: 9 };
         let exit = self.exit.map(|code| ExitRecord {
             code: Some(code),
-            signal: None,
-            problem: None,
-            no_terminal: false,
             at: Timestamp(950_000),
+            ..ExitRecord::default()
         });
         let limit = RateLimit {
             said: "limit reached".to_owned(),
