@@ -65,6 +65,10 @@ pub(super) struct AnswerArgs {
     #[arg(long, conflicts_with = "reject")]
     #[serde(default)]
     pub(super) always: bool,
+    /// Key of the dashboard that a person has pressed, for the journal.
+    #[arg(long, value_name = "KEY", hide = true)]
+    #[serde(skip)]
+    pub(super) via: Option<String>,
     /// State of the work at a shutdown.
     #[arg(long, value_parser = status(), value_name = "STATUS", conflicts_with = "reject")]
     #[serde(default)]
@@ -122,6 +126,7 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
         mode: args.mode,
         input: args.input,
         always: args.always,
+        via: args.via,
     };
     let Answered { question, added } = ops::decide::answer(&setup.ctx, &team, id, &answer)?;
     let typed = match question.answered_by() {

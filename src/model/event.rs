@@ -181,7 +181,7 @@ impl EventKind {
             EventKind::RequestFiled => &["request_id", "kind", "summary", "state", "answered_by"],
             EventKind::RequestAnnounced => &["request_id", "kind", "summary"],
             EventKind::RequestDecided => {
-                &["request_id", "kind", "outcome", "by", "rule", "reason", "mode"]
+                &["request_id", "kind", "summary", "outcome", "by", "rule", "reason", "mode", "via"]
             }
             EventKind::Reminded => {
                 &["request_id", "kind", "summary", "subject", "text", "nth", "of"]

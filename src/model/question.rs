@@ -156,6 +156,9 @@ pub(crate) struct Decision {
     /// The rule that decided and its origin, for example `allow Bash(git:*) of the team`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
+    /// The key of the dashboard with which a person decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) via: Option<String>,
     pub(crate) at: Timestamp,
     /// Explanation for the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ mod always;
 mod asker;
 pub(super) mod close;
 mod limit;
+mod preview;
 
 use serde_json::{Map, Value};
 
@@ -26,6 +27,8 @@ use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 use asker::{asker, rules_of};
 use close::{BY_NOBODY, BY_RULE, decide_question, decision, decision_note, gone, send};
+pub(crate) use preview::ApprovalPreview;
+pub(super) use preview::approval_preview;
 
 const FORMAT: u32 = 1;
 /// Distinguishes a timeout from a person's rejection (PM-04).
@@ -41,6 +44,8 @@ pub(crate) struct Answer {
     /// The input to continue with; permissions only.
     pub(crate) input: Option<Map<String, Value>>,
     pub(crate) always: bool,
+    /// The key of the dashboard that a person has pressed.
+    pub(crate) via: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -99,6 +104,7 @@ pub(crate) fn answer(
         mode,
         input,
         updates: lasting.updates,
+        via: answer.via.clone(),
         ..decision(DecisionOutcome::Denied, &ctx.speaker.to_string())
     };
     let question = decide_question(team, id, &decision)?;

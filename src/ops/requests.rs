@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::context::{Context, now};
-use super::decide::process_requests;
+use super::decide::{ApprovalPreview, approval_preview, process_requests};
 use super::error::OpsError;
 use super::names::suggest_nearest_request;
 use crate::model::id::{MemberName, RequestId};
@@ -36,6 +36,9 @@ pub(crate) struct Shown {
     /// The way to answer a dialog that a wrapper read from the screen: `keys` or `pane`.
     pub(crate) answered_by: Option<&'static str>,
     pub(crate) typed: Option<Typed>,
+    /// The consequences of approving it; `None` unless it is an open request to use a tool.
+    #[serde(skip)]
+    pub(crate) preview: Option<ApprovalPreview>,
 }
 
 /// Returns the open requests, or with `all` every request, shutdowns included; oldest first.
@@ -45,7 +48,10 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Sho
     let shutdowns = team.requests()?.into_iter().filter(|r| all || r.is_open());
     let questions = team.questions()?.into_iter().filter(|q| all || q.is_open());
     let mut shown: Vec<Shown> = shutdowns.map(|r| describe_shutdown(r, at)).collect();
-    shown.extend(questions.map(|q| describe_question(q, at)));
+    for question in questions {
+        let preview = approval_preview(ctx, team, &question)?;
+        shown.push(Shown { preview, ..describe_question(question, at) });
+    }
     shown.sort_by_key(|one| std::cmp::Reverse(one.age_ms));
     Ok(shown)
 }
@@ -85,6 +91,7 @@ fn describe_question(question: Question, at: Timestamp) -> Shown {
         reason,
         answered_by,
         typed,
+        preview: None,
     }
 }
 
@@ -105,5 +112,6 @@ fn describe_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
         reason: request.answer,
         answered_by: None,
         typed: None,
+        preview: None,
     }
 }

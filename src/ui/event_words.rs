@@ -241,9 +241,13 @@ fn asked_words(event: &Event) -> Option<String> {
 
 fn decided_words(event: &Event) -> Option<String> {
     let (kind, outcome) = (detail(event, "kind")?, detail(event, "outcome")?.replace('_', " "));
-    let why =
-        detail(event, "rule").or_else(|| detail(event, "reason")).map(|why| format!(": {why}"));
-    Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
+    let key = detail(event, "via").map(|key| format!(" with the key {key} of the dashboard"));
+    let what = detail(event, "summary").map(|summary| format!(" ({summary})"));
+    let why = detail(event, "rule").or_else(|| detail(event, "reason"));
+    let why = why.map(|why| format!(": {why}"));
+    let by = detail(event, "by")?;
+    let [key, what, why] = [key, what, why].map(Option::unwrap_or_default);
+    Some(format!("{kind} {outcome} by {by}{key}{what}{why}"))
 }
 
 /// Describes the overdue item: the answer to a request, the decision about a task that a member has

@@ -246,6 +246,7 @@ mod tests {
             reason: None,
             answered_by: None,
             typed: None,
+            preview: None,
         };
         let page = request_page(&shown, Paint { on: false });
         let (head, rest) = page.split_once("left to answer\n").expect("a state");

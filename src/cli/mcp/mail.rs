@@ -121,6 +121,7 @@ fn verdict(id: String, approve: bool, reason: Option<String>) -> AnswerArgs {
         mode: None,
         input: None,
         always: false,
+        via: None,
         status: None,
         pending: Vec::new(),
         committed: false,

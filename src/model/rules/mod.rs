@@ -1,6 +1,7 @@
 //! Rules that answer permission requests: deny, ask and allow lists in Claude Code's pattern
 //! format. A use that is not clearly allowed is asked, and a denial is never overridden.
 
+mod outside;
 mod pattern;
 mod rule;
 mod shell;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use super::id::MemberName;
+pub(crate) use outside::path_outside;
 pub(crate) use pattern::Use;
 use pattern::{Act, Fit};
 pub(crate) use rule::Rule;
@@ -184,6 +186,15 @@ pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
         rule: format!("allow {}", named.join(", ")),
         updates: session_updates(sets, &rules),
     }
+}
+
+/// Returns the rule that has a person asked about this use, whatever else allows it.
+pub(crate) fn asking_rule(sets: &[(String, &RuleSet)], used: &Use) -> Option<String> {
+    let act = Act::of(used);
+    sets.iter().find_map(|(whose, set)| {
+        let asking = set.ask.iter().find(|rule| act.fits(rule) != Fit::No)?;
+        Some(format!("ask {} of {whose}", String::from(asking.clone())))
+    })
 }
 
 /// Returns updates with the rules that allowed the use. They are empty if any set denies or asks

@@ -23,6 +23,7 @@ pub(in crate::ops) fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
         outcome,
         by,
         rule: None,
+        via: None,
         at: now(),
         reason: None,
         mode: None,
@@ -89,14 +90,15 @@ pub(in crate::ops) fn go_on(team: &TeamStore, question: Question) -> Result<(), 
 /// Returns the journal entry for the decision on a question.
 pub(super) fn decision_note(question: &Question) -> Note {
     let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
-    let mut note =
-        note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
+    let note = note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
+    let mut note = note.with("summary", question.summary());
     if let Some(decision) = &question.decision {
         note = note.with("outcome", decision.outcome.as_str()).with("by", decision.by.as_str());
         let more = [
             ("rule", decision.rule.clone()),
             ("reason", decision.reason.clone()),
             ("mode", decision.mode.map(|mode| mode.as_str().to_owned())),
+            ("via", decision.via.clone()),
         ];
         for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
             note = note.with(key, value);
