@@ -98,7 +98,16 @@ impl TaskVerb {
     phalanx task create \"Run the tests\" --blocked-by 1 -- cargo test")]
 pub(super) struct CreateTaskArgs {
     /// Short title.
+    #[arg(
+        required_unless_present = "subject_option",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(super) subject: String,
+    /// Short title that may begin with a dash.
+    #[arg(long = "subject", value_name = "TEXT", conflicts_with = "subject")]
+    #[serde(skip)]
+    pub(super) subject_option: Option<String>,
     /// Full description.
     #[arg(long, value_name = "TEXT", default_value = "")]
     #[serde(default)]
@@ -322,12 +331,13 @@ fn create(
     args: CreateTaskArgs,
     owner: Option<MemberName>,
 ) -> VerbResult {
-    if args.subject.trim().is_empty() {
+    let subject = args.subject_option.unwrap_or(args.subject);
+    if subject.trim().is_empty() {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
     let fields = args.fields;
     let new = NewTask {
-        subject: args.subject,
+        subject,
         description: args.description,
         active_form: fields.active_form,
         owner,
