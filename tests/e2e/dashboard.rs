@@ -6,8 +6,8 @@ use std::process::Command;
 use crate::harness::{Stage, binary, wait_for};
 
 /// A shell in a tmux pane, for running `phalanx watch`.
-struct Terminal {
-    stage: Stage,
+pub struct Terminal {
+    pub stage: Stage,
     pane: String,
     tty: String,
 }
@@ -15,13 +15,18 @@ struct Terminal {
 impl Terminal {
     /// Creates the team `site` with a worker that asks before it acts, and a ticking program.
     fn new() -> Terminal {
-        let mut stage = Stage::new();
+        let stage = Stage::new();
         stage.phalanx(&["team", "create", "site"]).expect(0);
         stage.phalanx(&["spawn", "ada", "--plan", "--backend", "pty"]).expect(0);
         let ticking =
             "i=0; while :; do i=$((i+1)); printf '\\033[31mtick %s\\033[0m\\n' $i; sleep 0.2; done";
         stage.phalanx(&["spawn", "srv", "--backend", "pty", "--", "sh", "-c", ticking]).expect(0);
         stage.phalanx(&["spawn", "cat", "--backend", "pty", "--", "cat"]).expect(0);
+        Terminal::open(stage)
+    }
+
+    /// Opens a terminal of 120 columns and 40 rows on a stage.
+    pub fn open(mut stage: Stage) -> Terminal {
         stage.shadow("phalanx", &format!("#!/bin/sh\nulimit -c 0\nexec '{}' \"$@\"\n", binary()));
         stage
             .tmux(&[
@@ -56,17 +61,17 @@ impl Terminal {
         self.shows("srv");
     }
 
-    fn keys(&self, keys: &[&str]) {
+    pub fn keys(&self, keys: &[&str]) {
         let mut words = vec!["send-keys", "-t", &self.pane];
         words.extend(keys);
         self.stage.tmux(&words).expect("typed");
     }
 
-    fn screen(&self) -> String {
+    pub fn screen(&self) -> String {
         self.stage.tmux(&["capture-pane", "-p", "-t", &self.pane]).expect("a screen")
     }
 
-    fn shows(&self, text: &str) {
+    pub fn shows(&self, text: &str) {
         wait_for(&format!("{text:?} on the screen"), || self.screen().contains(text).then_some(()));
     }
 
@@ -88,7 +93,7 @@ impl Terminal {
     }
 
     /// Waits until the dashboard has ended, and checks the terminal.
-    fn ended(&self, code: i32) {
+    pub fn ended(&self, code: i32) {
         let end = format!("end={code}");
         wait_for(&end, || self.screen().lines().any(|line| line == end).then_some(()));
         self.is_restored();
@@ -110,7 +115,7 @@ impl Terminal {
         assert!(!self.screen().contains("Members by"), "{}", self.screen());
     }
 
-    fn close(self) {
+    pub fn close(self) {
         self.stage.phalanx(&["down", "-t", "site", "--force"]).expect(0);
         self.stage.tmux(&["kill-session", "-t", "=mine"]).expect("it is there");
         self.stage.assert_clean();

@@ -23,6 +23,7 @@ mod completion;
 mod contract;
 mod crash;
 mod dashboard;
+mod dashboard_keys;
 mod delete;
 mod dialogs;
 mod doctor;

@@ -6,12 +6,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::command_line::command_line;
 use crate::cli::fail::{Failure, chain};
 use crate::model::text;
 use crate::ops::{Context, TeamStore};
 use crate::sys::env::find_program;
 use crate::sys::exec::{self, ExecCommand};
-use crate::ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand};
+use crate::ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand, TeamAction};
 
 /// Time limit for a command in the background.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -46,12 +47,8 @@ impl CommandContext {
     fn resolve(&self, command: &ChosenCommand, color: &str) -> ExecCommand {
         let base = ExecCommand { env: Some(self.env.clone()), ..ExecCommand::default() };
         match command {
-            ChosenCommand::Verb(words) => {
-                let color: [OsString; 2] = ["--color".into(), color.into()];
-                let words = words.iter().map(OsString::from);
-                let args = self.options.iter().cloned().chain(color).chain(words).collect();
-                ExecCommand { program: self.exe.clone().into(), args, ..base }
-            }
+            ChosenCommand::Action(action) => self.verb(command_line(action), color, base),
+            ChosenCommand::Typed(words) => self.verb(words.clone(), color, base),
             ChosenCommand::Program { argv, dir } => {
                 let mut words = argv.iter().map(OsString::from);
                 let program = words.next().unwrap_or_default();
@@ -62,6 +59,13 @@ impl CommandContext {
                 ExecCommand { program: shell, cwd: Some(dir.into()), ..base }
             }
         }
+    }
+
+    fn verb(&self, words: Vec<String>, color: &str, base: ExecCommand) -> ExecCommand {
+        let color: [OsString; 2] = ["--color".into(), color.into()];
+        let words = words.into_iter().map(OsString::from);
+        let args = self.options.iter().cloned().chain(color).chain(words).collect();
+        ExecCommand { program: self.exe.clone().into(), args, ..base }
     }
 
     fn var(&self, name: &str) -> Option<OsString> {
@@ -86,7 +90,8 @@ impl CommandContext {
     pub(super) fn run_here(&self, command: &ChosenCommand) -> Result<(), Failure> {
         exec::run_in_foreground(&self.resolve(command, "auto"))?;
         let returns_by_itself = match command {
-            ChosenCommand::Verb(words) => words.first().is_some_and(|verb| verb == "attach"),
+            ChosenCommand::Action(action) => matches!(action, TeamAction::Attach(_)),
+            ChosenCommand::Typed(words) => words.first().is_some_and(|verb| verb == "attach"),
             ChosenCommand::Shell { .. } => true,
             ChosenCommand::Program { .. } => false,
         };

@@ -21,10 +21,10 @@ use crate::ops::screen::ScreenFollower;
 use crate::ops::snapshot::{AttentionCause, teams};
 use crate::ops::{self, Context, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::sys::failpoint;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
+use crate::sys::{failpoint, fs};
 use crate::ui::DesktopNotification;
-use crate::ui::dashboard::{Dashboard, Effect, SpawnChoices};
+use crate::ui::dashboard::{Dashboard, Effect, FormChoices};
 
 /// Shortest time between two frames that no key has caused.
 const FRAME: Duration = Duration::from_millis(50);
@@ -228,8 +228,12 @@ impl Driver {
             SourceReport::Candidates(request, candidates) => {
                 return Ok(self.dashboard.set_candidates(&request, candidates));
             }
-            SourceReport::SpawnChoices(choices) => self.dashboard.set_spawn_choices(choices),
+            SourceReport::FormChoices(choices) => self.dashboard.set_form_choices(&choices),
+            SourceReport::TaskTexts(task, Ok((subject, description))) => {
+                self.dashboard.set_task_texts(task, &subject, &description);
+            }
             SourceReport::History(_, Err(problem))
+            | SourceReport::TaskTexts(_, Err(problem))
             | SourceReport::Teams(Err(problem))
             | SourceReport::Problem(problem) => self.dashboard.report_problem(&problem, now),
         }
@@ -329,15 +333,17 @@ impl Driver {
                     SourceReport::Candidates(request, candidates)
                 });
             }
-            (Effect::ReadSpawnChoices, Some(shown)) => {
+            (Effect::ReadFormChoices, Some(shown)) => {
                 let (ctx, team) = (shown.ctx.clone(), shown.team.clone());
                 in_background(&shown.reports, move || {
-                    let profiles = ops::profiles::list(&ctx).unwrap_or_default();
-                    let roles = ops::roles::team_roles(&team).unwrap_or_default();
-                    SourceReport::SpawnChoices(SpawnChoices {
-                        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
-                        roles: roles.named.into_keys().collect(),
-                    })
+                    SourceReport::FormChoices(form_choices(&ctx, &team))
+                });
+            }
+            (Effect::ReadTask(id), Some(shown)) => {
+                let team = shown.team.clone();
+                in_background(&shown.reports, move || {
+                    let task = ops::task::get(&team, id).map_err(|e| e.to_string());
+                    SourceReport::TaskTexts(id, task.map(|task| (task.subject, task.description)))
                 });
             }
             // No team has been chosen yet.
@@ -380,6 +386,22 @@ impl Driver {
 fn read_teams(ctx: &Context, reports: &Reports) {
     let ctx = ctx.clone();
     in_background(reports, move || SourceReport::Teams(teams(&ctx).map_err(|e| e.to_string())));
+}
+
+/// Reads what the forms offer. What cannot be read is not offered; the verbs report it.
+fn form_choices(ctx: &Context, team: &TeamStore) -> FormChoices {
+    let profiles = ops::profiles::list(ctx).unwrap_or_default();
+    let roles = ops::roles::team_roles(team).unwrap_or_default();
+    let templates = ops::templates::list(ctx).unwrap_or_default();
+    let files = fs::names(&ctx.caller.cwd).unwrap_or_default();
+    let manifests = files.into_iter().filter(|name| name.ends_with(".toml"));
+    let agents = ops::agents::on_path(ctx).unwrap_or_default();
+    FormChoices {
+        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
+        roles: roles.named.into_keys().collect(),
+        sources: templates.into_iter().map(|template| template.name).chain(manifests).collect(),
+        agents: agents.into_iter().map(|agent| agent.profile).collect(),
+    }
 }
 
 /// Sleeps for so long; forever without a limit.

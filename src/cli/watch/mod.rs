@@ -1,5 +1,8 @@
 //! `watch`: the dashboard of a team.
 
+mod command_line;
+#[cfg(test)]
+mod command_line_tests;
 mod commands;
 mod driver;
 mod sources;

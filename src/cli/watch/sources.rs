@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::model::id::MemberName;
+use crate::model::id::{MemberName, TaskId};
 use crate::model::input::{Input, Key, Text};
 use crate::model::topic::Topic;
 use crate::ops::input::TypingSession;
@@ -17,7 +17,7 @@ use crate::ops::screen::ScreenUpdate;
 use crate::ops::snapshot::{SnapshotReader, TeamChoice, TeamSnapshot};
 use crate::ops::{self, Context, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::ui::dashboard::{CompletionRequest, FinishedCommand, PaletteCandidate, SpawnChoices};
+use crate::ui::dashboard::{CompletionRequest, FinishedCommand, FormChoices, PaletteCandidate};
 
 /// Interval of full re-reads: a change notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -49,7 +49,9 @@ pub(super) enum SourceReport {
     Finished(FinishedCommand),
     Teams(Result<Vec<TeamChoice>, String>),
     Candidates(CompletionRequest, Vec<PaletteCandidate>),
-    SpawnChoices(SpawnChoices),
+    FormChoices(FormChoices),
+    /// Subject and description of a task.
+    TaskTexts(TaskId, Result<(String, String), String>),
     Problem(String),
 }
 

@@ -1,195 +1,238 @@
-//! The commands on the selected member, task and request.
+//! The keys that act on the highlighted member, task and request.
 
-use super::dialog::{Confirmation, OpenDialog, PageKind, PromptKind, TextPage};
+use super::dialog::{AskedUse, Confirmation, OpenDialog, PageKind, PromptKind, TextPage};
 use super::effect::{AfterRun, ChosenCommand, Effect};
-use super::keys::KeyCommand;
+use super::form::ActionForm;
+use super::keys::{KeyCommand, key_of};
 use super::layout::Panel;
 use super::state::Dashboard;
+use super::targets::AnswerTarget;
+use super::team_action::{RequestAnswer, TeamAction};
 use super::theme::Tone;
 use crate::model::id::MemberName;
-use crate::model::question::QuestionKind;
-use crate::model::task::TaskState;
 use crate::model::time::Timestamp;
+use crate::ops::requests::Shown;
 use crate::ui::Paint;
 use crate::ui::request_page::request_text;
 
 impl Dashboard {
-    /// Shows the selected request with its plan, command or diff in full.
-    pub(super) fn request_page(&mut self) -> Vec<Effect> {
-        let Some(request) = self.selected_request() else { return Vec::new() };
+    /// Shows a request with its plan, command or diff in full.
+    pub(super) fn show_request(&mut self, asked: &AskedUse) {
+        let Some(request) = self.request_called(asked) else { return };
         let text = request_text(request, Paint { on: self.theme.color });
         let lines = text.lines().map(str::to_owned).collect();
-        let title = format!("{} asks: {}  y: approve  r: reject", request.from, request.kind);
-        let kind = PageKind::Request;
+        let [yes, no] = [KeyCommand::Approve, KeyCommand::Reject].map(key_of);
+        let (from, kind) = (&request.from, request.kind);
+        let title = format!("{from} asks: {kind}  {yes}: approve  {no}: reject");
+        let kind = PageKind::Request(asked.id.clone());
         self.dialog = Some(OpenDialog::Page(TextPage { title, lines, kind, scroll: 0 }));
-        Vec::new()
     }
 
-    pub(super) fn task_command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
-        let Some(task) = self.task else {
-            self.notify("there is no task", Tone::Plain, now);
-            return Vec::new();
-        };
+    /// Runs an action in the background and reports its output.
+    pub(super) fn run(&mut self, action: TeamAction) -> Vec<Effect> {
+        self.perform(Effect::Run {
+            command: ChosenCommand::Action(action),
+            after: AfterRun::Report,
+        })
+    }
+
+    /// Asks whether an action is to be run.
+    fn confirm(&mut self, words: String, details: String, action: TeamAction) {
+        let command = ChosenCommand::Action(action);
+        self.confirm_effect(words, details, Effect::Run { command, after: AfterRun::Report });
+    }
+
+    fn confirm_effect(&mut self, words: String, details: String, effect: Effect) {
+        self.dialog = Some(OpenDialog::Confirmation(Confirmation { words, details, effect }));
+    }
+
+    /// Runs an action and shows its output as a page.
+    fn show_output(&mut self, action: TeamAction, is_diff: bool) -> Vec<Effect> {
+        let after = AfterRun::Page { title: action.describe(), is_diff };
+        self.perform(Effect::Run { command: ChosenCommand::Action(action), after })
+    }
+
+    pub(super) fn task_command(&mut self, command: KeyCommand) -> Vec<Effect> {
+        let Ok(task) = self.target_task() else { return Vec::new() };
         match command {
             KeyCommand::Assign => {
                 let member = self.member.as_ref().map(MemberName::to_string).unwrap_or_default();
-                self.ask(PromptKind::Assign { task }, &member);
-                Vec::new()
+                self.ask(PromptKind::Assign(task), &member);
             }
-            KeyCommand::Retry => match self.task_card(task).map(|task| task.state) {
-                Some(TaskState::Failed | TaskState::Stale) => {
-                    self.run(["retry".to_owned(), task.to_string()])
-                }
-                _ => {
-                    self.notify(format!("#{task} has not failed"), Tone::Plain, now);
-                    Vec::new()
-                }
-            },
-            _ => {
-                let command =
-                    ChosenCommand::verb(["task".to_owned(), "get".to_owned(), task.to_string()]);
-                let title = format!("#{task}");
-                let after = AfterRun::Page { title, is_diff: false };
-                self.perform(Effect::Run { command, after })
+            KeyCommand::Cancel => self.ask(PromptKind::Cancel(task), ""),
+            KeyCommand::Block => self.ask(PromptKind::Block(task), ""),
+            KeyCommand::Unblock => {
+                let blockers = self.task_card(task).map(|card| card.blockers.clone());
+                let ids: Vec<String> =
+                    blockers.unwrap_or_default().iter().map(|id| format!("#{id}")).collect();
+                self.ask(PromptKind::Unblock(task), &ids.join(" "));
             }
+            KeyCommand::Comment => self.ask(PromptKind::Comment(task), ""),
+            KeyCommand::Edit => {
+                self.dialog = Some(OpenDialog::Form(ActionForm::edit_task(task)));
+                return vec![Effect::ReadTask(task)];
+            }
+            KeyCommand::Retry => return self.run(TeamAction::RetryTask(task)),
+            _ => return self.show_output(TeamAction::ShowTask(task), false),
         }
+        Vec::new()
     }
 
-    /// Answers the selected request; on the board, decides about the selected task in review.
-    pub(super) fn request_command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
-        let reviewed =
-            self.task.and_then(|id| self.task_card(id)).map(|task| (task.id, task.state));
-        if let (Panel::Board, Some((task, TaskState::InReview))) = (self.focus, reviewed) {
-            match command {
-                KeyCommand::Approve => {
-                    return self.run(["task".to_owned(), "approve".to_owned(), task.to_string()]);
+    /// Answers the request, or decides about the task, that is highlighted or shown. A request that
+    /// is not visible in full is shown first.
+    pub(super) fn answer_command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
+        let asked = match self.target_answer() {
+            Ok(AnswerTarget::Request(asked)) => asked,
+            Ok(AnswerTarget::Task(task)) => {
+                if command == KeyCommand::Approve {
+                    return self.run(TeamAction::ApproveTask(task));
                 }
-                KeyCommand::Reject => self.ask(PromptKind::RejectTask { task }, ""),
-                _ => self.notify("a task is approved or rejected", Tone::Plain, now),
+                self.ask(PromptKind::RejectTask(task), "");
+                return Vec::new();
             }
-            return Vec::new();
-        }
-        let Some(request) = self.selected_request() else {
-            self.notify("there is no open request", Tone::Plain, now);
-            return Vec::new();
+            Err(_) => return Vec::new(),
         };
-        let id = request.request_id.to_string();
-        if request.kind == "shutdown" {
-            let words = format!("{} was asked to shut down and answers itself", request.from);
-            self.notify(words, Tone::Plain, now);
-            return Vec::new();
-        }
-        if request.answered_by == Some("pane") {
-            let words = format!("{} can be answered only on its screen: `i` types there", id);
+        if self.has_just_moved(now) {
+            let words = format!("the selection has moved by itself, to {}", asked.from);
             self.notify(words, Tone::Waiting, now);
             return Vec::new();
         }
-        let is_tool = request.kind == QuestionKind::Permission.as_str();
-        let input = request.body.get("input").map(ToString::to_string).unwrap_or_default();
+        let Some(request) = self.request_called(&asked).cloned() else { return Vec::new() };
         match command {
-            KeyCommand::Reject => self.ask(PromptKind::Reject { id }, ""),
-            KeyCommand::EditAndApprove if is_tool => {
-                self.ask(PromptKind::EditInput { id }, &input);
+            KeyCommand::Reject => self.ask(PromptKind::Reject(asked), ""),
+            KeyCommand::Edit => {
+                let input = request.body.get("input").map(ToString::to_string);
+                self.ask(PromptKind::EditInput(asked), &input.unwrap_or_default());
             }
-            KeyCommand::EditAndApprove => {
-                self.notify("only the input of a tool can be edited", Tone::Plain, now);
+            _ if !self.is_shown_in_full(&asked) => {
+                self.show_request(&asked);
+                let words = format!("this is the whole request of {}: answer it here", asked.from);
+                self.notify(words, Tone::Waiting, now);
             }
-            KeyCommand::AlwaysAllow => {
-                return self.run(["answer", &id, "--approve", "--always"]);
-            }
-            _ => return self.run(["answer", &id, "--approve"]),
+            KeyCommand::AlwaysAllow => self.confirm_always(&asked, &request),
+            _ => return self.approve(&asked, &request),
         }
         Vec::new()
     }
 
-    pub(super) fn member_command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
-        let Some(member) = self.member.clone() else {
-            self.notify("there is no member", Tone::Plain, now);
-            return Vec::new();
-        };
-        let name = member.to_string();
+    /// Approves a request; one that a rule has asked about, or that may write outside of the
+    /// member's directory, after a question.
+    fn approve(&mut self, asked: &AskedUse, request: &Shown) -> Vec<Effect> {
+        let preview = request.preview.as_ref();
+        let rule = preview.and_then(|preview| preview.asked_by.as_ref());
+        let outside = preview.and_then(|preview| preview.outside.as_ref());
+        let mut reasons = Vec::new();
+        reasons.extend(rule.map(|rule| format!("A rule has this asked: {rule}.")));
+        reasons.extend(outside.map(|path| format!("It names {path}, outside of its directory.")));
+        self.dialog = None;
+        let effect = answer(asked, RequestAnswer::Approve, KeyCommand::Approve);
+        if reasons.is_empty() {
+            return self.perform(effect);
+        }
+        let words = format!("approve {}: {}?", asked.from, asked.words);
+        self.confirm_effect(words, reasons.join("\n"), effect);
+        Vec::new()
+    }
+
+    fn confirm_always(&mut self, asked: &AskedUse, request: &Shown) {
+        let rules = request.preview.as_ref().and_then(|preview| preview.always.as_ref().ok());
+        let rules = rules.into_iter().flatten();
+        let rules: Vec<String> =
+            rules.map(|rule| format!("allow {}", String::from(rule.clone()))).collect();
+        let words =
+            format!("approve {}, and for all members from now on: {}?", asked.from, asked.words);
+        let details = format!("It adds to the rules of the team:\n{}", rules.join("\n"));
+        self.confirm_effect(
+            words,
+            details,
+            answer(asked, RequestAnswer::ApproveAlways, KeyCommand::AlwaysAllow),
+        );
+    }
+
+    pub(super) fn member_command(&mut self, command: KeyCommand) -> Vec<Effect> {
+        let Ok(member) = self.target_member() else { return Vec::new() };
         let details = self.member_details(&member).cloned().unwrap_or_default();
-        let ask = |dashboard: &mut Dashboard, words: String, verb: &str| {
-            let effect = Effect::Run {
-                command: ChosenCommand::verb([verb, name.as_str()]),
-                after: AfterRun::Report,
-            };
-            let details = String::new();
-            dashboard.dialog =
-                Some(OpenDialog::Confirmation(Confirmation { words, details, effect }));
-            Vec::new()
-        };
         match command {
             KeyCommand::Type => {
+                let effects = self.select_member(member);
                 self.typing = true;
                 self.screen.leave_history();
                 self.show(Panel::Screen);
-                Vec::new()
+                return effects;
             }
-            KeyCommand::Message => {
-                self.ask(PromptKind::Message { to: member }, "");
-                Vec::new()
+            KeyCommand::Message => self.ask(PromptKind::Message { to: member }, ""),
+            KeyCommand::Shutdown if self.has_ended(&member) => {
+                let words = format!("remove {member} from the list? Its files and tasks stay.");
+                self.confirm(words, String::new(), TeamAction::ShutDown(member));
             }
-            KeyCommand::Shutdown => ask(self, format!("ask {name} to shut down?"), "shutdown"),
-            KeyCommand::Restart => ask(self, format!("restart {name}?"), "restart"),
-            KeyCommand::Focus => self.run(["focus", &name]),
+            KeyCommand::Shutdown => {
+                let words = format!("ask {member} to shut down?");
+                self.confirm(words, String::new(), TeamAction::ShutDown(member));
+            }
+            KeyCommand::Restart if self.has_ended(&member) => {
+                return self.run(TeamAction::Resume(member));
+            }
+            KeyCommand::Restart => {
+                let words = format!("restart {member}?");
+                self.confirm(words, String::new(), TeamAction::Restart(member));
+            }
+            KeyCommand::Focus => return self.run(TeamAction::Focus(member)),
             KeyCommand::HideOrShow => {
                 let is_hidden = self.is_hidden(&member);
-                self.run([if is_hidden { "show" } else { "hide" }, &name])
+                return self.run(match is_hidden {
+                    true => TeamAction::Show(member),
+                    false => TeamAction::Hide(member),
+                });
             }
-            KeyCommand::Attach => vec![Effect::RunHere(ChosenCommand::verb(["attach", &name]))],
-            KeyCommand::Log => vec![Effect::Page(ChosenCommand::verb(["logs", &name]))],
-            KeyCommand::Explain => {
-                let after = AfterRun::Page { title: name.clone(), is_diff: false };
-                let command = ChosenCommand::verb(["explain", &name]);
-                self.perform(Effect::Run { command, after })
+            KeyCommand::Attach => {
+                return vec![Effect::RunHere(ChosenCommand::Action(TeamAction::Attach(member)))];
             }
-            KeyCommand::Diff => {
-                let after = AfterRun::Page { title: format!("diff of {name}"), is_diff: true };
-                let command = ChosenCommand::verb(["worktree", "diff", &name]);
-                self.perform(Effect::Run { command, after })
+            KeyCommand::Log => {
+                return vec![Effect::Page(ChosenCommand::Action(TeamAction::ShowLog(member)))];
             }
+            KeyCommand::Explain => return self.show_output(TeamAction::Explain(member), false),
+            KeyCommand::Diff => return self.show_output(TeamAction::ShowDiff(member), true),
             KeyCommand::DiffInPager => {
-                vec![Effect::Page(ChosenCommand::verb(["worktree", "diff", &name]))]
+                return vec![Effect::Page(ChosenCommand::Action(TeamAction::ShowDiff(member)))];
             }
-            KeyCommand::Shell | KeyCommand::Commit
-                if details.worktree.as_ref().is_some_and(|tree| tree.copy.is_some()) =>
-            {
-                self.without(&name, "worktree on this machine", now)
+            KeyCommand::Shell => {
+                let dir = details.worktree.map(|tree| tree.path).or(details.cwd);
+                let shell = dir.map(|dir| Effect::RunHere(ChosenCommand::Shell { dir }));
+                return shell.into_iter().collect();
             }
-            KeyCommand::Shell => match details.worktree.map(|tree| tree.path).or(details.cwd) {
-                Some(dir) => vec![Effect::RunHere(ChosenCommand::Shell { dir })],
-                None => self.without(&name, "directory on record", now),
-            },
-            KeyCommand::Commit => match details.worktree {
-                Some(tree) => {
-                    self.ask(PromptKind::Commit { member, dir: tree.path }, "");
-                    Vec::new()
-                }
-                None => self.without(&name, "worktree", now),
-            },
-            KeyCommand::Merge => match details.worktree {
-                Some(tree) => {
-                    let branch = tree.branch_here();
-                    let merge = ChosenCommand::Program {
-                        argv: ["git", "merge", "--no-edit", &branch].map(str::to_owned).to_vec(),
-                        dir: tree.repository,
-                    };
-                    let effect = Effect::Run { command: merge, after: AfterRun::Report };
-                    let question = format!("merge {branch} now?");
-                    let after = AfterRun::Ask { question, effect: Box::new(effect) };
-                    let command = ChosenCommand::verb(["worktree", "merge", &name, "--dry-run"]);
-                    self.perform(Effect::Run { command, after })
-                }
-                None => self.without(&name, "worktree", now),
-            },
-            _ => Vec::new(),
+            KeyCommand::Commit => {
+                let Some(tree) = details.worktree else { return Vec::new() };
+                self.ask(PromptKind::Commit { member, dir: tree.path }, "");
+            }
+            KeyCommand::Merge => {
+                let Some(tree) = details.worktree else { return Vec::new() };
+                let branch = tree.branch_here();
+                let merge = ChosenCommand::Program {
+                    argv: ["git", "merge", "--no-edit", &branch].map(str::to_owned).to_vec(),
+                    dir: tree.repository,
+                };
+                let effect = Effect::Run { command: merge, after: AfterRun::Report };
+                let question = format!("merge {branch} now?");
+                let after = AfterRun::Ask { question, effect: Box::new(effect) };
+                let command = ChosenCommand::Action(TeamAction::TryMerge(member));
+                return self.perform(Effect::Run { command, after });
+            }
+            _ => {}
         }
+        Vec::new()
     }
 
-    fn without(&mut self, name: &str, what: &str, now: Timestamp) -> Vec<Effect> {
-        self.notify(format!("{name} has no {what}"), Tone::Plain, now);
-        Vec::new()
+    /// Asks whether the team on display is to end.
+    pub(super) fn end_team(&mut self) {
+        let members = self.snapshot.as_ref().map(|snapshot| &snapshot.status.members);
+        let names: Vec<&str> =
+            members.into_iter().flatten().map(|member| member.name.as_str()).collect();
+        let details = match names.is_empty() {
+            true => "All its members have ended.".to_owned(),
+            false => format!("These members are asked to end: {}", names.join(", ")),
+        };
+        let words = format!("end team {} and delete it?", self.team.as_deref().unwrap_or_default());
+        self.confirm(words, details, TeamAction::EndTeam);
     }
 
     /// Returns true if the last event about the visibility of the member hid it.
@@ -202,4 +245,17 @@ impl Dashboard {
         });
         last.is_some_and(|event| event.event == MemberHidden)
     }
+}
+
+/// Returns the effect of answering a request with a key. What was answered stays on the screen.
+pub(super) fn answer(asked: &AskedUse, answer: RequestAnswer, by: KeyCommand) -> Effect {
+    let key = key_of(by);
+    let verb = match answer {
+        RequestAnswer::Approve | RequestAnswer::ApproveWith(_) => "approved",
+        RequestAnswer::ApproveAlways => "approved for good",
+        RequestAnswer::Reject { .. } => "rejected",
+    };
+    let words = format!("{key} {verb} {}: {}", asked.from, asked.words);
+    let action = TeamAction::Answer { request: asked.id.clone(), answer, key };
+    Effect::Run { command: ChosenCommand::Action(action), after: AfterRun::Answered { words } }
 }

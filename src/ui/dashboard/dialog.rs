@@ -1,11 +1,12 @@
-//! Dialogs over the panels: a line to fill in, a question, a page of text, a list of teams, and the
-//! form for a new member.
+//! Dialogs over the panels: a line to fill in, a question, a page of text, a list of teams, and
+//! forms.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::LineEditor;
-use super::effect::{Effect, SpawnChoices};
-use crate::model::id::{MemberName, TaskId};
+use super::effect::Effect;
+use super::form::{ActionForm, DialogStep};
+use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::ops::snapshot::TeamChoice;
 
 /// A dialog, which receives all keys while it is open.
@@ -16,7 +17,7 @@ pub(super) enum OpenDialog {
     Confirmation(Confirmation),
     Page(TextPage),
     Teams(TeamPicker),
-    Spawn(SpawnForm),
+    Form(ActionForm),
 }
 
 /// The purpose of a line of text.
@@ -31,24 +32,28 @@ pub(super) enum PromptKind {
     },
     Broadcast,
     NewTask,
-    Assign {
-        task: TaskId,
-    },
-    /// Names the request.
-    Reject {
-        id: String,
-    },
-    EditInput {
-        id: String,
-    },
-    RejectTask {
-        task: TaskId,
-    },
-    /// The directory of the worktree.
+    Assign(TaskId),
+    Reject(AskedUse),
+    EditInput(AskedUse),
+    RejectTask(TaskId),
+    Cancel(TaskId),
+    Block(TaskId),
+    Unblock(TaskId),
+    Comment(TaskId),
     Commit {
         member: MemberName,
+        /// The directory of the worktree.
         dir: String,
     },
+}
+
+/// A request that a person is about to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AskedUse {
+    pub(super) id: RequestId,
+    pub(super) from: MemberName,
+    /// The request in one line.
+    pub(super) words: String,
 }
 
 impl PromptKind {
@@ -60,10 +65,18 @@ impl PromptKind {
             PromptKind::Message { to } => format!("message to {to}"),
             PromptKind::Broadcast => "message to all members".to_owned(),
             PromptKind::NewTask => "subject of the new task".to_owned(),
-            PromptKind::Assign { task } => format!("assign #{task} to"),
-            PromptKind::Reject { .. } => "reason for the rejection".to_owned(),
-            PromptKind::RejectTask { task } => format!("reason to reject #{task}"),
-            PromptKind::EditInput { .. } => "input of the tool, as JSON".to_owned(),
+            PromptKind::Assign(task) => format!("assign #{task} to"),
+            PromptKind::Reject(asked) => {
+                format!("reason to reject {}: {}", asked.from, asked.words)
+            }
+            PromptKind::RejectTask(task) => format!("reason to reject #{task}"),
+            PromptKind::EditInput(asked) => {
+                format!("input for {}, as JSON; Enter approves", asked.from)
+            }
+            PromptKind::Cancel(task) => format!("reason to cancel #{task}"),
+            PromptKind::Block(task) => format!("tasks that #{task} waits for"),
+            PromptKind::Unblock(task) => format!("tasks that #{task} no longer waits for"),
+            PromptKind::Comment(task) => format!("comment on #{task}"),
             PromptKind::Commit { member, .. } => format!("commit message for {member}"),
         }
     }
@@ -96,13 +109,13 @@ pub(super) struct TextPage {
 }
 
 /// The kind of a [`TextPage`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PageKind {
     Text,
     /// Coloured by the signs of its lines.
     Diff,
-    /// The keys that answer requests work on it.
-    Request,
+    /// The keys that answer requests answer this one.
+    Request(RequestId),
 }
 
 /// The list of teams.
@@ -111,116 +124,6 @@ pub(super) struct TeamPicker {
     /// `None` while it is read.
     pub(super) choices: Option<Vec<TeamChoice>>,
     pub(super) at: usize,
-}
-
-/// A field of a form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FormField {
-    pub(super) label: &'static str,
-    pub(super) editor: LineEditor,
-    /// Values that the arrow keys offer.
-    pub(super) choices: Vec<String>,
-}
-
-/// The form for a new member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SpawnForm {
-    pub(super) fields: Vec<FormField>,
-    pub(super) at: usize,
-}
-
-/// The effect of a key on a dialog.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum DialogStep {
-    Stay,
-    Close,
-    /// A prompt or a form was submitted, or a team was chosen.
-    Submit,
-    /// A question was answered with yes.
-    Yes,
-}
-
-impl SpawnForm {
-    pub(super) fn new() -> SpawnForm {
-        let field = |label, text: &str| FormField {
-            label,
-            editor: LineEditor::with(text),
-            choices: Vec::new(),
-        };
-        let worktree = FormField {
-            choices: vec!["no".to_owned(), "yes".to_owned()],
-            ..field("worktree", "no")
-        };
-        let fields = ["name", "profile", "role", "model", "prompt"].map(|label| field(label, ""));
-        SpawnForm { fields: fields.into_iter().chain([worktree]).collect(), at: 0 }
-    }
-
-    pub(super) fn offer(&mut self, choices: SpawnChoices) {
-        for field in &mut self.fields {
-            match field.label {
-                "profile" => field.choices.clone_from(&choices.profiles),
-                "role" => field.choices.clone_from(&choices.roles),
-                _ => {}
-            }
-        }
-    }
-
-    fn value(&self, label: &str) -> String {
-        let field = self.fields.iter().find(|field| field.label == label);
-        field.map(|field| field.editor.text().trim().to_owned()).unwrap_or_default()
-    }
-
-    /// Returns the command that starts the member.
-    pub(super) fn words(&self) -> Vec<String> {
-        let mut words = vec!["spawn".to_owned(), self.value("name")];
-        for (label, option) in [
-            ("profile", "--profile"),
-            ("role", "--role"),
-            ("model", "--model"),
-            ("prompt", "--prompt"),
-        ] {
-            let value = self.value(label);
-            if !value.is_empty() {
-                words.push(format!("{option}={value}"));
-            }
-        }
-        if self.value("worktree") == "yes" {
-            words.push("--worktree".to_owned());
-        }
-        words
-    }
-
-    fn handle(&mut self, key: KeyEvent) -> DialogStep {
-        let count = self.fields.len();
-        match key.code {
-            KeyCode::Esc => return DialogStep::Close,
-            KeyCode::Tab | KeyCode::Down => self.at = (self.at + 1) % count,
-            KeyCode::BackTab | KeyCode::Up => self.at = (self.at + count - 1) % count,
-            KeyCode::Enter if self.value("name").is_empty() => self.at = 0,
-            KeyCode::Enter => return DialogStep::Submit,
-            KeyCode::Left | KeyCode::Right if !self.fields[self.at].choices.is_empty() => {
-                self.fields[self.at].choose(key.code == KeyCode::Right);
-            }
-            _ => drop(self.fields[self.at].editor.handle(key)),
-        }
-        DialogStep::Stay
-    }
-}
-
-impl FormField {
-    /// Replaces the value by the next or the previous choice.
-    fn choose(&mut self, forward: bool) {
-        let current = self.editor.text();
-        let at = self.choices.iter().position(|choice| *choice == current);
-        let count = self.choices.len();
-        let next = match (at, forward) {
-            (None, true) => 0,
-            (None, false) => count - 1,
-            (Some(at), true) => (at + 1) % count,
-            (Some(at), false) => (at + count - 1) % count,
-        };
-        self.editor = LineEditor::with(&self.choices[next]);
-    }
 }
 
 impl OpenDialog {
@@ -255,7 +158,7 @@ impl OpenDialog {
                     _ => scroll_by(&mut picker.at, most, key, page),
                 }
             }
-            OpenDialog::Spawn(form) => form.handle(key),
+            OpenDialog::Form(form) => form.handle(key),
         }
     }
 
@@ -263,7 +166,7 @@ impl OpenDialog {
     pub(super) fn paste(&mut self, text: &str) {
         match self {
             OpenDialog::TextPrompt(prompt) => prompt.editor.insert(text),
-            OpenDialog::Spawn(form) => form.fields[form.at].editor.insert(text),
+            OpenDialog::Form(form) => form.fields[form.at].editor.insert(text),
             OpenDialog::Help { .. }
             | OpenDialog::Confirmation(_)
             | OpenDialog::Page(_)
@@ -292,29 +195,6 @@ fn scroll_by(at: &mut usize, most: usize, key: KeyEvent, page: usize) -> DialogS
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn press(form: &mut SpawnForm, keys: &[KeyCode]) -> DialogStep {
-        let mut last = DialogStep::Stay;
-        for code in keys {
-            last = form.handle(KeyEvent::new(*code, KeyModifiers::NONE));
-        }
-        last
-    }
-
-    #[test]
-    fn spawn_form_becomes_a_command() {
-        use KeyCode::{Char, Down, Enter, Right, Tab, Up};
-        let mut form = SpawnForm::new();
-        form.offer(SpawnChoices {
-            profiles: vec!["claude".to_owned(), "codex".to_owned()],
-            roles: Vec::new(),
-        });
-        assert_eq!(press(&mut form, &[Enter]), DialogStep::Stay, "a name is required");
-        press(&mut form, &[Char('a'), Char('d'), Char('a'), Tab, Right, Right]);
-        press(&mut form, &[Down, Down, Down, Char('-'), Char('x'), Up, Up, Up, Up, Up, Right]);
-        assert_eq!(press(&mut form, &[Enter]), DialogStep::Submit);
-        assert_eq!(form.words(), ["spawn", "ada", "--profile=codex", "--prompt=-x", "--worktree"]);
-    }
 
     #[test]
     fn page_scrolls_within_its_lines() {

@@ -3,35 +3,38 @@
 use std::path::PathBuf;
 
 use super::completion::CompletionRequest;
-use crate::model::id::{MemberName, TeamName};
+use super::team_action::TeamAction;
+use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::input::{Key, Text};
 
 /// A command that a person has chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChosenCommand {
-    /// A verb of phalanx with its arguments, for the team on display.
-    Verb(Vec<String>),
+    Action(TeamAction),
+    /// A verb of phalanx with its arguments, as typed into the palette, for the team on display.
+    Typed(Vec<String>),
     /// Another program and its working directory.
-    Program { argv: Vec<String>, dir: String },
+    Program {
+        argv: Vec<String>,
+        dir: String,
+    },
     /// The person's shell in this directory.
-    Shell { dir: String },
+    Shell {
+        dir: String,
+    },
 }
 
 impl ChosenCommand {
-    pub(super) fn verb<S: Into<String>>(words: impl IntoIterator<Item = S>) -> ChosenCommand {
-        ChosenCommand::Verb(words.into_iter().map(Into::into).collect())
-    }
-
-    /// Returns the command as a person would type it.
-    pub(crate) fn text(&self) -> String {
-        let words: Vec<&str> = match self {
-            ChosenCommand::Verb(words) => {
-                ["phalanx"].into_iter().chain(words.iter().map(String::as_str)).collect()
-            }
-            ChosenCommand::Program { argv, .. } => argv.iter().map(String::as_str).collect(),
-            ChosenCommand::Shell { .. } => vec!["$SHELL"],
+    /// Describes the command for the line at the bottom; a typed one as it was typed.
+    pub(super) fn text(&self) -> String {
+        let words = match self {
+            ChosenCommand::Action(action) => return action.describe(),
+            ChosenCommand::Typed(words) => words,
+            ChosenCommand::Program { argv, .. } => argv,
+            ChosenCommand::Shell { .. } => return "$SHELL".to_owned(),
         };
-        shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+        let words = words.iter().map(String::as_str);
+        shlex::try_join(words.clone()).unwrap_or_else(|_| words.collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -42,6 +45,8 @@ pub(crate) enum AfterRun {
     Report,
     /// The output is shown as a page with this title.
     Page { title: String, is_diff: bool },
+    /// If it succeeded, these words about the answered request stay on the screen for a while.
+    Answered { words: String },
     /// If it succeeded, the output and this question are shown; on yes, the effect follows.
     Ask { question: String, effect: Box<Effect> },
     /// If it succeeded, this effect follows.
@@ -90,17 +95,23 @@ pub(crate) enum Effect {
     ReadTeams,
     /// Find the candidates for a word of the palette.
     Complete(CompletionRequest),
-    /// Read the profiles and roles for a new member.
-    ReadSpawnChoices,
+    /// Read the choices of the form for a new member or team.
+    ReadFormChoices,
+    /// Read the texts of a task, to edit them.
+    ReadTask(TaskId),
     OpenTeam {
         root: PathBuf,
         name: TeamName,
     },
 }
 
-/// The choices of the form for a new member.
+/// The choices of the forms for a new member and a new team.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SpawnChoices {
+pub(crate) struct FormChoices {
     pub(crate) profiles: Vec<String>,
     pub(crate) roles: Vec<String>,
+    /// Names of templates, then manifests in the working directory.
+    pub(crate) sources: Vec<String>,
+    /// Profiles of agents whose program is installed.
+    pub(crate) agents: Vec<String>,
 }

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Widget};
 use strum::VariantArray;
 
+use super::dialog::{OpenDialog, PageKind, TextPage};
 use super::keys::{BINDINGS, Binding, KeyGroup, label};
 use super::layout::{Panel, places};
 use super::lists::DrawnPart;
@@ -23,6 +24,7 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::snapshot::TaskCard;
 
+const NOTHING_WAITS: &str = "nothing waits for you";
 /// Cells between the names in the list of panels.
 const GAP: u16 = 2;
 
@@ -34,7 +36,7 @@ impl Dashboard {
 
     /// Draws the dashboard.
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, now: Timestamp) {
-        self.expire_notice(now);
+        self.expire_notices(now);
         let area = frame.area();
         self.places = places(area, self.view());
         let buffer = frame.buffer_mut();
@@ -74,14 +76,23 @@ impl Dashboard {
             return;
         }
         let row = place.y + 1;
+        let answered = self.answered.as_ref().map(|answered| {
+            // What waits for the person keeps half of the line.
+            let most = match self.attention.is_empty() {
+                true => usize::from(place.width).saturating_sub(NOTHING_WAITS.len() + 1),
+                false => usize::from(place.width / 2),
+            };
+            let words = cut(&answered.words, most);
+            Line::styled(words, theme.style(answered.tone))
+        });
+        let answered_width = answered.as_ref().map_or(0, |line| line.width() + 1);
+        let width = usize::from(place.width).saturating_sub(answered_width);
         let line = match (&self.problem, self.attention.split_first()) {
-            (Some(problem), _) => {
-                Line::styled(cut(problem, place.width.into()), theme.style(Tone::Bad))
-            }
+            (Some(problem), _) => Line::styled(cut(problem, width), theme.style(Tone::Bad)),
             (None, None) if self.snapshot.is_none() => {
                 Line::styled("reading the team", theme.style(Tone::Dim))
             }
-            (None, None) => Line::styled("nothing waits for you", theme.style(Tone::Dim)),
+            (None, None) => Line::styled(NOTHING_WAITS, theme.style(Tone::Dim)),
             (None, Some((item, rest))) => {
                 let who = item.member.as_ref().map(|name| format!("{name} "));
                 let since = match now.since(item.since) {
@@ -94,7 +105,7 @@ impl Dashboard {
                 };
                 let mark = theme.either("▲", "!");
                 let tail = format!("{since}{more}");
-                let room = usize::from(place.width).saturating_sub(tail.len() + 2);
+                let room = width.saturating_sub(tail.len() + 2);
                 let words = format!("{}{}", who.unwrap_or_default(), item.why);
                 Line::from(vec![
                     Span::styled(
@@ -105,7 +116,11 @@ impl Dashboard {
                 ])
             }
         };
-        buffer.set_line(place.x, row, &line, place.width);
+        buffer.set_line(place.x, row, &line, u16::try_from(width).unwrap_or(place.width));
+        if let Some(answered) = answered {
+            let x = place.right().saturating_sub(u16::try_from(answered.width()).unwrap_or(0));
+            buffer.set_line(x.max(place.x), row, &answered, place.width);
+        }
     }
 
     fn about_lead(&self, now: Timestamp) -> String {
@@ -306,7 +321,7 @@ impl Dashboard {
                 Line::styled(words, theme.style(notice.tone))
             }
             (None, Some(running)) => {
-                let words = cut(&format!("runs: {running}"), place.width.into());
+                let words = cut(&format!("runs: {}", running.text()), place.width.into());
                 Line::styled(words, theme.style(Tone::Dim))
             }
             (None, None) if self.team.is_none() => {
@@ -317,28 +332,58 @@ impl Dashboard {
         buffer.set_line(place.x, place.y, &line, place.width);
     }
 
-    /// Returns the important keys, as many as fit.
+    /// Returns the important keys that have an object here, each with its name, as many as fit.
     fn hints(&self, width: u16) -> Line<'static> {
         let theme = self.theme;
+        if let Some(member) = self.member.as_ref().filter(|_| self.typing) {
+            let words = format!("keys go to {member}  Esc leaves  Ctrl-] sends Esc");
+            return Line::styled(cut(&words, width.into()), theme.style(Tone::Dim));
+        }
+        let works_here = |binding: &&Binding| match &self.dialog {
+            None => true,
+            Some(OpenDialog::Page(TextPage { kind: PageKind::Request(_), .. })) => {
+                binding.group == KeyGroup::Request
+            }
+            // Other dialogs name their keys.
+            Some(_) => false,
+        };
         let mut spans: Vec<Span<'static>> = Vec::new();
-        let mut used = 0;
-        // With a request, its keys come first.
-        let has_request = self.selected_request().is_some();
-        let (of_request, others): (Vec<&Binding>, Vec<&Binding>) =
-            BINDINGS.iter().partition(|binding| binding.group == KeyGroup::Request);
-        let shown = of_request.into_iter().filter(|_| has_request).chain(others);
+        let mut room = usize::from(width);
+        let important = BINDINGS.iter().filter(|binding| binding.is_important);
+        let mut shown: Vec<&Binding> = important.filter(works_here).collect();
+        shown.sort_by_key(|binding| self.rank(binding));
         for binding in shown {
-            let Some(hint) = binding.hint else { continue };
+            let Ok(offer) = self.offer(binding.command) else { continue };
             let key = binding.keys.first().map(|key| label(key)).unwrap_or_default();
-            let next = key.len() + hint.len() + 3;
-            if used + next > usize::from(width) {
+            let key_width = Span::raw(key.as_str()).width() + 1;
+            let is_first = spans.is_empty();
+            let offer = match is_first {
+                true => cut(&offer, room.saturating_sub(key_width)),
+                false => text::line(&offer),
+            };
+            let next = key_width + Span::raw(offer.as_str()).width();
+            if next > room {
                 break;
             }
-            used += next;
+            room = room.saturating_sub(next + 2);
             spans.push(Span::styled(key, theme.style(Tone::Strong)));
-            spans.push(Span::styled(format!(" {hint}  "), theme.style(Tone::Dim)));
+            spans.push(Span::styled(format!(" {offer}  "), theme.style(Tone::Dim)));
         }
         Line::from(spans)
+    }
+
+    /// Returns the place of a key in the line at the bottom: answers, then the keys of the object
+    /// that is highlighted, then the others.
+    fn rank(&self, binding: &Binding) -> u8 {
+        let has_ended = || self.target_member().is_ok_and(|name| self.has_ended(&name));
+        match (binding.group, self.focus) {
+            (KeyGroup::Request, _) => 0,
+            (KeyGroup::Task, Panel::Board) => 1,
+            (KeyGroup::Task, _) => 4,
+            (KeyGroup::Member, _) if has_ended() => 1,
+            (KeyGroup::Dashboard, _) => 2,
+            (KeyGroup::Moving | KeyGroup::Member, _) => 3,
+        }
     }
 }
 

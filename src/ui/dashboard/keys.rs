@@ -39,6 +39,8 @@ pub(super) enum KeyCommand {
     Message,
     Broadcast,
     Spawn,
+    StartTeam,
+    EndTeam,
     Shutdown,
     Restart,
     Focus,
@@ -55,11 +57,15 @@ pub(super) enum KeyCommand {
     TaskPage,
     Assign,
     Retry,
+    Cancel,
+    Block,
+    Unblock,
+    Comment,
     Graph,
     AllMessages,
     Approve,
     Reject,
-    EditAndApprove,
+    Edit,
     AlwaysAllow,
 }
 
@@ -84,8 +90,8 @@ pub(super) struct Binding {
     pub(super) keys: &'static [&'static str],
     pub(super) command: KeyCommand,
     pub(super) help: &'static str,
-    /// The word in the line at the bottom, for important keys.
-    pub(super) hint: Option<&'static str>,
+    /// The line at the bottom shows the key where it has an object.
+    pub(super) is_important: bool,
 }
 
 const fn binding(
@@ -94,7 +100,7 @@ const fn binding(
     command: KeyCommand,
     help: &'static str,
 ) -> Binding {
-    Binding { group, keys, command, help, hint: None }
+    Binding { group, keys, command, help, is_important: false }
 }
 
 const fn important(
@@ -102,34 +108,29 @@ const fn important(
     keys: &'static [&'static str],
     command: KeyCommand,
     help: &'static str,
-    hint: &'static str,
 ) -> Binding {
-    Binding { group, keys, command, help, hint: Some(hint) }
+    Binding { group, keys, command, help, is_important: true }
 }
 
 use KeyGroup::{Dashboard, Member, Moving, Request, Task};
 
 /// All keys outside of dialogs.
 pub(super) const BINDINGS: &[Binding] = &[
-    important(Dashboard, &["?", "F1"], KeyCommand::Help, "this help", "help"),
-    important(Dashboard, &["q", "C-c"], KeyCommand::Quit, "quit; the team goes on", "quit"),
-    important(
-        Dashboard,
-        &["n"],
-        KeyCommand::NextAttention,
-        "what needs you next, oldest first",
-        "next",
-    ),
+    important(Dashboard, &["?", "F1"], KeyCommand::Help, "this help"),
+    important(Dashboard, &["q", "C-c"], KeyCommand::Quit, "quit; the team goes on"),
+    important(Dashboard, &["n"], KeyCommand::NextAttention, "what needs you next, oldest first"),
     binding(Dashboard, &["S"], KeyCommand::Snooze, "snooze what needs you for 15 minutes"),
-    important(Dashboard, &[":"], KeyCommand::Palette, "any phalanx command", "command"),
+    important(Dashboard, &[":"], KeyCommand::Palette, "any phalanx command"),
     binding(Dashboard, &["/"], KeyCommand::Filter, "show only matches; on a screen, search it"),
     binding(Dashboard, &["Escape"], KeyCommand::Leave, "live screen again; end filter and search"),
     binding(Dashboard, &["t"], KeyCommand::Teams, "another team of this machine"),
+    binding(Dashboard, &["T"], KeyCommand::StartTeam, "start a team from a template or a file"),
+    binding(Dashboard, &["Q"], KeyCommand::EndTeam, "end this team and delete it"),
     binding(Dashboard, &["s"], KeyCommand::Sort, "sort members by attention, name or age"),
     binding(Dashboard, &["z"], KeyCommand::Zoom, "only this panel, or all of them"),
     binding(Dashboard, &["C-l"], KeyCommand::Redraw, "draw everything again"),
     binding(Dashboard, &["C-z"], KeyCommand::Suspend, "suspend phalanx"),
-    important(Moving, &["Tab"], KeyCommand::NextPanel, "next panel", "panel"),
+    important(Moving, &["Tab"], KeyCommand::NextPanel, "next panel"),
     binding(Moving, &["BTab"], KeyCommand::PreviousPanel, "previous panel"),
     binding(Moving, &["1"], KeyCommand::Show(Panel::Members), "members"),
     binding(Moving, &["2"], KeyCommand::Show(Panel::Screen), "screen of the selected member"),
@@ -147,8 +148,8 @@ pub(super) const BINDINGS: &[Binding] = &[
     binding(Moving, &["NPage", "C-d"], KeyCommand::PageDown, "page down"),
     binding(Moving, &["Enter"], KeyCommand::Open, "its screen, its owner's screen, or its text"),
     binding(Moving, &["BSpace"], KeyCommand::Back, "the member that was selected before"),
-    important(Member, &["i"], KeyCommand::Type, "type into its terminal; Escape leaves", "type"),
-    important(Member, &["m"], KeyCommand::Message, "send a message", "message"),
+    important(Member, &["i"], KeyCommand::Type, "type into its terminal; Escape leaves"),
+    important(Member, &["m"], KeyCommand::Message, "send a message"),
     binding(Member, &["b"], KeyCommand::Broadcast, "send a message to all"),
     binding(Member, &["a"], KeyCommand::Attach, "attach this terminal to it"),
     binding(Member, &["f"], KeyCommand::Focus, "bring its pane to the front"),
@@ -160,24 +161,22 @@ pub(super) const BINDINGS: &[Binding] = &[
     binding(Member, &["c"], KeyCommand::Commit, "commit its worktree"),
     binding(Member, &["M"], KeyCommand::Merge, "merge its branch, after a dry run"),
     binding(Member, &["o"], KeyCommand::Shell, "open a shell in its directory"),
-    important(Member, &["+"], KeyCommand::Spawn, "spawn another member", "spawn"),
-    binding(Member, &["K"], KeyCommand::Shutdown, "ask it to shut down"),
-    binding(Member, &["R"], KeyCommand::Restart, "restart it"),
-    binding(Task, &["N"], KeyCommand::NewTask, "new task"),
+    important(Member, &["+"], KeyCommand::Spawn, "spawn another member"),
+    important(Member, &["R"], KeyCommand::Restart, "restart it; resume one that has ended"),
+    important(Member, &["K"], KeyCommand::Shutdown, "shut it down; remove one that has ended"),
+    important(Task, &["N"], KeyCommand::NewTask, "new task"),
     binding(Task, &["p"], KeyCommand::TaskPage, "everything about the task"),
     binding(Task, &["A"], KeyCommand::Assign, "assign it to a member"),
-    binding(Task, &["u"], KeyCommand::Retry, "retry a failed or stale task"),
+    important(Task, &["u"], KeyCommand::Retry, "retry a failed or stale task"),
+    important(Task, &["C"], KeyCommand::Comment, "comment on it"),
+    important(Task, &["x"], KeyCommand::Cancel, "cancel it"),
+    binding(Task, &["B"], KeyCommand::Block, "let it wait for other tasks"),
+    binding(Task, &["U"], KeyCommand::Unblock, "let it no longer wait for them"),
     binding(Task, &["v"], KeyCommand::Graph, "columns, or the graph of dependencies"),
-    important(
-        Request,
-        &["y"],
-        KeyCommand::Approve,
-        "approve; on the board, a task in review",
-        "approve",
-    ),
-    important(Request, &["r"], KeyCommand::Reject, "reject with a reason", "reject"),
-    binding(Request, &["E"], KeyCommand::EditAndApprove, "edit the tool's input and approve"),
-    binding(Request, &["Y"], KeyCommand::AlwaysAllow, "approve, and allow the same for good"),
+    important(Request, &["y"], KeyCommand::Approve, "approve; on the board, a task in review"),
+    important(Request, &["r"], KeyCommand::Reject, "reject with a reason"),
+    important(Request, &["Y"], KeyCommand::AlwaysAllow, "approve, and allow the same for good"),
+    important(Request, &["E"], KeyCommand::Edit, "edit the tool's input and approve; a task"),
     binding(
         Request,
         &["w"],
@@ -191,6 +190,12 @@ pub(super) fn command(key: KeyEvent) -> Option<KeyCommand> {
     let name = name(key)?;
     let binding = BINDINGS.iter().find(|binding| binding.keys.contains(&name.as_str()));
     binding.map(|binding| binding.command)
+}
+
+/// Returns the first key of a command, as people read it.
+pub(super) fn key_of(command: KeyCommand) -> String {
+    let binding = BINDINGS.iter().find(|binding| binding.command == command);
+    binding.and_then(|binding| binding.keys.first()).map(|key| label(key)).unwrap_or_default()
 }
 
 /// Returns the key as tmux spells it; `None` for a key that terminals cannot be sent.

@@ -32,10 +32,9 @@ pub(super) fn draw_requests(
     if requests.is_empty() {
         return draw_note("no open requests", area, buffer, theme);
     }
-    let rows = request_rows(area.height, requests.len());
     let is_selected = |one: &Shown| Some(one.request_id.as_str()) == dashboard.request.as_deref();
-    let at = requests.iter().position(|one| is_selected(one)).unwrap_or(0);
-    let first = first_of(at, rows, requests.len());
+    let rows = request_rows(requests.len(), area.height);
+    let first = first_request(dashboard, rows);
     let mut y = area.y;
     for one in requests.iter().skip(first).take(rows) {
         let since = one.age_ms + now.since(dashboard.read_at());
@@ -54,14 +53,7 @@ pub(super) fn draw_requests(
     let rule = theme.either("─", "-").repeat(area.width.into());
     buffer.set_line(area.x, y, &Line::styled(rule, theme.style(Tone::Dim)), area.width);
     y += 1;
-    let page = request_text(selected, Paint { on: theme.color });
-    // The first lines are in the list: id, kind, member and state.
-    let lines = page
-        .lines()
-        .skip(4)
-        .skip_while(|line| line.is_empty())
-        .flat_map(|line| wrap(painted(line, theme), area.width.into()));
-    let lines: Vec<Line<'static>> = lines.collect();
+    let lines = request_details(selected, area.width, theme);
     let room = rest - 1;
     let shown = if lines.len() > room { room - 1 } else { lines.len() };
     for line in &lines[..shown] {
@@ -74,12 +66,43 @@ pub(super) fn draw_requests(
     }
 }
 
-/// Returns the number of requests that are listed above the selected one in full.
-pub(super) fn request_rows(height: u16, count: usize) -> usize {
+/// Returns the number of rows of the list of requests; their details are below it.
+pub(super) fn request_rows(count: usize, height: u16) -> usize {
     match usize::from(height) {
         height @ 0..6 => height,
         height => count.min(height / 3),
     }
+}
+
+/// Returns the index of the first request in the list, so that the selected one is visible.
+fn first_request(dashboard: &Dashboard, rows: usize) -> usize {
+    let requests = dashboard.requests();
+    let is_selected = |one: &&Shown| Some(one.request_id.as_str()) == dashboard.request.as_deref();
+    let at = requests.iter().position(is_selected).unwrap_or(0);
+    first_of(at, rows, requests.len())
+}
+
+/// Returns the request in a line of the panel that has `place` with its border.
+pub(super) fn request_at(dashboard: &Dashboard, place: Rect, line: usize) -> Option<&Shown> {
+    let requests = dashboard.requests();
+    let rows = request_rows(requests.len(), place.height.saturating_sub(2));
+    let at = first_request(dashboard, rows) + Some(line).filter(|line| *line < rows)?;
+    requests.get(at).copied()
+}
+
+/// Returns true if the panel that has `place` with its border shows all of the selected request.
+pub(super) fn shows_all_of(dashboard: &Dashboard, request: &Shown, place: Rect) -> bool {
+    let (width, height) = (place.width.saturating_sub(2), place.height.saturating_sub(2));
+    let rows = request_rows(dashboard.requests().len(), height);
+    let rest = usize::from(height).saturating_sub(rows);
+    rest >= 3 && request_details(request, width, dashboard.theme).len() < rest
+}
+
+/// Returns the page of a request without what the list shows: id, kind, member and state.
+fn request_details(request: &Shown, width: u16, theme: Theme) -> Vec<Line<'static>> {
+    let page = request_text(request, Paint { on: theme.color });
+    let lines = page.lines().skip(4).skip_while(|line| line.is_empty());
+    lines.flat_map(|line| wrap(painted(line, theme), width.into())).collect()
 }
 
 fn request_line(one: &Shown, age_ms: u64, width: u16, theme: Theme) -> Line<'static> {

@@ -7,6 +7,7 @@ mod completion;
 mod dialog;
 mod editor;
 mod effect;
+mod form;
 mod frame;
 mod keys;
 mod layout;
@@ -19,14 +20,18 @@ mod react;
 mod screen;
 mod search;
 mod state;
+mod submit;
+mod targets;
+mod team_action;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod theme;
 mod words;
 
 use layout::Panel;
 
 pub(crate) use completion::{CompletionRequest, PaletteCandidate};
-pub(crate) use effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, SpawnChoices};
+pub(crate) use effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, FormChoices};
 pub(crate) use state::Dashboard;
+pub(crate) use team_action::{NewMember, NewTeam, RequestAnswer, TeamAction};
 pub(crate) use theme::Theme;

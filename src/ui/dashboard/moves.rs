@@ -118,6 +118,7 @@ impl Dashboard {
             return Vec::new();
         }
         let (column, row) = (event.column, event.row);
+        self.moved_at = None;
         match event.kind {
             MouseEventKind::Down(MouseButton::Left) => {
                 self.dragged = self.edge_at(column, row);
@@ -204,9 +205,14 @@ impl Dashboard {
                 }
             }
             Panel::Requests => {
-                let id = self.requests().get(line).map(|one| one.request_id.to_string());
-                self.request = id.or(self.request.take());
-                Vec::new()
+                let clicked = super::lists::request_at(self, place, line);
+                let clicked = clicked.map(|one| (one.request_id.to_string(), one.from.clone()));
+                let Some((id, from)) = clicked else { return Vec::new() };
+                self.request = Some(id);
+                match self.members.contains(&from) {
+                    true => self.select_member(from),
+                    false => Vec::new(),
+                }
             }
             Panel::Board => {
                 if let Some(task) = super::board::task_at(self, place, column, row) {

@@ -8,8 +8,9 @@ use strum::VariantArray;
 
 use super::completion::PaletteCandidate;
 use super::dialog::{
-    Confirmation, OpenDialog, PageKind, PromptKind, SpawnForm, TeamPicker, TextPage, TextPrompt,
+    Confirmation, OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt,
 };
+use super::form::ActionForm;
 use super::keys::{BINDINGS, KeyGroup, label};
 use super::members::first_of;
 use super::position::position;
@@ -44,7 +45,7 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Op
             None
         }
         OpenDialog::TextPrompt(prompt) => draw_prompt(dashboard, prompt, area, buffer),
-        OpenDialog::Spawn(form) => draw_form(form, area, buffer, theme),
+        OpenDialog::Form(form) => draw_form(form, area, buffer, theme),
     }
 }
 
@@ -120,7 +121,7 @@ fn draw_page(page: &TextPage, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let width = usize::from(inner.width);
     let shown = page.lines.iter().skip(page.scroll).flat_map(|line| match page.kind {
         PageKind::Diff => vec![diff_line(line, width, theme)],
-        PageKind::Text | PageKind::Request => wrap(painted(line, theme), width),
+        PageKind::Text | PageKind::Request(_) => wrap(painted(line, theme), width),
     });
     let shown: Vec<Line<'static>> = shown.take(inner.height.into()).collect();
     lines(&shown, 0, inner, buffer);
@@ -142,12 +143,14 @@ fn diff_line(line: &str, width: usize, theme: Theme) -> Line<'static> {
 fn draw_question(question: &Confirmation, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let width = area.width.saturating_sub(4).min(80);
     let room = usize::from(width.saturating_sub(2));
-    let mut shown: Vec<Line<'static>> = question
-        .details
-        .lines()
-        .flat_map(|line| wrap(painted(line, theme), room))
-        .take(usize::from(area.height.saturating_sub(6)))
-        .collect();
+    let details = question.details.lines().flat_map(|line| wrap(painted(line, theme), room));
+    let mut shown: Vec<Line<'static>> = details.collect();
+    let most = usize::from(area.height.saturating_sub(6));
+    if shown.len() > most {
+        let hidden = shown.len() - most.saturating_sub(1);
+        shown.truncate(most.saturating_sub(1));
+        shown.push(Line::styled(format!("{hidden} more lines"), theme.style(Tone::Dim)));
+    }
     if !shown.is_empty() {
         shown.push(Line::default());
     }
@@ -263,9 +266,9 @@ fn candidates(dashboard: &Dashboard, width: usize) -> Vec<Line<'static>> {
     all.iter().enumerate().skip(first).take(OFFERED).map(line).collect()
 }
 
-fn draw_form(form: &SpawnForm, area: Rect, buffer: &mut Buffer, theme: Theme) -> Option<Position> {
+fn draw_form(form: &ActionForm, area: Rect, buffer: &mut Buffer, theme: Theme) -> Option<Position> {
     let height = u16::try_from(form.fields.len()).unwrap_or(8) + 4;
-    let inner = window("Spawn a member", (72, height), area, buffer, theme);
+    let inner = window(&form.title(), (72, height), area, buffer, theme);
     let mut cursor = None;
     for (nth, (field, y)) in form.fields.iter().zip(inner.y..inner.bottom()).enumerate() {
         let is_focused = nth == form.at;
@@ -285,8 +288,13 @@ fn draw_form(form: &SpawnForm, area: Rect, buffer: &mut Buffer, theme: Theme) ->
         }
     }
     if inner.height > 0 {
-        let help = "Tab: next field   arrows: choices   Enter: spawn   Esc: cancel";
-        let line = Line::styled(cut(help, inner.width.into()), theme.style(Tone::Dim));
+        let verb = form.verb();
+        let help = format!("Tab: next field   arrows: choices   Enter: {verb}   Esc: cancel");
+        let (words, tone) = match &form.problem {
+            Some(problem) => (problem, Tone::Bad),
+            None => (&help, Tone::Dim),
+        };
+        let line = Line::styled(cut(words, inner.width.into()), theme.style(tone));
         buffer.set_line(inner.x, inner.bottom() - 1, &line, inner.width);
     }
     cursor

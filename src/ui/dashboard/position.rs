@@ -28,7 +28,7 @@ impl Dashboard {
                 let selected = self.request.as_deref();
                 let at =
                     requests.iter().position(|one| Some(one.request_id.as_str()) == selected)?;
-                position(at, lists::request_rows(inner.height, requests.len()), requests.len())
+                position(at, lists::request_rows(requests.len(), inner.height), requests.len())
             }
             Panel::Board => board::position_in_list(self, inner),
             Panel::Screen | Panel::Messages | Panel::Events => None,

@@ -3,16 +3,17 @@
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 
 use super::dialog::{
-    Confirmation, DialogStep, OpenDialog, PageKind, PromptKind, SpawnForm, TeamPicker, TextPage,
-    TextPrompt,
+    Confirmation, OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt,
 };
 use super::editor::LineEditor;
-use super::effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, SpawnChoices};
+use super::effect::{AfterRun, Effect, FinishedCommand, FormChoices};
+use super::form::{ActionForm, DialogStep};
 use super::keys::{self, KeyCommand};
 use super::layout::Panel;
 use super::state::{Dashboard, MemberOrder};
+use super::targets::AnswerTarget;
 use super::theme::Tone;
-use crate::model::id::MemberName;
+use crate::model::id::{MemberName, TaskId};
 use crate::model::input::Text;
 use crate::model::time::Timestamp;
 use crate::ops::screen::ScreenUpdate;
@@ -32,8 +33,20 @@ impl Dashboard {
 
     /// Takes a newer state of the team.
     pub(crate) fn set_snapshot(&mut self, snapshot: TeamSnapshot) -> Vec<Effect> {
+        let (before, typing_to) = (self.request_id_in_focus(), self.member.clone());
+        let was_typing = self.typing;
         self.take_snapshot(snapshot);
-        self.follow_selected()
+        let after = self.request_id_in_focus();
+        if before.is_some() && after.is_some() && before != after {
+            self.moved_at = Some(self.read_at());
+        }
+        let effects = self.follow_selected();
+        if let (true, false, Some(member)) = (was_typing, self.typing, typing_to) {
+            // The page takes the keys that were meant for the member.
+            let words = format!("The run of {member} has ended. What you typed since is lost.");
+            self.show_page("Typing has ended", &words, PageKind::Text);
+        }
+        effects
     }
 
     /// Shows why the team cannot be read; the last state stays on display.
@@ -70,9 +83,16 @@ impl Dashboard {
         }
     }
 
-    pub(crate) fn set_spawn_choices(&mut self, choices: SpawnChoices) {
-        if let Some(OpenDialog::Spawn(form)) = &mut self.dialog {
+    pub(crate) fn set_form_choices(&mut self, choices: &FormChoices) {
+        if let Some(OpenDialog::Form(form)) = &mut self.dialog {
             form.offer(choices);
+        }
+    }
+
+    /// Fills the texts of a task into the form that edits them.
+    pub(crate) fn set_task_texts(&mut self, task: TaskId, subject: &str, description: &str) {
+        if let Some(OpenDialog::Form(form)) = &mut self.dialog {
+            form.fill(task, subject, description);
         }
     }
 
@@ -84,12 +104,17 @@ impl Dashboard {
     /// Handles the end of a command.
     pub(crate) fn finish(&mut self, done: FinishedCommand, now: Timestamp) -> Vec<Effect> {
         let text = done.command.text();
-        if let Some(at) = self.running.iter().position(|running| *running == text) {
+        if let Some(at) = self.running.iter().position(|running| *running == done.command) {
             self.running.remove(at);
         }
         let output = done.output.trim_end().to_owned();
         match done.after {
             AfterRun::Then(effect) if done.success => return self.perform(*effect),
+            AfterRun::Answered { words } if done.success => {
+                // The first line repeats the answer; rules that were added follow.
+                let more = output.lines().skip(1).map(|line| format!("; {line}"));
+                self.show_answered(words + &more.collect::<String>(), now);
+            }
             AfterRun::Ask { question, effect } if done.success => {
                 self.dialog = Some(OpenDialog::Confirmation(Confirmation {
                     words: question,
@@ -101,9 +126,11 @@ impl Dashboard {
                 let kind = if is_diff { PageKind::Diff } else { PageKind::Text };
                 self.show_page(&title, &output, kind);
             }
-            AfterRun::Report | AfterRun::Page { .. } | AfterRun::Ask { .. } | AfterRun::Then(_) => {
-                self.report(&text, &output, done.success, now)
-            }
+            AfterRun::Report
+            | AfterRun::Page { .. }
+            | AfterRun::Answered { .. }
+            | AfterRun::Ask { .. }
+            | AfterRun::Then(_) => self.report(&text, &output, done.success, now),
         }
         Vec::new()
     }
@@ -159,11 +186,6 @@ impl Dashboard {
         }
         let Some(command) = keys::command(key) else { return Vec::new() };
         self.notice = None;
-        if self.is_foreign() && changes_team(command) {
-            let words = "another program leads this team: only messages and tasks can be sent";
-            self.notify(words, Tone::Bad, now);
-            return Vec::new();
-        }
         self.command(command, now)
     }
 
@@ -190,11 +212,11 @@ impl Dashboard {
         if let Some(effects) = self.palette_key(key) {
             return effects;
         }
-        if let Some(OpenDialog::Page(TextPage { kind: PageKind::Request, .. })) = &self.dialog
+        if let Some(OpenDialog::Page(TextPage { kind: PageKind::Request(_), .. })) = &self.dialog
             && let Some(command) = keys::command(key).filter(|command| answers_request(*command))
         {
-            self.dialog = None;
-            return self.request_command(command, now);
+            self.notice = None;
+            return self.command(command, now);
         }
         let Some(dialog) = &mut self.dialog else { return Vec::new() };
         let step = dialog.handle(key, page);
@@ -221,7 +243,7 @@ impl Dashboard {
             DialogStep::Yes | DialogStep::Submit => match self.dialog.take() {
                 Some(OpenDialog::Confirmation(question)) => self.perform(question.effect),
                 Some(OpenDialog::TextPrompt(prompt)) => self.submit(prompt, now),
-                Some(OpenDialog::Spawn(form)) => self.run(form.words()),
+                Some(OpenDialog::Form(form)) => self.submit_form(&form),
                 Some(OpenDialog::Teams(picker)) => {
                     let effects = self.open_team(&picker, now);
                     // It closes once the team is open.
@@ -262,90 +284,23 @@ impl Dashboard {
         vec![Effect::OpenTeam { root: team.root.clone(), name: team.name.clone() }]
     }
 
-    fn submit(&mut self, prompt: TextPrompt, now: Timestamp) -> Vec<Effect> {
-        let text = prompt.editor.text().trim().to_owned();
-        if text.is_empty() {
-            match prompt.kind {
-                PromptKind::Filter => {
-                    self.filter.clear();
-                    self.arrange();
-                }
-                PromptKind::Search => self.screen.leave_history(),
-                _ => {}
-            }
-            return Vec::new();
-        }
-        let words: Vec<String> = match prompt.kind {
-            PromptKind::Filter | PromptKind::Search => return Vec::new(),
-            PromptKind::Palette => match shlex::split(&text) {
-                Some(words) => return self.palette(words),
-                None => {
-                    self.notify("a quotation mark is missing", Tone::Bad, now);
-                    return Vec::new();
-                }
-            },
-            // The text follows `--`, because it may begin with a dash.
-            PromptKind::Message { to } => {
-                ["send", to.as_str(), "--", &text].map(str::to_owned).to_vec()
-            }
-            PromptKind::Broadcast => ["broadcast", "--", &text].map(str::to_owned).to_vec(),
-            PromptKind::NewTask => ["task", "create", "--", &text].map(str::to_owned).to_vec(),
-            PromptKind::Assign { task } => {
-                ["task", "assign", &task.to_string(), "--", &text].map(str::to_owned).to_vec()
-            }
-            PromptKind::Reject { id } => {
-                vec!["answer".to_owned(), id, "--reject".to_owned(), format!("--reason={text}")]
-            }
-            PromptKind::RejectTask { task } => {
-                let reason = format!("--reason={text}");
-                ["task", "reject", &task.to_string(), &reason].map(str::to_owned).to_vec()
-            }
-            PromptKind::EditInput { id } => {
-                vec!["answer".to_owned(), id, "--approve".to_owned(), format!("--input={text}")]
-            }
-            PromptKind::Commit { dir, .. } => {
-                let git = |words: &[&str]| ChosenCommand::Program {
-                    argv: words.iter().map(|word| (*word).to_owned()).collect(),
-                    dir: dir.clone(),
-                };
-                let commit = Effect::Run {
-                    command: git(&["git", "commit", &format!("--message={text}")]),
-                    after: AfterRun::Report,
-                };
-                let after = AfterRun::Then(Box::new(commit));
-                let command = git(&["git", "add", "--all"]);
-                return self.perform(Effect::Run { command, after });
-            }
-        };
-        self.run(words)
-    }
-
-    /// Runs what was typed into the palette.
-    fn palette(&mut self, words: Vec<String>) -> Vec<Effect> {
-        let command = ChosenCommand::Verb(words);
-        match needs_terminal(&command) {
-            true => vec![Effect::RunHere(command)],
-            false => self.perform(Effect::Run { command, after: AfterRun::Report }),
-        }
-    }
-
-    pub(super) fn run<S: Into<String>>(
-        &mut self,
-        words: impl IntoIterator<Item = S>,
-    ) -> Vec<Effect> {
-        let command = ChosenCommand::verb(words);
-        self.perform(Effect::Run { command, after: AfterRun::Report })
-    }
-
     /// Returns an effect after noting what runs.
     pub(super) fn perform(&mut self, effect: Effect) -> Vec<Effect> {
         if let Effect::Run { command, .. } = &effect {
-            self.running.push(command.text());
+            self.running.push(command.clone());
         }
         vec![effect]
     }
 
+    /// Handles the command of a key. Where it has no object it does nothing but say why.
     pub(super) fn command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
+        if let Err(why) = self.offer(command) {
+            self.notify(why, Tone::Waiting, now);
+            return Vec::new();
+        }
+        if !answers_request(command) {
+            self.moved_at = None;
+        }
         match command {
             KeyCommand::Quit => return vec![Effect::Quit],
             KeyCommand::Suspend => return vec![Effect::Suspend],
@@ -383,9 +338,14 @@ impl Dashboard {
             KeyCommand::Broadcast => self.ask(PromptKind::Broadcast, ""),
             KeyCommand::NewTask => self.ask(PromptKind::NewTask, ""),
             KeyCommand::Spawn => {
-                self.dialog = Some(OpenDialog::Spawn(SpawnForm::new()));
-                return vec![Effect::ReadSpawnChoices];
+                self.dialog = Some(OpenDialog::Form(ActionForm::spawn()));
+                return vec![Effect::ReadFormChoices];
             }
+            KeyCommand::StartTeam => {
+                self.dialog = Some(OpenDialog::Form(ActionForm::start_team()));
+                return vec![Effect::ReadFormChoices];
+            }
+            KeyCommand::EndTeam => self.end_team(),
             KeyCommand::Graph => {
                 self.as_graph = !self.as_graph;
                 self.show(Panel::Board);
@@ -394,15 +354,20 @@ impl Dashboard {
                 self.all_messages = !self.all_messages;
                 self.show(Panel::Messages);
             }
-            KeyCommand::TaskPage | KeyCommand::Assign | KeyCommand::Retry => {
-                return self.task_command(command, now);
+            KeyCommand::Edit if self.focus == Panel::Board && self.dialog.is_none() => {
+                return self.task_command(command);
             }
+            KeyCommand::TaskPage
+            | KeyCommand::Assign
+            | KeyCommand::Retry
+            | KeyCommand::Cancel
+            | KeyCommand::Block
+            | KeyCommand::Unblock
+            | KeyCommand::Comment => return self.task_command(command),
             KeyCommand::Approve
             | KeyCommand::Reject
-            | KeyCommand::EditAndApprove
-            | KeyCommand::AlwaysAllow => {
-                return self.request_command(command, now);
-            }
+            | KeyCommand::Edit
+            | KeyCommand::AlwaysAllow => return self.answer_command(command, now),
             KeyCommand::Type
             | KeyCommand::Message
             | KeyCommand::Shutdown
@@ -416,7 +381,7 @@ impl Dashboard {
             | KeyCommand::Commit
             | KeyCommand::Merge
             | KeyCommand::Log
-            | KeyCommand::Explain => return self.member_command(command, now),
+            | KeyCommand::Explain => return self.member_command(command),
         }
         Vec::new()
     }
@@ -542,11 +507,16 @@ impl Dashboard {
                         self.show(Panel::Screen);
                         self.select_member(owner)
                     }
-                    None => self.task_command(KeyCommand::TaskPage, now),
+                    None => self.command(KeyCommand::TaskPage, now),
                 }
             }
-            Panel::Requests => self.request_page(),
-            Panel::Messages => self.member_command(KeyCommand::Message, now),
+            Panel::Requests => {
+                if let Ok(AnswerTarget::Request(asked)) = self.target_answer() {
+                    self.show_request(&asked);
+                }
+                Vec::new()
+            }
+            Panel::Messages => self.command(KeyCommand::Message, now),
             Panel::Events => Vec::new(),
         }
     }
@@ -556,38 +526,6 @@ impl Dashboard {
 fn answers_request(command: KeyCommand) -> bool {
     matches!(
         command,
-        KeyCommand::Approve
-            | KeyCommand::Reject
-            | KeyCommand::EditAndApprove
-            | KeyCommand::AlwaysAllow
+        KeyCommand::Approve | KeyCommand::Reject | KeyCommand::Edit | KeyCommand::AlwaysAllow
     )
-}
-
-/// Returns true for a command that a team of another program does not allow.
-fn changes_team(command: KeyCommand) -> bool {
-    matches!(
-        command,
-        KeyCommand::Type
-            | KeyCommand::Spawn
-            | KeyCommand::Shutdown
-            | KeyCommand::Restart
-            | KeyCommand::HideOrShow
-            | KeyCommand::Commit
-            | KeyCommand::Merge
-            | KeyCommand::Approve
-            | KeyCommand::Reject
-            | KeyCommand::EditAndApprove
-            | KeyCommand::AlwaysAllow
-    )
-}
-
-/// Returns true for a verb that reads keys, or that runs until it is interrupted.
-fn needs_terminal(command: &ChosenCommand) -> bool {
-    let ChosenCommand::Verb(words) = command else { return true };
-    let verb = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
-    let follows = ["-f", "--follow", "-w", "--watch"];
-    matches!(
-        verb,
-        "attach" | "up" | "run" | "lead" | "adopt" | "resume" | "watch" | "popup" | "mcp" | "wait"
-    ) || words.iter().any(|word| follows.contains(&word.as_str()))
 }

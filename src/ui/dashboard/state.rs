@@ -6,6 +6,7 @@ use strum::VariantArray;
 
 use super::completion::Completion;
 use super::dialog::{OpenDialog, TeamPicker};
+use super::effect::ChosenCommand;
 use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
@@ -16,7 +17,7 @@ use crate::model::task::TaskState;
 use crate::model::time::Timestamp;
 use crate::ops::requests::Shown;
 use crate::ops::snapshot::{AttentionCause, AttentionItem, MemberDetails, TaskCard, TeamSnapshot};
-use crate::ops::status::MemberStatus;
+use crate::ops::status::{LeftStatus, MemberStatus};
 use crate::ui::mail::in_one_line;
 
 pub(super) const MINUTE_MS: u64 = 60_000;
@@ -25,6 +26,10 @@ const SECOND_MS: u64 = 1_000;
 const SNOOZE_MS: u64 = 15 * 60 * 1000;
 /// Time for which a line about a finished command is shown.
 const NOTICE_MS: u64 = 8_000;
+/// Time for which an answer to a request is shown.
+const ANSWER_MS: u64 = 60_000;
+/// Time for which keys do not answer a request that was not selected by the person.
+const MOVED_MS: u64 = 700;
 
 /// The order of the members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::VariantArray, strum::IntoStaticStr)]
@@ -98,6 +103,8 @@ pub(crate) struct Dashboard {
     pub(super) filter: String,
     /// The members on display, in order.
     pub(super) members: Vec<MemberName>,
+    /// Members that have left the roster without a request.
+    ended: Vec<MemberStatus>,
     pub(super) member: Option<MemberName>,
     pub(super) previous: Option<MemberName>,
     /// The last thing that each member has said.
@@ -120,8 +127,12 @@ pub(crate) struct Dashboard {
     pub(super) dialog: Option<OpenDialog>,
     pub(super) completion: Completion,
     pub(super) notice: Option<Notice>,
+    /// The last answer to a request.
+    pub(super) answered: Option<Notice>,
+    /// The time at which another request became the one to answer without a key of the person.
+    pub(super) moved_at: Option<Timestamp>,
     /// Commands that run in the background.
-    pub(super) running: Vec<String>,
+    pub(super) running: Vec<ChosenCommand>,
     /// The places of the last frame.
     pub(super) places: Places,
     pub(super) dragged: Option<DraggedEdge>,
@@ -157,6 +168,7 @@ impl Dashboard {
             order: MemberOrder::default(),
             filter: String::new(),
             members: Vec::new(),
+            ended: Vec::new(),
             member: None,
             previous: None,
             last_words: BTreeMap::new(),
@@ -172,6 +184,8 @@ impl Dashboard {
             dialog: Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 })),
             completion: Completion::default(),
             notice: None,
+            answered: None,
+            moved_at: None,
             running: Vec::new(),
             places: Places::default(),
             dragged: None,
@@ -192,6 +206,7 @@ impl Dashboard {
             .filter(|message| !is_idle_notification(&message.envelope.text))
             .map(|message| (message.envelope.from.clone(), in_one_line(&message.envelope)))
             .collect();
+        self.ended = snapshot.status.left.iter().map(ended_member).collect();
         self.snapshot = Some(snapshot);
         self.arrange();
     }
@@ -230,8 +245,8 @@ impl Dashboard {
             let role = member.role.as_deref().unwrap_or_default();
             self.passes([member.name.as_str(), role, task, member.state.as_str()])
         };
-        let mut members: Vec<&MemberStatus> =
-            snapshot.status.members.iter().filter(shown).collect();
+        let all = snapshot.status.members.iter().chain(&self.ended);
+        let mut members: Vec<&MemberStatus> = all.filter(shown).collect();
         members.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         match self.order {
             MemberOrder::Name => {}
@@ -240,7 +255,8 @@ impl Dashboard {
                     .attention
                     .iter()
                     .position(|item| item.member.as_ref() == Some(&member.name));
-                (waiting.unwrap_or(usize::MAX), u8::from(member.state.doing != Doing::Working))
+                let is_idle = member.state.doing != Doing::Working;
+                (waiting.unwrap_or(usize::MAX), is_over(&member.state.doing), is_idle)
             }),
             MemberOrder::Age => members.sort_by_key(|member| {
                 let details = snapshot.details.get(&member.name);
@@ -275,7 +291,13 @@ impl Dashboard {
     }
 
     pub(super) fn member_status(&self, name: &MemberName) -> Option<&MemberStatus> {
-        self.snapshot.as_ref()?.status.members.iter().find(|member| member.name == *name)
+        let members = &self.snapshot.as_ref()?.status.members;
+        members.iter().chain(&self.ended).find(|member| member.name == *name)
+    }
+
+    /// Returns true for a member whose run is over, on the roster or not.
+    pub(super) fn has_ended(&self, name: &MemberName) -> bool {
+        self.member_status(name).is_some_and(|member| is_over(&member.state.doing))
     }
 
     pub(super) fn member_details(&self, name: &MemberName) -> Option<&MemberDetails> {
@@ -326,10 +348,21 @@ impl Dashboard {
         self.notice = Some(Notice { words: words.into(), tone, until: now.plus_ms(NOTICE_MS) });
     }
 
-    /// Removes a line that was shown for long enough.
-    pub(super) fn expire_notice(&mut self, now: Timestamp) {
-        if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
-            self.notice = None;
+    /// Shows what was answered.
+    pub(super) fn show_answered(&mut self, words: String, now: Timestamp) {
+        self.answered = Some(Notice { words, tone: Tone::Good, until: now.plus_ms(ANSWER_MS) });
+    }
+
+    /// Returns true if the request to answer has changed just now without a key of the person, who
+    /// may not have seen it.
+    pub(super) fn has_just_moved(&self, now: Timestamp) -> bool {
+        self.moved_at.is_some_and(|at| now.since(at) < MOVED_MS)
+    }
+
+    /// Removes the lines that were shown for long enough.
+    pub(super) fn expire_notices(&mut self, now: Timestamp) {
+        for notice in [&mut self.notice, &mut self.answered] {
+            notice.take_if(|notice| notice.until <= now);
         }
     }
 
@@ -343,7 +376,7 @@ impl Dashboard {
         let items = self.attention.iter().map(|item| item.since);
         let latest = members.chain(tasks).chain(items).max_by_key(|since| since.0);
         match latest {
-            _ if self.notice.is_some() => Some(SECOND_MS),
+            _ if self.notice.is_some() || self.answered.is_some() => Some(SECOND_MS),
             Some(since) if now.since(since) < MINUTE_MS => Some(SECOND_MS),
             Some(_) => Some(MINUTE_MS),
             None => None,
@@ -359,4 +392,30 @@ impl Dashboard {
 /// Returns true for a message that a program sends whenever it becomes idle.
 fn is_idle_notification(text: &str) -> bool {
     matches!(Message::parse(text), Message::IdleNotification(_))
+}
+
+/// Returns true for an activity in which no run goes on.
+fn is_over(doing: &Doing) -> bool {
+    matches!(doing, Doing::Ended(_) | Doing::Restarting(_))
+}
+
+/// Returns the row of a member that has left the roster.
+fn ended_member(left: &LeftStatus) -> MemberStatus {
+    MemberStatus {
+        name: left.name.clone(),
+        state: left.state.clone(),
+        role: None,
+        profile: None,
+        backend: None,
+        host: None,
+        is_elsewhere: false,
+        pane: None,
+        pid: None,
+        color: None,
+        task: None,
+        activity: None,
+        idle_ms: None,
+        limited_until: None,
+        usage: None,
+    }
 }

@@ -4,81 +4,25 @@ use crossterm::event::{Event, KeyModifiers, MouseButton, MouseEvent, MouseEventK
 
 use super::super::dialog::OpenDialog;
 use super::super::layout::Panel;
-use super::{NOW, THEME, dashboard, name, picture, press, sample};
-use crate::model::id::TaskId;
-use crate::ops::snapshot::TeamSnapshot;
-use crate::ui::dashboard::{AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand};
+use super::{NOW, THEME, dashboard, name, permission, picture, press, sample};
+use serde_json::json;
 
-/// Returns the commands among effects, as a person would type them.
-fn commands(effects: &[Effect]) -> Vec<String> {
-    let text = |effect: &Effect| match effect {
-        Effect::Run { command, .. } => Some(command.text()),
-        Effect::RunHere(command) => Some(format!("here: {}", command.text())),
-        Effect::Page(command) => Some(format!("page: {}", command.text())),
-        Effect::Quit => Some("quit".to_owned()),
-        Effect::Press { member, keys } => {
-            let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
-            Some(format!("{member} < {}", keys.join(" ")))
-        }
-        Effect::ReadHistory(member) => Some(format!("history of {member}")),
+use crate::model::id::TaskId;
+use crate::model::rules::Rule;
+use crate::ops::decide::ApprovalPreview;
+use crate::ops::requests::Shown;
+use crate::ops::snapshot::TeamSnapshot;
+use crate::ui::dashboard::{
+    AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, TeamAction,
+};
+
+/// Returns the actions among effects.
+fn actions(effects: &[Effect]) -> Vec<TeamAction> {
+    let action = |effect: &Effect| match effect {
+        Effect::Run { command: ChosenCommand::Action(action), .. } => Some(action.clone()),
         _ => None,
     };
-    effects.iter().filter_map(text).collect()
-}
-
-#[test]
-fn keys_become_commands() {
-    let table: &[(&str, &[&str])] = &[
-        ("q", &["quit"]),
-        ("C-c", &["quit"]),
-        // ben is first, because he has waited longest.
-        ("m 'hi there' Enter", &["phalanx send ben -- 'hi there'"]),
-        ("m --x Enter", &["phalanx send ben -- --x"]),
-        ("m Enter", &[]),
-        ("m hi Escape", &[]),
-        ("b 'all stop' Enter", &["phalanx broadcast -- 'all stop'"]),
-        ("K y", &["phalanx shutdown ben"]),
-        ("K n", &[]),
-        ("R y", &["phalanx restart ben"]),
-        ("f", &["phalanx focus ben"]),
-        ("h", &["phalanx hide ben"]),
-        ("a", &["here: phalanx attach ben"]),
-        ("e", &["phalanx explain ben"]),
-        ("l", &["page: phalanx logs ben"]),
-        ("d", &["phalanx worktree diff ben"]),
-        ("D", &["page: phalanx worktree diff ben"]),
-        ("o", &["here: '$SHELL'"]),
-        // ben has no worktree; ada does.
-        ("c", &[]),
-        ("/ ada Enter c 'a change' Enter", &["git add --all"]),
-        ("/ ada Enter M", &["phalanx worktree merge ada --dry-run"]),
-        ("y", &["phalanx answer perm-1795-ben --approve"]),
-        ("Y", &["phalanx answer perm-1795-ben --approve --always"]),
-        ("r 'not now' Enter", &["phalanx answer perm-1795-ben --reject '--reason=not now'"]),
-        ("n Enter y", &["phalanx answer perm-1795-ben --approve"]),
-        ("n Enter r no Enter", &["phalanx answer perm-1795-ben --reject '--reason=no'"]),
-        ("3 Right Right y", &["phalanx task approve 2"]),
-        ("3 Right Right r no Enter", &["phalanx task reject 2 '--reason=no'"]),
-        ("N 'Name it' Enter", &["phalanx task create -- 'Name it'"]),
-        ("3 p", &["phalanx task get 6"]),
-        ("3 A Enter", &["phalanx task assign 6 -- ben"]),
-        ("3 u", &[]),
-        ("3 Right Down u", &["phalanx retry 7"]),
-        (": 'status --all' Enter", &["phalanx status --all"]),
-        (": 'logs ada -f' Enter", &["here: phalanx logs ada -f"]),
-        (": 'attach ada' Enter", &["here: phalanx attach ada"]),
-        (": \"'open\" Enter", &[]),
-        ("+ eva Enter", &["phalanx spawn eva"]),
-        ("i x C-c Enter Up", &["ben < x", "ben < C-c", "ben < Enter", "ben < Up"]),
-        ("i C-] Escape q", &["ben < Escape", "quit"]),
-        ("2 Up", &["history of ben"]),
-        ("2 PPage", &["history of ben"]),
-    ];
-    for (keys, expected) in table {
-        let mut dashboard = dashboard(THEME);
-        picture(&mut dashboard, 120, 40);
-        assert_eq!(commands(&press(&mut dashboard, keys)), *expected, "{keys}");
-    }
+    effects.iter().filter_map(action).collect()
 }
 
 #[test]
@@ -157,7 +101,7 @@ fn enter_on_a_task_shows_the_screen_of_its_owner() {
     assert_eq!(effects, [Effect::Follow(Some(name("ada")))]);
     assert_eq!(dashboard.focus, Panel::Screen);
     let effects = press(&mut dashboard, "3 Left Enter");
-    assert_eq!(commands(&effects), ["phalanx task get 6"], "it has no owner");
+    assert_eq!(actions(&effects), [TeamAction::ShowTask(TaskId(6))], "it has no owner");
 }
 
 #[test]
@@ -169,15 +113,17 @@ fn team_of_another_program_allows_only_messages_and_tasks() {
         assert!(dashboard.dialog.is_none() && !dashboard.typing, "{keys}");
         assert!(dashboard.notice.take().is_some(), "{keys}");
     }
-    assert_eq!(commands(&press(&mut dashboard, "m hi Enter")), ["phalanx send ben -- hi"]);
-    assert_eq!(commands(&press(&mut dashboard, "N x Enter")), ["phalanx task create -- x"]);
+    let sent = TeamAction::Send { to: name("ben"), text: "hi".to_owned() };
+    assert_eq!(actions(&press(&mut dashboard, "m hi Enter")), [sent]);
+    let created = TeamAction::CreateTask { subject: "x".to_owned() };
+    assert_eq!(actions(&press(&mut dashboard, "N x Enter")), [created]);
 }
 
 #[test]
 fn output_of_a_command_is_shown_by_its_length() {
     let run = |output: &str, success: bool, after: AfterRun| {
         let mut dashboard = dashboard(THEME);
-        let command = ChosenCommand::verb(["send", "ben", "hi"]);
+        let command = ChosenCommand::Typed(vec!["status".to_owned()]);
         let done = FinishedCommand { command, after, success, output: output.to_owned() };
         let effects = dashboard.finish(done, NOW);
         (dashboard, effects)
@@ -207,6 +153,129 @@ fn dialog_only_in_the_pane_is_not_answered_by_a_key() {
     dashboard.set_snapshot(snapshot);
     assert_eq!(press(&mut dashboard, "y"), []);
     assert!(dashboard.notice.is_some());
+}
+
+/// Returns the request of a member to run a command.
+fn shell_request(id: &str, from: &str, command: &str) -> Shown {
+    let body = json!({"type": "permission_request", "request_id": id, "tool_name": "Bash",
+        "description": "why", "input": {"command": command}});
+    let preview = ApprovalPreview { always: Ok(Vec::new()), asked_by: None, outside: None };
+    Shown {
+        body,
+        summary: format!("Bash: {command}"),
+        preview: Some(preview),
+        ..permission(id, from, 1_000)
+    }
+}
+
+/// A dashboard with these requests, drawn once.
+fn asked(requests: Vec<Shown>, width: u16, height: u16) -> Dashboard {
+    let mut dashboard = dashboard(THEME);
+    dashboard.set_snapshot(TeamSnapshot { requests, ..sample() });
+    dashboard.moved_at = None;
+    picture(&mut dashboard, width, height);
+    dashboard
+}
+
+fn answer_of(effects: &[Effect]) -> Option<String> {
+    match actions(effects).as_slice() {
+        [TeamAction::Answer { request, .. }] => Some(request.to_string()),
+        _ => None,
+    }
+}
+
+#[test]
+fn pm_09_request_that_is_not_visible_in_full_is_shown_first() {
+    let long = format!("make {}", "x".repeat(90));
+    for (command, is_whole) in [("rm -rf build", true), (&long, false), ("ls\nrm x", false)] {
+        let mut dashboard = asked(vec![shell_request("perm-1", "ben", command)], 80, 24);
+        let first = press(&mut dashboard, "y");
+        assert_eq!(answer_of(&first).is_some(), is_whole, "{command}");
+        if !is_whole {
+            assert!(matches!(&dashboard.dialog, Some(OpenDialog::Page(_))), "{command}");
+            assert_eq!(answer_of(&press(&mut dashboard, "y")).as_deref(), Some("perm-1"));
+        }
+    }
+}
+
+#[test]
+fn pm_09_approvals_with_wide_effects_are_confirmed() {
+    let rule = "ask Bash(git push:*) of the team".to_owned();
+    let outside = "/etc/hosts".to_owned();
+    let table = [
+        (None, None, "y", false),
+        (Some(rule.clone()), None, "y", true),
+        (None, Some(outside), "y", true),
+        (None, None, "Y", true),
+    ];
+    for (asked_by, outside, key, is_confirmed) in table {
+        let mut request = shell_request("perm-1", "ben", "git push");
+        let always = Ok(vec![Rule::parse("Bash(git push)").expect("a rule")]);
+        request.preview =
+            Some(ApprovalPreview { always, asked_by: asked_by.clone(), outside: outside.clone() });
+        let mut dashboard = asked(vec![request], 80, 24);
+        let first = press(&mut dashboard, key);
+        assert_eq!(first.is_empty(), is_confirmed, "{key} {asked_by:?} {outside:?}");
+        if is_confirmed {
+            let shown = picture(&mut dashboard, 80, 24);
+            let why = asked_by.or(outside).unwrap_or("allow Bash(git push)".to_owned());
+            for part in ["ben", "git push", &why] {
+                assert!(shown.contains(part), "{part}: {shown}");
+            }
+            assert_eq!(press(&mut dashboard, "n"), []);
+            press(&mut dashboard, key);
+            assert_eq!(answer_of(&press(&mut dashboard, "y")).as_deref(), Some("perm-1"));
+        }
+    }
+}
+
+#[test]
+fn pm_09_request_that_took_the_place_of_another_is_not_answered_at_once() {
+    let requests =
+        vec![shell_request("perm-1", "ben", "ls"), shell_request("perm-2", "ben", "rm x")];
+    let mut dashboard = asked(requests.clone(), 80, 24);
+    let footer = picture(&mut dashboard, 80, 24).lines().last().map(str::to_owned);
+    assert!(footer.is_some_and(|line| line.starts_with("y approve ben (1 of 2): ls")));
+    let later = TeamSnapshot { requests: requests[1..].to_vec(), ..sample() };
+    dashboard.set_snapshot(later);
+    picture(&mut dashboard, 80, 24);
+    assert_eq!(press(&mut dashboard, "y"), [], "the first was answered elsewhere just now");
+    dashboard.notice = None;
+    press(&mut dashboard, "Down Up");
+    assert_eq!(answer_of(&press(&mut dashboard, "y")).as_deref(), Some("perm-2"));
+    assert_eq!(press(&mut dashboard, "y"), [], "it is being answered");
+}
+
+#[test]
+fn answer_stays_on_the_screen_while_keys_are_pressed() {
+    let mut dashboard = asked(vec![shell_request("perm-1", "ben", "ls")], 80, 24);
+    let effects = press(&mut dashboard, "y");
+    let [Effect::Run { command, after }] = effects.as_slice() else { panic!("{effects:?}") };
+    let done = FinishedCommand {
+        command: command.clone(),
+        after: after.clone(),
+        success: true,
+        output: "ben: allowed".to_owned(),
+    };
+    dashboard.finish(done, NOW);
+    press(&mut dashboard, "Down Up z");
+    let shown = |dashboard: &mut Dashboard, later: u64| {
+        dashboard.expire_notices(NOW.plus_ms(later));
+        picture(dashboard, 80, 24).contains("y approved ben: ls")
+    };
+    assert!(shown(&mut dashboard, 30_000));
+    assert!(!shown(&mut dashboard, 60_000));
+}
+
+#[test]
+fn keys_after_the_end_of_a_member_being_typed_to_are_no_commands() {
+    let mut dashboard = dashboard(THEME);
+    press(&mut dashboard, "i");
+    let mut snapshot = sample();
+    snapshot.status.members.retain(|member| member.name != name("ben"));
+    dashboard.set_snapshot(snapshot);
+    assert_eq!(press(&mut dashboard, "Y K M"), []);
+    assert!(matches!(&dashboard.dialog, Some(OpenDialog::Page(_))), "{:?}", dashboard.dialog);
 }
 
 fn mouse(dashboard: &mut Dashboard, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {

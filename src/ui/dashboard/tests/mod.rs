@@ -5,6 +5,7 @@ mod hostile;
 mod keys;
 mod pictures;
 mod positions;
+pub(crate) mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,10 +30,10 @@ use crate::ops::snapshot::{MemberDetails, SentMessage, TaskCard, TeamSnapshot};
 use crate::ops::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCounts};
 
 /// The clock of the tests.
-const NOW: Timestamp = Timestamp(1_795_000_000_000);
-const THEME: Theme = Theme { color: true, light: false, ascii: false };
+pub(crate) const NOW: Timestamp = Timestamp(1_795_000_000_000);
+pub(crate) const THEME: Theme = Theme { color: true, light: false, ascii: false };
 
-fn name(name: &str) -> MemberName {
+pub(crate) fn name(name: &str) -> MemberName {
     MemberName::new(name).expect("a name")
 }
 
@@ -105,6 +106,7 @@ fn permission(id: &str, from: &str, age_ms: u64) -> Shown {
         reason: None,
         answered_by: None,
         typed: None,
+        preview: None,
     }
 }
 
@@ -236,14 +238,14 @@ fn sample() -> TeamSnapshot {
     }
 }
 
-fn dashboard(theme: Theme) -> Dashboard {
+pub(crate) fn dashboard(theme: Theme) -> Dashboard {
     let mut dashboard = Dashboard::new("site", theme);
     dashboard.set_snapshot(sample());
     dashboard
 }
 
 /// Draws the dashboard and returns the rows of the screen.
-fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
+pub(crate) fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
     terminal.draw(|frame| dashboard.draw(frame, NOW)).expect("memory");
     let buffer = terminal.backend().buffer();
@@ -262,7 +264,7 @@ fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
 }
 
 /// Presses keys, named as in tmux and separated by spaces; a word in quotes is typed.
-fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
+pub(crate) fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     for word in shlex::split(keys).expect("quotes") {
         let (ctrl, base) = match word.strip_prefix("C-") {

@@ -1,0 +1,138 @@
+//! Submitted prompts and forms, which become actions.
+
+use super::actions::answer;
+use super::dialog::{OpenDialog, PromptKind, TextPrompt};
+use super::effect::{AfterRun, ChosenCommand, Effect};
+use super::form::ActionForm;
+use super::keys::KeyCommand;
+use super::state::Dashboard;
+use super::team_action::{RequestAnswer, TeamAction};
+use super::theme::Tone;
+use crate::model::id::{MemberName, TaskId};
+use crate::model::time::Timestamp;
+
+impl Dashboard {
+    /// Returns the effects of a form that was submitted.
+    pub(super) fn submit_form(&mut self, form: &ActionForm) -> Vec<Effect> {
+        match form.action() {
+            // Nothing was edited.
+            Ok(TeamAction::EditTask { subject: None, description: None, .. }) | Err(_) => {
+                Vec::new()
+            }
+            Ok(action) => self.run(action),
+        }
+    }
+
+    /// Returns the effects of a prompt that was submitted.
+    pub(super) fn submit(&mut self, prompt: TextPrompt, now: Timestamp) -> Vec<Effect> {
+        let text = prompt.editor.text().trim().to_owned();
+        if text.is_empty() {
+            return self.submit_nothing(&prompt.kind);
+        }
+        match self.prompted(&prompt.kind, text) {
+            Ok(effects) => effects,
+            Err(problem) => {
+                self.notify(problem, Tone::Bad, now);
+                // What was typed is kept.
+                self.dialog = Some(OpenDialog::TextPrompt(prompt));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Handles a prompt that was submitted without a text.
+    fn submit_nothing(&mut self, kind: &PromptKind) -> Vec<Effect> {
+        match kind {
+            PromptKind::Filter => {
+                self.filter.clear();
+                self.arrange();
+                Vec::new()
+            }
+            PromptKind::Search => {
+                self.screen.leave_history();
+                Vec::new()
+            }
+            PromptKind::Cancel(task) => {
+                self.run(TeamAction::CancelTask { task: *task, reason: None })
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the effects of a prompt that was submitted with this text.
+    ///
+    /// # Errors
+    /// The reason why the text is not valid.
+    fn prompted(&mut self, kind: &PromptKind, text: String) -> Result<Vec<Effect>, String> {
+        let action = match kind.clone() {
+            PromptKind::Filter | PromptKind::Search => return Ok(Vec::new()),
+            PromptKind::Palette => {
+                let words = shlex::split(&text).ok_or("a quotation mark is missing")?;
+                return Ok(self.palette(words));
+            }
+            PromptKind::Message { to } => TeamAction::Send { to, text },
+            PromptKind::Broadcast => TeamAction::Broadcast { text },
+            PromptKind::NewTask => TeamAction::CreateTask { subject: text },
+            PromptKind::Assign(task) => {
+                let to = MemberName::existing(&text).map_err(|e| e.to_string())?;
+                TeamAction::AssignTask { task, to }
+            }
+            PromptKind::RejectTask(task) => TeamAction::RejectTask { task, reason: text },
+            PromptKind::Cancel(task) => TeamAction::CancelTask { task, reason: Some(text) },
+            PromptKind::Block(task) => TeamAction::BlockTask { task, by: task_ids(&text)? },
+            PromptKind::Unblock(task) => TeamAction::UnblockTask { task, by: task_ids(&text)? },
+            PromptKind::Comment(task) => TeamAction::CommentTask { task, text },
+            PromptKind::Reject(asked) => {
+                let reject = RequestAnswer::Reject { reason: text };
+                return Ok(self.perform(answer(&asked, reject, KeyCommand::Reject)));
+            }
+            PromptKind::EditInput(asked) => {
+                let input =
+                    serde_json::from_str(&text).map_err(|e| format!("not a JSON object: {e}"))?;
+                let approve = RequestAnswer::ApproveWith(input);
+                return Ok(self.perform(answer(&asked, approve, KeyCommand::Edit)));
+            }
+            PromptKind::Commit { dir, .. } => {
+                let git = |words: &[&str]| ChosenCommand::Program {
+                    argv: words.iter().map(|word| (*word).to_owned()).collect(),
+                    dir: dir.clone(),
+                };
+                let commit = Effect::Run {
+                    command: git(&["git", "commit", &format!("--message={text}")]),
+                    after: AfterRun::Report,
+                };
+                let after = AfterRun::Then(Box::new(commit));
+                let command = git(&["git", "add", "--all"]);
+                return Ok(self.perform(Effect::Run { command, after }));
+            }
+        };
+        Ok(self.run(action))
+    }
+
+    /// Runs what was typed into the palette.
+    fn palette(&mut self, words: Vec<String>) -> Vec<Effect> {
+        let command = ChosenCommand::Typed(words);
+        match needs_terminal(&command) {
+            true => vec![Effect::RunHere(command)],
+            false => self.perform(Effect::Run { command, after: AfterRun::Report }),
+        }
+    }
+}
+
+/// Parses the ids of tasks, separated by spaces or commas, each with or without `#`.
+fn task_ids(text: &str) -> Result<Vec<TaskId>, String> {
+    let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+    let parse = |word: &str| TaskId::parse(word.strip_prefix('#').unwrap_or(word));
+    words.map(|word| parse(word).map_err(|e| e.to_string())).collect()
+}
+
+/// Returns true for a verb that reads keys, or that runs until it is interrupted.
+fn needs_terminal(command: &ChosenCommand) -> bool {
+    let ChosenCommand::Typed(words) = command else { return true };
+    let verb = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
+    let follows = ["-f", "--follow", "-w", "--watch"];
+    matches!(
+        verb,
+        "attach" | "up" | "run" | "lead" | "adopt" | "resume" | "watch" | "popup" | "mcp" | "wait"
+    ) || words.iter().any(|word| follows.contains(&word.as_str()))
+}

@@ -1,0 +1,339 @@
+//! The keys of the dashboard in a real tmux: each action is pressed once, and its effect is read
+//! from the team.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::dashboard::Terminal;
+use crate::harness::{Stage, wait_for};
+
+/// The dashboard of the team `site`.
+struct Keys {
+    terminal: Terminal,
+}
+
+impl Keys {
+    fn open(stage: Stage, columns: &str, rows: &str) -> Keys {
+        let terminal = Terminal::open(stage);
+        let size = ["resize-window", "-t", "mine:", "-x", columns, "-y", rows];
+        terminal.stage.tmux(&size).expect("resized");
+        terminal.keys(&["phalanx watch site; echo end=$?", "Enter"]);
+        terminal.shows("Members by attention");
+        Keys { terminal }
+    }
+
+    fn stage(&self) -> &Stage {
+        &self.terminal.stage
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        self.stage().phalanx(&[&["--json", "-t", "site"], args].concat()).expect(0).json()
+    }
+
+    /// Shows only what contains the text, and waits until the line at the bottom names it.
+    fn select(&self, text: &str, named: &str) {
+        self.terminal.keys(&["/", "C-u", text, "Enter"]);
+        self.footer(named);
+    }
+
+    fn footer(&self, words: &str) {
+        wait_for(&format!("{words:?} at the bottom"), || {
+            let screen = self.terminal.screen();
+            screen.trim_end().lines().last().is_some_and(|line| line.contains(words)).then_some(())
+        });
+    }
+
+    /// Closes a page, and waits until the line at the bottom is back.
+    fn no_dialog(&self) {
+        self.terminal.keys(&["Escape"]);
+        self.footer("help");
+    }
+
+    /// Presses keys, and waits for an effect.
+    fn press(&self, keys: &[&str], effect: &str, is_there: impl Fn(&Keys) -> bool) {
+        self.terminal.keys(keys);
+        wait_for(
+            &format!("{keys:?}: {effect}; on the screen:\n{}", self.terminal.screen()),
+            || is_there(self).then_some(()),
+        );
+    }
+
+    fn task(&self, id: &str) -> Value {
+        self.json(&["task", "get", id])
+    }
+
+    fn request(&self, from: &str) -> Value {
+        let all = self.json(&["requests", "--all"]);
+        let found = all.as_array().expect("a list").iter().find(|one| one["from"] == from);
+        found.cloned().unwrap_or_default()
+    }
+
+    fn member(&self, name: &str) -> Value {
+        let status = self.json(&["status"]);
+        let members = status["members"].as_array().expect("members");
+        members.iter().find(|member| member["name"] == name).cloned().unwrap_or_default()
+    }
+
+    fn events(&self, event: &str, about: &str) -> usize {
+        let journal = self.stage().journal("site");
+        journal.iter().filter(|e| e["event"] == event && e["member"] == about).count()
+    }
+
+    fn close(self) {
+        self.terminal.keys(&["Escape"]);
+        wait_for("the dashboard to end", || {
+            self.terminal.keys(&["q"]);
+            self.terminal.screen().contains("end=0").then_some(())
+        });
+        self.terminal.close();
+    }
+}
+
+fn team() -> Stage {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "site"]).expect(0);
+    stage
+}
+
+fn ask(stage: &Stage, name: &str, command: &str) {
+    stage.phalanx(&["--as", name, "ask", "permission", command]).expect(0);
+}
+
+/// At 80x24 the panel of requests is not drawn, so the highlighted member is all that a person
+/// sees.
+#[test]
+fn pm_09_tmux_answers_go_to_the_highlighted_member() {
+    let stage = team();
+    stage
+        .phalanx(&["spawn", "ann", "bob", "cat", "dan", "eve", "fay", "--backend", "pty"])
+        .expect(0);
+    ask(&stage, "bob", "make deploy-production");
+    ask(&stage, "cat", "ls");
+    ask(&stage, "dan", "make docs");
+    ask(&stage, "eve", "git push");
+    ask(&stage, "fay", "rm -rf /srv/site");
+    let keys = Keys::open(stage, "80", "24");
+    let states = |keys: &Keys| {
+        ["bob", "cat", "dan", "eve", "fay"].map(|name| keys.request(name)["state"].clone())
+    };
+    let pending = || json!("pending");
+    // A member without a request: nothing is answered.
+    keys.select("ann", "message ann");
+    for key in ["y", "Y", "r", "E"] {
+        keys.terminal.keys(&[key]);
+        keys.terminal.shows("ann has no open request");
+    }
+    assert_eq!(states(&keys), [pending(), pending(), pending(), pending(), pending()]);
+    // The second one, for good, after a question that names the rule.
+    keys.select("cat", "y approve cat: ls");
+    keys.terminal.keys(&["Y"]);
+    keys.terminal.shows("allow Bash(ls)");
+    assert_eq!(states(&keys)[1], pending(), "it is confirmed first");
+    keys.press(&["y"], "cat is allowed", |keys| states(keys)[1] == "allowed");
+    wait_for("the rule", || {
+        (keys.json(&["rules"])["team"]["allow"] == json!(["Bash(ls)"])).then_some(())
+    });
+    assert_eq!(states(&keys)[0], pending());
+    keys.terminal.shows("Y approved for good cat: ls");
+    keys.select("bob", "y approve bob: make deploy-production");
+    keys.press(&["y"], "bob is allowed", |keys| states(keys)[0] == "allowed");
+    keys.select("dan", "y approve dan: make docs");
+    keys.press(&["r", "not now", "Enter"], "dan is denied", |keys| {
+        let request = keys.request("dan");
+        request["state"] == "denied" && request["reason"] == "not now"
+    });
+    keys.select("eve", "y approve eve: git push");
+    keys.press(&["E", "C-u", "{\"command\": \"git pull\"}", "Enter"], "eve may pull", |keys| {
+        let request = keys.request("eve");
+        request["state"] == "allowed" && request["updated_input"]["command"] == "git pull"
+    });
+    // A path outside of its directory is confirmed.
+    keys.select("fay", "y approve fay: rm -rf /srv/site");
+    keys.terminal.keys(&["y"]);
+    keys.terminal.shows("It names /srv/site");
+    keys.press(&["y"], "fay is allowed", |keys| states(keys)[4] == "allowed");
+    let journal = keys.stage().journal("site");
+    let via = |name: &str| {
+        let decided =
+            journal.iter().find(|e| e["event"] == "request_decided" && e["member"] == name);
+        decided.map(|event| event["detail"]["via"].clone()).unwrap_or_default()
+    };
+    assert_eq!(["bob", "cat", "dan", "eve"].map(via), ["y", "Y", "r", "E"]);
+    keys.close();
+}
+
+#[test]
+fn tmux_task_keys_change_the_highlighted_task() {
+    let stage = team();
+    stage.phalanx(&["spawn", "ann", "--backend", "pty"]).expect(0);
+    for subject in ["Parse it", "Read it", "Break it", "Approve it", "Reject it"] {
+        stage.phalanx(&["task", "create", subject]).expect(0);
+    }
+    stage.phalanx(&["task", "fail", "3"]).expect(0);
+    for id in ["4", "5"] {
+        stage.phalanx(&["--as", "ann", "task", "claim", id]).expect(0);
+        stage.phalanx(&["--as", "ann", "task", "review", id]).expect(0);
+    }
+    let keys = Keys::open(stage, "120", "40");
+    keys.press(&["N", "--a subject", "Enter"], "task 6", |keys| {
+        keys.json(&["task", "list"]).as_array().is_some_and(|all| all.len() == 6)
+    });
+    assert_eq!(keys.task("6")["subject"], "--a subject");
+    keys.terminal.keys(&["3"]);
+    keys.select("Parse it", "edit #1");
+    keys.terminal.keys(&["E"]);
+    keys.terminal.shows("Edit task #1");
+    keys.press(&["!", "Tab", "all of it", "Enter"], "new texts", |keys| {
+        let task = keys.task("1");
+        task["subject"] == "Parse it!" && task["description"] == "all of it"
+    });
+    keys.press(&["A", "C-u", "ann", "Enter"], "an owner", |keys| keys.task("1")["owner"] == "ann");
+    keys.press(&["B", "#2", "Enter"], "a blocker", |keys| {
+        keys.task("1")["blockedBy"] == json!(["2"])
+    });
+    wait_for("the blocker on the screen", || {
+        keys.terminal.screen().contains("after #2").then_some(())
+    });
+    keys.press(&["U", "Enter"], "no blocker", |keys| keys.task("1")["blockedBy"] == json!([]));
+    keys.press(&["C", "-x is odd", "Enter"], "a comment", |keys| {
+        keys.task("1").to_string().contains("-x is odd")
+    });
+    keys.press(&["x", "no time", "Enter"], "the end", |keys| {
+        let task = keys.task("1");
+        task["state"] == "cancelled" && task.to_string().contains("no time")
+    });
+    keys.select("Break it", "retry #3");
+    keys.press(&["u"], "another try", |keys| keys.task("3")["state"] == "pending");
+    keys.select("Approve it", "y approve #4");
+    keys.press(&["y"], "approval", |keys| keys.task("4")["state"] == "completed");
+    keys.select("Reject it", "y approve #5");
+    keys.press(&["r", "no", "Enter"], "rejection", |keys| keys.task("5")["state"] == "cancelled");
+    assert_eq!(keys.task("2")["state"], "pending");
+    keys.close();
+}
+
+#[test]
+fn tmux_member_keys_act_on_the_highlighted_member() {
+    let stage = team();
+    stage.phalanx(&["spawn", "ann", "--backend", "pty"]).expect(0);
+    stage
+        .phalanx(&["spawn", "c", "--backend", "pty", "--", "sh", "-c", "sleep 1; exit 7"])
+        .expect(0);
+    stage.wait_event("site", "member_exited", "c");
+    // All panels are shown, also the events.
+    let keys = Keys::open(stage, "200", "50");
+    keys.stage().phalanx(&["spawn", "pan", "--backend", "tmux"]).expect(0);
+    let mail = |keys: &Keys, name: &str| keys.json(&["inbox", name, "--all"]).to_string();
+    keys.select("ann", "message ann");
+    keys.press(&["m", "--hello", "Enter"], "mail", |keys| mail(keys, "ann").contains("--hello"));
+    keys.press(&["b", "to all", "Enter"], "mail", |keys| mail(keys, "pan").contains("to all"));
+    let pid = keys.member("ann")["pid"].clone();
+    keys.press(&["R", "y"], "another process", |keys| {
+        let ann = keys.member("ann");
+        ann["pid"].is_number() && ann["pid"] != pid
+    });
+    keys.select("pan", "message pan");
+    keys.press(&["h"], "a hidden pane", |keys| keys.events("member_hidden", "pan") == 1);
+    keys.terminal.shows("was hidden");
+    keys.press(&["h"], "a shown pane", |keys| keys.events("member_shown", "pan") == 1);
+    // No client is attached to its session; the refusal says what to do instead.
+    keys.terminal.keys(&["f"]);
+    keys.terminal.shows("phalanx attach");
+    keys.no_dialog();
+    keys.terminal.keys(&["e"]);
+    keys.terminal.shows("Esc closes");
+    keys.no_dialog();
+    keys.select("ann", "message ann");
+    keys.press(&["K", "y"], "its end", |keys| keys.member("ann").is_null());
+    keys.terminal.shows("OUTCOME");
+    keys.no_dialog();
+    // One that has ended is resumed, and leaves the list.
+    keys.terminal.keys(&["/", "C-u", "Enter"]);
+    keys.select("failed", "resume c");
+    keys.press(&["R"], "another run", |keys| keys.events("member_exited", "c") == 2);
+    keys.select("failed", "remove c");
+    keys.press(&["K", "y"], "no row", |keys| keys.member("c").is_null());
+    keys.terminal.shows("OUTCOME");
+    keys.no_dialog();
+    keys.terminal.keys(&["/", "C-u", "Enter"]);
+    keys.terminal.keys(&["+"]);
+    keys.terminal.shows("Spawn a member");
+    keys.press(&["eva", "Enter"], "a member", |keys| keys.member("eva")["pid"].is_number());
+    keys.close();
+}
+
+#[test]
+fn tmux_team_is_started_from_a_form_and_ended_with_a_key() {
+    let stage = team();
+    stage.phalanx(&["spawn", "ann", "--backend", "pty"]).expect(0);
+    let manifest = "[team]\nname = \"next\"\nfinish = \"manual\"\nbackend = \"pty\"\n\
+        [[member]]\nname = \"ben\"\n";
+    stage.file("next.toml", manifest);
+    let keys = Keys::open(stage, "80", "24");
+    keys.terminal.keys(&["T"]);
+    keys.terminal.shows("Start a team from a template or a manifest");
+    keys.terminal.keys(&["next.toml", "Enter"]);
+    keys.stage().wait_event("next", "member_ready", "ben");
+    keys.terminal.shows("team next runs in the background");
+    keys.no_dialog();
+    keys.terminal.keys(&["Q"]);
+    keys.terminal.shows("end team site and delete it?");
+    keys.terminal.keys(&["n"]);
+    keys.footer("help");
+    keys.terminal.keys(&["Q"]);
+    keys.terminal.shows("These members are asked to end: ann");
+    keys.terminal.keys(&["y"]);
+    wait_for("the end of the team", || {
+        (!keys.stage().root().join("teams/site").exists()).then_some(())
+    });
+    keys.terminal.keys(&["Escape", "Escape"]);
+    keys.terminal.shows("team site was deleted");
+    wait_for("the dashboard to end", || {
+        keys.terminal.keys(&["q"]);
+        keys.terminal.screen().contains("end=0").then_some(())
+    });
+    keys.stage().phalanx(&["down", "-t", "next", "--force"]).expect(0);
+    keys.stage().tmux(&["kill-session", "-t", "=mine"]).expect("it is there");
+    keys.stage().assert_clean();
+}
+
+#[test]
+fn tmux_worktree_keys_commit_and_merge_the_highlighted_member() {
+    let stage = team();
+    fs::write(stage.at("work/a.txt"), "one\n").expect("a file");
+    for args in [
+        &["init", "--quiet", "-b", "main"][..],
+        &["config", "user.name", "t"],
+        &["config", "user.email", "t@example.org"],
+        &["add", "a.txt"],
+        &["commit", "--quiet", "-m", "first"],
+    ] {
+        assert!(stage.command("git").args(args).status().expect("git").success(), "{args:?}");
+    }
+    let run = "echo two >>a.txt; exec sleep 300";
+    stage
+        .phalanx(&["spawn", "tree", "--worktree", "--backend", "pty", "--", "sh", "-c", run])
+        .expect(0);
+    let keys = Keys::open(stage, "120", "40");
+    keys.footer("tree");
+    keys.terminal.keys(&["d"]);
+    keys.terminal.shows("diff of tree");
+    keys.terminal.shows("+two");
+    keys.no_dialog();
+    let log = |keys: &Keys, branch: &str| {
+        let output = keys.stage().command("git").args(["log", "--format=%s", branch]).output();
+        String::from_utf8_lossy(&output.expect("git").stdout).into_owned()
+    };
+    keys.press(&["c", "the second", "Enter"], "a commit", |keys| {
+        log(keys, "site-tree").starts_with("the second\n")
+    });
+    keys.terminal.shows("1 file changed");
+    keys.no_dialog();
+    keys.terminal.keys(&["M"]);
+    keys.terminal.shows("merge site-tree now?");
+    let text = |keys: &Keys| fs::read_to_string(keys.stage().at("work/a.txt")).expect("a file");
+    assert_eq!(text(&keys), "one\n");
+    keys.press(&["y"], "the merge", |keys| text(keys) == "one\ntwo\n");
+    keys.close();
+}
