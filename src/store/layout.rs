@@ -41,6 +41,10 @@ impl TeamLayout {
         root.join("phalanx").join("hooks.toml")
     }
 
+    pub(super) fn watch_settings(root: &Path) -> PathBuf {
+        root.join("phalanx").join("watch.toml")
+    }
+
     pub(super) fn hosts(root: &Path) -> PathBuf {
         root.join("phalanx").join("hosts.toml")
     }

@@ -120,6 +120,11 @@ impl Store {
         [TeamLayout::hooks(&self.root), TeamLayout::claude_settings(&self.root)]
     }
 
+    /// Returns the file of the user's keys and colours of the dashboard, `watch.toml`.
+    pub(crate) fn watch_settings_file(&self) -> PathBuf {
+        TeamLayout::watch_settings(&self.root)
+    }
+
     /// Returns the file of the user's own hosts, `hosts.toml`.
     pub(crate) fn hosts_file(&self) -> PathBuf {
         TeamLayout::hosts(&self.root)

@@ -5,29 +5,35 @@ mod command_line;
 mod command_line_tests;
 mod commands;
 mod driver;
+mod settings;
 mod sources;
 mod terminal;
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
 use self::driver::{Driver, WatchOptions};
 use super::args::Global;
-use super::fail::{Failure, VerbResult};
+use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt::runtime;
 use super::locale;
+use super::out::Out;
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::ui::DesktopNotification;
-use crate::ui::dashboard::{Dashboard, Theme};
+use crate::ui::dashboard::{Dashboard, Theme, ThemeColors};
 
 /// Open the dashboard: members, their screens, the board, requests, messages and events.
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = "Press ? for the keys.\n\n\
+#[command(
+    after_help = "Press ? for the keys; --print-keys prints a file with which to change them.\n\n\
     Examples:\n  phalanx watch\n  phalanx watch site --theme light\n\n\
-    Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII.")]
+    Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII."
+)]
 pub(super) struct WatchArgs {
     /// Team to show [default: that of --team; with several teams, a list to choose from].
     #[arg(value_name = "TEAM")]
@@ -41,6 +47,9 @@ pub(super) struct WatchArgs {
     /// How to announce a new request.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub(super) notify: NotifyChoice,
+    /// Print the default keys and colours in the format of `watch.toml`.
+    #[arg(long, conflicts_with_all = ["named", "theme", "ascii", "notify"])]
+    pub(super) print_keys: bool,
 }
 
 /// Backgrounds that a theme is for.
@@ -65,6 +74,10 @@ pub(super) enum NotifyChoice {
 
 /// Opens the dashboard.
 pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResult {
+    let file = setup.ctx.store.watch_settings_file();
+    if args.print_keys {
+        return print_defaults(&setup.out, &file);
+    }
     if !env::stdin_is_tty() || !env::stdout_is_tty() || global.json {
         return Err(Failure::usage(
             "the dashboard needs a terminal",
@@ -79,7 +92,8 @@ pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResu
              as `TERM=xterm-256color`",
         ));
     }
-    let theme = theme(&setup, args);
+    let settings = settings::read(&file)?;
+    let theme = theme(&setup, args, settings.colors);
     let (team, dashboard) = match setup.has_a_choice_of_teams(args.named.as_deref())? {
         true => (None, Dashboard::choosing_a_team(theme)),
         false => {
@@ -88,6 +102,7 @@ pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResu
             (Some(team), dashboard)
         }
     };
+    let dashboard = dashboard.with_keymap(settings.keymap);
     let notification = match args.notify {
         NotifyChoice::Off => None,
         NotifyChoice::Bell => Some(DesktopNotification::Bell),
@@ -106,13 +121,21 @@ pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResu
     done
 }
 
+/// Prints the default keys and colours as the text of the settings file.
+fn print_defaults(out: &Out, file: &Path) -> VerbResult {
+    let text = settings::defaults(file);
+    let document = json!({ "path": file, "text": text });
+    out.print(&document, || text.trim_end().to_owned())?;
+    Ok(Exit::DONE)
+}
+
 /// Returns true if the terminal can move its cursor, which one without a name or with the name
 /// `dumb` cannot.
 pub(super) fn can_draw(setup: &Setup) -> bool {
     setup.ctx.caller.var("TERM").is_some_and(|term| term != "dumb")
 }
 
-fn theme(setup: &Setup, args: &WatchArgs) -> Theme {
+fn theme(setup: &Setup, args: &WatchArgs, colors: ThemeColors) -> Theme {
     let light = match args.theme {
         ThemeChoice::Dark => false,
         ThemeChoice::Light => true,
@@ -122,7 +145,7 @@ fn theme(setup: &Setup, args: &WatchArgs) -> Theme {
         }
     };
     let ascii = args.ascii || !locale::uses_utf8(|name| setup.ctx.caller.var(name));
-    Theme { color: setup.out.paint.on, light, ascii }
+    Theme { color: setup.out.paint.on, light, ascii, colors }
 }
 
 /// Reads `$COLORFGBG`, which ends with the number of the background colour.

@@ -3,7 +3,7 @@
 use super::dialog::{AskedUse, Confirmation, OpenDialog, PageKind, PromptKind, TextPage};
 use super::effect::{AfterRun, ChosenCommand, Effect};
 use super::form::ActionForm;
-use super::keys::{KeyCommand, key_of};
+use super::keys::KeyCommand;
 use super::layout::Panel;
 use super::state::Dashboard;
 use super::targets::AnswerTarget;
@@ -21,7 +21,8 @@ impl Dashboard {
         let Some(request) = self.request_called(asked) else { return };
         let text = request_text(request, Paint { on: self.theme.color });
         let lines = text.lines().map(str::to_owned).collect();
-        let [yes, no] = [KeyCommand::Approve, KeyCommand::Reject].map(key_of);
+        let [yes, no] =
+            [KeyCommand::Approve, KeyCommand::Reject].map(|command| self.keymap.key_of(command));
         let (from, kind) = (&request.from, request.kind);
         let title = format!("{from} asks: {kind}  {yes}: approve  {no}: reject");
         let kind = PageKind::Request(asked.id.clone());
@@ -125,7 +126,7 @@ impl Dashboard {
         reasons.extend(rule.map(|rule| format!("A rule has this asked: {rule}.")));
         reasons.extend(outside.map(|path| format!("It names {path}, outside of its directory.")));
         self.dialog = None;
-        let effect = answer(asked, RequestAnswer::Approve, KeyCommand::Approve);
+        let effect = answer(asked, RequestAnswer::Approve, self.keymap.key_of(KeyCommand::Approve));
         if reasons.is_empty() {
             return self.perform(effect);
         }
@@ -145,7 +146,11 @@ impl Dashboard {
         self.confirm_effect(
             words,
             details,
-            answer(asked, RequestAnswer::ApproveAlways, KeyCommand::AlwaysAllow),
+            answer(
+                asked,
+                RequestAnswer::ApproveAlways,
+                self.keymap.key_of(KeyCommand::AlwaysAllow),
+            ),
         );
     }
 
@@ -248,8 +253,7 @@ impl Dashboard {
 }
 
 /// Returns the effect of answering a request with a key. What was answered stays on the screen.
-pub(super) fn answer(asked: &AskedUse, answer: RequestAnswer, by: KeyCommand) -> Effect {
-    let key = key_of(by);
+pub(super) fn answer(asked: &AskedUse, answer: RequestAnswer, key: String) -> Effect {
     let verb = match answer {
         RequestAnswer::Approve | RequestAnswer::ApproveWith(_) => "approved",
         RequestAnswer::ApproveAlways => "approved for good",

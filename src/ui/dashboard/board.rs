@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use strum::VariantArray;
 
 use super::Panel;
+use super::keys::KeyCommand;
 use super::members::{age, first_of};
 use super::position::position;
 use super::state::{BoardColumn, Dashboard};
@@ -136,7 +137,7 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: 
     let theme = dashboard.theme;
     if dashboard.columns.iter().all(Vec::is_empty) {
         let words = match dashboard.filter.is_empty() {
-            true => "no tasks: N creates one",
+            true => &*dashboard.keymap.hint("no tasks", KeyCommand::NewTask, "creates one"),
             false => "no task matches; Esc ends the filter",
         };
         let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));

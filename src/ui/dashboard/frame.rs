@@ -9,7 +9,7 @@ use ratatui::widgets::{Block, Widget};
 use strum::VariantArray;
 
 use super::dialog::{OpenDialog, PageKind, TextPage};
-use super::keys::{BINDINGS, Binding, KeyGroup, label};
+use super::keys::{BINDINGS, Binding, KeyCommand, KeyGroup};
 use super::layout::{Panel, places};
 use super::lists::DrawnPart;
 use super::members::age;
@@ -101,7 +101,13 @@ impl Dashboard {
                 };
                 let more = match rest.len() {
                     0 => String::new(),
-                    count => format!("  and {count} more: n"),
+                    count => {
+                        let words = format!("  and {count} more");
+                        self.keymap
+                            .hint(&words, KeyCommand::NextAttention, "")
+                            .trim_end()
+                            .to_owned()
+                    }
                 };
                 let mark = theme.either("▲", "!");
                 let tail = format!("{since}{more}");
@@ -354,7 +360,9 @@ impl Dashboard {
         shown.sort_by_key(|binding| self.rank(binding));
         for binding in shown {
             let Ok(offer) = self.offer(binding.command) else { continue };
-            let key = binding.keys.first().map(|key| label(key)).unwrap_or_default();
+            let Some(key) = self.keymap.labels(binding.command).into_iter().next() else {
+                continue;
+            };
             let key_width = Span::raw(key.as_str()).width() + 1;
             let is_first = spans.is_empty();
             let offer = match is_first {

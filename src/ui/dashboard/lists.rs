@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::Panel;
+use super::keys::KeyCommand;
 use super::members::{age, first_of};
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
@@ -148,7 +149,8 @@ pub(super) fn draw_messages(
     };
     let shown: Vec<&SentMessage> = snapshot.messages.iter().rev().filter(is_shown).collect();
     if shown.is_empty() {
-        draw_note("no messages: m writes one", area, buffer, theme);
+        let words = dashboard.keymap.hint("no messages", KeyCommand::Message, "writes one");
+        draw_note(&words, area, buffer, theme);
     }
     let lines = |one: &&SentMessage| {
         let page = message(&one.envelope, Some(now), Paint { on: theme.color });

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::keys::KeyCommand;
 use super::state::{Dashboard, MINUTE_MS};
 use super::theme::Tone;
 use super::words::{cut, fit};
@@ -48,7 +49,9 @@ pub(super) fn draw(
     if dashboard.members.is_empty() {
         let words = match (&dashboard.snapshot, dashboard.filter.is_empty()) {
             (None, _) => "reading the team",
-            (Some(_), true) => "no members: + spawns one",
+            (Some(_), true) => {
+                &*dashboard.keymap.hint("no members", KeyCommand::Spawn, "spawns one")
+            }
             (Some(_), false) => "no member matches; Esc ends the filter",
         };
         let line = Line::styled(cut(words, inner.width.into()), theme.style(Tone::Dim));

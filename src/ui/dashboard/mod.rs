@@ -9,6 +9,7 @@ mod editor;
 mod effect;
 mod form;
 mod frame;
+mod keymap;
 mod keys;
 mod layout;
 mod lists;
@@ -32,6 +33,7 @@ use layout::Panel;
 
 pub(crate) use completion::{CompletionRequest, PaletteCandidate};
 pub(crate) use effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, FormChoices};
+pub(crate) use keymap::Keymap;
 pub(crate) use state::Dashboard;
 pub(crate) use team_action::{NewMember, NewTeam, RequestAnswer, TeamAction};
-pub(crate) use theme::Theme;
+pub(crate) use theme::{ColorRole, Shade, Theme, ThemeColors};

@@ -11,7 +11,7 @@ use super::dialog::{
     Confirmation, OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt,
 };
 use super::form::ActionForm;
-use super::keys::{BINDINGS, KeyGroup, label};
+use super::keys::{BINDINGS, KeyGroup};
 use super::members::first_of;
 use super::position::position;
 use super::state::Dashboard;
@@ -29,7 +29,7 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Op
         OpenDialog::Help { scroll } => {
             let inner =
                 window("Keys: Down scrolls, Esc closes", (76, area.height), area, buffer, theme);
-            lines(&help(theme), *scroll, inner, buffer);
+            lines(&help(dashboard), *scroll, inner, buffer);
             None
         }
         OpenDialog::Page(page) => {
@@ -84,7 +84,8 @@ fn lines(all: &[Line<'static>], scroll: usize, area: Rect, buffer: &mut Buffer) 
 }
 
 /// Returns the help, made of the table that binds the keys.
-fn help(theme: Theme) -> Vec<Line<'static>> {
+fn help(dashboard: &Dashboard) -> Vec<Line<'static>> {
+    let theme = dashboard.theme;
     let mut found = Vec::new();
     for group in KeyGroup::VARIANTS {
         if !found.is_empty() {
@@ -93,7 +94,7 @@ fn help(theme: Theme) -> Vec<Line<'static>> {
         let title: &str = group.into();
         found.push(Line::styled(title, theme.style(Tone::Strong)));
         for binding in BINDINGS.iter().filter(|binding| binding.group == *group) {
-            let keys: Vec<String> = binding.keys.iter().map(|key| label(key)).collect();
+            let keys = dashboard.keymap.labels(binding.command);
             found.push(Line::from(vec![
                 Span::styled(format!("  {}", fit(&keys.join(", "), 14)), theme.style(Tone::Focus)),
                 Span::raw(binding.help),

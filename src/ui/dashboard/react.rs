@@ -57,7 +57,8 @@ impl Dashboard {
     /// Shows another team, of which nothing is known yet and no screen is followed.
     pub(crate) fn set_team(&mut self, team: &str) {
         let (theme, split) = (self.theme, self.split);
-        *self = Dashboard::new(team, theme);
+        let keymap = std::mem::take(&mut self.keymap);
+        *self = Dashboard::new(team, theme).with_keymap(keymap);
         self.split = split;
     }
 
@@ -184,7 +185,7 @@ impl Dashboard {
         if self.typing {
             return self.typed_key(key);
         }
-        let Some(command) = keys::command(key) else { return Vec::new() };
+        let Some(command) = self.keymap.command(key) else { return Vec::new() };
         self.notice = None;
         self.command(command, now)
     }
@@ -213,7 +214,8 @@ impl Dashboard {
             return effects;
         }
         if let Some(OpenDialog::Page(TextPage { kind: PageKind::Request(_), .. })) = &self.dialog
-            && let Some(command) = keys::command(key).filter(|command| answers_request(*command))
+            && let Some(command) =
+                self.keymap.command(key).filter(|command| answers_request(*command))
         {
             self.notice = None;
             return self.command(command, now);

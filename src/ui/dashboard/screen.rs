@@ -270,9 +270,11 @@ impl Screen for ScreenPart<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::theme::ThemeColors;
     use super::*;
 
-    const THEME: Theme = Theme { color: true, light: false, ascii: false };
+    const THEME: Theme =
+        Theme { color: true, light: false, ascii: false, colors: ThemeColors::DEFAULT };
 
     fn drawn(view: &ScreenView, width: u16, height: u16, typing: bool) -> Vec<String> {
         let area = Rect::new(0, 0, width, height);

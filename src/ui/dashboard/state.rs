@@ -7,6 +7,7 @@ use strum::VariantArray;
 use super::completion::Completion;
 use super::dialog::{OpenDialog, TeamPicker};
 use super::effect::ChosenCommand;
+use super::keymap::Keymap;
 use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
@@ -87,6 +88,7 @@ pub(super) struct Notice {
 /// The dashboard. It draws and decides; its driver carries out the effects.
 pub(crate) struct Dashboard {
     pub(super) theme: Theme,
+    pub(super) keymap: Keymap,
     /// `None` until a person has chosen one.
     pub(super) team: Option<String>,
     pub(super) snapshot: Option<TeamSnapshot>,
@@ -156,6 +158,7 @@ impl Dashboard {
     pub(crate) fn choosing_a_team(theme: Theme) -> Dashboard {
         Dashboard {
             theme,
+            keymap: Keymap::default(),
             team: None,
             snapshot: None,
             problem: None,
@@ -190,6 +193,11 @@ impl Dashboard {
             places: Places::default(),
             dragged: None,
         }
+    }
+
+    /// Replaces the keys.
+    pub(crate) fn with_keymap(self, keymap: Keymap) -> Dashboard {
+        Dashboard { keymap, ..self }
     }
 
     pub(super) fn view(&self) -> LayoutView {

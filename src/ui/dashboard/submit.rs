@@ -84,13 +84,15 @@ impl Dashboard {
             PromptKind::Comment(task) => TeamAction::CommentTask { task, text },
             PromptKind::Reject(asked) => {
                 let reject = RequestAnswer::Reject { reason: text };
-                return Ok(self.perform(answer(&asked, reject, KeyCommand::Reject)));
+                let key = self.keymap.key_of(KeyCommand::Reject);
+                return Ok(self.perform(answer(&asked, reject, key)));
             }
             PromptKind::EditInput(asked) => {
                 let input =
                     serde_json::from_str(&text).map_err(|e| format!("not a JSON object: {e}"))?;
                 let approve = RequestAnswer::ApproveWith(input);
-                return Ok(self.perform(answer(&asked, approve, KeyCommand::Edit)));
+                let key = self.keymap.key_of(KeyCommand::Edit);
+                return Ok(self.perform(answer(&asked, approve, key)));
             }
             PromptKind::Commit { dir, .. } => {
                 let git = |words: &[&str]| ChosenCommand::Program {

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::dialog::{AskedUse, OpenDialog, PageKind, TextPage};
 use super::effect::ChosenCommand;
-use super::keys::{KeyCommand, key_of};
+use super::keys::KeyCommand;
 use super::layout::Panel;
 use super::lists;
 use super::state::Dashboard;
@@ -39,7 +39,7 @@ impl Dashboard {
     /// # Errors
     /// The reason why there is none.
     pub(super) fn target_member(&self) -> Result<MemberName, String> {
-        let members = key_of(KeyCommand::Show(Panel::Members));
+        let members = self.keymap.key_of(KeyCommand::Show(Panel::Members));
         let none =
             |what: &str| Err(format!("no member is selected in the {what}: {members} shows them"));
         match self.focus {
@@ -69,13 +69,13 @@ impl Dashboard {
     pub(super) fn target_task(&self) -> Result<TaskId, String> {
         match (self.focus, self.task) {
             (Panel::Board, _) if self.as_graph => {
-                let key = key_of(KeyCommand::Graph);
+                let key = self.keymap.key_of(KeyCommand::Graph);
                 Err(format!("no task is selected in the graph: {key} shows the columns"))
             }
             (Panel::Board, Some(task)) => Ok(task),
             (Panel::Board, None) => Err("there is no task".to_owned()),
             (_, _) => {
-                let key = key_of(KeyCommand::Show(Panel::Board));
+                let key = self.keymap.key_of(KeyCommand::Show(Panel::Board));
                 Err(format!("no task is selected here: {key} shows the board"))
             }
         }
@@ -96,7 +96,7 @@ impl Dashboard {
             return Err(format!("{from} was asked to shut down and answers itself"));
         }
         if request.answered_by == Some("pane") {
-            let key = key_of(KeyCommand::Type);
+            let key = self.keymap.key_of(KeyCommand::Type);
             return Err(format!("{from} can be answered only on its screen: {key} types there"));
         }
         let asked = AskedUse {
@@ -169,7 +169,7 @@ impl Dashboard {
                 .of(Panel::Requests)
                 .is_some_and(|place| lists::shows_all_of(self, request, place));
         let offer = self.offer(KeyCommand::Approve).unwrap_or_default();
-        let label = text::line(&format!("{} {offer}", key_of(KeyCommand::Approve)));
+        let label = text::line(&format!("{} {offer}", self.keymap.key_of(KeyCommand::Approve)));
         let width = UnicodeWidthStr::width(label.as_str());
         let in_footer =
             request_words(request).is_whole && width <= usize::from(self.places.footer.width);
@@ -334,7 +334,7 @@ impl Dashboard {
             | KeyCommand::Attach
                 if has_ended =>
             {
-                let key = key_of(KeyCommand::Restart);
+                let key = self.keymap.key_of(KeyCommand::Restart);
                 return Err(format!("{name} has ended: {key} resumes it"));
             }
             KeyCommand::Shell | KeyCommand::Commit

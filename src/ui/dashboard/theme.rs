@@ -3,6 +3,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
+use strum::EnumCount;
 
 use crate::model::assessment::Doing;
 use crate::model::lifecycle::MemberState;
@@ -18,6 +19,7 @@ pub(crate) struct Theme {
     pub(crate) light: bool,
     /// Only ASCII is drawn for lines and symbols.
     pub(crate) ascii: bool,
+    pub(crate) colors: ThemeColors,
 }
 
 /// The meaning of a piece of text.
@@ -39,15 +41,71 @@ pub(crate) enum Tone {
     Focus,
 }
 
-/// 256-colour indexes for a dark and a light background. They follow the palette of Okabe and Ito,
-/// which people with any colour vision can tell apart.
-const GOOD: (u8, u8) = (36, 29);
-const WORKING: (u8, u8) = (75, 25);
-const WAITING: (u8, u8) = (214, 130);
-const BAD: (u8, u8) = (203, 124);
-const FOCUS: (u8, u8) = (117, 26);
-/// The selected row of a panel without the focus.
-const BACKGROUND: (u8, u8) = (237, 254);
+/// A meaning whose colour can be set.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::EnumCount,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum ColorRole {
+    Good,
+    Working,
+    Waiting,
+    Bad,
+    Focus,
+    /// The background of the selected row of a panel without the focus.
+    Selection,
+}
+
+/// A colour for a dark and a light background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shade {
+    pub(crate) dark: Color,
+    pub(crate) light: Color,
+}
+
+/// The colours of the meanings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThemeColors([Shade; ColorRole::COUNT]);
+
+impl ThemeColors {
+    /// The default colours, in the order of [`ColorRole`]. They follow the palette of Okabe and
+    /// Ito, which people with any colour vision can tell apart.
+    pub(crate) const DEFAULT: ThemeColors = ThemeColors([
+        indexed(36, 29),
+        indexed(75, 25),
+        indexed(214, 130),
+        indexed(203, 124),
+        indexed(117, 26),
+        indexed(237, 254),
+    ]);
+
+    pub(crate) fn shade(&self, role: ColorRole) -> Shade {
+        self.0[role as usize]
+    }
+
+    pub(crate) fn set(&mut self, role: ColorRole, shade: Shade) {
+        self.0[role as usize] = shade;
+    }
+}
+
+impl Default for ThemeColors {
+    fn default() -> ThemeColors {
+        ThemeColors::DEFAULT
+    }
+}
+
+/// Returns a shade of two of the 256 colours of terminals.
+const fn indexed(dark: u8, light: u8) -> Shade {
+    Shade { dark: Color::Indexed(dark), light: Color::Indexed(light) }
+}
 
 const ASCII_BORDER: border::Set = border::Set {
     top_left: "+",
@@ -64,18 +122,18 @@ impl Theme {
     /// Returns the style of text with this meaning.
     pub(super) fn style(self, tone: Tone) -> Style {
         let style = Style::default();
-        let (pair, modifier) = match tone {
+        let (role, modifier) = match tone {
             Tone::Plain => return style,
             Tone::Dim => return style.add_modifier(Modifier::DIM),
             Tone::Strong => return style.add_modifier(Modifier::BOLD),
-            Tone::Good => (GOOD, Modifier::empty()),
-            Tone::Working => (WORKING, Modifier::empty()),
-            Tone::Waiting => (WAITING, Modifier::BOLD),
-            Tone::Bad => (BAD, Modifier::BOLD),
-            Tone::Focus => (FOCUS, Modifier::BOLD),
+            Tone::Good => (ColorRole::Good, Modifier::empty()),
+            Tone::Working => (ColorRole::Working, Modifier::empty()),
+            Tone::Waiting => (ColorRole::Waiting, Modifier::BOLD),
+            Tone::Bad => (ColorRole::Bad, Modifier::BOLD),
+            Tone::Focus => (ColorRole::Focus, Modifier::BOLD),
         };
         let style = style.add_modifier(modifier);
-        if self.color { style.fg(self.pick(pair)) } else { style }
+        if self.color { style.fg(self.pick(self.colors.shade(role))) } else { style }
     }
 
     /// Returns the style of a selected row; `focused` is true in the panel with the focus. Without
@@ -84,7 +142,7 @@ impl Theme {
         let style = Style::default();
         match (focused, self.color) {
             (true, _) => style.fg(Color::Reset).add_modifier(Modifier::REVERSED),
-            (false, true) => style.bg(self.pick(BACKGROUND)),
+            (false, true) => style.bg(self.pick(self.colors.shade(ColorRole::Selection))),
             (false, false) => style.add_modifier(Modifier::UNDERLINED),
         }
     }
@@ -92,22 +150,22 @@ impl Theme {
     /// Returns the style for a member's colour name in the team file.
     pub(super) fn member(self, color: Option<&str>) -> Style {
         let bold = Style::default().add_modifier(Modifier::BOLD);
-        let index = match color {
-            Some("red") => (203, 124),
-            Some("green") => (71, 28),
-            Some("yellow") => (185, 94),
-            Some("blue") => (75, 25),
-            Some("purple") => (141, 91),
-            Some("cyan") => (80, 30),
-            Some("orange") => (208, 130),
-            Some("pink") => (211, 162),
+        let shade = match color {
+            Some("red") => indexed(203, 124),
+            Some("green") => indexed(71, 28),
+            Some("yellow") => indexed(185, 94),
+            Some("blue") => indexed(75, 25),
+            Some("purple") => indexed(141, 91),
+            Some("cyan") => indexed(80, 30),
+            Some("orange") => indexed(208, 130),
+            Some("pink") => indexed(211, 162),
             Some(_) | None => return bold,
         };
-        if self.color { bold.fg(self.pick(index)) } else { bold }
+        if self.color { bold.fg(self.pick(shade)) } else { bold }
     }
 
-    fn pick(self, (dark, light): (u8, u8)) -> Color {
-        Color::Indexed(if self.light { light } else { dark })
+    fn pick(self, shade: Shade) -> Color {
+        if self.light { shade.light } else { shade.dark }
     }
 
     pub(super) fn border(self) -> border::Set<'static> {
@@ -168,7 +226,8 @@ mod tests {
     use crate::model::time::Timestamp;
     use strum::VariantArray;
 
-    const DARK: Theme = Theme { color: true, light: false, ascii: false };
+    const DARK: Theme =
+        Theme { color: true, light: false, ascii: false, colors: ThemeColors::DEFAULT };
 
     #[test]
     fn states_differ_by_symbol_within_each_set() {

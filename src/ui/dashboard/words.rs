@@ -129,9 +129,11 @@ fn join(cells: Vec<(char, Style)>) -> Line<'static> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::theme::ThemeColors;
     use super::*;
 
-    const PLAIN: Theme = Theme { color: false, light: false, ascii: false };
+    const PLAIN: Theme =
+        Theme { color: false, light: false, ascii: false, colors: ThemeColors::DEFAULT };
 
     fn wrapped(text: &str, width: usize) -> Vec<String> {
         wrap(Line::from(text.to_owned()), width).iter().map(Line::to_string).collect()

@@ -15,7 +15,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
 
-use super::{Dashboard, Effect, Theme};
+use super::{Dashboard, Effect, Theme, ThemeColors};
 use crate::model::assessment::Doing;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event, EventKind};
@@ -31,7 +31,8 @@ use crate::ops::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCount
 
 /// The clock of the tests.
 pub(crate) const NOW: Timestamp = Timestamp(1_795_000_000_000);
-pub(crate) const THEME: Theme = Theme { color: true, light: false, ascii: false };
+pub(crate) const THEME: Theme =
+    Theme { color: true, light: false, ascii: false, colors: ThemeColors::DEFAULT };
 
 pub(crate) fn name(name: &str) -> MemberName {
     MemberName::new(name).expect("a name")

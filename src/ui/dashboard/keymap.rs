@@ -1,0 +1,117 @@
+//! The keys in use: those of the table of keys, or those that a person has configured.
+
+use crossterm::event::KeyEvent;
+
+use super::keys::{self, BINDINGS, KeyCommand, label};
+
+/// A command with its default keys, as the settings name them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DefaultKeys {
+    /// The title of its section.
+    pub(crate) group: &'static str,
+    /// The command in kebab case.
+    pub(crate) command: String,
+    pub(crate) keys: &'static [&'static str],
+    pub(crate) help: &'static str,
+}
+
+/// The keys of each command, in the order of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Keymap(Vec<(KeyCommand, Vec<String>)>);
+
+impl Default for Keymap {
+    fn default() -> Keymap {
+        let names = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        Keymap(BINDINGS.iter().map(|binding| (binding.command, names(binding.keys))).collect())
+    }
+}
+
+impl Keymap {
+    /// Returns all commands with their default keys.
+    pub(crate) fn defaults() -> Vec<DefaultKeys> {
+        let default = |binding: &keys::Binding| DefaultKeys {
+            group: binding.group.into(),
+            command: command_name(binding.command),
+            keys: binding.keys,
+            help: binding.help,
+        };
+        BINDINGS.iter().map(default).collect()
+    }
+
+    /// Replaces the keys of the command of this name. The names of the keys are those of tmux.
+    pub(crate) fn bind(&mut self, command: &str, keys: Vec<String>) {
+        let known = self.0.iter_mut().find(|(known, _)| command_name(*known) == command);
+        if let Some((_, bound)) = known {
+            *bound = keys;
+        }
+    }
+
+    /// Returns the command of a key, if it is bound.
+    pub(super) fn command(&self, key: KeyEvent) -> Option<KeyCommand> {
+        let name = keys::name(key)?;
+        let binding = self.0.iter().find(|(_, keys)| keys.contains(&name));
+        binding.map(|(command, _)| *command)
+    }
+
+    /// Returns the keys of a command, as people read them.
+    pub(super) fn labels(&self, command: KeyCommand) -> Vec<String> {
+        let bound = self.0.iter().find(|(known, _)| *known == command);
+        bound.map(|(_, keys)| keys.iter().map(|key| label(key)).collect()).unwrap_or_default()
+    }
+
+    /// Returns the first key of a command, as people read it; empty if it has none.
+    pub(super) fn key_of(&self, command: KeyCommand) -> String {
+        self.labels(command).into_iter().next().unwrap_or_default()
+    }
+
+    /// Returns `words: KEY does`, or `words` alone for a command without a key.
+    pub(super) fn hint(&self, words: &str, command: KeyCommand, does: &str) -> String {
+        match self.labels(command).first() {
+            Some(key) => format!("{words}: {key} {does}"),
+            None => words.to_owned(),
+        }
+    }
+}
+
+/// Returns the name of a command in the settings, such as `next-panel` or `show-board`.
+fn command_name(command: KeyCommand) -> String {
+    let name: &str = command.into();
+    match command {
+        KeyCommand::Show(panel) => format!("{name}-{}", panel.title().to_lowercase()),
+        _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crossterm::event::{KeyCode, KeyModifiers};
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_name_of_its_own() {
+        let names: BTreeSet<String> =
+            Keymap::defaults().into_iter().map(|default| default.command).collect();
+        assert_eq!(names.len(), BINDINGS.len(), "{names:?}");
+        for name in ["next-panel", "show-board", "edit", "always-allow", "quit"] {
+            assert!(names.contains(name), "{name}: {names:?}");
+        }
+    }
+
+    #[test]
+    fn configured_keys_replace_the_default_ones() {
+        let mut keymap = Keymap::default();
+        keymap.bind("explain", vec!["x".to_owned(), "F2".to_owned()]);
+        let command = |code| keymap.command(KeyEvent::new(code, KeyModifiers::NONE));
+        assert_eq!(command(KeyCode::Char('x')), Some(KeyCommand::Explain));
+        assert_eq!(command(KeyCode::F(2)), Some(KeyCommand::Explain));
+        assert_eq!(command(KeyCode::Char('e')), None);
+        assert_eq!(command(KeyCode::Char('q')), Some(KeyCommand::Quit));
+        assert_eq!(keymap.labels(KeyCommand::PageUp), ["PgUp", "Ctrl-U"]);
+        assert_eq!(keymap.hint("stuck", KeyCommand::Explain, "explains"), "stuck: x explains");
+        keymap.bind("explain", Vec::new());
+        assert_eq!(keymap.hint("stuck", KeyCommand::Explain, "explains"), "stuck");
+    }
+}
