@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn changed_keys_and_colours_are_read() {
-        let text = "[keys]\nquit = [\"x\", \"C-Q\"]\nzoom = []\n\
+        let text = "[keys]\nquit = [\"F5\", \"C-Q\"]\nzoom = []\n\
                     [colors]\nbad = { dark = \"#ff0000\", light = \"light-red\" }\n";
         let settings = parse_settings(text).expect("valid");
         let mut keymap = Keymap::default();
-        keymap.bind("quit", vec!["x".to_owned(), "C-q".to_owned()]);
+        keymap.bind("quit", vec!["F5".to_owned(), "C-q".to_owned()]);
         keymap.bind("zoom", Vec::new());
         assert_eq!(settings.keymap, keymap);
         let bad = Shade { dark: Color::Rgb(255, 0, 0), light: Color::LightRed };
@@ -237,8 +237,8 @@ mod tests {
                  another key, or none with `next-attention = []`",
             ),
             (
-                "[keys]\nquit = [\"x\"]\nhelp = [\"x\"]",
-                "3:9: `help` in [keys]: `x` is bound to `quit` above; remove one",
+                "[keys]\nquit = [\"F5\"]\nhelp = [\"F5\"]",
+                "3:9: `help` in [keys]: `F5` is bound to `quit` above; remove one",
             ),
             (
                 "[keys]\nquit = [\"X\", \"X\"]",

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn matches_have_the_cells_that_they_take() {
-        let table: &[(&str, &str, &[(usize, usize, usize)])] = &[
+        type Match = (usize, usize, usize);
+        let table: &[(&str, &str, &[Match])] = &[
             ("b", "abc\nxBy", &[(0, 1, 1), (1, 1, 1)]),
             ("aa", "aaaa", &[(0, 0, 2), (0, 2, 2)]),
             ("Über", "日本 über", &[(0, 5, 4)]),
