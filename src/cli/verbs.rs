@@ -38,7 +38,7 @@ use super::team::{RmArgs, TeamVerb};
 use super::template::TemplateVerb;
 use super::up::UpArgs;
 use super::wait::WaitArgs;
-use super::watch::WatchArgs;
+use super::watch::args::WatchArgs;
 use super::worker::HookArgs;
 use super::workspace::WorkspaceVerb;
 use super::worktree::WorktreeVerb;

@@ -6,6 +6,7 @@ use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use super::names::started_record;
+use super::presence;
 use crate::backend::{BackendError, pty};
 use crate::model::id::MemberName;
 use crate::model::placement::Verdict;
@@ -13,6 +14,7 @@ use crate::model::record::MemberRecord;
 use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::fs;
+use crate::sys::proc::Liveness;
 
 /// More bytes than a launcher keeps of a pane.
 const KEPT: u64 = 1024 * 1024;
@@ -39,9 +41,15 @@ pub(crate) fn peek(
     }
     let backend = backends::open_for(ctx, team, &record, placement)?;
     match backend.screen(placement, record.mark(), lines) {
-        Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => Err(not_kept(&record)),
+        Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) if has_ended(&record) => {
+            Err(not_kept(&record))
+        }
         screen => Ok(screen?),
     }
+}
+
+fn has_ended(record: &MemberRecord) -> bool {
+    record.exit.is_some() || presence::liveness(record) == Liveness::Dead
 }
 
 /// The error for an ended member whose output is lost with its pane.

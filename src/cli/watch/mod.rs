@@ -1,5 +1,6 @@
 //! `watch`: the dashboard of a team.
 
+pub(super) mod args;
 mod command_line;
 #[cfg(test)]
 mod command_line_tests;
@@ -12,9 +13,9 @@ mod terminal;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use self::args::{NotifyChoice, ThemeChoice, WatchArgs};
 use self::driver::{Driver, WatchOptions};
 use super::args::Global;
 use super::fail::{Exit, Failure, VerbResult};
@@ -26,51 +27,6 @@ use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::ui::DesktopNotification;
 use crate::ui::dashboard::{Dashboard, Theme, ThemeColors};
-
-/// Open the dashboard: members, their screens, the board, requests, messages and events.
-#[derive(Debug, Clone, Default, Args)]
-#[command(
-    after_help = "Press ? for the keys; --print-keys prints a file with which to change them.\n\n\
-    Examples:\n  phalanx watch\n  phalanx watch site --theme light\n\n\
-    Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII."
-)]
-pub(super) struct WatchArgs {
-    /// Team to show [default: that of --team; with several teams, a list to choose from].
-    #[arg(value_name = "TEAM")]
-    pub(super) named: Option<String>,
-    /// Background of the terminal.
-    #[arg(long, value_enum, default_value_t, value_name = "THEME")]
-    pub(super) theme: ThemeChoice,
-    /// Draw lines and symbols in ASCII.
-    #[arg(long)]
-    pub(super) ascii: bool,
-    /// How to announce a new request.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    pub(super) notify: NotifyChoice,
-    /// Print the default keys and colours in the format of `watch.toml`.
-    #[arg(long, conflicts_with_all = ["named", "theme", "ascii", "notify"])]
-    pub(super) print_keys: bool,
-}
-
-/// Backgrounds that a theme is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum ThemeChoice {
-    /// By $COLORFGBG; dark if it is not set.
-    #[default]
-    Auto,
-    Dark,
-    Light,
-}
-
-/// Ways to announce a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum NotifyChoice {
-    /// A desktop notification if the terminal supports it, and the bell.
-    #[default]
-    Auto,
-    Bell,
-    Off,
-}
 
 /// Opens the dashboard.
 pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResult {

@@ -1,31 +1,11 @@
-//! Completion of the line in the command palette. The driver finds the candidates, with the engine
-//! that completes command lines in a shell.
+//! The candidates for a word of the command palette, and the line with one of them.
 
-use crossterm::event::{KeyCode, KeyEvent};
-
-use super::dialog::{OpenDialog, PromptKind, TextPrompt};
 use super::editor::LineEditor;
-use super::effect::Effect;
-use super::state::Dashboard;
-
-/// The word at the cursor, as far as it is typed, and the words before it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CompletionRequest {
-    pub(crate) words: Vec<String>,
-    pub(crate) current: String,
-}
-
-/// A word that the palette offers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PaletteCandidate {
-    pub(crate) value: String,
-    /// Its description, which may be empty.
-    pub(crate) about: String,
-}
+use super::effect::{CompletionRequest, PaletteCandidate};
 
 /// The direction in which the candidates are cycled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CycleStep {
+pub(super) enum CycleStep {
     Next,
     Previous,
 }
@@ -33,27 +13,27 @@ enum CycleStep {
 /// The candidates for the word at the cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Completion {
-    request: CompletionRequest,
+    pub(super) request: CompletionRequest,
     /// The line before the word and after the cursor.
-    around: (String, String),
+    pub(super) around: (String, String),
     /// Until the answer to `request` arrives, those of the request before it.
     pub(super) candidates: Vec<PaletteCandidate>,
-    is_answered: bool,
+    pub(super) is_answered: bool,
     /// The step of a key that was pressed before the answer.
-    pending: Option<CycleStep>,
+    pub(super) pending: Option<CycleStep>,
     /// The candidate that is in the line.
     pub(super) chosen: Option<usize>,
 }
 
 impl Completion {
     /// Returns the line with `word` in place of the word at the cursor.
-    fn line(&self, word: &str, end: &str) -> LineEditor {
+    pub(super) fn line(&self, word: &str, end: &str) -> LineEditor {
         let (before, after) = &self.around;
         LineEditor::with_cursor(&format!("{before}{}{end}", quoted(word)), after)
     }
 
     /// Returns the longest start that all candidates share, if it is longer than what is typed.
-    fn shared(&self) -> Option<String> {
+    pub(super) fn shared(&self) -> Option<String> {
         let (first, others) = self.candidates.split_first()?;
         let count = others.iter().fold(first.value.chars().count(), |count, other| {
             let pairs = first.value.chars().zip(other.value.chars());
@@ -65,7 +45,7 @@ impl Completion {
     }
 
     /// Returns the index after or before the chosen one, around the end.
-    fn next(&self, step: CycleStep) -> usize {
+    pub(super) fn next(&self, step: CycleStep) -> usize {
         let count = self.candidates.len();
         match (self.chosen, step) {
             (None, CycleStep::Next) => 0,
@@ -76,105 +56,8 @@ impl Completion {
     }
 }
 
-impl Dashboard {
-    /// Opens the palette.
-    pub(super) fn open_palette(&mut self) -> Vec<Effect> {
-        self.completion = Completion::default();
-        self.ask(PromptKind::Palette, "");
-        self.request_candidates()
-    }
-
-    /// Handles a key of the palette; `None` if it is not open, or for a key that closes it.
-    pub(super) fn palette_key(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
-        let editor = self.palette_line()?;
-        match key.code {
-            KeyCode::Tab | KeyCode::Down => Some(self.cycle(CycleStep::Next)),
-            KeyCode::BackTab | KeyCode::Up => Some(self.cycle(CycleStep::Previous)),
-            _ if editor.handle(key) => Some(self.request_candidates()),
-            _ => None,
-        }
-    }
-
-    fn palette_line(&mut self) -> Option<&mut LineEditor> {
-        match &mut self.dialog {
-            Some(OpenDialog::TextPrompt(TextPrompt { kind: PromptKind::Palette, editor })) => {
-                Some(editor)
-            }
-            _ => None,
-        }
-    }
-
-    /// Requests the candidates for the word at the cursor of the palette.
-    pub(super) fn request_candidates(&mut self) -> Vec<Effect> {
-        let Some(editor) = self.palette_line() else { return Vec::new() };
-        let (before, after) = editor.split();
-        let (start, request) = word_at_end(&before);
-        let candidates = std::mem::take(&mut self.completion.candidates);
-        let around = (before[..start].to_owned(), after);
-        self.completion =
-            Completion { request: request.clone(), around, candidates, ..Completion::default() };
-        vec![Effect::Complete(request)]
-    }
-
-    /// Takes the answer to a request; one about an earlier line is dropped.
-    pub(crate) fn set_candidates(
-        &mut self,
-        request: &CompletionRequest,
-        candidates: Vec<PaletteCandidate>,
-    ) -> Vec<Effect> {
-        let completion = &mut self.completion;
-        if completion.is_answered || completion.request != *request {
-            return Vec::new();
-        }
-        completion.candidates = candidates;
-        completion.is_answered = true;
-        match completion.pending.take() {
-            Some(step) => self.cycle(step),
-            None => Vec::new(),
-        }
-    }
-
-    /// Completes the word as far as it is unique; after that, puts one candidate after the other
-    /// into the line.
-    fn cycle(&mut self, step: CycleStep) -> Vec<Effect> {
-        let completion = &mut self.completion;
-        if !completion.is_answered {
-            completion.pending = Some(step);
-            return Vec::new();
-        }
-        let line = match completion.candidates.as_slice() {
-            [] => return Vec::new(),
-            [only] => {
-                let is_whole = !only.value.ends_with(['=', '/']);
-                let line = completion.line(&only.value, if is_whole { " " } else { "" });
-                if let Some(editor) = self.palette_line() {
-                    *editor = line;
-                }
-                return self.request_candidates();
-            }
-            several => match completion.shared().filter(|_| completion.chosen.is_none()) {
-                Some(shared) => {
-                    let line = completion.line(&shared, "");
-                    completion.request.current = shared;
-                    line
-                }
-                None => {
-                    let at = completion.next(step);
-                    let line = completion.line(&several[at].value, "");
-                    completion.chosen = Some(at);
-                    line
-                }
-            },
-        };
-        if let Some(editor) = self.palette_line() {
-            *editor = line;
-        }
-        Vec::new()
-    }
-}
-
 /// Splits a line as a shell does. Returns the byte at which its last word begins, and the words.
-fn word_at_end(line: &str) -> (usize, CompletionRequest) {
+pub(super) fn word_at_end(line: &str) -> (usize, CompletionRequest) {
     let (mut start, mut quote, mut is_escaped) = (0, None, false);
     for (at, c) in line.char_indices() {
         match (quote, c) {

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::completion::CompletionRequest;
 use super::team_action::TeamAction;
 use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::input::{Key, Text};
@@ -61,6 +60,21 @@ pub(crate) struct FinishedCommand {
     pub(crate) success: bool,
     /// Standard output and standard error.
     pub(crate) output: String,
+}
+
+/// The word at the cursor, as far as it is typed, and the words before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CompletionRequest {
+    pub(crate) words: Vec<String>,
+    pub(crate) current: String,
+}
+
+/// A word that the palette offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PaletteCandidate {
+    pub(crate) value: String,
+    /// Its description, which may be empty.
+    pub(crate) about: String,
 }
 
 /// A request to the driver.

@@ -16,6 +16,7 @@ mod lists;
 mod members;
 mod moves;
 mod overlay;
+mod palette;
 mod position;
 mod react;
 mod screen;
@@ -31,8 +32,10 @@ mod words;
 
 use layout::Panel;
 
-pub(crate) use completion::{CompletionRequest, PaletteCandidate};
-pub(crate) use effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, FormChoices};
+pub(crate) use effect::{
+    AfterRun, ChosenCommand, CompletionRequest, Effect, FinishedCommand, FormChoices,
+    PaletteCandidate,
+};
 pub(crate) use keymap::Keymap;
 pub(crate) use state::Dashboard;
 pub(crate) use team_action::{NewMember, NewTeam, RequestAnswer, TeamAction};

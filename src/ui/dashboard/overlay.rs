@@ -6,16 +6,16 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget};
 use strum::VariantArray;
 
-use super::completion::PaletteCandidate;
 use super::dialog::{
     Confirmation, OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt,
 };
+use super::effect::PaletteCandidate;
 use super::form::ActionForm;
 use super::keys::{BINDINGS, KeyGroup};
 use super::members::first_of;
-use super::position::position;
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
+use super::words::position;
 use super::words::{cut, fit, painted, wrap};
 use crate::model::text;
 

@@ -4,13 +4,8 @@ use ratatui::layout::Rect;
 
 use super::layout::Panel;
 use super::state::Dashboard;
+use super::words::position;
 use super::{board, lists, members};
-
-/// Returns `9/20` for an entry of a list, counted from 0; `None` if all `count` entries fit into
-/// `rows`.
-pub(super) fn position(at: usize, rows: usize, count: usize) -> Option<String> {
-    (count > rows).then(|| format!("{}/{count}", (at + 1).min(count)))
-}
 
 impl Dashboard {
     /// Returns the position of the selection in a panel whose inner area is `inner`, if its list
@@ -33,18 +28,5 @@ impl Dashboard {
             Panel::Board => board::position_in_list(self, inner),
             Panel::Screen | Panel::Messages | Panel::Events => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_list_that_does_not_fit_has_a_position() {
-        assert_eq!(position(0, 20, 20), None);
-        assert_eq!(position(8, 19, 20).as_deref(), Some("9/20"));
-        assert_eq!(position(99, 5, 20).as_deref(), Some("20/20"));
-        assert_eq!(position(0, 0, 0), None);
     }
 }

@@ -2,11 +2,6 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use super::dialog::PromptKind;
-use super::effect::Effect;
-use super::layout::Panel;
-use super::state::Dashboard;
-
 /// A text that is searched for, without regard to case, and where it was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ScreenSearch {
@@ -54,18 +49,6 @@ impl ScreenSearch {
             (query, 0) => format!("no match for {query}"),
             (query, count) => format!("match {}/{count} of {query}", self.at + 1),
         }
-    }
-}
-
-impl Dashboard {
-    /// Opens the search in the screen of the selected member.
-    pub(super) fn open_search(&mut self) -> Vec<Effect> {
-        let Some(member) = self.member.clone() else { return Vec::new() };
-        let query = self.screen.query().unwrap_or_default().to_owned();
-        let has_lines = self.screen.is_scrolled();
-        self.screen.search(&query, self.page(Panel::Screen));
-        self.ask(PromptKind::Search, &query);
-        if has_lines { Vec::new() } else { vec![Effect::ReadHistory(member)] }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Submitted prompts and forms, which become actions.
+//! The search, and submitted prompts and forms, which become actions.
 
 use super::actions::answer;
 use super::dialog::{OpenDialog, PromptKind, TextPrompt};
 use super::effect::{AfterRun, ChosenCommand, Effect};
 use super::form::ActionForm;
 use super::keys::KeyCommand;
+use super::layout::Panel;
 use super::state::Dashboard;
 use super::team_action::{RequestAnswer, TeamAction};
 use super::theme::Tone;
@@ -12,6 +13,16 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::time::Timestamp;
 
 impl Dashboard {
+    /// Opens the search in the screen of the selected member.
+    pub(super) fn open_search(&mut self) -> Vec<Effect> {
+        let Some(member) = self.member.clone() else { return Vec::new() };
+        let query = self.screen.query().unwrap_or_default().to_owned();
+        let has_lines = self.screen.is_scrolled();
+        self.screen.search(&query, self.page(Panel::Screen));
+        self.ask(PromptKind::Search, &query);
+        if has_lines { Vec::new() } else { vec![Effect::ReadHistory(member)] }
+    }
+
     /// Returns the effects of a form that was submitted.
     pub(super) fn submit_form(&mut self, form: &ActionForm) -> Vec<Effect> {
         match form.action() {

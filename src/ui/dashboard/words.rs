@@ -37,6 +37,12 @@ pub(super) fn fit(foreign: &str, width: usize) -> String {
     shown
 }
 
+/// Returns `9/20` for an entry of a list, counted from 0; `None` if all `count` entries fit into
+/// `rows`.
+pub(super) fn position(at: usize, rows: usize, count: usize) -> Option<String> {
+    (count > rows).then(|| format!("{}/{count}", (at + 1).min(count)))
+}
+
 /// Converts a line with the colours of [`Paint`](crate::ui::Paint) into styled text. Any other
 /// control character becomes visible.
 pub(super) fn painted(line: &str, theme: Theme) -> Line<'static> {
@@ -166,5 +172,13 @@ mod tests {
         assert!(!line.to_string().contains(char::is_control), "{line:?}");
         assert_eq!(line.spans[1].style, theme.style(Tone::Bad));
         assert_eq!(line.spans[1].content, "red");
+    }
+
+    #[test]
+    fn only_a_list_that_does_not_fit_has_a_position() {
+        assert_eq!(position(0, 20, 20), None);
+        assert_eq!(position(8, 19, 20).as_deref(), Some("9/20"));
+        assert_eq!(position(99, 5, 20).as_deref(), Some("20/20"));
+        assert_eq!(position(0, 0, 0), None);
     }
 }

@@ -1,0 +1,48 @@
+//! The arguments of `watch`.
+
+use clap::{Args, ValueEnum};
+
+/// Open the dashboard: members, their screens, the board, requests, messages and events.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "Press ? for the keys; --print-keys prints a file with which to change them.\n\n\
+    Examples:\n  phalanx watch\n  phalanx watch site --theme light\n\n\
+    Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII."
+)]
+pub(in crate::cli) struct WatchArgs {
+    /// Team to show [default: that of --team; with several teams, a list to choose from].
+    #[arg(value_name = "TEAM")]
+    pub(in crate::cli) named: Option<String>,
+    /// Background of the terminal.
+    #[arg(long, value_enum, default_value_t, value_name = "THEME")]
+    pub(in crate::cli) theme: ThemeChoice,
+    /// Draw lines and symbols in ASCII.
+    #[arg(long)]
+    pub(in crate::cli) ascii: bool,
+    /// How to announce a new request.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub(in crate::cli) notify: NotifyChoice,
+    /// Print the default keys and colours in the format of `watch.toml`.
+    #[arg(long, conflicts_with_all = ["named", "theme", "ascii", "notify"])]
+    pub(in crate::cli) print_keys: bool,
+}
+
+/// Backgrounds that a theme is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(in crate::cli) enum ThemeChoice {
+    /// By $COLORFGBG; dark if it is not set.
+    #[default]
+    Auto,
+    Dark,
+    Light,
+}
+
+/// Ways to announce a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(in crate::cli) enum NotifyChoice {
+    /// A desktop notification if the terminal supports it, and the bell.
+    #[default]
+    Auto,
+    Bell,
+    Off,
+}
