@@ -34,7 +34,7 @@ fn verbs_reach_members_on_another_host() {
             let screen = stage.phalanx(&["peek", name]).expect(0).stdout;
             screen.contains("typed-here").then_some(())
         });
-        let explained = stage.phalanx(&["explain", name]).expect(0).stdout;
+        let explained = stage.phalanx(&["-v", "explain", name]).expect(0).stdout;
         assert!(explained.contains("alive  ← host h1, asked now"), "{explained}");
         let focused = stage.phalanx(&["focus", name]).expect(4).stderr;
         let why = ["no terminal is attached to the session", "cannot focus a member"];

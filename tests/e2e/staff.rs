@@ -69,7 +69,7 @@ fn failed_member_is_restarted_after_a_back_off() {
     wait_for("its first end", || {
         (about(&stage.journal("again"), "member_left") == ["log"]).then_some(())
     });
-    let explained = stage.phalanx(&["explain", "log"]).expect(0).stdout;
+    let explained = stage.phalanx(&["-v", "explain", "log"]).expect(0).stdout;
     assert!(
         explained.contains("consecutive failures: 1; the pause before the next start is 1.0s"),
         "{explained}"
