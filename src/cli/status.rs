@@ -129,9 +129,21 @@ fn gone(team: &TeamStore, out: &Out, screen: Option<&mut ui::Redraw>) -> VerbRes
 
 /// Removes the fields that only grow with time from a status, to compare snapshots.
 pub(super) fn without_time(value: &mut Value) {
-    for (list, field) in [("members", "idle_ms"), ("left", "age_ms"), ("task_list", "elapsed_ms")] {
+    for (list, field) in [
+        ("members", "idle_ms"),
+        ("members", "state_ms"),
+        ("left", "age_ms"),
+        ("left", "state_ms"),
+        ("task_list", "elapsed_ms"),
+    ] {
         for one in value[list].as_array_mut().into_iter().flatten() {
             one[field].take();
+        }
+    }
+    // The reason of a planned restart is the time until then.
+    for left in value["left"].as_array_mut().into_iter().flatten() {
+        if left["state"] == "restarting" {
+            left["reason"].take();
         }
     }
     // The text of a wait reason can include a duration; its kind cannot.

@@ -358,8 +358,7 @@ fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
 fn untaken(evidence: &Evidence) -> Option<Assessment> {
     let mail = evidence.mail.filter(|mail| mail.count > 0)?;
     let messages = if mail.count == 1 { "message" } else { "messages" };
-    let age = mail.since.map(|since| format!(", {} old", human(evidence.now.since(since))));
-    let text = format!("{} {messages} on the way to it{}", mail.count, age.unwrap_or_default());
+    let text = format!("{} {messages} on the way to it", mail.count);
     let is_late = mail.since.is_some_and(|since| evidence.now.since(since) >= UNTAKEN_MS);
     let doing = if is_late { Doing::Unresponsive } else { Doing::Working };
     let because = "its mailbox holds what it has not taken";

@@ -345,7 +345,7 @@ fn reason_and_time_are_those_of_the_evidence_that_decided() {
     assert_eq!(case.assess().reason.as_deref(), Some("Trust this folder?"));
     let mut case = Case::of("codex", Idle);
     mail(&mut case);
-    assert_eq!(case.assess().reason.as_deref(), Some("1 message on the way to it, 3.0s old"));
+    assert_eq!(case.assess().reason.as_deref(), Some("1 message on the way to it"));
     let mut case = Case::of("shell", Failed);
     (case.restart, case.reason) = (true, Some("exit code 3".to_owned()));
     let reason = case.assess().reason;
