@@ -139,7 +139,7 @@ impl PromptWatcher {
         let input = awaited_input(self.program, &self.tty);
         let is_same_wait = std::mem::replace(&mut self.input, input) == input;
         let Some(input) = input else { return self.show(None) };
-        // The line that a person types is no output of the program, and leaves its prompt as it is.
+        // The line that a person types is not output of the program, so the prompt stays.
         let is_kept = is_same_wait && (input.is_line() || !has_output);
         let needs_screen = match self.prompt {
             Some(_) => !is_kept,

@@ -20,7 +20,7 @@ pub(crate) enum Doing {
     Starting,
     /// It has a turn, a task or a message to work on.
     Working,
-    /// It can continue only after somebody has decided or helped.
+    /// It needs a decision or help before it can continue.
     Waiting(Need),
     /// Its program has said or shown that it rests, and nothing is on its way to it.
     Idle,
@@ -97,7 +97,7 @@ pub(crate) struct UntakenMail {
 pub(crate) struct OpenRequest {
     pub(crate) need: Need,
     pub(crate) id: String,
-    /// What is asked for, on one line: foreign text.
+    /// The object of the request, on one line: foreign text.
     pub(crate) summary: String,
     pub(crate) since: Timestamp,
 }
@@ -144,7 +144,7 @@ pub(crate) struct Assessment {
     pub(crate) since: Option<Timestamp>,
     /// The object of a wait, the cause of an end, the work: text for people, partly foreign.
     pub(crate) reason: Option<String>,
-    /// The evidence that decided, as a clause: `its record says so`.
+    /// The evidence that decided, as a clause: `its process is alive`.
     pub(crate) because: String,
 }
 
@@ -181,7 +181,7 @@ fn assess_unrecorded(evidence: &Evidence) -> Assessment {
     }
 }
 
-/// A run that is over, or whose processes are gone before its record says so (CR-01).
+/// A run that is over, or whose processes are gone while its record is still open (CR-01).
 fn ended(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
     let is_recorded = record.state.is_over();
     if !is_recorded && record.exit.is_none() && !evidence.is_dead {
@@ -302,7 +302,8 @@ fn waits_for_answer(evidence: &Evidence) -> Option<Assessment> {
 /// A living run that nothing holds up.
 fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
     let since = Some(record.state_since);
-    let reason = record.reason.clone();
+    // A screen that was read now no longer shows what the record says of an earlier one.
+    let reason = record.reason.clone().filter(|_| record.need().is_none());
     let works = |since, because: &str| Assessment::new(Doing::Working, since, because);
     let is_working = record.state == MemberState::Working;
     if !record.reads_mail() {

@@ -75,6 +75,11 @@ impl<'t> TeamEvidence<'t> {
         }
     }
 
+    /// Returns the task in progress that a member owns.
+    pub(crate) fn task_of(&self, name: &MemberName) -> Option<TaskId> {
+        self.working.get(&name.folded()).copied()
+    }
+
     /// Decides what a member is doing. `screen` is its screen, if it was read for this.
     pub(crate) fn assess(
         &self,
@@ -105,7 +110,7 @@ impl<'t> TeamEvidence<'t> {
             mail,
             mail_changed_at: is_empty.then(|| mail_changed_at(self.team, name)).flatten(),
             request: self.requests.get(&folded),
-            task: self.working.get(&folded).copied(),
+            task: self.task_of(name),
             next_task: self.next.get(&folded).copied(),
             screen,
             now: now(),

@@ -256,6 +256,9 @@ fn facts(
     }
     if let Some(exit) = &record.exit {
         add("end", format!("{}, {} ago", exit.describe(), ago(exit.at)), of("exit"));
+        if let Some(line) = &exit.last_line {
+            add("output", line.clone(), of("exit"));
+        }
     }
     Ok(facts)
 }

@@ -181,6 +181,9 @@ pub(crate) fn plan_restart(
 ) -> Result<(), OpsError> {
     let Some(record) = team.member_record(name)? else { return Ok(()) };
     let restart = delay_ms.map(|delay| PlannedRestart { failures, at: now().plus_ms(delay) });
+    if record.restart == restart {
+        return Ok(());
+    }
     team.change_record(name, &record.incarnation, |record| record.restart = restart)?;
     Ok(())
 }

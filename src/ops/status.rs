@@ -260,11 +260,10 @@ pub(super) fn status_with(
     let lead = lead(team, found.current.as_ref())?;
     let questions = team.questions()?;
     let evidence = TeamEvidence::gather(team, roster, board, records, &questions, lead.is_some());
-    let working = board.working();
     let mut members = Vec::new();
     for member in roster.teammates() {
         let record = records.iter().find(|record| record.name == member.name);
-        let task = working.get(&member.name.folded()).and_then(|id| board.tasks.get(id));
+        let task = evidence.task_of(&member.name).and_then(|id| board.tasks.get(&id));
         let state = ShownState::from(evidence.assess(&member.name, record, None));
         members.push(MemberStatus {
             name: member.name.clone(),

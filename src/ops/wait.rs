@@ -161,10 +161,12 @@ impl StateWait {
             let came = Came { name: id.to_string(), state: task.state.as_str().to_owned() };
             return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
         }
-        let seen = Seen::read(&self.team)?;
+        let team = self.team.clone();
+        let seen = Seen::read(&team)?;
+        let evidence = seen.evidence(&team);
         let mut came = Vec::new();
         for name in &self.names.clone() {
-            if let Some(state) = self.reached(&seen, name)? {
+            if let Some(state) = self.reached(&seen, &evidence, name)? {
                 came.push(Came { name: name.to_string(), state });
             }
         }
@@ -173,7 +175,12 @@ impl StateWait {
     }
 
     /// Returns the word for the state of a member that has reached it.
-    fn reached(&mut self, seen: &Seen, name: &MemberName) -> Result<Option<String>, OpsError> {
+    fn reached(
+        &mut self,
+        seen: &Seen,
+        evidence: &TeamEvidence,
+        name: &MemberName,
+    ) -> Result<Option<String>, OpsError> {
         let record = seen.record(name);
         let is_listed = seen.roster.member(name).is_some();
         if record.is_none() && !is_listed {
@@ -184,7 +191,7 @@ impl StateWait {
             let (team, name) = (self.team.name().clone(), name.clone());
             return Err(StoreError::NoSuchMember { team, name, known }.into());
         }
-        let state = seen.assess(&self.ctx, &self.team, name);
+        let state = seen.assess(&self.ctx, &self.team, evidence, name);
         let is_dead = record.is_some_and(|record| self.dead.contains(&record.incarnation));
         let has_ended = is_dead || matches!(state.doing, Doing::Ended(_) | Doing::Restarting(_));
         if self.until == Until::Gone {
@@ -266,10 +273,19 @@ impl Seen {
         self.records.iter().find(|record| record.name == *name)
     }
 
-    /// Decides what a member is doing. The screen of a native program that seems idle is read, too.
-    fn assess(&self, ctx: &Context, team: &TeamStore, name: &MemberName) -> ShownState {
+    fn evidence<'s>(&'s self, team: &'s TeamStore) -> TeamEvidence<'s> {
         let Seen { roster, records, board, questions, is_led } = self;
-        let evidence = TeamEvidence::gather(team, roster, board, records, questions, *is_led);
+        TeamEvidence::gather(team, roster, board, records, questions, *is_led)
+    }
+
+    /// Decides what a member is doing. The screen of a native program that seems idle is read, too.
+    fn assess(
+        &self,
+        ctx: &Context,
+        team: &TeamStore,
+        evidence: &TeamEvidence,
+        name: &MemberName,
+    ) -> ShownState {
         let record = self.record(name);
         let found = evidence.assess(name, record, None);
         let screen = record
@@ -285,10 +301,14 @@ impl Seen {
 /// Returns each member with what it is doing, in words. Only the name, if the team cannot be read.
 fn states(ctx: &Context, team: &TeamStore, names: &[MemberName]) -> Vec<String> {
     let Ok(seen) = Seen::read(team) else { return names.iter().map(|n| n.to_string()).collect() };
+    let evidence = seen.evidence(team);
     let is_known =
         |name: &MemberName| seen.record(name).is_some() || seen.roster.member(name).is_some();
     let state = |name: &MemberName| match is_known(name) {
-        true => format!("{name} ({})", text::short(&seen.assess(ctx, team, name).describe(), 80)),
+        true => {
+            let state = seen.assess(ctx, team, &evidence, name);
+            format!("{name} ({})", text::short(&state.describe(), 80))
+        }
         false => name.to_string(),
     };
     names.iter().map(state).collect()

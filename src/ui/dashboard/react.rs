@@ -294,7 +294,7 @@ impl Dashboard {
         vec![effect]
     }
 
-    /// Handles the command of a key. Where it has no object it does nothing but say why.
+    /// Handles the command of a key. Without an object it only shows the reason.
     pub(super) fn command(&mut self, command: KeyCommand, now: Timestamp) -> Vec<Effect> {
         if let Err(why) = self.offer(command) {
             self.notify(why, Tone::Waiting, now);

@@ -179,7 +179,7 @@ impl Dashboard {
     /// Returns the text beside a key: its verb, and the name of its object.
     ///
     /// # Errors
-    /// The reason why the key does nothing here.
+    /// The reason why the key has no object here.
     pub(super) fn offer(&self, command: KeyCommand) -> Result<String, String> {
         if self.is_foreign() && changes_team(command) {
             return Err(

@@ -1,4 +1,4 @@
-//! What native programs say about themselves in the team file, on a simulated clock.
+//! `isActive` of native members in the team file, on a simulated clock.
 
 use super::*;
 
