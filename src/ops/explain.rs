@@ -424,7 +424,7 @@ fn advice(
             "`phalanx peek {name}` shows its screen, `phalanx wait {name} --until idle` waits"
         ),
         Doing::Waiting(Need::Limit) => "nothing: it continues after the limit".to_owned(),
-        Doing::Waiting(Need::Prompt) => format!("`phalanx type {name} TEXT` answers it"),
+        Doing::Waiting(Need::Prompt) => format!("`phalanx type {name} TEXT --enter` answers it"),
         Doing::Waiting(_) => match request {
             Some(id) => format!("`phalanx answer {id} --approve`, or `--reject --reason TEXT`"),
             None => format!("`phalanx attach {name}`, and answer on its screen"),

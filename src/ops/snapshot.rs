@@ -279,8 +279,9 @@ impl SnapshotReader {
         let details = names.into_iter().map(|name| {
             let record = records.iter().find(|record| record.name == name);
             let unread = self.mail.get(&name).map_or(0, |mail| mail.unread);
-            let known = status.members.iter().find(|member| member.name == name);
-            let since = known.and_then(|member| member.state.state_ms);
+            let here = status.members.iter().map(|member| (&member.name, &member.state));
+            let mut all = here.chain(status.left.iter().map(|left| (&left.name, &left.state)));
+            let since = all.find(|(known, _)| **known == name).and_then(|(_, s)| s.state_ms);
             let since = since.map(|ms| read_at.minus_ms(ms));
             let details = details(record, since, unread, checkouts.get(&name).cloned());
             (name, details)
