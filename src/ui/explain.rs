@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::life::state_tint;
 use super::paint::{Paint, Tint};
+use crate::model::assessment::Doing;
 use crate::model::{text, time};
 use crate::ops::explain::{Delivery, Explained, Happened};
 
@@ -16,7 +17,10 @@ const WIDTH: usize = 80;
 pub(crate) fn explain(found: &Explained, all: bool, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
     let state = paint.put(state_tint(&found.state.doing), &text::line(&found.state.describe()));
-    let since = found.state.state_ms.map(|ms| format!(", for {}", time::human(ms)));
+    let since = found.state.state_ms.map(time::human).map(|span| match found.state.doing {
+        Doing::Ended(_) => format!(", {span} ago"),
+        _ => format!(", for {span}"),
+    });
     let mut page = ExplainPage { lines: Vec::new(), dir: format!("{}/", found.dir), paint };
     page.lines.push(format!("{name}: {state}{}", since.unwrap_or_default()));
     page.entry("because", &found.state.because, "");
