@@ -3,6 +3,7 @@
 
 use super::fail::Failure;
 use super::setup::Setup;
+use crate::ops::ending::EndedRun;
 use crate::ops::{self, OpsError, TeamStore};
 
 /// Restores a missing team file, if the rest of the named team exists.
@@ -27,14 +28,24 @@ pub(super) fn prepare_deletion(setup: &Setup, team: &TeamStore) -> Result<(), Fa
         };
         setup.out.print_message(&format!("{}: {}; {outcome}", one.path.display(), one.problem));
     }
+    if let Some(lead) = ops::ending::end_unleased_lead(team)? {
+        report_ended(setup, &lead)?;
+    }
     for lost in ops::doctor::end_lost_runs(&setup.ctx, team) {
-        match lost.failure {
-            None => setup.out.print_message(&format!("ended {}: {}", lost.place, lost.what)),
-            Some(problem) => {
-                let what = format!("{}: {}; {problem}", lost.place, lost.what);
-                return Err(OpsError::NotEnded { what }.into());
-            }
-        }
+        report_ended(setup, &lost)?;
     }
     Ok(())
+}
+
+pub(super) fn report_ended(setup: &Setup, ended: &EndedRun) -> Result<(), Failure> {
+    match &ended.failure {
+        None => {
+            setup.out.print_message(&format!("ended {}, which no record names", ended.place));
+            Ok(())
+        }
+        Some(problem) => {
+            let what = format!("{}: {problem}", ended.place);
+            Err(OpsError::NotEnded { what }.into())
+        }
+    }
 }

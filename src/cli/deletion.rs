@@ -1,9 +1,8 @@
 //! Deletes a team and reports the worktrees that stay.
 
-use super::fail::Failure;
 use crate::model::text;
 use crate::ops::worktree::Removal;
-use crate::ops::{self, Context, TeamStore};
+use crate::ops::{self, Context, OpsError, TeamStore};
 
 /// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
 /// deleted.
@@ -14,9 +13,9 @@ pub(super) fn delete_team(
     ctx: &Context,
     team: &TeamStore,
     print: impl FnMut(&str),
-) -> Result<(), Failure> {
+) -> Result<(), OpsError> {
     match ops::team::delete(ctx, team) {
-        Err(e) if team.exists() => Err(e.into()),
+        Err(e) if team.exists() => Err(e),
         Ok(kept) => {
             report_kept_worktrees(&kept, print);
             Ok(())

@@ -399,7 +399,9 @@ impl<'a> LeadSession<'a> {
         let deletion_failure = if keep {
             None
         } else {
-            delete_team(self.ctx, self.team, |words| self.print_message(words)).err()
+            delete_team(self.ctx, self.team, |words| self.print_message(words))
+                .err()
+                .map(Failure::from)
         };
         Conclusion { end, report, deletion_failure, interrupted }
     }

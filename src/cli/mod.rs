@@ -9,6 +9,7 @@ mod attach;
 mod background;
 mod brief;
 mod broken;
+mod by_process;
 mod complete;
 mod compose;
 mod conclusion;

@@ -136,6 +136,11 @@ impl Setup {
         Ok(self.one_team(given.as_slice())?.is_none() && self.ctx.store.teams()?.len() > 1)
     }
 
+    /// Returns the team that the verb has opened, for which the caller has the authority.
+    pub(super) fn opened_team(&self) -> Option<&TeamStore> {
+        self.opened.get()
+    }
+
     /// Opens the team that the options name, without checking the speaker's authority.
     pub(super) fn selected_team(&self) -> Result<TeamStore, Failure> {
         self.resolve(&[])

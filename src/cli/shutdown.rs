@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::broken;
+use super::by_process;
 use super::deletion::delete_team;
 use super::fail::{Exit, Failure, VerbResult};
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use super::stop::{all_members, exit_code, is_stuck, stop_members};
+use super::stop::{LISTINGS, all_members, end_members, exit_code, is_stuck, stop_members};
 use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
@@ -103,6 +104,16 @@ const REMOVAL_LIMIT: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn shutdown(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
+    match shutdown_in_order(setup, args) {
+        Err(failure) if args.force => by_process::kill(setup, &args.names, failure),
+        done => done,
+    }
+}
+
+fn shutdown_in_order(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
+    if args.force {
+        by_process::store_must_answer(setup, None)?;
+    }
     let (team, named) = setup.members(&args.names, Action::Shutdown)?;
     let names = if args.all {
         all_members(setup, &team)?
@@ -115,24 +126,34 @@ pub(super) fn shutdown(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
         force: args.force,
     };
     let ended = stop_members(setup, &team, &names, &options, !args.no_wait)?;
+    if args.force {
+        by_process::end_unrecorded(setup, &team, &ended)?;
+    }
     print_outcomes(setup, &ended)?;
     Ok(exit_code(&ended))
 }
 
 pub(super) fn down(setup: &Setup, args: &DownArgs) -> VerbResult {
+    match down_in_order(setup, args) {
+        Err(failure) if args.force => by_process::down(setup, None, failure),
+        done => done,
+    }
+}
+
+fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     if args.force {
+        by_process::store_must_answer(setup, None)?;
         broken::restore_missing(setup, None)?;
     }
     let team = setup.team(Action::Down)?;
     if args.force {
         broken::prepare_deletion(setup, &team)?;
     }
-    let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
-    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
-    let names = all_members(setup, &team)?;
     let report =
         args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
-    let ended = stop_members(setup, &team, &names, &options, true)?;
+    let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
+    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let mut ended = end_members(setup, &team, &options)?;
     if let Some(report) = report {
         report.write(setup, &team)?;
     }
@@ -146,9 +167,11 @@ pub(super) fn down(setup: &Setup, args: &DownArgs) -> VerbResult {
         Exit::DONE if !strangers.is_empty() => Exit::of(Kind::Refused),
         exit => exit,
     };
-    if !stays {
+    if stays {
+        ops::shutdown::allow_starts(&team)?;
+    } else {
         wait_for_lead_to_delete(setup, &team)?;
-        delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))?;
+        ended.extend(delete(setup, &team, &options)?);
     }
     print_outcomes(setup, &ended)?;
     match stays {
@@ -156,6 +179,27 @@ pub(super) fn down(setup: &Setup, args: &DownArgs) -> VerbResult {
         false => setup.out.print_message(&format!("team {} is gone", team.name())),
     }
     Ok(exit)
+}
+
+/// Deletes a team whose members have ended. With force, a member that was starting meanwhile is ended
+/// first. Returns the results of these.
+fn delete(
+    setup: &Setup,
+    team: &TeamStore,
+    options: &ShutdownOptions,
+) -> Result<Vec<ShutdownResult>, Failure> {
+    let mut late = Vec::new();
+    for nth in 1.. {
+        match delete_team(&setup.ctx, team, |words| setup.out.print_message(words)) {
+            Err(OpsError::LiveMembers { members, .. }) if options.force && nth < LISTINGS => {
+                let ended = stop_members(setup, team, &members, options, true)?;
+                by_process::end_unrecorded(setup, team, &ended)?;
+                late.extend(ended);
+            }
+            done => return Ok(done.map(|()| late)?),
+        }
+    }
+    unreachable!("the last try returns")
 }
 
 /// The summary of a run, for `down --report`.

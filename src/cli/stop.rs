@@ -17,6 +17,9 @@ use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Context, Kind, Lease, OpsError, TeamStore};
 use crate::sys::signal::Signals;
 
+/// Maximum number of times that the members of a team that ends are listed again.
+pub(super) const LISTINGS: usize = 10;
+
 pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberName>, Failure> {
     let (ours, others) = ops::shutdown::all_members(team)?;
     if !others.is_empty() {
@@ -28,14 +31,36 @@ pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberN
 
 /// Kills all members of a team that is to be deleted.
 pub(super) fn end_all_by_force(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-    let names = all_members(setup, team)?;
     let options = ShutdownOptions {
         reason: Some("the team is deleted".to_owned()),
         deadline_s: 30,
         force: true,
     };
-    stop_members(setup, team, &names, &options, true)?;
+    end_members(setup, team, &options)?;
     Ok(())
+}
+
+/// Ends all members of a team that is to be deleted, and lets none start meanwhile. With force, the
+/// members are listed until none is left: one may have been starting.
+pub(super) fn end_members(
+    setup: &Setup,
+    team: &TeamStore,
+    options: &ShutdownOptions,
+) -> Result<Vec<ShutdownResult>, Failure> {
+    ops::shutdown::hold_starts(team, options.deadline_s)?;
+    let mut ended = stop_members(setup, team, &all_members(setup, team)?, options, true)?;
+    for _ in 0..LISTINGS {
+        let left = if options.force && team.exists() {
+            ops::status::live_members(team)?
+        } else {
+            Vec::new()
+        };
+        if left.is_empty() || ended.iter().any(is_stuck) {
+            break;
+        }
+        ended.extend(stop_members(setup, team, &left, options, true)?);
+    }
+    Ok(ended)
 }
 
 pub(super) fn stop_members(

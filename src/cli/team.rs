@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::by_process;
 use super::fail::{Exit, Failure, VerbResult};
 use super::read::{MAX_MANIFEST, prompt_file, read_text};
 use super::setup::Setup;
@@ -252,6 +253,16 @@ fn show(setup: &Setup) -> VerbResult {
 
 /// Deletes the team that `given` or the options name.
 pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> VerbResult {
+    match delete_in_order(setup, given, force) {
+        Err(failure) if force => by_process::down(setup, given, failure),
+        done => done,
+    }
+}
+
+fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResult {
+    if force {
+        by_process::store_must_answer(setup, given)?;
+    }
     if let Some(name) = setup.named_team(given)?
         && ops::team::finish_deletion(&setup.ctx, &name)?
     {

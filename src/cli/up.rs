@@ -134,7 +134,8 @@ async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
         Err(e) => {
             return Err(delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))
                 .err()
-                .unwrap_or(e.into()));
+                .unwrap_or(e)
+                .into());
         }
     };
     let (session, stop_requests) = LeadSession::new(setup, &team, OnExit::Stop)?;
@@ -239,8 +240,8 @@ fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], wh
 /// Kills the members of a team that did not start completely, and removes the team.
 async fn roll_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
-    if let Err(Failure::Message(error)) =
-        ended.and_then(|()| delete_team(&setup.ctx, team, |words| setup.out.print_message(words)))
+    if let Err(Failure::Message(error)) = ended
+        .and_then(|()| Ok(delete_team(&setup.ctx, team, |words| setup.out.print_message(words))?))
     {
         setup.out.report_error(&error);
         setup.out.print_message(&format!(

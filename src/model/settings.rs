@@ -22,6 +22,7 @@ use super::rate_limit::ResumePolicy;
 use super::role::Roles;
 use super::routing::RoutingPolicy;
 use super::rules::TeamRules;
+use super::time::Timestamp;
 use super::usage::Prices;
 use super::workspace::WorkspaceRules;
 use super::worktree::{Checkout, Rules};
@@ -241,6 +242,9 @@ pub(crate) struct Settings {
     /// Existing worktrees by member. A worktree may outlive its member.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) checkouts: BTreeMap<MemberName, Checkout>,
+    /// Set while a command ends the team: until this time no member starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ends_until: Option<Timestamp>,
 }
 
 fn one() -> usize {
@@ -299,6 +303,7 @@ impl Settings {
             workspace: WorkspaceRules::default(),
             worktree: Rules::default(),
             checkouts: BTreeMap::new(),
+            ends_until: None,
         }
     }
 }

@@ -200,6 +200,8 @@ pub(crate) enum OpsError {
     /// A budget of the team allows no further start.
     #[error("`{name}` is not started: {problem}")]
     BudgetUsedUp { name: String, problem: String, key: String },
+    #[error("team `{team}` is being ended, so no member starts")]
+    TeamEnds { team: TeamName },
     /// A permission mode that is valid, but disabled or above the lead's own.
     #[error("{problem}")]
     NotAllowed { problem: String },
@@ -367,6 +369,7 @@ impl OpsError {
             | OpsError::Decided { .. }
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
+            | OpsError::TeamEnds { .. }
             | OpsError::FixedMode { .. }
             | OpsError::RequestDenied { .. }
             | OpsError::NoAnswerHere { .. }
@@ -526,6 +529,10 @@ impl OpsError {
             OpsError::NoSuchRequest { nearest: None, .. } => {
                 Some("list all requests with `phalanx requests --all`".to_owned())
             }
+            OpsError::TeamEnds { .. } => Some(
+                "wait until it is gone; if its `down` was killed, members can start again within a minute"
+                    .to_owned(),
+            ),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
             OpsError::RequestDenied { .. } => Some("do it another way, or ask again with a reason".to_owned()),
             OpsError::RequestTimedOut { .. } => {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::id::{Incarnation, TeamName};
 use crate::store::parse_spec_path;
+use crate::sys::env;
 use crate::sys::proc::{self, Process, RunningProcess};
 
 /// Suffix that the kernel appends to the path of an executable whose file was replaced.
@@ -18,6 +19,8 @@ pub(super) struct Launcher {
     pub(super) root: PathBuf,
     pub(super) team: TeamName,
     pub(super) incarnation: Incarnation,
+    /// Socket of the tmux server that has started it.
+    pub(super) socket: Option<PathBuf>,
 }
 
 /// Returns the launchers of every config root. `exe` is the running phalanx; a process whose
@@ -26,17 +29,39 @@ pub(super) fn launchers(exe: &Path) -> Vec<Launcher> {
     proc::of_this_user().iter().filter_map(|running| launcher(running, exe)).collect()
 }
 
+/// Returns true if the kernel reports that the process runs a file with the name of this program.
+pub(super) fn runs_phalanx(process: Process) -> bool {
+    let own = env::current_exe().ok();
+    own.zip(proc::exe(process)).is_some_and(|(own, runs)| {
+        own.file_name().is_some_and(|own| original(&runs).file_name() == Some(own))
+    })
+}
+
+/// Returns the path of an executable, also of one whose file was replaced.
+fn original(exe: &Path) -> &Path {
+    let text = exe.to_str().and_then(|text| text.strip_suffix(REPLACED));
+    text.map_or(exe, Path::new)
+}
+
 /// A command line alone proves nothing, since a process can overwrite its own. The kernel must
 /// report that the process runs the file at the start of the command line, under the name of `exe`.
 fn launcher(running: &RunningProcess, exe: &Path) -> Option<Launcher> {
     let [program, verb, spec] = running.argv.as_slice() else { return None };
-    let runs = running.exe.to_str()?;
-    let runs = Path::new(runs.strip_suffix(REPLACED).unwrap_or(runs));
+    let runs = original(&running.exe);
     if verb != "exec" || runs != Path::new(program) || runs.file_name() != exe.file_name() {
         return None;
     }
     let (root, team, incarnation) = parse_spec_path(Path::new(spec))?;
-    Some(Launcher { process: running.process, parent: running.parent, root, team, incarnation })
+    let RunningProcess { process, parent, .. } = *running;
+    Some(Launcher { process, parent, root, team, incarnation, socket: socket(running) })
+}
+
+/// Returns the socket of the tmux server that the environment names, `SOCKET,PID,SESSION`, if that
+/// server is the parent.
+fn socket(running: &RunningProcess) -> Option<PathBuf> {
+    let inside = running.var("TMUX")?.into_string().ok()?;
+    let [_, server, socket] = inside.rsplitn(3, ',').collect::<Vec<_>>().try_into().ok()?;
+    (server.parse() == Ok(running.parent)).then(|| PathBuf::from(socket))
 }
 
 #[cfg(test)]

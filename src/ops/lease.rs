@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::foreign_lead;
+use super::{foreign_lead, launchers};
 use crate::model::event::{EventKind, Note};
 use crate::model::placement::ProcessId;
 use crate::model::team::LeadProcess;
@@ -108,18 +108,34 @@ fn led_by_another(team: &TeamStore, lead: Option<LeadRecord>) -> OpsError {
     OpsError::LedByAnother { team: team.name().clone(), pid, host }
 }
 
-/// Checks that the team file names no other program as the lead.
+/// Checks that the team file names no other program as the lead, and no phalanx that has lost the
+/// file of its lease.
 ///
 /// # Errors
-/// [`OpsError::LedByStranger`] if another program leads the team, or may.
+/// [`OpsError::LedByStranger`] if another program leads the team, or may;
+/// [`OpsError::LedByAnother`] for a phalanx without the lease.
 pub(crate) fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
-    match stranger(team)? {
+    if let Some(Stranger { lead, liveness }) = stranger(team)? {
+        let (team, pid) = (team.name().clone(), lead.pid);
+        return Err(OpsError::LedByStranger { team, pid, unseen: liveness == Liveness::Unknown });
+    }
+    match unleased(team)? {
         None => Ok(()),
-        Some(Stranger { lead, liveness }) => {
+        Some(lead) => {
             let (team, pid) = (team.name().clone(), lead.pid);
-            Err(OpsError::LedByStranger { team, pid, unseen: liveness == Liveness::Unknown })
+            Err(OpsError::LedByAnother { team, pid, host: None })
         }
     }
+}
+
+/// Returns the running phalanx that the team file names as the lead, if it neither holds the lease
+/// nor has left the record of a killed lead: the directory of its lease was removed.
+fn unleased(team: &TeamStore) -> Result<Option<Process>, OpsError> {
+    let known = team.recorded_lead().ok().flatten().into_iter().chain(team.current_lead()?);
+    let known: Vec<i32> = known.map(|lead| lead.process.pid).collect();
+    let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
+    let said = said.filter(|lead| !known.contains(&lead.pid)).as_ref().and_then(process);
+    Ok(said.filter(|process| launchers::runs_phalanx(*process)))
 }
 
 /// Checks that no other program can lead the team.
@@ -196,8 +212,9 @@ pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
 /// Returns the lead on record that is not phalanx; `None` without one, or if it is proven dead.
 pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     // Read before the team file, which an exiting lead clears before its own record. The last lead,
-    // not the current one: a killed lead loses the lease before its process is gone.
-    let ours = team.recorded_lead()?.map(|ours| ours.process);
+    // not the current one: a killed lead loses the lease before its process is gone. A record that
+    // cannot be read proves nothing; the process does.
+    let ours = team.recorded_lead().ok().flatten().map(|ours| ours.process);
     let is_ours = |lead: &LeadProcess| {
         let process = |ours: ProcessId| Process { pid: ours.pid, start: ours.start };
         // The lease excludes phalanx on other hosts, too, whose processes are not visible here.
@@ -205,7 +222,9 @@ pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
         is_near && ours.is_some_and(|ours| has_id_of(lead, process(ours)))
     };
     let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
-    let Some(lead) = said.filter(|lead| !is_ours(lead)) else { return Ok(None) };
+    let runs_phalanx = |lead: &LeadProcess| process(lead).is_some_and(launchers::runs_phalanx);
+    let stranger = said.filter(|lead| !is_ours(lead) && !runs_phalanx(lead));
+    let Some(lead) = stranger else { return Ok(None) };
     let liveness = liveness(&lead);
     Ok((liveness != Liveness::Dead).then_some(Stranger { lead, liveness }))
 }
@@ -269,6 +288,19 @@ pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(team.current_lead()?.map(|lead| lead.process.pid))
 }
 
+/// Returns the processes of this machine that may lead the team, by each trace that can be read: the
+/// held lease, the lead's record, the team file.
+pub(super) fn possible_leads(team: &TeamStore) -> Vec<Process> {
+    let recorded = team.recorded_lead().ok().flatten();
+    let recorded = recorded.filter(|lead| lead.host == env::hostname()).map(|lead| {
+        let ProcessId { pid, start } = lead.process;
+        Process { pid, start }
+    });
+    let claimed = team.team().ok().and_then(|team| process(team.lead_process.as_ref()?));
+    let all = [team.lease_holder(), recorded, claimed].into_iter().flatten();
+    all.filter(|lead| *lead != Process::current()).collect()
+}
+
 /// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
 pub(super) fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
     find_lead_in(team, team.read_lead()?)
@@ -295,7 +327,9 @@ pub(super) fn find_lead_in(
         said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
     if let Some(lead) = stranger {
         let (alive, since) = (liveness(&lead).into(), lead.claimed_at.iso());
-        return Ok(Some(LeadSeen { pid: lead.pid, alive, program: "claude", since }));
+        let is_ours = process(&lead).is_some_and(launchers::runs_phalanx);
+        let program = if is_ours { "phalanx" } else { "claude" };
+        return Ok(Some(LeadSeen { pid: lead.pid, alive, program, since }));
     }
     Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
 }

@@ -28,6 +28,7 @@ mod depth;
 pub(crate) mod dialog;
 pub(crate) mod doctor;
 pub(crate) mod effects;
+pub(crate) mod ending;
 mod error;
 pub(crate) mod events;
 pub(crate) mod explain;

@@ -77,6 +77,19 @@ pub(crate) fn ask(
     Ok(asked)
 }
 
+/// Lets no member start while the team is ended, for `deadline_s` and the time that the lead may
+/// need beyond it. A lead that restarts members would otherwise undo the end (SD-14).
+pub(crate) fn hold_starts(team: &TeamStore, deadline_s: u64) -> Result<(), OpsError> {
+    let length = Duration::from_secs(deadline_s).saturating_add(MARGIN);
+    let until = now().plus_ms(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+    Ok(team.change_settings(|settings| settings.ends_until = Some(until))?)
+}
+
+/// Lets members start again: the team was kept.
+pub(crate) fn allow_starts(team: &TeamStore) -> Result<(), OpsError> {
+    Ok(team.change_settings(|settings| settings.ends_until = None)?)
+}
+
 /// Returns the progress message: the members that have not ended, their tasks, and the time limit.
 /// `None` once all have ended.
 pub(crate) fn awaited(

@@ -165,8 +165,9 @@ pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, Op
     }
     must_have_no_lost_run(ctx, team)?;
     let kept = worktree::clear(ctx, team)?;
-    // The last line of a journal that is deleted with the team, for processes that follow it.
-    team.record(Note::of(EventKind::TeamDeleted))?;
+    // The last line of a journal that is deleted with the team, for processes that follow it. On a
+    // full disk it cannot be written, and the deletion frees space.
+    let _ = team.record(Note::of(EventKind::TeamDeleted));
     team.delete()?;
     Ok(kept)
 }

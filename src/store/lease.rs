@@ -13,8 +13,9 @@ use super::team::TeamStore;
 use crate::database::{DatabaseError, DocumentKind, HeldLease};
 use crate::model::placement::ProcessId;
 use crate::model::time::Timestamp;
-use crate::sys::lock::{Gate, LockError};
-use crate::sys::{env, fs};
+use crate::sys::lock::{Gate, LockError, gate_holder};
+use crate::sys::proc::{self, Liveness, Process};
+use crate::sys::{clock, env, fs};
 
 /// Format version of the lead's record.
 pub(crate) const FORMAT: u32 = 1;
@@ -120,14 +121,50 @@ impl TeamStore {
 
     /// Returns the running lead; `None` if the lease is free.
     pub(crate) fn current_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
-        if self.is_lease_held()? { self.last_lead() } else { Ok(None) }
+        if self.is_lease_held()? { self.holder_of_lease() } else { Ok(None) }
+    }
+
+    /// Returns the lead, whose lease is held. The lease proves it: a record that is missing, cannot
+    /// be read or names a process that has ended is replaced by what the system shows.
+    fn holder_of_lease(&self) -> Result<Option<LeadRecord>, StoreError> {
+        if self.is_shared() {
+            return self.last_lead();
+        }
+        let is_gone = |lead: &LeadRecord| {
+            let ProcessId { pid, start } = lead.process;
+            lead.host == env::hostname() && proc::liveness(pid, start) == Liveness::Dead
+        };
+        let recorded = self.recorded_lead().ok().flatten();
+        Ok(match recorded {
+            Some(lead) if !is_gone(&lead) => Some(lead),
+            recorded => self.lead_by_system().or(recorded).or_else(|| Some(unknown_lead())),
+        })
+    }
+
+    /// Returns the process that holds the lease of a team of files, where the system shows it.
+    pub(crate) fn lease_holder(&self) -> Option<Process> {
+        gate_holder(&self.layout.gate("lead"))
+    }
+
+    /// Describes the lead by the process that holds the lease, or by the team file where the system
+    /// does not show that process.
+    fn lead_by_system(&self) -> Option<LeadRecord> {
+        let claim = self.team().ok().and_then(|team| team.lead_process);
+        let claim = claim.filter(|claim| claim.pid_space == env::pid_space());
+        let claimed = || Process::of(claim.as_ref()?.pid);
+        let Process { pid, start } = self.lease_holder().or_else(claimed)?;
+        let lead = LeadRecord { process: ProcessId { pid, start }, ..unknown_lead() };
+        Some(match claim.filter(|claim| claim.pid == pid) {
+            Some(claim) => LeadRecord { since: claim.claimed_at, ..lead },
+            None => lead,
+        })
     }
 
     /// Returns the running lead, or the one that died. In the shared store this is one call.
     pub(crate) fn read_lead(&self) -> Result<LeadPresence, StoreError> {
         let none = LeadPresence::default();
         Ok(match (self.is_lease_held()?, self.is_shared()) {
-            (true, _) => LeadPresence { current: self.last_lead()?, ..none },
+            (true, _) => LeadPresence { current: self.holder_of_lease()?, ..none },
             (false, true) => LeadPresence { dead: self.last_lead()?, ..none },
             (false, false) => LeadPresence { dead: self.dead_lead()?, ..none },
         })
@@ -198,6 +235,18 @@ impl TeamStore {
 
     fn lead_place(&self) -> DocumentPlace {
         self.document(DocumentKind::Lead, "", || self.boot_place("lead-record", self.layout.lead()))
+    }
+}
+
+/// Describes a lead of which only the held lease is known.
+fn unknown_lead() -> LeadRecord {
+    LeadRecord {
+        format: FORMAT,
+        process: ProcessId { pid: 0, start: 0 },
+        boot_id: env::boot_id(),
+        host: env::hostname(),
+        since: Timestamp(clock::now_ms()),
+        token: None,
     }
 }
 

@@ -222,7 +222,8 @@ impl Store {
         TeamLayout::teams(&self.root)
     }
 
-    pub(super) fn open(&self, name: &TeamName) -> TeamStore {
+    /// Returns the team without any I/O: it may not exist, or be in a shared store.
+    pub(crate) fn open(&self, name: &TeamName) -> TeamStore {
         TeamStore {
             root: self.root.clone(),
             name: name.clone(),
@@ -316,6 +317,16 @@ impl TeamStore {
         Ok(())
     }
 
+    /// Deletes what is left of a team without a team file. Returns false for a team that has one, or
+    /// is in a shared store.
+    pub(crate) fn delete_without_file(&self) -> Result<bool, StoreError> {
+        let is_needed = [self.layout.team_file(), self.layout.store_address()];
+        if self.shared.is_some() || is_needed.iter().any(|file| fs::exists(file)) {
+            return Ok(false);
+        }
+        self.delete().map(|()| true)
+    }
+
     /// Deletes the team: renames its directories, so that it disappears at once, and then removes
     /// them. [`Store::finish_deletion`] or the next team of this name completes an interrupted
     /// deletion.
@@ -324,7 +335,9 @@ impl TeamStore {
             shared.database.delete_team(shared.name())?;
         }
         let mut aside = Vec::new();
-        for dir in [self.layout.team_dir(), self.layout.tasks()] {
+        let dirs = [self.layout.team_dir(), self.layout.tasks()];
+        dirs.iter().try_for_each(|dir| fs::refuse_link(dir))?;
+        for dir in dirs {
             let (Some(parent), true) = (dir.parent(), fs::exists(&dir)) else { continue };
             let target = parent.join(format!("{DELETED}{}-{}", self.name, rand::uuid()));
             fs::rename(&dir, &target)?;

@@ -54,7 +54,7 @@ pub(crate) use request_page::request_page;
 pub(crate) use requests::{requests, rules};
 pub(crate) use search::found_tasks;
 pub(crate) use settings::{changed_settings, settings_table};
-pub(crate) use status::{StatusFormat, shutdowns, status, team_lines, team_list};
+pub(crate) use status::{StatusFormat, ended_runs, shutdowns, status, team_lines, team_list};
 pub(crate) use status_line::{StatusLineFormat, status_line};
 pub(crate) use task_files::{import_report, task_csv, task_list_json};
 pub(crate) use tasks::{scope_table, task_page, task_table};

@@ -8,6 +8,7 @@ use crate::model::assessment::Doing;
 use crate::model::team::Team;
 use crate::model::usage::{self, UsageTotal};
 use crate::model::{text, time};
+use crate::ops::ending::EndedRun;
 use crate::ops::lease::LeadSeen;
 use crate::ops::shutdown::ShutdownResult;
 use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
@@ -236,6 +237,21 @@ pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
     format!("{name}{what}\n\n{}", table.render(paint))
 }
 
+/// Formats what was ended by process as a table.
+pub(crate) fn ended_runs(ended: &[EndedRun], paint: Paint) -> String {
+    let mut table = Table::new(&["NAME", "OUTCOME", "PLACE", "REASON"]);
+    for one in ended {
+        table.row(vec![
+            maybe(one.member.as_ref().map(ToString::to_string)),
+            cell(if one.failure.is_none() { "forced" } else { "still running" }),
+            cell(one.place.as_str()),
+            maybe(one.failure.as_deref().map(|reason| text::short(reason, 80))),
+        ]);
+    }
+    table.render(paint)
+}
+
+/// Formats the outcomes of shutdowns as a table.
 pub(crate) fn shutdowns(ended: &[ShutdownResult], paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "OUTCOME", "TOOK", "REASON"]);
     for one in ended {

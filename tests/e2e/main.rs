@@ -27,6 +27,7 @@ mod dashboard_keys;
 mod delete;
 mod dialogs;
 mod doctor;
+mod ending;
 mod exec_backend;
 mod explain;
 mod fake;

@@ -8,6 +8,7 @@ mod surroundings;
 mod teams;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -16,7 +17,9 @@ pub(crate) use orphans::{end_lost_runs, lost_runs};
 pub(crate) use self_test::{CheckReport, CheckVerdict, self_test};
 
 use super::context::Context;
+use super::ending;
 use super::error::OpsError;
+use crate::model::id::TeamName;
 use crate::store::TeamStore;
 
 /// The result of `doctor`.
@@ -52,9 +55,13 @@ pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
             teams::team(ctx, team, fix).unwrap_or_else(|e| vec![teams::unreadable(team, &e)]),
         );
     }
-    for team in ctx.store.without_team_file().unwrap_or_default() {
-        findings.push(teams::without_file(&team));
-    }
+    // A team that has just lost its file is known by what runs for it.
+    let running = ending::running_teams(ctx).into_iter().map(|name| ctx.store.open(&name));
+    let running = running.filter(|team| !team.is_shared() && !names.contains(team.name()));
+    let settled = ctx.store.without_team_file().unwrap_or_default();
+    let without_file: BTreeMap<TeamName, TeamStore> =
+        settled.into_iter().chain(running).map(|team| (team.name().clone(), team)).collect();
+    findings.extend(without_file.values().map(teams::without_file));
     findings.extend(orphans::orphans(ctx, &servers, &teams, fix));
     findings.sort_by_key(|finding| (finding.fixed, Reverse(finding.severity)));
     Ok(Checked { teams: teams.len(), servers: servers.census.len(), findings })

@@ -2,26 +2,19 @@
 //! exactly this pane or one of our launchers runs in it; a token alone proves nothing, because any
 //! program can set the option (SD-05).
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use super::super::backends;
 use super::super::context::Context;
+use super::super::ending::{self, EndedRun};
 use super::super::error::OpsError;
 use super::super::launchers::{Launcher, launchers};
 use super::super::ps;
 use super::super::terminate::{self, TerminationMode};
 use super::finding::{Finding, Severity};
-use super::surroundings::{self, Servers};
-use crate::backend::tmux::{Census, Resident, Tmux};
-use crate::backend::{Backend, TmuxHome};
-use crate::model::placement::{Layout, Placement, ProcessId};
+use super::surroundings::Servers;
+use crate::backend::tmux::{Census, Resident};
+use crate::model::placement::{Placement, ProcessId};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
-use crate::sys::proc::{self, Process};
-
-/// Time between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(2);
+use crate::sys::proc::Process;
 
 /// A member record and the team that holds it.
 struct Known<'a> {
@@ -75,33 +68,19 @@ pub(super) fn orphans(
 
 /// Returns the launchers of one team that no record names.
 pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
-    launchers_of(ctx, team).into_iter().map(|launcher| launcher.process).collect()
+    lost_launchers(ctx, team).into_iter().map(|launcher| launcher.process).collect()
 }
 
-fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
-    let mut running = launchers(&ctx.caller.exe);
-    running.retain(|launcher| launcher.root == team.root() && launcher.team == *team.name());
+fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
+    let mut running = ending::launchers_of(ctx, team);
     running.retain(|launcher| is_orphan(ctx, launcher));
     running
 }
 
 /// Ends the runs of one team that no record names, and closes their panes.
-pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
-    let lost = launchers_of(ctx, team);
-    if lost.is_empty() {
-        return Vec::new();
-    }
-    let servers = surroundings::servers(ctx);
-    let end = |launcher: &Launcher| {
-        let is_in = |census: &&Census| census.server.pid == launcher.parent;
-        let mut residents =
-            servers.census.iter().filter(is_in).flat_map(|census| &census.residents);
-        match residents.find(|resident| is_process(launcher, resident.pane.pane)) {
-            Some(resident) => pane(ctx, resident, &Owner::Orphan(launcher), true),
-            None => Some(process(ctx, launcher, true)),
-        }
-    };
-    lost.iter().filter_map(end).collect()
+pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
+    let lost = lost_launchers(ctx, team);
+    ending::end_runs(ctx, &lost).into_iter().map(|(_, ended)| ended).collect()
 }
 
 fn owner<'a>(
@@ -188,39 +167,13 @@ fn by_hand(resident: &Resident) -> String {
     format!("check what runs there; to close it: {line}")
 }
 
-/// Ends the processes first, then closes the pane if it still exists.
 fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool, OpsError> {
-    if !is_orphan(ctx, launcher) {
-        return Ok(false);
-    }
-    let ended = end(launcher);
-    let program = backends::tmux_program(ctx).map_err(|problem| OpsError::Failed { problem })?;
-    let home = TmuxHome {
-        program,
-        socket: Some(PathBuf::from(&resident.pane.socket)),
-        inside: None,
-        last: None,
-        team: launcher.team.to_string(),
-        tag: String::new(),
-        layout: Layout::default(),
-    };
-    let placement = Placement::Tmux(resident.pane.clone());
-    Tmux::new(home).close(&placement, &resident.token).into_verdict(&placement)?;
-    Ok(ended)
+    if is_orphan(ctx, launcher) { ending::end_pane(ctx, launcher, resident) } else { Ok(false) }
 }
 
 fn process(ctx: &Context, launcher: &Launcher, fix: bool) -> Finding {
     let what = format!("a launcher of team `{}` runs, but no team has it on record", launcher.team);
     let place = format!("process {}", launcher.process.pid);
     Finding::new("orphan_process", Severity::Problem, what, place)
-        .mend(fix, || Ok(is_orphan(ctx, launcher) && end(launcher)))
-}
-
-/// Ends the launcher's process tree, and processes that left the tree but still carry the
-/// incarnation in their environment. Returns whether none is left.
-fn end(launcher: &Launcher) -> bool {
-    let marks = [format!("PHALANX_INCARNATION={}", launcher.incarnation)];
-    let mut left = proc::end_tree(launcher.process, true, GRACE);
-    left.extend(proc::end_marked(&marks, GRACE));
-    left.is_empty()
+        .mend(fix, || Ok(is_orphan(ctx, launcher) && ending::end_processes(launcher)))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::context::Context;
+use super::super::context::{Context, now};
 use super::super::error::OpsError;
 use super::super::{access, claude_settings, decide};
 use super::resolve::ResolvedLaunch;
@@ -159,7 +159,7 @@ impl<'a> BatchContext<'a> {
     ///
     /// # Errors
     ///
-    /// The store cannot be read.
+    /// The store cannot be read; [`OpsError::TeamEnds`] while a command ends the team.
     pub(super) fn read(
         ctx: &'a Context,
         team: &'a TeamStore,
@@ -168,6 +168,9 @@ impl<'a> BatchContext<'a> {
         let settings = team.settings()?;
         let made_by_phalanx = settings.is_some();
         let settings = settings.unwrap_or_else(|| Settings::by_hand(usize::MAX));
+        if settings.ends_until.is_some_and(|until| now() < until) {
+            return Err(OpsError::TeamEnds { team: team.name().clone() });
+        }
         let roster = team.team()?;
         let add_dirs = claude_settings::additional_directories(ctx, &roster);
         Ok(BatchContext { ctx, team, options, settings, made_by_phalanx, roster, add_dirs })

@@ -9,7 +9,8 @@ use std::time::Duration;
 use fs4::{FileExt, TryLockError};
 
 use super::super::clock::Deadline;
-use super::super::fs::open_regular;
+use super::super::fs::{FsError, open_regular};
+use super::super::proc::Process;
 use super::super::{native, portable};
 use super::backoff::Backoff;
 use super::error::LockError;
@@ -113,7 +114,14 @@ fn open_file(path: &Path) -> Result<File, LockError> {
     let mut options = OpenOptions::new();
     let opened =
         open_regular("open", path, options.read(true).write(true).create(true).mode(0o600));
-    let file = opened.map_err(|error| fail(io::Error::other(error)))?;
+    let file = match opened {
+        // Who holds it can be seen there, too.
+        Err(FsError::Io { source, .. }) if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            open_regular("open", path, OpenOptions::new().read(true))
+        }
+        opened => opened,
+    };
+    let file = file.map_err(|error| fail(io::Error::other(error)))?;
     let mode = file.metadata().map_err(fail)?.permissions().mode() & 0o777;
     if mode != 0o600 {
         file.set_permissions(Permissions::from_mode(0o600)).map_err(fail)?;
@@ -124,11 +132,20 @@ fn open_file(path: &Path) -> Result<File, LockError> {
 /// Returns the holder of the flock as `process 4711 (phalanx)`; `None` where the system does not
 /// show it. Called only once a wait has lasted long.
 fn holder_of(file: &File) -> Option<String> {
-    let inode = file.metadata().ok()?.ino();
-    let pid = flock_lists()
-        .find_map(|flocks| flocks.iter().find(|(_, held)| *held == inode).map(|(pid, _)| *pid))?;
+    let pid = pid_of_holder(file.metadata().ok()?.ino())?;
     let name = native::program_name(pid).unwrap_or_default();
     Some(format!("process {pid} ({name})"))
+}
+
+/// Returns the process that holds the gate at `path`; `None` if none does, and where the system does
+/// not show it.
+pub(crate) fn gate_holder(path: &Path) -> Option<Process> {
+    Process::of(pid_of_holder(fs::symlink_metadata(path).ok()?.ino())?)
+}
+
+fn pid_of_holder(inode: u64) -> Option<i32> {
+    flock_lists()
+        .find_map(|flocks| flocks.iter().find(|(_, held)| *held == inode).map(|(pid, _)| *pid))
 }
 
 /// Returns true if the system shows that process `pid` holds a gate in the directory, other than

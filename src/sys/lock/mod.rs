@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub(crate) use dir::{DirLock, PeerLock};
 pub(crate) use error::LockError;
-pub(crate) use gate::{Gate, holds_gate_in};
+pub(crate) use gate::{Gate, gate_holder, holds_gate_in};
 pub(crate) use observer::{Holder, LongWait, observe_waits};
 
 /// Timeout for a lock. It exceeds twice the stale time, to outlast a dead holder and a second

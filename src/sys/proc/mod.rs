@@ -8,10 +8,10 @@ mod tree;
 
 pub(crate) use input::{AwaitedInput, awaited_input};
 pub(crate) use process::{
-    Liveness, Process, become_subreaper, exited, is_stopped, liveness, resume, signal, stop,
+    Liveness, Process, become_subreaper, exited, is_stopped, kill, liveness, resume, signal, stop,
     tty_of, wait_exit,
 };
-pub(crate) use running::{RunningProcess, of_this_user};
+pub(crate) use running::{RunningProcess, exe, of_this_user};
 #[cfg(test)]
 pub(crate) use tree::descendants;
 pub(crate) use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree};

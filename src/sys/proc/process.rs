@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{self as signals, Signal};
 use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -85,7 +85,7 @@ pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
     match native::stat(pid) {
         Ok(stat) if stat.ended || stat.start != start => Liveness::Dead,
         Ok(_) => Liveness::Alive,
-        Err(error) if is_gone(&error) => match kill(Pid::from_raw(pid), None) {
+        Err(error) if is_gone(&error) => match signals::kill(Pid::from_raw(pid), None) {
             Err(Errno::ESRCH) => Liveness::Dead,
             // The process exists but the system hides it (hidepid, no /proc, another user).
             Ok(()) | Err(_) => Liveness::Unknown,
@@ -104,6 +104,11 @@ pub(crate) fn is_stopped(pid: i32, start: u64) -> bool {
 /// denied.
 pub(crate) fn stop(process: Process) -> bool {
     signal(process, libc::SIGSTOP)
+}
+
+/// Kills exactly this process, unless it has ended or permission is denied.
+pub(crate) fn kill(process: Process) {
+    signal(process, libc::SIGKILL);
 }
 
 /// Continues exactly this process with `SIGCONT`. Returns false if it has ended or permission is
@@ -131,7 +136,8 @@ pub(crate) fn signal(process: Process, sig: i32) -> bool {
     sent.unwrap_or_else(|| {
         process.pid > 0
             && process.is_alive()
-            && Signal::try_from(sig).is_ok_and(|sig| kill(Pid::from_raw(process.pid), sig).is_ok())
+            && Signal::try_from(sig)
+                .is_ok_and(|sig| signals::kill(Pid::from_raw(process.pid), sig).is_ok())
     })
 }
 

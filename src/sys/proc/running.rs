@@ -47,6 +47,13 @@ pub(crate) fn of_this_user() -> Vec<RunningProcess> {
         .collect()
 }
 
+/// Returns the executable of a process as the kernel reports it; `None` once it has ended, and for a
+/// process of another user.
+pub(crate) fn exe(process: Process) -> Option<PathBuf> {
+    let exe = native::exe(process.pid)?;
+    process.is_alive().then_some(exe)
+}
+
 fn running(stat: &Stat, us: u32) -> Option<RunningProcess> {
     if native::owner(stat.pid)? != us || !native::shares_pids(stat.pid) {
         return None;

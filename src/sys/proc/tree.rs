@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use super::super::clock::{self, Deadline};
 use super::super::stat::Stat;
 use super::super::{env, native};
-use super::process::{Process, ignores, is_subreaper, signal, wait_exit};
+use super::process::{Process, ignores, is_subreaper, kill, signal, wait_exit};
 
 /// Time between the TERM to a supervisor and the KILL to its tree.
 pub(crate) const SUPERVISED_END: Duration = Duration::from_secs(5);
@@ -101,10 +101,6 @@ fn hang_up(process: Process) {
 
 fn stop(process: Process) {
     signal(process, libc::SIGSTOP);
-}
-
-fn kill(process: Process) {
-    signal(process, libc::SIGKILL);
 }
 
 struct Tree<'a> {

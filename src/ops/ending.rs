@@ -1,0 +1,222 @@
+//! Ends what runs for a team on this machine by what the kernel and the terminals show, without the
+//! team's files: they may be missing, unreadable, or on a full disk. A process is taken for one of
+//! the team only if it is a launcher of phalanx for it, or has the marks of one of its runs in its
+//! environment; a pane only if one of these launchers is its process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::backends;
+use super::context::Context;
+use super::error::OpsError;
+use super::launchers::{Launcher, launchers, runs_phalanx};
+use super::lease;
+use crate::backend::tmux::{self, Census, Resident, Tmux};
+use crate::backend::{Backend, TmuxHome};
+use crate::model::id::{Incarnation, MemberName, TeamName};
+use crate::model::placement::{Layout, Placement, ProcessId};
+use crate::store::TeamStore;
+use crate::sys::parallel::parallel_map;
+use crate::sys::proc::{self, Process, RunningProcess};
+
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+/// Runs that are ended at the same time.
+const AT_ONCE: usize = 64;
+/// Number of times that the runs are listed: a lead that was starting members may have started
+/// another one before it was ended.
+const ROUNDS: usize = 10;
+
+/// Something that was ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct EndedRun {
+    /// The member; `None` for the lead and where the environment does not tell.
+    pub(crate) member: Option<MemberName>,
+    /// The pane, or the process.
+    pub(crate) place: String,
+    /// The reason why it was not ended.
+    pub(crate) failure: Option<String>,
+}
+
+/// Returns the teams under the config root that have a running launcher, whatever their files say.
+pub(crate) fn running_teams(ctx: &Context) -> BTreeSet<TeamName> {
+    let running = launchers(&ctx.caller.exe).into_iter();
+    running.filter(|run| run.root == ctx.store.root()).map(|run| run.team).collect()
+}
+
+/// Ends the team's lead, so that it starts no other run, and then all runs of the team.
+pub(crate) fn end_team(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
+    let lead = end_lead(team);
+    lead.into_iter().chain(end_members(ctx, team, None)).collect()
+}
+
+/// Ends all runs of the team, or only those of some members.
+pub(crate) fn end_members(
+    ctx: &Context,
+    team: &TeamStore,
+    only: Option<&[MemberName]>,
+) -> Vec<EndedRun> {
+    let mut ended = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        let table = proc::of_this_user();
+        let mut runs = launchers_of(ctx, team);
+        let names = members_of(&table);
+        let name = |run: &Launcher| names.get(run.incarnation.as_str());
+        if let Some(only) = only {
+            runs.retain(|run| name(run).is_some_and(|name| only.contains(name)));
+        }
+        let strays = strays(&table, team, only);
+        if runs.is_empty() && strays.is_empty() {
+            break;
+        }
+        for (run, one) in end_runs(ctx, &runs) {
+            let one = EndedRun { member: name(run).cloned(), ..one };
+            ended.insert(one.place.clone(), one);
+        }
+        let marks: Vec<String> = strays.iter().map(mark).collect();
+        proc::end_marked(&marks, GRACE);
+    }
+    ended.into_values().collect()
+}
+
+/// Ends a lead that does not hold the lease, because the directory of its file was removed. Another
+/// process could lead beside it.
+pub(crate) fn end_unleased_lead(team: &TeamStore) -> Result<Option<EndedRun>, OpsError> {
+    if lease::is_led(team)? { Ok(None) } else { Ok(end_lead(team)) }
+}
+
+/// Ends the phalanx that holds the lease, or that a file of the team names as its lead.
+fn end_lead(team: &TeamStore) -> Option<EndedRun> {
+    lease::possible_leads(team).into_iter().find(|lead| runs_phalanx(*lead)).map(end_lead_process)
+}
+
+/// Ends a lead without its members, which it would ask to end.
+fn end_lead_process(lead: Process) -> EndedRun {
+    proc::kill(lead);
+    let failure = (!proc::wait_exit(lead, GRACE)).then(|| "it still runs".to_owned());
+    EndedRun { member: None, place: format!("the lead, process {}", lead.pid), failure }
+}
+
+/// Returns the launchers of the team.
+pub(super) fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
+    let mut running = launchers(&ctx.caller.exe);
+    running.retain(|launcher| launcher.root == team.root() && launcher.team == *team.name());
+    running
+}
+
+/// Returns the members of all runs by the environment of their programs.
+fn members_of(table: &[RunningProcess]) -> BTreeMap<String, MemberName> {
+    let member = |running: &RunningProcess| {
+        let text = |name| running.var(name)?.into_string().ok();
+        let name = MemberName::existing(&text("PHALANX_AGENT_NAME")?).ok()?;
+        Some((text("PHALANX_INCARNATION")?, name))
+    };
+    table.iter().filter_map(member).collect()
+}
+
+/// Returns the runs of which processes are left without a launcher, which was killed.
+fn strays(
+    table: &[RunningProcess],
+    team: &TeamStore,
+    only: Option<&[MemberName]>,
+) -> BTreeSet<Incarnation> {
+    let is = |running: &RunningProcess, name: &str, value: &OsStr| {
+        running.var(name).as_deref() == Some(value)
+    };
+    let is_wanted = |running: &&RunningProcess| {
+        let named = || running.var("PHALANX_AGENT_NAME")?.into_string().ok();
+        running.process != Process::current()
+            && is(running, "PHALANX_TEAM", OsStr::new(team.name().as_str()))
+            && is(running, "PHALANX_CONFIG_DIR", team.root().as_os_str())
+            && only.is_none_or(|only| {
+                named().is_some_and(|named| only.iter().any(|name| name.as_str() == named))
+            })
+    };
+    let runs = table.iter().filter(is_wanted).filter_map(|running| {
+        Incarnation::parse(running.var("PHALANX_INCARNATION")?.to_str()?).ok()
+    });
+    runs.collect()
+}
+
+fn mark(run: &Incarnation) -> String {
+    format!("PHALANX_INCARNATION={run}")
+}
+
+/// Ends these runs and closes their panes. Returns each with the launcher that it was found by.
+pub(super) fn end_runs<'l>(ctx: &Context, runs: &'l [Launcher]) -> Vec<(&'l Launcher, EndedRun)> {
+    let panes = panes(ctx, runs);
+    let end = |run: &Launcher| match panes.get(&run.process.pid) {
+        Some(pane) => end_in_pane(ctx, run, pane),
+        None => {
+            let failure = (!end_processes(run)).then(|| "it still runs".to_owned());
+            EndedRun { member: None, place: format!("process {}", run.process.pid), failure }
+        }
+    };
+    runs.iter().zip(parallel_map(runs, AT_ONCE, end)).collect()
+}
+
+/// Ends the processes first, then closes the pane if it still exists.
+fn end_in_pane(ctx: &Context, run: &Launcher, resident: &Resident) -> EndedRun {
+    let place = Placement::Tmux(resident.pane.clone()).to_string();
+    let failure = match end_pane(ctx, run, resident) {
+        Ok(true) => None,
+        Ok(false) => Some("it still runs".to_owned()),
+        Err(e) => Some(e.to_string()),
+    };
+    EndedRun { member: None, place, failure }
+}
+
+/// Ends the processes of a run, then closes its pane if it still exists. Returns whether no process
+/// is left.
+pub(super) fn end_pane(
+    ctx: &Context,
+    run: &Launcher,
+    resident: &Resident,
+) -> Result<bool, OpsError> {
+    let ended = end_processes(run);
+    let program = backends::tmux_program(ctx).map_err(|problem| OpsError::Failed { problem })?;
+    let home = TmuxHome {
+        program,
+        socket: Some(PathBuf::from(&resident.pane.socket)),
+        inside: None,
+        last: None,
+        team: run.team.to_string(),
+        tag: String::new(),
+        layout: Layout::default(),
+    };
+    let placement = Placement::Tmux(resident.pane.clone());
+    Tmux::new(home).close(&placement, &resident.token).into_verdict(&placement)?;
+    Ok(ended)
+}
+
+/// Ends the launcher's process tree, and processes that left the tree but still carry the
+/// incarnation in their environment. Returns whether none is left.
+pub(super) fn end_processes(run: &Launcher) -> bool {
+    let mut left = proc::end_tree(run.process, true, GRACE);
+    left.extend(proc::end_marked(&[mark(&run.incarnation)], GRACE));
+    left.is_empty()
+}
+
+/// Returns the panes whose processes are these launchers, by pid. Each launcher names its server in
+/// its environment and is a child of it, which no other program can arrange.
+fn panes(ctx: &Context, runs: &[Launcher]) -> BTreeMap<i32, Resident> {
+    let sockets: BTreeSet<&Path> = runs.iter().filter_map(|run| run.socket.as_deref()).collect();
+    let Ok(program) = backends::tmux_program(ctx) else { return BTreeMap::new() };
+    let census = sockets.into_iter().filter_map(|socket| tmux::census(&program, socket).ok()?);
+    let mut found = BTreeMap::new();
+    for Census { server, residents, .. } in census {
+        let in_pane = |resident: &Resident| {
+            let ProcessId { pid, start } = resident.pane.pane;
+            let is_it = |run: &&Launcher| {
+                run.process == (Process { pid, start }) && run.parent == server.pid
+            };
+            runs.iter().any(|run| is_it(&run))
+        };
+        found.extend(residents.into_iter().filter(in_pane).map(|one| (one.pane.pane.pid, one)));
+    }
+    found
+}

@@ -1,0 +1,333 @@
+//! Teams that end although their files cannot be used: `down --force`, `team delete --force` and
+//! `kill` end what runs by what the system shows (SD-14).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use phalanx::testing::TestDatabase;
+
+use crate::harness::{Run, Stage, binary, wait_for, which};
+
+/// Time within which `down --force` ends a team, whatever is broken.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A way in which the files of a team can be broken.
+struct Break {
+    name: &'static str,
+    /// Breaks the files of the team in this directory.
+    inflict: fn(&Path),
+    /// Exit code of `down --force`: 6 if the files stay.
+    code: i32,
+}
+
+/// All breaks that need no file system of their own.
+const BREAKS: &[Break] = &[
+    Break { name: "nothing", inflict: |_| {}, code: 0 },
+    Break { name: "lead.json is missing", inflict: |team| remove(&lead(team)), code: 0 },
+    Break { name: "lead.json is garbage", inflict: |team| write(&lead(team), "{{{"), code: 0 },
+    Break { name: "lead.json is empty", inflict: |team| write(&lead(team), ""), code: 0 },
+    Break {
+        name: "lead.json is a directory",
+        inflict: |team| replace(team, |p| fs::create_dir(p)),
+        code: 0,
+    },
+    Break {
+        name: "lead.json is a FIFO",
+        inflict: |team| replace(team, |p| make(&["mkfifo"], p)),
+        code: 0,
+    },
+    Break {
+        name: "lead.json is a link",
+        inflict: |team| replace(team, |p| symlink("/etc/hostname", p)),
+        code: 0,
+    },
+    Break {
+        name: "lead.json is a socket",
+        inflict: |team| replace(team, |p| UnixListener::bind(p).map(drop)),
+        code: 0,
+    },
+    Break {
+        name: "lead.json has 70 MB",
+        inflict: |team| {
+            let file = fs::File::create(lead(team)).expect("file");
+            file.set_len(70 << 20).expect("long");
+        },
+        code: 0,
+    },
+    Break {
+        name: "config.json is missing",
+        inflict: |team| remove(&team.join("config.json")),
+        code: 0,
+    },
+    Break {
+        name: "the gates are gone",
+        inflict: |team| remove_all(&team.join("phalanx/gates")),
+        code: 0,
+    },
+    Break {
+        name: "the records are gone",
+        inflict: |team| remove_all(&team.join("phalanx/members")),
+        code: 0,
+    },
+    Break { name: "the directory is gone", inflict: remove_all, code: 0 },
+    Break {
+        name: "the directory is a link",
+        inflict: |team| {
+            let real = team.with_file_name(".real");
+            fs::rename(team, &real).expect("moved");
+            symlink(real, team).expect("linked");
+        },
+        code: 6,
+    },
+    Break {
+        name: "the directory of all teams is a link",
+        inflict: |team| {
+            let (teams, real) = (team.parent().expect("teams"), team.with_file_name("../.real"));
+            fs::rename(teams, &real).expect("moved");
+            symlink(real, teams).expect("linked");
+        },
+        code: 0,
+    },
+];
+
+fn lead(team: &Path) -> PathBuf {
+    team.join("phalanx/lead.json")
+}
+
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+/// Removes a directory in which a living lead may write meanwhile.
+fn remove_all(path: &Path) {
+    wait_for("the directory to be gone", || {
+        let _ = fs::remove_dir_all(path);
+        (!path.exists()).then_some(())
+    });
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).expect("written");
+}
+
+fn replace(team: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) {
+    remove(&lead(team));
+    make(&lead(team)).expect("made");
+}
+
+fn make(program: &[&str], path: &Path) -> std::io::Result<()> {
+    let found = which(program[0], &std::env::var("PATH").expect("PATH")).expect("program");
+    let status = Command::new(found).args(&program[1..]).arg(path).status()?;
+    assert!(status.success());
+    Ok(())
+}
+
+/// Starts team `alpha` with two members, and a lead in the background.
+fn start(stage: &Stage, backend: &str, is_led: bool) {
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    if is_led {
+        stage.phalanx(&["lead", "--detach"]).expect(0);
+    }
+    stage.phalanx(&["spawn", "ada", "bob", "--backend", backend, "--", "sleep", "600"]).expect(0);
+}
+
+/// Ends the team with this command line and checks that nothing runs or is shown any longer.
+fn end(stage: &Stage, verb: &[&str], code: i32, what: &str) -> Run {
+    let begun = Instant::now();
+    let run = stage.phalanx(verb);
+    assert_eq!(run.code, code, "{what}: {run:?}");
+    assert!(begun.elapsed() < ENDS_WITHIN, "{what}: {:?}", begun.elapsed());
+    wait_for(&format!("{what}: all processes to end"), || {
+        stage.processes().is_empty().then_some(())
+    });
+    assert_eq!(stage.panes(), Vec::<String>::new(), "{what}");
+    run
+}
+
+fn every_break_ends(backend: &str) {
+    for case in BREAKS {
+        for is_led in [true, false] {
+            let stage = if backend == "tmux" { Stage::new() } else { Stage::without_tmux() };
+            start(&stage, backend, is_led);
+            (case.inflict)(&stage.root().join("teams/alpha"));
+            let what = format!("{}, {backend}, led: {is_led}", case.name);
+            end(&stage, &["down", "--force"], case.code, &what);
+        }
+    }
+}
+
+#[test]
+fn sd_14_team_ends_whatever_is_broken() {
+    every_break_ends("pty");
+}
+
+#[test]
+fn tmux_sd_14_team_ends_whatever_is_broken() {
+    every_break_ends("tmux");
+}
+
+#[test]
+fn sd_14_team_delete_and_kill_end_a_team_without_its_files() {
+    let stage = Stage::without_tmux();
+    start(&stage, "pty", false);
+    remove(&stage.root().join("teams/alpha/config.json"));
+    let run = stage.phalanx(&["kill", "ada"]).expect(6);
+    assert!(run.stdout.contains("ada") && !run.stdout.contains("bob"), "{run:?}");
+    let sleeps = || stage.processes().iter().filter(|line| line.ends_with("sleep 600 ")).count();
+    assert_eq!(sleeps(), 1, "bob runs on: {:?}", stage.processes());
+    end(&stage, &["-t", "alpha", "team", "delete", "--force"], 0, "team delete");
+    stage.assert_clean();
+}
+
+#[test]
+fn sd_14_killed_member_with_an_unreadable_record_ends() {
+    let stage = Stage::without_tmux();
+    start(&stage, "pty", false);
+    for name in ["ada", "bob"] {
+        write(
+            &stage.root().join(format!("teams/alpha/phalanx/members/{name}.json")),
+            "{\"bad\": 1}",
+        );
+    }
+    let run = stage.phalanx(&["kill", "ada"]);
+    assert!(matches!(run.code, 0 | 6), "{run:?}");
+    wait_for("ada to end", || (stage.processes().len() == 2).then_some(()));
+    end(&stage, &["down", "--force"], 0, "down");
+}
+
+#[test]
+fn sd_14_launchers_that_were_killed_leave_nothing() {
+    let stage = Stage::without_tmux();
+    start(&stage, "pty", false);
+    remove_all(&stage.root().join("teams/alpha/phalanx/members"));
+    for line in stage.processes().iter().filter(|line| line.contains(" exec ")) {
+        let pid = line.split(' ').next().expect("pid");
+        Command::new("kill").args(["-9", pid]).status().expect("kill");
+    }
+    end(&stage, &["down", "--force"], 0, "launchers killed");
+}
+
+#[test]
+fn sd_14_member_cannot_end_a_team_by_its_processes() {
+    let mut stage = Stage::without_tmux();
+    start(&stage, "pty", false);
+    remove(&stage.root().join("teams/alpha/config.json"));
+    stage.set_env("PHALANX_TOKEN", "made-up");
+    let run = stage.phalanx(&["-t", "alpha", "down", "--force"]);
+    assert_ne!(run.code, 0, "{run:?}");
+    assert!(stage.processes().iter().any(|line| line.ends_with("sleep 600 ")), "{run:?}");
+    stage.set_env("PHALANX_TOKEN", "");
+    let mut command = stage.command(binary());
+    command.env_remove("PHALANX_TOKEN").args(["-t", "alpha", "down", "--force"]);
+    assert!(command.status().expect("phalanx runs").success());
+}
+
+/// Breaks a file system of its own, in a mount namespace, and ends the team in it. `$1` is phalanx,
+/// `$2` the directory, `$3` the way to break it, `$4` whether the team is led.
+const ON_BROKEN_DISK: &str = r#"
+set -e
+mount -t tmpfs -o size=600k,nr_inodes=2000 none "$2"
+cd /
+"$1" -q team create alpha
+[ "$4" = no ] || "$1" -q lead --detach
+"$1" -q spawn ada bob --backend pty -- sleep 600
+case $3 in
+    full) dd if=/dev/zero of="$2/fill" bs=1k 2>/dev/null || true ;;
+    inodes) i=0; while (: >"$2/fill$i") 2>/dev/null; do i=$((i + 1)); done ;;
+    readonly) mount --bind "$2" "$2"; mount -o remount,bind,ro "$2"; cd / ;;
+esac
+exec "$1" down --force
+"#;
+
+#[test]
+fn sd_14_team_ends_on_a_full_and_on_a_read_only_disk() {
+    if which("unshare", &std::env::var("PATH").expect("PATH")).is_none()
+        || !Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|s| s.success())
+    {
+        eprintln!("skipped: mount namespaces are not permitted here");
+        return;
+    }
+    for (broken, code) in [("full", 0), ("inodes", 0), ("readonly", 6)] {
+        for is_led in ["yes", "no"] {
+            let stage = Stage::new();
+            let root = stage.root();
+            fs::create_dir_all(&root).expect("root");
+            let mut command = stage.command("unshare");
+            command.args(["-rm", "bash", "-c", ON_BROKEN_DISK, "bash", binary()]);
+            command.arg(&root).args([broken, is_led]);
+            let out = command.output().expect("unshare runs");
+            let what = format!("{broken}, led: {is_led}: {out:?}");
+            assert_eq!(out.status.code(), Some(code), "{what}");
+            let said = String::from_utf8_lossy(&out.stderr);
+            let reason = if broken == "readonly" { "read-only" } else { "no space left" };
+            assert!(said.contains(reason), "{what}");
+            wait_for(&format!("{what}: all processes to end"), || {
+                stage.processes().is_empty().then_some(())
+            });
+        }
+    }
+}
+
+/// A lead that starts failed members again loses against `down --force`, whenever that comes.
+#[test]
+fn sd_14_end_wins_against_restarts() {
+    let stage = Stage::without_tmux();
+    let member = |name: &str| {
+        format!(
+            "[[member]]\nname = \"{name}\"\nrestart = \"on-failure\"\nrun = [\"sleep\", \"600\"]\n"
+        )
+    };
+    let head = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n";
+    let manifest =
+        stage.file("team.toml", &(head.to_owned() + &["ada", "bob", "cat"].map(member).concat()));
+    for delay_ms in [0, 500, 900, 950, 1000, 1050, 1100, 1500] {
+        stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+        for line in stage.processes().iter().filter(|line| line.ends_with("sleep 600 ")) {
+            let pid = line.split(' ').next().expect("pid");
+            Command::new("kill").args(["-9", pid]).status().expect("kill");
+        }
+        // The delay is the subject: the lead starts them again after about 1 s.
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        end(&stage, &["down", "--force"], 0, &format!("after {delay_ms} ms"));
+        stage.assert_clean();
+    }
+}
+
+/// The shared store cannot be reached: members of this machine end within seconds, not after the
+/// 30 s for which other commands wait.
+#[test]
+fn sd_14_members_end_while_their_store_is_gone() {
+    let Some(database) = TestDatabase::create() else { return };
+    let stage = Stage::without_tmux();
+    let create = |stage: &Stage| {
+        let mut command = stage.command(binary());
+        command.env("PHALANX_STORE", database.url()).args(["team", "create", "alpha"]);
+        assert!(command.status().expect("phalanx runs").success());
+    };
+    create(&stage);
+    // Joins the team, so that its address is on this machine.
+    let mut spawn = stage.command(binary());
+    spawn.env("PHALANX_STORE", database.url());
+    spawn.args(["spawn", "ada", "bob", "--backend", "pty", "--", "sleep", "600"]);
+    assert!(spawn.status().expect("phalanx runs").success());
+    let gone = |stage: &Stage, verb: &[&str]| {
+        let mut command = stage.command(binary());
+        // Port 1 refuses connections.
+        command.env("PHALANX_STORE", "postgres://nobody@127.0.0.1:1/none").args(["-t", "alpha"]);
+        let begun = Instant::now();
+        let run = Run::from(command.args(verb).output().expect("phalanx runs"));
+        assert_eq!(run.code, 6, "{run:?}");
+        assert!(begun.elapsed() < ENDS_WITHIN, "{:?}", begun.elapsed());
+        run
+    };
+    let sleeps = || stage.processes().iter().filter(|line| line.ends_with("sleep 600 ")).count();
+    assert!(gone(&stage, &["kill", "ada"]).stdout.contains("ada"));
+    assert_eq!(sleeps(), 1, "bob runs on");
+    let run = gone(&stage, &["down", "--force"]);
+    assert!(run.stderr.contains("its files stay"), "{run:?}");
+    assert_eq!(sleeps(), 0);
+}
