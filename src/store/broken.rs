@@ -92,9 +92,13 @@ impl TeamStore {
             let about = fs::about(dir).ok().flatten();
             about.is_some_and(|about| about.kind == FileKind::Directory && about.age >= SETTLED)
         };
+        self.has_lost_team_file() && is_settled(&self.layout.team_dir())
+    }
+
+    /// Returns true for a team directory without a team file, which may be about to get one.
+    pub(crate) fn has_lost_team_file(&self) -> bool {
         let file = fs::about(&self.layout.team_file());
         file.is_ok_and(|file| file.is_none())
-            && is_settled(&self.layout.team_dir())
             && fs::is_dir(&self.layout.ours())
             // The team file of a team in the shared store is there.
             && !fs::exists(&self.layout.store_address())

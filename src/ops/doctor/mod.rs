@@ -57,7 +57,7 @@ pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
     }
     // A team that has just lost its file is known by what runs for it.
     let running = ending::running_teams(ctx).into_iter().map(|name| ctx.store.open(&name));
-    let running = running.filter(|team| !team.is_shared() && !names.contains(team.name()));
+    let running = running.filter(TeamStore::has_lost_team_file);
     let settled = ctx.store.without_team_file().unwrap_or_default();
     let without_file: BTreeMap<TeamName, TeamStore> =
         settled.into_iter().chain(running).map(|team| (team.name().clone(), team)).collect();
