@@ -304,6 +304,12 @@ impl MemberRecord {
         }
     }
 
+    /// Returns true if the run has ended on record: the team has noticed its end, or its launcher
+    /// has reported the program's exit.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state.is_over() || self.exit.is_some()
+    }
+
     /// Describes the program's exit; `None` while it runs.
     pub(crate) fn ending(&self) -> Option<String> {
         let exit = self.exit.as_ref()?;

@@ -170,10 +170,9 @@ impl TeamStore {
         })
     }
 
-    /// Returns the token of the agent lead. It stays valid after the lead has died, until another
-    /// process leads.
+    /// Returns the token of the agent lead, which is valid while its lead runs.
     pub(crate) fn lead_token(&self) -> Result<Option<String>, StoreError> {
-        Ok(self.last_lead()?.and_then(|lead| lead.token))
+        Ok(self.current_lead()?.and_then(|lead| lead.token))
     }
 
     /// Returns the record of the running lead, or of a lead that died without removing its record.

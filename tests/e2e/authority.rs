@@ -169,7 +169,7 @@ fn id_08_name_not_on_the_roster_is_refused_and_writes_nothing() {
 }
 
 /// Starts an agent lead and returns its environment variables.
-fn agent_lead(stage: &Stage) -> Env {
+pub(crate) fn agent_lead(stage: &Stage) -> Env {
     let file = stage.at("work").join("lead.env");
     let script = "env | grep ^PHALANX_ >lead.new; mv lead.new lead.env; exec sleep 300";
     let line = format!("{} -t alpha lead -- sh -c '{script}'", binary());

@@ -96,6 +96,7 @@ mod task_views;
 mod tasks;
 mod templates;
 mod tmux;
+mod tokens;
 mod transfer;
 mod up;
 mod up_terminal;

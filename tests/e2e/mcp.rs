@@ -140,7 +140,7 @@ impl Client {
     }
 
     /// Waits for a notification.
-    fn notification(&mut self, method: &str) -> Value {
+    pub fn notification(&mut self, method: &str) -> Value {
         loop {
             if let Some(at) = self.notifications.iter().position(|note| note["method"] == method) {
                 return self.notifications.remove(at);
@@ -154,7 +154,7 @@ impl Client {
     }
 
     /// Closes stdin and returns the server's exit code.
-    fn end(mut self) -> Option<i32> {
+    pub fn end(mut self) -> Option<i32> {
         drop(self.stdin.take());
         wait_for("the server to end", || self.child.try_wait().expect("wait")).code()
     }

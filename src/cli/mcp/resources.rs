@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::call::ToolCall;
 use crate::cli::attach::{self, PeekArgs};
-use crate::cli::fail::Failure;
+use crate::cli::fail::{Exit, Failure};
 use crate::cli::requests::{self, RequestsArgs};
 use crate::cli::status::{self, StatusArgs, without_time};
 use crate::model::envelope::Envelope;
-use crate::ops;
 use crate::ops::authority::Action;
 use crate::ops::inbox::read_messages;
+use crate::ops::{self, Kind};
 
 /// Interval at which a watch looks whether it has ended, and reads a screen again.
 const SLICE: Duration = Duration::from_secs(1);
@@ -111,7 +111,8 @@ pub(super) fn contents(uri: &str, read: Value) -> ResourceContents {
     }
 }
 
-/// Calls `notify` whenever the resource has changed, until the call is cancelled.
+/// Calls `notify` whenever the resource has changed, until the call is cancelled or a read is
+/// refused. A refusal is journaled, which changes the team: a further read would follow at once.
 pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dyn Fn(&str)) {
     let changes = call.with(|setup| {
         let team = setup.team(Action::Look)?;
@@ -119,14 +120,14 @@ pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dy
     });
     // Without a team there is nothing to watch; the client learns that from a read.
     let Ok(changes) = changes else { return };
-    let mut before = snapshot(call, name);
+    let Ok(mut before) = snapshot(call, name) else { return };
     while !call.cancel.is_cancelled() {
         let changed = changes.wait(SLICE);
         // A screen changes without a file.
         if !changed && !matches!(name, ResourceName::Screen(_)) {
             continue;
         }
-        let now = snapshot(call, name);
+        let Ok(now) = snapshot(call, name) else { return notify(uri) };
         if now != before {
             notify(uri);
             before = now;
@@ -136,8 +137,15 @@ pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dy
 
 /// Reads a resource without the fields that only grow with time. `None` if it cannot be read, as
 /// when the team is deleted.
-fn snapshot(call: &ToolCall, name: &ResourceName) -> Option<Value> {
-    let mut read = read(call, name).ok()?;
+///
+/// # Errors
+/// The read was refused.
+fn snapshot(call: &ToolCall, name: &ResourceName) -> Result<Option<Value>, Failure> {
+    let mut read = match read(call, name) {
+        Ok(read) => read,
+        Err(failure) if failure.exit() == Exit::of(Kind::Refused) => return Err(failure),
+        Err(_) => return Ok(None),
+    };
     match name {
         ResourceName::Status => without_time(&mut read),
         ResourceName::Tasks => {
@@ -153,5 +161,5 @@ fn snapshot(call: &ToolCall, name: &ResourceName) -> Option<Value> {
         }
         ResourceName::Inbox | ResourceName::Screen(_) => {}
     }
-    Some(read)
+    Ok(Some(read))
 }
