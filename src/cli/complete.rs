@@ -192,14 +192,14 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
             let kinds = HandoffType::VARIANTS.iter();
             return kinds.filter_map(|kind| candidate(kind.as_str(), kind.purpose())).collect();
         }
-        NameSource::Handoffs => selected_team(global).and_then(|team| handoffs(&team)),
+        NameSource::Handoffs => visible_team(global).and_then(|team| handoffs(&team)),
         NameSource::Teams => setup(global).and_then(|setup| teams(&setup)),
         NameSource::Profiles => setup(global).and_then(|setup| profiles(&setup)),
         NameSource::Templates => setup(global).and_then(|setup| templates(&setup)),
         NameSource::Hosts => setup(global).and_then(|setup| hosts(&setup)),
-        NameSource::Members => selected_team(global).and_then(|team| members(&team)),
-        NameSource::Tasks => selected_team(global).and_then(|team| tasks(&team)),
-        NameSource::Requests => selected_team(global).and_then(|team| requests(&team)),
+        NameSource::Members => visible_team(global).and_then(|team| members(&team)),
+        NameSource::Tasks => visible_team(global).and_then(|team| tasks(&team)),
+        NameSource::Requests => visible_team(global).and_then(|team| requests(&team)),
         NameSource::Roles => return roles(global),
     };
     found.unwrap_or_default()
@@ -218,7 +218,7 @@ pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Opt
     let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let global = globals(Global::default(), &words);
     let setup = Setup::new(&global, Out::new(false, true, false, Color::Never)).ok()?;
-    let team = || setup.selected_team().ok();
+    let team = || setup.visible_team();
     let (what, found) = match names {
         NameSource::Members => {
             let mut found = members(&team()?)?;
@@ -256,7 +256,7 @@ fn candidate(name: &str, help: &str) -> Option<CompletionCandidate> {
 }
 
 fn teams(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
-    let teams = setup.ctx.store.teams().ok()?;
+    let teams = ops::authority::visible_teams(&setup.ctx).ok()?;
     let described = |name| setup.ctx.store.team(name).ok()?.team().ok()?.description;
     Some(
         teams
@@ -320,7 +320,7 @@ fn manifests(current: &OsStr, global: &Global) -> Vec<CompletionCandidate> {
 }
 
 fn hosts(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
-    let team = setup.selected_team().ok().and_then(|team| team.settings().ok().flatten());
+    let team = setup.visible_team().and_then(|team| team.settings().ok().flatten());
     let of_team = team.map(|settings| settings.hosts).unwrap_or_default();
     let hosts = ops::hosts::configured(&setup.ctx, &of_team).ok()?;
     let described = |host: &ops::hosts::ConfiguredHost| {
@@ -331,7 +331,7 @@ fn hosts(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 
 /// Built-in roles that have only a name are offered even without a team.
 fn roles(global: &Global) -> Vec<CompletionCandidate> {
-    let own = selected_team(global)
+    let own = visible_team(global)
         .and_then(|team| ops::roles::team_roles(&team).ok())
         .unwrap_or_default()
         .named;
@@ -344,8 +344,8 @@ fn roles(global: &Global) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-fn selected_team(global: &Global) -> Option<TeamStore> {
-    setup(global)?.selected_team().ok()
+fn visible_team(global: &Global) -> Option<TeamStore> {
+    setup(global)?.visible_team()
 }
 
 /// Returns the setup that the verb itself would use.

@@ -41,9 +41,8 @@ fn exit_of(reports: &[CheckReport]) -> Exit {
 }
 
 pub(super) fn doctor(setup: &Setup, args: &DoctorArgs) -> VerbResult {
-    if args.fix {
-        ops::authority::enter_without_team(&setup.ctx, Action::Repair)?;
-    }
+    let action = if args.fix { Action::Repair } else { Action::ListTeams };
+    ops::authority::enter_without_team(&setup.ctx, action)?;
     let checked = ops::doctor::doctor(&setup.ctx, args.fix)?;
     setup.out.print(&checked, || ui::doctor(&checked, setup.out.verbose, setup.out.paint))?;
     Ok(if checked.findings.iter().any(Finding::is_open) {

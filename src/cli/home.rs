@@ -43,6 +43,9 @@ fn watches(setup: &Setup) -> bool {
 
 /// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.
 fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
+    if let Some(setup) = setup {
+        ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
+    }
     let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
     let steps = steps(
         &overview,

@@ -67,7 +67,6 @@ pub(super) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
     if let HostVerb::Lost { name } = verb {
         return lost(setup, name);
     }
-    enter_without_team(&setup.ctx, Action::UseHosts)?;
     let team = selected_team(setup)?;
     let hosts = known(setup, team.as_ref())?;
     match verb {
@@ -90,12 +89,13 @@ fn lost(setup: &Setup, name: &HostName) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-/// Returns the selected team, if there is one.
+/// Returns the selected team, if there is one, for the use of its hosts and those of the user.
 fn selected_team(setup: &Setup) -> Result<Option<TeamStore>, Failure> {
-    Ok(match setup.named_team(None)? {
-        Some(_) => Some(setup.selected_team()?),
-        None => setup.selected_team().ok(),
-    })
+    if setup.named_team(None)?.is_some() {
+        return setup.team(Action::UseHosts).map(Some);
+    }
+    enter_without_team(&setup.ctx, Action::UseHosts)?;
+    Ok(setup.visible_team())
 }
 
 /// Returns the hosts of the team and of the user.

@@ -99,8 +99,10 @@ impl Setup {
         let given: Vec<&str> = given.iter().map(AsRef::as_ref).collect();
         let (team, names) = self.parse_addresses(&given)?;
         let names = names.into_iter().map(parse_member).collect::<Result<Vec<_>, _>>()?;
+        // First, because the error about a name lists the names of the team.
+        let team = self.authorize(team, action, &names)?;
         names.iter().try_for_each(|name| ops::names::must_be_exact(&team, name))?;
-        Ok((self.authorize(team, action, &names)?, names))
+        Ok((team, names))
     }
 
     /// Splits these addresses of one team; opens the team and returns the names without looking
@@ -141,9 +143,11 @@ impl Setup {
         self.opened.get()
     }
 
-    /// Opens the team that the options name, without checking the speaker's authority.
-    pub(super) fn selected_team(&self) -> Result<TeamStore, Failure> {
-        self.resolve(&[])
+    /// Opens the team that the options name, to complete or to suggest something; `None` also for a
+    /// team that the caller may not look at. Journals nothing.
+    pub(super) fn visible_team(&self) -> Option<TeamStore> {
+        let team = self.resolve(&[]).ok()?;
+        ops::authority::may_look(&self.ctx, &team).then_some(team)
     }
 
     fn resolve(&self, named: &[&str]) -> Result<TeamStore, Failure> {

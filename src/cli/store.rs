@@ -9,7 +9,7 @@ use serde_json::json;
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::{self, Setup};
 use crate::database::{self, Database, SchemaReport};
-use crate::ops::authority::{Action, enter_without_team};
+use crate::ops::authority::{Action, enter, enter_without_team};
 use crate::ops::transfer::{self, TransferredTeam};
 use crate::ops::{Kind, Store};
 use crate::store::StoreError;
@@ -121,6 +121,7 @@ pub(super) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
             let target = setup.ctx.store.joining(&address, password.as_deref(), None)?;
             let source = Store::at(&from);
             let team = source.team(&source.find(name)?)?;
+            enter(&setup.ctx, &team, Action::UseHosts, &[])?;
             let copied = transfer::copy(&team, &target)?;
             confirm(setup, &copied, &format!("to {url}"))
         }

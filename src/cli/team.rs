@@ -218,6 +218,7 @@ fn changes(team: &TeamName, change: &SettingsChange) -> String {
 }
 
 fn list(setup: &Setup) -> VerbResult {
+    ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
     let teams = ops::team::list(&setup.ctx)?;
     if teams.is_empty() && !setup.out.json {
         setup.out.print_message("no teams");

@@ -14,7 +14,7 @@ use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
 use super::hook::HookCommand;
 use super::host::HostConfig;
-use super::id::{HostName, MemberName};
+use super::id::{HostName, MemberName, TeamName};
 use super::launch::Template;
 use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
@@ -154,10 +154,23 @@ pub(crate) struct PlacementHome {
     pub(crate) tmux_socket: Option<String>,
 }
 
+/// The member or agent lead of another team that created a team, and may lead it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Creator {
+    pub(crate) team: TeamName,
+    /// Tells that team from a later one of its name. Unlike the config root, it is the same on all
+    /// hosts of a shared store.
+    pub(crate) team_created_at: Timestamp,
+    pub(crate) member: MemberName,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// Format version of the file.
     pub(crate) format: u32,
+    /// `None` for a team that a person created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) creator: Option<Creator>,
     /// The requested backend. An external program is stored by its full path once it was used.
     pub(crate) backend: BackendChoice,
     /// Where this host places members.
@@ -272,6 +285,7 @@ impl Settings {
     pub(crate) fn by_hand(max_members: usize) -> Settings {
         Settings {
             format: FORMAT,
+            creator: None,
             backend: BackendChoice::default(),
             home: PlacementHome::default(),
             homes: BTreeMap::new(),

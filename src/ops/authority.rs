@@ -1,11 +1,9 @@
 //! Permissions of teammates in their team. Every entry point calls [`enter`] before it acts in a
 //! team, so that one table decides; docs/security.md shows it.
 
-use std::ffi::OsStr;
-
 use super::context::Context;
-use super::error::OpsError;
-use super::speaker;
+use super::error::{OpsError, holder};
+use super::speaker::{self, CallerRights};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::settings::Privacy;
@@ -15,6 +13,9 @@ use crate::store::TeamStore;
 /// each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub(crate) enum Action {
+    /// List teams, and check them.
+    ListTeams,
+    CreateTeam,
     Look,
     Talk,
     Task,
@@ -65,6 +66,10 @@ impl Action {
     #[cfg(test)]
     fn commands(self) -> &'static str {
         match self {
+            Action::ListTeams => {
+                "`ls`, `team list`, `ps`, `doctor`, with the teams that the caller may look at"
+            }
+            Action::CreateTeam => "`team create`, `up`, as far as `max_depth` allows",
             Action::Look => {
                 "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task graph`, \
                  `task search`, `task export`, `task scopes`, `team show`, `worktree list`, `worktree diff`, `handoff list`, `handoff get`"
@@ -110,11 +115,16 @@ impl Action {
     /// Returns the action as a verb phrase; with `to_member`, a member's name follows it.
     fn deed(self, to_member: bool) -> &'static str {
         match (self, to_member) {
-            (Action::Look, _) => "look at the team",
-            (Action::Talk, _) => "send messages",
+            (Action::ListTeams, _) => "list teams",
+            (Action::CreateTeam, _) => "create teams",
+            (Action::Look, true) => "look at",
+            (Action::Look, false) => "look at the team",
+            (Action::Talk, true) => "send messages to",
+            (Action::Talk, false) => "send messages",
             (Action::Task, _) => "change tasks",
             (Action::Spawn, _) => "start members",
-            (Action::Answer, _) => "answer requests",
+            (Action::Answer, true) => "answer requests to",
+            (Action::Answer, false) => "answer requests",
             (Action::Serve, _) => "run as a member",
             (Action::UseWorkspace, _) => "use the workspace",
             (Action::ReadOutput, true) => "read the output of",
@@ -152,7 +162,9 @@ impl Action {
 
     fn grant(self) -> Grant {
         match self {
-            Action::Look
+            Action::ListTeams
+            | Action::CreateTeam
+            | Action::Look
             | Action::Talk
             | Action::Task
             | Action::Spawn
@@ -199,10 +211,11 @@ fn may(speaker: &MemberName, action: Action, targets: &[MemberName], privacy: Pr
 }
 
 /// Checks that the caller may perform the action on these members, or, without any, on the team as
-/// a whole. A refused attempt is journaled.
+/// a whole. A refused attempt is journaled in this team.
 ///
 /// # Errors
-/// [`OpsError::NotTheSpeaker`] for a caller that carries another member's token;
+/// [`OpsError::NotTheSpeaker`] for a caller that carries the token of another member or of a run
+/// that has ended; [`OpsError::NotItsTeam`] for a member of another team;
 /// [`StoreError::NoSuchMember`](crate::store::StoreError::NoSuchMember) for a speaker that is not
 /// on the team; [`OpsError::NotPermitted`] for an action that is not granted.
 pub(crate) fn enter(
@@ -211,89 +224,83 @@ pub(crate) fn enter(
     action: Action,
     targets: &[MemberName],
 ) -> Result<(), OpsError> {
-    speaker::check(ctx, team)?;
-    let privacy = match action.grant() {
-        Grant::ByPrivacy => team.settings()?.map(|settings| settings.privacy).unwrap_or_default(),
-        _ => Privacy::Open,
-    };
-    if may(&ctx.speaker, action, targets, privacy) {
-        return Ok(());
+    let whom = targets.iter().find(|target| **target != ctx.speaker).or(targets.first());
+    let entered = speaker::check(ctx, team).and_then(|()| {
+        let privacy = match action.grant() {
+            Grant::ByPrivacy => {
+                team.settings()?.map(|settings| settings.privacy).unwrap_or_default()
+            }
+            _ => Privacy::Open,
+        };
+        if may(&ctx.speaker, action, targets, privacy) {
+            return Ok(());
+        }
+        let deed = action.deed(whom.is_some());
+        Err(OpsError::NotPermitted { speaker: ctx.speaker.clone(), deed, whom: whom.cloned() })
+    });
+    if let Err(refusal) = &entered
+        && let Some(note) = warning(refusal, action, whom)
+    {
+        team.record(note)?;
     }
-    let whom = targets.iter().find(|target| **target != ctx.speaker).or(targets.first()).cloned();
-    let deed = action.deed(whom.is_some());
-    let refusal = OpsError::NotPermitted { speaker: ctx.speaker.clone(), deed, whom };
-    team.record(
-        Note::of(EventKind::Warning).member(&ctx.speaker).with("text", refusal.to_string()),
-    )?;
-    Err(refusal)
+    entered
 }
 
-/// Checks that the caller may perform an action that concerns no team, such as a repair of all.
+/// Returns the journal entry of a refusal, which names the caller; `None` for another error.
+fn warning(refusal: &OpsError, action: Action, whom: Option<&MemberName>) -> Option<Note> {
+    let (member, text) = match refusal {
+        OpsError::NotTheSpeaker { speaker, owner } => {
+            let who = holder(owner.as_ref());
+            (owner.clone(), format!("{who} tried to act as `{speaker}` and was refused"))
+        }
+        OpsError::NotItsTeam { member, own, .. } => {
+            let deed = action.deed(whom.is_some());
+            let whom = whom.map(|whom| format!(" `{whom}`")).unwrap_or_default();
+            (None, format!("`{member}` of team `{own}` tried to {deed}{whom} and was refused"))
+        }
+        OpsError::NotPermitted { speaker, .. } => (Some(speaker.clone()), refusal.to_string()),
+        _ => return None,
+    };
+    Some(Note { member, ..Note::of(EventKind::Warning).with("text", text) })
+}
+
+/// Checks that the caller may perform an action that concerns no team, or all of them. A member
+/// acts under its own name, whichever team and speaker the options select.
 ///
 /// # Errors
-/// As [`enter`], for the team that the caller is a member of.
+/// As [`enter`], for the team that the caller is a member of; [`OpsError::NotTheSpeaker`] for a
+/// token without such a team.
 pub(crate) fn enter_without_team(ctx: &Context, action: Action) -> Result<(), OpsError> {
-    let own = ctx.caller.var("PHALANX_TEAM").and_then(OsStr::to_str);
-    let own = own
-        .and_then(|name| TeamName::existing(name).ok())
-        .and_then(|name| ctx.store.team(&name).ok());
-    match own {
-        Some(team) => enter(ctx, &team, action, &[]),
-        None => Ok(()),
+    let Some(team) = speaker::own_team(ctx) else {
+        return match speaker::has_token(ctx) {
+            true => Err(OpsError::NotTheSpeaker { speaker: ctx.speaker.clone(), owner: None }),
+            false => Ok(()),
+        };
+    };
+    let speaker = match speaker::rights(ctx, &team)? {
+        CallerRights::Member(name) => name,
+        CallerRights::Person | CallerRights::Stranger { .. } | CallerRights::Invalid => {
+            ctx.speaker.clone()
+        }
+    };
+    enter(&Context { speaker, ..ctx.clone() }, &team, action, &[])
+}
+
+/// Returns true if the caller may look at the team. Unlike [`enter`] it journals nothing: it is for
+/// lists, which leave out other teams, and not for an attempt to act in one.
+pub(crate) fn may_look(ctx: &Context, team: &TeamStore) -> bool {
+    let rights = speaker::rights(ctx, team);
+    matches!(rights, Ok(CallerRights::Person | CallerRights::Member(_)))
+}
+
+/// Returns the teams under the config root that the caller may look at.
+pub(crate) fn visible_teams(ctx: &Context) -> Result<Vec<TeamName>, OpsError> {
+    let mut names = ctx.store.teams()?;
+    if speaker::has_token(ctx) {
+        names.retain(|name| ctx.store.team(name).is_ok_and(|team| may_look(ctx, &team)));
     }
+    Ok(names)
 }
 
 #[cfg(test)]
-mod tests {
-    use strum::VariantArray;
-
-    use super::*;
-
-    const PAGE: &str = include_str!("../../docs/security.md");
-
-    fn name(name: &str) -> MemberName {
-        MemberName::existing(name).expect("a name")
-    }
-
-    /// A row of docs/security.md: the lead, a teammate on itself, a teammate on another or on the
-    /// team.
-    fn row(action: Action) -> String {
-        let yes = |speaker: &str, targets: &[&str], privacy| {
-            let targets: Vec<MemberName> = targets.iter().map(|target| name(target)).collect();
-            may(&name(speaker), action, &targets, privacy)
-        };
-        let word = |speaker, targets: &[&str]| match (
-            yes(speaker, targets, Privacy::Own),
-            yes(speaker, targets, Privacy::Open),
-        ) {
-            (true, true) => "yes",
-            (false, true) => "unless `privacy` is `own`",
-            _ => "no",
-        };
-        format!(
-            "| {} | {} | {} | {} |",
-            action.commands(),
-            word("team-lead", &["bob"]),
-            word("ann", &["ann"]),
-            word("ann", &["bob"])
-        )
-    }
-
-    #[test]
-    fn security_page_shows_the_permission_table() {
-        let rows: Vec<String> = Action::VARIANTS.iter().copied().map(row).collect();
-        assert!(
-            PAGE.contains(&rows.join("\n")),
-            "docs/security.md should have:\n{}",
-            rows.join("\n")
-        );
-    }
-
-    #[test]
-    fn action_on_several_members_is_own_only_if_all_are_the_speaker() {
-        let ann = name("ann");
-        let may = |targets: &[MemberName]| may(&ann, Action::Shutdown, targets, Privacy::Open);
-        assert!(may(std::slice::from_ref(&ann)) && may(&[ann.clone(), ann.clone()]));
-        assert!(!may(&[ann.clone(), name("bob")]) && !may(&[]), "nobody named is the whole team");
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::speaker;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, TeamName};
 use crate::model::team::Team;
@@ -24,8 +25,12 @@ pub(crate) struct SetAside {
     pub(crate) moved_to: Option<PathBuf>,
 }
 
-/// Writes the missing team file of a team that is about to end. Returns its path if it was missing.
+/// Writes the missing team file of a team that is about to end, for a person only: without that
+/// file a team has no members. Returns its path if it was missing.
 pub(crate) fn restore_missing(ctx: &Context, name: &TeamName) -> Result<Option<PathBuf>, OpsError> {
+    if speaker::has_token(ctx) {
+        return Ok(None);
+    }
     let restored = ctx.store.restore_missing(name, &founding(ctx, name))?;
     match restored {
         true => Ok(Some(ctx.store.team(name)?.team_file())),

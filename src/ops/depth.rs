@@ -1,11 +1,10 @@
 //! Nesting of teams: a teammate starts no members unless its team's `max_depth` allows it. This is
 //! a convention, not a security boundary: a process can change its own environment.
 
-use std::path::Path;
-
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::id::{MemberName, TeamName};
+use super::speaker;
+use crate::model::id::MemberName;
 
 /// Returns the caller's depth: 0 outside all teams, 1 for a teammate of such a process.
 pub(super) fn depth(ctx: &Context) -> usize {
@@ -51,10 +50,6 @@ fn teammate(ctx: &Context) -> Option<MemberName> {
 /// Returns the limit of the teammate's own team, whichever team the command works on. Without a
 /// readable limit it is 1: no nesting.
 fn allowed(ctx: &Context) -> usize {
-    let own = || {
-        let root = ctx.caller.var("PHALANX_CONFIG_DIR").map_or(ctx.store.root(), Path::new);
-        let name = TeamName::existing(ctx.caller.var("PHALANX_TEAM")?.to_str()?).ok()?;
-        ctx.store.under(root).team(&name).ok()?.settings().ok()?
-    };
-    own().map_or(1, |settings| settings.max_depth)
+    let own = speaker::own_team(ctx).and_then(|team| team.settings().ok().flatten());
+    own.map_or(1, |settings| settings.max_depth)
 }

@@ -149,6 +149,9 @@ pub(crate) enum OpsError {
     NotAttachable { name: MemberName, team: TeamName, reason: String },
     #[error("this process cannot act as `{speaker}`: its token belongs to {}", holder(owner.as_ref()))]
     NotTheSpeaker { speaker: MemberName, owner: Option<MemberName> },
+    /// A member of another team, which did not create this one (SEC-12).
+    #[error("`{member}` of team `{own}` may not act in team `{team}`, which it did not create")]
+    NotItsTeam { member: MemberName, own: TeamName, team: TeamName },
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
     #[error("`{name}` has no worktree")]
@@ -356,6 +359,7 @@ impl OpsError {
             | OpsError::RepositoryElsewhere { .. }
             | OpsError::WorktreeOnHost { .. }
             | OpsError::NotTheSpeaker { .. }
+            | OpsError::NotItsTeam { .. }
             | OpsError::NoWorktreesHere { .. }
             | OpsError::NotYours { .. }
             | OpsError::BoardVersion { .. }
@@ -502,6 +506,10 @@ impl OpsError {
             OpsError::NotTheSpeaker { owner: None, .. } => {
                 Some("if you are a person at this terminal, use `env -u PHALANX_TOKEN phalanx …`".to_owned())
             }
+            OpsError::NotItsTeam { member, own, team } if member.is_lead() => Some(format!(
+                "hand over to its lead with `phalanx handoff put {team} -t {own} --type TYPE`"
+            )),
+            OpsError::NotItsTeam { own, .. } => Some(format!("act in your own team: `-t {own}`")),
             OpsError::Worktree(e) => worktree_hint(e),
             OpsError::NoWorktree { known, .. } if known.is_empty() => {
                 Some("give a member one with `phalanx spawn NAME --worktree`".to_owned())

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::authority;
 use super::context::Context;
 use super::error::OpsError;
 use super::launchers::launchers;
@@ -65,7 +66,7 @@ pub(crate) const HOSTS_ANSWER: Duration = Duration::from_secs(5);
 /// Teams that are read at the same time; most of the time is that of other hosts.
 const AT_ONCE: usize = 16;
 
-/// Returns all teams; those under the caller's config root come first. Waits for the answers of
+/// Returns all teams that the caller may look at; those under its config root come first. Waits for the answers of
 /// other hosts for [`HOSTS_ANSWER`].
 pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |team: &TeamStore, records: &[MemberRecord]| {
@@ -81,9 +82,11 @@ pub(crate) fn ps_of_this_machine(ctx: &Context) -> Result<Vec<TeamOnMachine>, Op
 }
 
 fn all_teams(ctx: &Context) -> Result<Vec<TeamStore>, OpsError> {
+    let own = authority::visible_teams(ctx)?;
     let mut teams: Vec<TeamStore> =
-        ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
-    teams.extend(teams_of_other_roots(ctx));
+        own.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
+    let others = teams_of_other_roots(ctx);
+    teams.extend(others.into_iter().filter(|team| authority::may_look(ctx, team)));
     Ok(teams)
 }
 

@@ -185,6 +185,7 @@ fn convert_document(
         tmux_socket: home.tmux_socket.clone(),
     };
     Ok(Settings {
+        creator: current.creator.clone(),
         keep: current.keep,
         home: kept(&current.home),
         homes: current.homes.iter().map(|(host, home)| (host.clone(), kept(home))).collect(),

@@ -1,10 +1,11 @@
 //! `team create`, `team list`, `team show`, `team delete`.
 
+use super::authority::Action;
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::lease::{self, LeadSeen, Life};
 use super::worktree::{self, Removal};
-use super::{backends, depth, doctor, status};
+use super::{authority, backends, depth, doctor, speaker, status};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, MemberName, TeamName};
 use crate::model::settings::Settings;
@@ -23,8 +24,10 @@ pub(crate) fn create(
     settings: &Settings,
     unique: bool,
 ) -> Result<TeamStore, OpsError> {
+    authority::enter_without_team(ctx, Action::CreateTeam)?;
     depth::must_allow(ctx)?;
     depth::must_keep_within(ctx, settings.max_depth)?;
+    let settings = Settings { creator: speaker::creator(ctx)?, ..settings.clone() };
     let mut wanted = TeamName::new(name)?;
     let cwd = ctx.caller.cwd.to_string_lossy();
     for ending in 2.. {
@@ -36,7 +39,7 @@ pub(crate) fn create(
             &cwd,
             now(),
         );
-        match ctx.store.create(&wanted, &file, settings) {
+        match ctx.store.create(&wanted, &file, &settings) {
             Ok(team) => {
                 team.record(Note::of(EventKind::TeamCreated).with("description", description))?;
                 return Ok(team);
@@ -75,10 +78,11 @@ pub(crate) struct ListedTeam {
     pub(crate) lead_pid: Option<i32>,
 }
 
-/// Returns all teams under the config root. A team whose file cannot be read is listed by its name.
+/// Returns the teams under the config root that the caller may look at. A team whose file cannot be
+/// read is listed by its name.
 pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedTeam>, OpsError> {
     let mut found = Vec::new();
-    for name in ctx.store.teams()? {
+    for name in authority::visible_teams(ctx)? {
         let team = ctx.store.team(&name)?;
         let file = team.team().ok();
         found.push(ListedTeam {
@@ -103,7 +107,8 @@ pub(crate) struct TeamGlance {
     pub(crate) problem: Option<String>,
 }
 
-/// The teams under the config root that were read, and the number of those that were not.
+/// The teams under the config root that were read, and the number of those that were not. Without
+/// those that the caller may not look at.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overview {
     pub(crate) teams: Vec<TeamGlance>,
@@ -112,7 +117,7 @@ pub(crate) struct Overview {
 
 /// Reads the first `most` teams. Never fails: a team that cannot be read carries its problem.
 pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
-    let mut names = ctx.store.teams().unwrap_or_default();
+    let mut names = authority::visible_teams(ctx).unwrap_or_default();
     let more = names.len().saturating_sub(most);
     names.truncate(most);
     Overview { teams: names.into_iter().map(|name| glance(ctx, name)).collect(), more }
@@ -133,9 +138,10 @@ pub(crate) fn created_at(team: &TeamStore) -> Result<Timestamp, OpsError> {
     Ok(team.team()?.created_at)
 }
 
-/// Completes an interrupted deletion of this team. Returns true if there was one.
+/// Completes an interrupted deletion of this team, for a person only: nothing is left of the team
+/// that says who may do so. Returns true if there was one.
 pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, OpsError> {
-    Ok(ctx.store.finish_deletion(name)?)
+    Ok(!speaker::has_token(ctx) && ctx.store.finish_deletion(name)?)
 }
 
 /// Returns the members that phalanx did not start and whose tmux panes are open, as far as visible

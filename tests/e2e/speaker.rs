@@ -16,9 +16,15 @@ pub(crate) fn as_teammate(stage: &Stage, env: &[(String, String)], args: &[&str]
 
 /// Spawns a teammate that writes its `PHALANX_` variables to a file, and returns them.
 pub(crate) fn spawn(stage: &Stage, name: &str) -> Env {
+    spawn_by(stage, &Env::new(), &[], name)
+}
+
+/// As [`spawn`], by a process with these variables and with these global options.
+pub(crate) fn spawn_by(stage: &Stage, by: &Env, options: &[&str], name: &str) -> Env {
     let script =
         format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
-    stage.phalanx(&["spawn", name, "--backend", "pty", "--", "sh", "-c", &script]).expect(0);
+    let verb = ["spawn", name, "--backend", "pty", "--", "sh", "-c", &script];
+    as_teammate(stage, by, &[options, &verb].concat()).expect(0);
     let file = stage.at("work").join(format!("{name}.env"));
     let text = wait_for("its variables", || std::fs::read_to_string(&file).ok());
     std::fs::remove_file(&file).expect("removed");

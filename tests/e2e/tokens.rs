@@ -1,11 +1,12 @@
-//! Tokens that give no right: those of members and leads that have ended.
+//! Tokens of members and agent leads where they give no right: in other teams, and after the end of
+//! their run.
 
 use serde_json::{Value, json};
 
 use crate::authority::agent_lead;
 use crate::harness::{Stage, binary, wait_for};
 use crate::mcp::Client;
-use crate::speaker::{Env, as_teammate, spawn};
+use crate::speaker::{Env, as_teammate, spawn, spawn_by};
 
 /// Commands in a team, each with valid arguments. The first five worked for a member that had ended.
 const VERBS: &[&str] = &[
@@ -219,4 +220,165 @@ fn tmux_sec_12_token_of_a_dead_agent_lead_is_refused() {
     assert_eq!(warnings(&stage, "alpha").len(), VERBS.len());
     assert_eq!(content(&stage, "alpha"), before);
     stage.phalanx(&["-t", "alpha", "down", "--force"]).expect(0);
+}
+
+/// Creates `alpha` with ann and bob, which may create teams, and `beta` with bob. Returns ann's
+/// variables.
+fn two_teams(stage: &Stage) -> Env {
+    let nested = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\nmax_depth = 2\n\
+                  [[member]]\nname = \"bob\"\n";
+    stage.phalanx(&["up", &stage.file("alpha.toml", nested), "--detach"]).expect(0);
+    let ann = spawn_by(stage, &Env::new(), &["-t", "alpha"], "ann");
+    stage.phalanx(&["team", "create", "beta"]).expect(0);
+    stage.phalanx(&["-t", "beta", "spawn", "bob", "--backend", "pty"]).expect(0);
+    stage.phalanx(&["-t", "beta", "task", "create", "First"]).expect(0);
+    ann
+}
+
+fn end(stage: &Stage, teams: &[&str]) {
+    for team in teams {
+        stage.phalanx(&["-t", team, "down", "--force"]).expect(0);
+    }
+    stage.assert_clean();
+}
+
+/// SEC-12: a member has no rights in a team that it did not create. Each attempt is in the journal
+/// of that team.
+#[test]
+fn sec_12_member_is_refused_in_another_team() {
+    let stage = Stage::new();
+    let ann = two_teams(&stage);
+    let before = content(&stage, "beta");
+    let refusal = "`ann` of team `alpha` may not act in team `beta`";
+    for line in VERBS {
+        let line = match *line {
+            "rm alpha --force" => "rm beta --force".to_owned(),
+            line => format!("-t beta {line}"),
+        };
+        let refused = run(&stage, &ann, &line).expect(4);
+        assert!(refused.stderr.contains(refusal), "{line}: {refused:?}");
+    }
+    let addressed = ["send bob@beta x", "kill bob@beta", "inbox bob@beta", "--as bob@beta status"];
+    let as_lead = ["--as team-lead -t beta down", "--as bob -t beta inbox"];
+    for line in addressed.iter().chain(&as_lead) {
+        assert!(run(&stage, &ann, line).expect(4).stderr.contains(refusal), "{line}");
+    }
+    let mut command = stage.command(binary());
+    command.envs(ann.iter().map(|(name, value)| (name, value))).args(["-t", "beta", "mcp"]);
+    let mut client = Client::start_command(command);
+    for (tool, arguments) in
+        [("Status", json!({})), ("ReadInbox", json!({})), ("Shutdown", json!({"names": ["bob"]}))]
+    {
+        let message = client.refused(tool, arguments)["message"].to_string();
+        assert!(message.contains(refusal), "{tool}: {message}");
+    }
+    for uri in ["team://tasks", "team://inbox", "team://members/bob/screen"] {
+        let answer = client.request("resources/read", json!({ "uri": uri }));
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(refusal), "{uri}: {answer}");
+    }
+    client.end();
+    let warned = warnings(&stage, "beta");
+    assert_eq!(warned.len(), VERBS.len() + addressed.len() + as_lead.len() + 6, "{warned:#?}");
+    for tried in [
+        "end the team",
+        "end `bob`",
+        "read the mail of `bob`",
+        "send messages to `bob`",
+        "change the settings of the team",
+    ] {
+        let text = format!("`ann` of team `alpha` tried to {tried} and was refused");
+        assert!(warned.contains(&text), "{text}: {warned:#?}");
+    }
+    assert_eq!(content(&stage, "beta"), before);
+    assert_eq!(warnings(&stage, "alpha"), Vec::<String>::new());
+    end(&stage, &["alpha", "beta"]);
+}
+
+/// SEC-12: what lists all teams shows a member its own.
+#[test]
+fn sec_12_lists_of_teams_leave_out_other_teams() {
+    let stage = Stage::new();
+    let ann = two_teams(&stage);
+    let names = |document: Value, key: &str| -> Vec<String> {
+        let teams = document.as_array().cloned().expect("a list");
+        teams.iter().filter_map(|team| team[key].as_str().map(str::to_owned)).collect()
+    };
+    assert_eq!(names(run(&stage, &ann, "--json ls").expect(0).json(), "name"), ["alpha"]);
+    assert_eq!(names(run(&stage, &ann, "--json ps").expect(0).json(), "team"), ["alpha"]);
+    let page = run(&stage, &ann, "--json").expect(0).json();
+    assert_eq!(names(page["teams"].clone(), "name"), ["alpha"]);
+    let checked = |env: &Env| run(&stage, env, "--json doctor").json()["teams"].clone();
+    assert_eq!((checked(&ann), checked(&Env::new())), (json!(1), json!(2)));
+    run(&stage, &ann, "doctor --fix").expect(4);
+    stage.phalanx(&["-t", "alpha", "shutdown", "ann", "--force"]).expect(0);
+    for line in
+        ["ls", "team list", "ps", "doctor", "team create x", "-q", "host list", "store check"]
+    {
+        let refused = run(&stage, &ann, line).expect(4);
+        assert!(refused.stderr.contains("a run that has ended"), "{line}: {refused:?}");
+    }
+    assert!(!stage.root().join("teams/x").exists());
+    assert_eq!(warnings(&stage, "beta"), Vec::<String>::new());
+    end(&stage, &["alpha", "beta"]);
+}
+
+/// SEC-12: a member leads the team that it created, and only that member does; the members of that
+/// team have tokens of their own.
+#[test]
+fn sec_12_member_leads_a_team_that_it_created() {
+    let stage = Stage::new();
+    let ann = two_teams(&stage);
+    run(&stage, &ann, "team create nested").expect(0);
+    let settings = stage.root().join("teams/nested/phalanx/team.json");
+    let settings = || -> Value {
+        serde_json::from_str(&std::fs::read_to_string(&settings).expect("settings")).expect("json")
+    };
+    let creator = settings()["creator"].clone();
+    assert_eq!((&creator["team"], &creator["member"]), (&json!("alpha"), &json!("ann")));
+    for line in [
+        "spawn cid --backend pty",
+        "lead --detach",
+        "team set max_members 9",
+        "task create Nested",
+        "send cid hello",
+        "inbox cid --peek",
+        "peek cid",
+        "kill cid",
+    ] {
+        run(&stage, &ann, &format!("-t nested {line}")).expect(0);
+    }
+    assert_eq!(settings()["creator"], creator, "a change of the settings keeps it");
+    let cid = spawn_by(&stage, &ann, &["-t", "nested"], "cid");
+    run(&stage, &cid, "task create Mine").expect(0);
+    let refused = run(&stage, &cid, "-t alpha status").expect(4);
+    assert!(refused.stderr.contains("`cid` of team `nested` may not act in team `alpha`"));
+    let eve = spawn_by(&stage, &Env::new(), &["-t", "alpha"], "eve");
+    run(&stage, &eve, "-t nested kill cid").expect(4);
+    run(&stage, &ann, "-t nested down --force").expect(0);
+    assert!(!stage.root().join("teams/nested").exists());
+    end(&stage, &["alpha", "beta"]);
+}
+
+/// SEC-12: an agent lead may hand over to the lead of another team; all else there is refused.
+#[test]
+fn tmux_sec_12_agent_lead_only_hands_over_to_another_team() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["team", "create", "beta"]).expect(0);
+    stage.phalanx(&["-t", "beta", "spawn", "bob", "--backend", "pty"]).expect(0);
+    let lead = agent_lead(&stage);
+    for line in ["team set max_members 9", "kill bob", "inbox bob", "down --force", "status"] {
+        let refused = run(&stage, &lead, &format!("-t beta {line}")).expect(4);
+        let said = "`team-lead` of team `alpha` may not act in team `beta`";
+        assert!(refused.stderr.contains(said), "{line}: {refused:?}");
+        assert!(refused.stderr.contains("phalanx handoff put beta"), "{line}: {refused:?}");
+    }
+    run(&stage, &lead, "handoff put beta --type note --body {}").expect(0);
+    let received = stage.phalanx(&["-t", "beta", "--json", "handoff", "list"]).expect(0).json();
+    assert_eq!(received[0]["from_team"], "alpha");
+    assert_eq!(warnings(&stage, "beta").len(), 5);
+    for team in ["alpha", "beta"] {
+        stage.phalanx(&["-t", team, "down", "--force"]).expect(0);
+    }
 }

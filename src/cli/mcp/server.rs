@@ -60,8 +60,8 @@ impl TeamServer {
     fn user(&self) -> Result<ToolUser, Failure> {
         let setup = self.state.setup(Out::captured().0)?;
         let is_lead = setup.ctx.speaker.is_lead();
-        let team = setup.selected_team().and_then(|team| Ok(team.team()?));
-        let mode = team.ok().and_then(|team| team.member(&setup.ctx.speaker)?.mode);
+        let team = setup.visible_team().and_then(|team| team.team().ok());
+        let mode = team.and_then(|team| team.member(&setup.ctx.speaker)?.mode);
         Ok(ToolUser { is_lead, mode, read_only: self.state.read_only })
     }
 

@@ -195,7 +195,7 @@ fn act(call: &ToolCall, verb: TaskVerb) -> Result<Reply, Failure> {
 
 /// Names the members that have no task, for a refusal that another member can help with.
 fn free_members(setup: &Setup) -> Option<String> {
-    let team = setup.selected_team().ok()?;
+    let team = setup.visible_team()?;
     let status = ops::status::status(&team).ok()?;
     let is_free = |member: &&ops::status::MemberStatus| {
         member.task.is_none() && member.state.doing == Doing::Idle

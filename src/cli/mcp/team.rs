@@ -30,8 +30,8 @@ const SUBJECT: usize = 80;
 
 pub(super) fn create(call: &ToolCall, input: TeamCreateInput) -> Result<Reply, Failure> {
     let led = call.server.created().clone();
-    let exists = led.is_some() && call.with(|setup| Ok(setup.selected_team()?.exists())).is_ok();
-    if let (Some(led), true) = (led, exists) {
+    let is_there = || call.with(|setup| Ok(setup.visible_team().is_some())).unwrap_or(false);
+    if let Some(led) = led.filter(|_| is_there()) {
         let problem = format!("this session leads the team `{led}` already");
         let hint = Some("delete it with TeamDelete first".to_owned());
         return Err(Failure::new(Kind::Refused, problem, hint));

@@ -19,6 +19,7 @@ pub(crate) use self_test::{CheckReport, CheckVerdict, self_test};
 use super::context::Context;
 use super::ending;
 use super::error::OpsError;
+use super::{authority, speaker};
 use crate::model::id::TeamName;
 use crate::store::TeamStore;
 
@@ -33,7 +34,8 @@ pub(crate) struct Checked {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Checks all teams, servers and shared directories; with `fix`, repairs what phalanx owns.
+/// Checks all teams, servers and shared directories; with `fix`, repairs what phalanx owns. For a
+/// member or an agent lead, only the teams that it may look at, and no shared directories.
 ///
 /// # Errors
 ///
@@ -44,25 +46,28 @@ pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
     // pane seen here has its record in the later read.
     let servers = surroundings::servers(ctx);
     // If the directory of teams cannot be listed, `common` reports it.
-    let names = ctx.store.teams().unwrap_or_default();
+    let names = authority::visible_teams(ctx).unwrap_or_default();
     let teams: Vec<TeamStore> = names.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
     let mut findings = servers.findings.clone();
     findings.extend(surroundings::machine(ctx));
-    findings.extend(surroundings::common(ctx, fix)?);
+    let is_person = !speaker::has_token(ctx);
+    if is_person {
+        findings.extend(surroundings::common(ctx, fix)?);
+        // A team that has just lost its file is known by what runs for it.
+        let running = ending::running_teams(ctx).into_iter().map(|name| ctx.store.open(&name));
+        let running = running.filter(TeamStore::has_lost_team_file);
+        let settled = ctx.store.without_team_file().unwrap_or_default();
+        let without_file: BTreeMap<TeamName, TeamStore> =
+            settled.into_iter().chain(running).map(|team| (team.name().clone(), team)).collect();
+        findings.extend(without_file.values().map(teams::without_file));
+    }
     for team in &teams {
         // An unreadable team must not hide the findings of other teams.
         findings.extend(
             teams::team(ctx, team, fix).unwrap_or_else(|e| vec![teams::unreadable(team, &e)]),
         );
     }
-    // A team that has just lost its file is known by what runs for it.
-    let running = ending::running_teams(ctx).into_iter().map(|name| ctx.store.open(&name));
-    let running = running.filter(TeamStore::has_lost_team_file);
-    let settled = ctx.store.without_team_file().unwrap_or_default();
-    let without_file: BTreeMap<TeamName, TeamStore> =
-        settled.into_iter().chain(running).map(|team| (team.name().clone(), team)).collect();
-    findings.extend(without_file.values().map(teams::without_file));
-    findings.extend(orphans::orphans(ctx, &servers, &teams, fix));
+    findings.extend(orphans::orphans(ctx, &servers, &teams, is_person, fix));
     findings.sort_by_key(|finding| (finding.fixed, Reverse(finding.severity)));
     Ok(Checked { teams: teams.len(), servers: servers.census.len(), findings })
 }

@@ -34,14 +34,17 @@ enum Owner<'a> {
     Stranger,
 }
 
-/// Reports panes with a token but no owner, and orphaned launchers outside of any pane.
+/// Reports panes with a token but no owner, and orphaned launchers outside of any pane. Unless
+/// `everywhere`, only those that are proven to be of these teams.
 pub(super) fn orphans(
     ctx: &Context,
     servers: &Servers,
     teams: &[TeamStore],
+    everywhere: bool,
     fix: bool,
 ) -> Vec<Finding> {
-    let running = launchers(&ctx.caller.exe);
+    let mut running = launchers(&ctx.caller.exe);
+    running.retain(|launcher| everywhere || teams.iter().any(|team| is_of(launcher, team)));
     let mut known = Vec::new();
     for team in teams {
         let records = team.member_records().unwrap_or_default();
@@ -51,7 +54,10 @@ pub(super) fn orphans(
     for census in &servers.census {
         for resident in &census.residents {
             let owner = owner(ctx, resident, census, (&known, &running));
-            found.extend(pane(ctx, resident, &owner, fix));
+            // Without proof it may be that of another team.
+            if everywhere || !matches!(owner, Owner::Stranger) {
+                found.extend(pane(ctx, resident, &owner, fix));
+            }
         }
     }
     let in_pane = |launcher: &&Launcher| {
@@ -75,6 +81,10 @@ fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
     let mut running = ending::launchers_of(ctx, team);
     running.retain(|launcher| is_orphan(ctx, launcher));
     running
+}
+
+fn is_of(launcher: &Launcher, team: &TeamStore) -> bool {
+    launcher.root == team.root() && launcher.team == *team.name()
 }
 
 /// Ends the runs of one team that no record names, and closes their panes.

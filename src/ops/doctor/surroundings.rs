@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::super::authority;
 use super::super::backends;
 use super::super::context::Context;
 use super::super::error::OpsError;
@@ -31,8 +32,8 @@ pub(super) struct Servers {
     pub(super) findings: Vec<Finding>,
 }
 
-/// Probes every server that hosts members of our teams, the caller's own server and the default
-/// one.
+/// Probes every server that hosts members of teams that the caller may look at, the caller's own
+/// server and the default one.
 pub(super) fn servers(ctx: &Context) -> Servers {
     let mut found = Servers { census: Vec::new(), findings: Vec::new() };
     let program =
@@ -55,9 +56,8 @@ pub(super) fn servers(ctx: &Context) -> Servers {
 /// Returns each socket once, with whether it hosts members of our teams.
 fn sockets(ctx: &Context) -> Vec<(PathBuf, bool)> {
     let mut ours = BTreeSet::new();
-    for team in
-        ctx.store.teams().unwrap_or_default().iter().filter_map(|name| ctx.store.team(name).ok())
-    {
+    let names = authority::visible_teams(ctx).unwrap_or_default();
+    for team in names.iter().filter_map(|name| ctx.store.team(name).ok()) {
         let records = team.member_records().unwrap_or_default();
         let running: Vec<_> =
             records.into_iter().filter(|record| !record.state.is_over()).collect();
