@@ -240,6 +240,7 @@ fn show(setup: &Setup) -> VerbResult {
         "leadSessionId": found.lead_session_id,
         "members": members,
         "team_file_path": team.team_file().to_string_lossy(),
+        "creator": team.settings().map_err(OpsError::from)?.and_then(|settings| settings.creator),
         "settings": ops::settings::document(&team).ok(),
     });
     setup.out.print(&document, || {

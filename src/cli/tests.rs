@@ -1,5 +1,6 @@
 //! Parsing of the command line: each verb, and invalid input.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::out::Color;
 use super::status::StatusOutput;
 use super::task::{TaskActionVerb, TaskVerb};
 use super::team::TeamVerb;
-use super::verbs::{Cli, InternalVerb, Verb, parse};
+use super::verbs::{Cli, InternalVerb, Verb, definition, parse};
 use super::wants_json;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
@@ -64,6 +65,40 @@ fn internal_verbs_have_names_of_their_own() {
         verbs.get_subcommands().any(|other| other.get_name() == verb.get_name())
     });
     assert_eq!(both.count(), 0);
+}
+
+/// Adds each verb that runs by itself, with the words of its group.
+fn add_verbs(command: &Command, words: &[&str], found: &mut BTreeSet<String>) {
+    let inner: Vec<&Command> =
+        command.get_subcommands().filter(|verb| verb.get_name() != "help").collect();
+    if !words.is_empty() && !command.is_subcommand_required_set() {
+        found.insert(words.join(" "));
+    }
+    for verb in inner {
+        add_verbs(verb, &[words, &[verb.get_name()]].concat(), found);
+    }
+}
+
+/// SEC-04: the tables of docs/security.md name every verb, hidden and internal ones too, and
+/// nothing else.
+#[test]
+fn sec_04_permission_tables_name_every_verb() {
+    let mut verbs = BTreeSet::new();
+    add_verbs(&definition(), &[], &mut verbs);
+    add_verbs(&InternalVerb::command(), &[], &mut verbs);
+    for hidden in ["host serve", "store serve", "exec", "self-test-helper", "worker", "wrap"] {
+        assert!(verbs.contains(hidden), "{hidden}");
+    }
+    let page = include_str!("../../docs/security.md");
+    let (_, section) = page.split_once("## Permissions of a teammate").expect("the section");
+    let (section, _) = section.split_once("\n## ").expect("the next section");
+    let columns = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let named = columns.flat_map(|column| column.split('`').skip(1).step_by(2));
+    let named: BTreeSet<String> = named
+        .map(|line| line.split(' ').take_while(|word| !word.starts_with('-')).collect::<Vec<_>>())
+        .map(|words| words.join(" "))
+        .collect();
+    assert_eq!(named, verbs);
 }
 
 /// Each `derive(Subcommand)` needs `defer = true`.

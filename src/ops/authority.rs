@@ -69,20 +69,23 @@ impl Action {
             Action::ListTeams => {
                 "`ls`, `team list`, `ps`, `doctor`, with the teams that the caller may look at"
             }
-            Action::CreateTeam => "`team create`, `up`, as far as `max_depth` allows",
+            Action::CreateTeam => "`team create`, `up`, as far as the caller's depth allows",
             Action::Look => {
-                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `task graph`, \
-                 `task search`, `task export`, `task scopes`, `team show`, `worktree list`, `worktree diff`, `handoff list`, `handoff get`"
+                "`status`, `events`, `wait`, `explain`, `requests`, `requests show`, `rules`, `brief`, `task list`, \
+                 `task get`, `task graph`, `task search`, `task export`, `task scopes`, `team show`, `team set` \
+                 without a key, `worktree list`, `worktree diff`, `worktree merge`, `handoff list`, `handoff get`"
             }
             Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
             Action::Task => {
-                "`task create`, `claim`, `update`, `complete`, `review`, `cancel`, `fail`, `retry`, `release`, `assign`, \
-                 `block`, `unblock`, `comment`, `progress`, `attach`, `remind`, `unremind`, `delete`, \
-                 `import`"
+                "`task create`, `task claim`, `task update`, `task complete`, `task review`, `task cancel`, `task fail`, \
+                 `task retry`, `retry`, `task release`, `task assign`, `task block`, `task unblock`, `task comment`, \
+                 `task progress`, `task attach`, `task remind`, `task unremind`, `task delete`, `task import`"
             }
-            Action::Spawn => "`spawn`, as far as `max_depth` allows",
+            Action::Spawn => "`spawn`, as far as the caller's depth allows",
             Action::Serve => "`worker`, `wrap`, `hook`",
-            Action::UseWorkspace => "`workspace list`, `read`, `write`, `path`",
+            Action::UseWorkspace => {
+                "`workspace list`, `workspace read`, `workspace write`, `workspace path`"
+            }
             Action::ReadOutput => "`logs`, `peek`",
             Action::ReadMail => "`inbox`, with every option",
             Action::Watch => "`watch`, `popup`",
@@ -94,7 +97,7 @@ impl Action {
             Action::DeleteFile => "`workspace delete` of a file that the member wrote",
             Action::Shutdown => "`shutdown`, `kill`",
             Action::Decide => "`answer` to a plan or a permission",
-            Action::DecideTask => "`task approve`, `reject`",
+            Action::DecideTask => "`task approve`, `task reject`",
             Action::Restart => "`restart`",
             Action::Resume => "`resume`",
             Action::SetMode => "`mode`",
@@ -102,7 +105,8 @@ impl Action {
             Action::SetTeam => "`team set`, `team upgrade`",
             Action::HandOver => "`handoff put`",
             Action::UseHosts => {
-                "`host list`, `host check`, `host lost`, `store init`, `store check`"
+                "`host list`, `host check`, `host lost`, `host serve`, `store init`, `store check`, `store export`, \
+                 `store import`"
             }
             Action::Lead => "`lead`",
             Action::Adopt => "`adopt`",

@@ -1,10 +1,14 @@
 //! Tokens of members and agent leads where they give no right: in other teams, and after the end of
 //! their run.
 
+use std::io::Write;
+use std::process::Stdio;
+
+use phalanx::testing::TestDatabase;
 use serde_json::{Value, json};
 
 use crate::authority::agent_lead;
-use crate::harness::{Stage, binary, wait_for};
+use crate::harness::{Run, Stage, binary, wait_for};
 use crate::mcp::Client;
 use crate::speaker::{Env, as_teammate, spawn, spawn_by};
 
@@ -80,7 +84,7 @@ const VERBS: &[&str] = &[
 ];
 
 /// Runs a command line with these variables.
-fn run(stage: &Stage, env: &Env, line: &str) -> crate::harness::Run {
+fn run(stage: &Stage, env: &Env, line: &str) -> Run {
     as_teammate(stage, env, &line.split(' ').collect::<Vec<_>>())
 }
 
@@ -330,12 +334,10 @@ fn sec_12_member_leads_a_team_that_it_created() {
     let stage = Stage::new();
     let ann = two_teams(&stage);
     run(&stage, &ann, "team create nested").expect(0);
-    let settings = stage.root().join("teams/nested/phalanx/team.json");
-    let settings = || -> Value {
-        serde_json::from_str(&std::fs::read_to_string(&settings).expect("settings")).expect("json")
-    };
-    let creator = settings()["creator"].clone();
-    assert_eq!((&creator["team"], &creator["member"]), (&json!("alpha"), &json!("ann")));
+    let creator =
+        || run(&stage, &ann, "-t nested --json team show").expect(0).json()["creator"].take();
+    let recorded = creator();
+    assert_eq!((&recorded["team"], &recorded["member"]), (&json!("alpha"), &json!("ann")));
     for line in [
         "spawn cid --backend pty",
         "lead --detach",
@@ -348,7 +350,7 @@ fn sec_12_member_leads_a_team_that_it_created() {
     ] {
         run(&stage, &ann, &format!("-t nested {line}")).expect(0);
     }
-    assert_eq!(settings()["creator"], creator, "a change of the settings keeps it");
+    assert_eq!(creator(), recorded, "a change of the settings keeps it");
     let cid = spawn_by(&stage, &ann, &["-t", "nested"], "cid");
     run(&stage, &cid, "task create Mine").expect(0);
     let refused = run(&stage, &cid, "-t alpha status").expect(4);
@@ -378,6 +380,71 @@ fn tmux_sec_12_agent_lead_only_hands_over_to_another_team() {
     let received = stage.phalanx(&["-t", "beta", "--json", "handoff", "list"]).expect(0).json();
     assert_eq!(received[0]["from_team"], "alpha");
     assert_eq!(warnings(&stage, "beta").len(), 5);
+    for team in ["alpha", "beta"] {
+        stage.phalanx(&["-t", team, "down", "--force"]).expect(0);
+    }
+}
+
+/// Runs `host serve` with these variables, and sends it a greeting for team `alpha` and a request to
+/// end the run of bob.
+fn serve(stage: &Stage, env: &Env, store: &str, bob: &Env) -> Run {
+    let (_, incarnation) =
+        bob.iter().find(|(name, _)| name == "PHALANX_INCARNATION").expect("a run");
+    let hello = json!({
+        "release": env!("CARGO_PKG_VERSION"), "team": "alpha", "store": store, "host": "here",
+        "dir": stage.at("work"),
+    });
+    let ending = json!({ "name": "bob", "incarnation": incarnation, "has_agreed": false });
+    let call = json!({ "id": 1, "request": { "terminate": [ending] } });
+    let mut command = stage.command(binary());
+    command.envs(env.iter().map(|(name, value)| (name, value))).args(["host", "serve"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("phalanx runs");
+    // A server that refuses the greeting reads no further.
+    let _ = writeln!(child.stdin.take().expect("piped"), "{hello}\n{call}");
+    Run::from(child.wait_with_output().expect("it ends"))
+}
+
+/// SEC-12: the server of a host acts as the lead, which a member's token does not permit, in its own
+/// team or in another one.
+#[test]
+fn sec_12_host_serve_decides_by_the_token() {
+    let Some(database) = TestDatabase::create() else { return };
+    let mut stage = Stage::new();
+    stage.set_env("PHALANX_STORE", &database.url());
+    stage.set_env("PHALANX_HOST", "here");
+    for team in ["alpha", "beta"] {
+        stage.phalanx(&["team", "create", team]).expect(0);
+    }
+    let spawned = |team, name| spawn_by(&stage, &Env::new(), &["-t", team], name);
+    let (ann, bob, eve) =
+        (spawned("alpha", "ann"), spawned("alpha", "bob"), spawned("beta", "eve"));
+    let status = stage.phalanx(&["--json", "status", "-t", "alpha"]).expect(0).json();
+    let members = status["members"].as_array().expect("members");
+    let program =
+        members.iter().find(|member| member["name"] == "bob").expect("bob")["pid"].to_string();
+    let is_up = || {
+        let asked = std::process::Command::new("kill").args(["-0", &program]).output();
+        asked.expect("kill runs").status.success()
+    };
+    let of_another = "`eve` of team `beta` may not act in team `alpha`";
+    for (env, said) in [(&ann, "its token belongs to `ann`"), (&eve, of_another)] {
+        let refused = serve(&stage, env, &database.url(), &bob).expect(4);
+        assert!(refused.stderr.contains(said), "{refused:?}");
+        let reply: Value = serde_json::from_str(refused.stdout.trim()).expect("one reply");
+        assert!(reply["result"]["Err"]["text"].to_string().contains(said), "{reply}");
+        assert!(is_up());
+    }
+    let events = stage.phalanx(&["-t", "alpha", "--json", "events"]).expect(0).stdout;
+    for text in [
+        "`ann` tried to act as `team-lead` and was refused",
+        "`eve` of team `beta` tried to use the hosts and the shared store and was refused",
+    ] {
+        assert!(events.contains(text), "{text}: {events}");
+    }
+    // Started through ssh, it has no token.
+    let served = serve(&stage, &Env::new(), &database.url(), &bob).expect(0);
+    assert!(!is_up(), "{served:?}");
     for team in ["alpha", "beta"] {
         stage.phalanx(&["-t", team, "down", "--force"]).expect(0);
     }

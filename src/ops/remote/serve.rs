@@ -1,5 +1,6 @@
 //! `host serve`: carries out what a lead on another host asks for, on standard input and output, for
-//! members that run here. Every request is carried out as this host's own processes would do it.
+//! members that run here. Every request is carried out as this host's own processes would do it, and
+//! as the lead, which the caller's token must permit.
 
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ use crate::backend::{Backend, CloseOutcome, Mark};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::input::Input;
 use crate::model::record::MemberRecord;
+use crate::ops::authority::{self, Action};
 use crate::ops::context::{Caller, Context};
 use crate::ops::error::{OpsError, RemoteFailure};
 use crate::ops::focus::to_ops_error;
@@ -33,7 +35,8 @@ type Output = Arc<Mutex<Box<dyn Write + Send>>>;
 /// Serves one lead until `input` ends.
 ///
 /// # Errors
-/// The first line is not a greeting, or names another release or another host.
+/// The first line is not a greeting, or names another release or another host. As
+/// [`authority::enter`] for the team of the greeting.
 pub(crate) fn serve(
     caller: &Caller,
     store: &Store,
@@ -101,10 +104,10 @@ fn open(caller: &Caller, store: &Store, line: &str) -> Result<(Context, TeamStor
     }
     let store = store.joining(&hello.store, hello.password.as_deref(), Some(&hello.host))?;
     let team = store.team(&hello.team)?;
-    team.join_host()?;
-    let mut caller = caller.clone();
-    caller.cwd = hello.dir.into();
+    let caller = Caller { cwd: hello.dir.into(), ..caller.clone() };
     let ctx = Context { store, speaker: MemberName::lead(), caller };
+    authority::enter(&ctx, &team, Action::UseHosts, &[])?;
+    team.join_host()?;
     Ok((ctx, team))
 }
 
