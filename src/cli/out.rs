@@ -9,6 +9,7 @@ use crossterm::terminal;
 use serde::Serialize;
 
 use super::fail::{ErrorMessage, Failure};
+use crate::model::text;
 use crate::ops::Kind;
 use crate::sys::env;
 use crate::ui::Paint;
@@ -94,12 +95,13 @@ impl Out {
         Ok(())
     }
 
-    /// Writes one JSON document to stdout, on one line.
+    /// Writes one JSON document to stdout, on one line. A terminal may show it, so control
+    /// characters are escaped.
     pub(super) fn print_document(&self, item: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(item).map_err(|e| {
             Failure::new(Kind::Internal, format!("cannot be written as JSON: {e}"), None)
         })?;
-        self.print_text(&text)
+        self.print_text(&text::json(&text))
     }
 
     /// Writes the document with `--json`, else the text.

@@ -8,7 +8,9 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::read::{MAX_MANIFEST, MAX_TEXT, read_text};
 use super::setup::Setup;
 use crate::config::task_file::TaskFileKind;
+use crate::model::text;
 use crate::ops::{self, Kind, TeamStore};
+use crate::sys::env;
 use crate::ui;
 
 /// Put the tasks of files on the board; tasks that are there already are updated.
@@ -68,13 +70,17 @@ pub(super) fn export(setup: &Setup, team: &TeamStore, args: &ExportTasksArgs) ->
         ));
     }
     let tasks = ops::task_export::export(team, args.all)?;
-    let text = match args.format.unwrap_or(ExportFormat::Json) {
-        ExportFormat::Json => ui::task_list_json(&tasks),
+    let export = match args.format.unwrap_or(ExportFormat::Json) {
+        ExportFormat::Json => ui::task_list_json(&tasks).map(|json| text::json(&json)),
+        // Only a file has the texts as they are.
+        ExportFormat::Csv if env::stdout_is_tty() => {
+            ui::task_csv(&tasks).map(|csv| text::block(&csv))
+        }
         ExportFormat::Csv => ui::task_csv(&tasks),
     };
-    let text = text.map_err(|e| {
+    let export = export.map_err(|e| {
         Failure::new(Kind::Internal, format!("the tasks cannot be written: {e}"), None)
     })?;
-    setup.out.print_text(&text)?;
+    setup.out.print_text(&export)?;
     Ok(Exit::DONE)
 }

@@ -1,6 +1,8 @@
 //! Sanitizes foreign text for display. Every name, message, screen line and path from another
 //! program passes through here before it reaches a terminal (SEC-10).
 
+use std::fmt::Write;
+
 /// Returns the text as one line. Tabs become spaces; other control characters (escapes, line
 /// breaks, C1, bidirectional overrides) become visible marks, so nothing is dropped silently.
 pub(crate) fn line(foreign: &str) -> String {
@@ -14,6 +16,21 @@ pub(crate) fn block(foreign: &str) -> String {
         .map(|l| line(l.strip_suffix('\r').unwrap_or(l)))
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// Escapes the control characters that JSON permits in a string and a terminal acts on: DEL, C1 and
+/// bidirectional overrides. The document stays the same.
+pub(crate) fn json(document: &str) -> String {
+    let mut out = String::with_capacity(document.len());
+    for c in document.chars() {
+        if c.is_ascii() && c != '\u{7f}' || !is_control(c) {
+            out.push(c);
+        } else {
+            // Writing to a string does not fail, and all of them have four digits.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        }
+    }
+    out
 }
 
 /// Converts terminal output to plain text: removes escape sequences and bells, and applies carriage
@@ -84,13 +101,15 @@ fn visible(c: char) -> char {
         '\t' => ' ',
         '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         '\u{7f}' => '\u{2421}',
-        '\u{80}'..='\u{9f}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if is_control(c) => '\u{fffd}',
         _ => c,
     }
+}
+
+/// Returns true for C0, DEL, C1, and what changes the direction of a text.
+fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -104,6 +123,20 @@ mod tests {
             assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
         }
         assert_eq!(line("a\nb"), "a\u{240a}b");
+    }
+
+    #[test]
+    fn sec_10_json_text_has_no_control_characters_and_the_same_content() {
+        let hostile =
+            "a\u{1b}[2J\u{7f}\u{80}\u{9b}2J\u{9f}\u{200f}\u{202e}\u{2066}\\\"é\u{1f600}\n";
+        let document = serde_json::json!({ hostile: [hostile, "\u{a0}"] });
+        for text in [document.to_string(), format!("{document:#}")] {
+            let escaped = json(&text);
+            assert!(!escaped.chars().any(|c| is_control(c) && c != '\n'), "{escaped}");
+            assert!(escaped.contains("\\u009b2J") && escaped.contains("é\u{1f600}"), "{escaped}");
+            let read: serde_json::Value = serde_json::from_str(&escaped).expect("json");
+            assert_eq!(read, document);
+        }
     }
 
     #[test]

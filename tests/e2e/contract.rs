@@ -163,6 +163,39 @@ fn json_output_is_valid_for_every_verb() {
     stage.assert_clean();
 }
 
+/// SEC-10: JSON permits C1 controls and bidirectional overrides, and a terminal acts on them.
+#[test]
+fn sec_10_json_output_has_no_control_characters() {
+    let stage = Stage::without_tmux();
+    let hostile = "a\u{9b}2Jb\u{202e}c\u{7f}\u{2066}d";
+    stage.phalanx(&["team", "create", "demo", "--description", hostile]).expect(0);
+    stage.add_native("demo", &["ann"]);
+    stage.phalanx(&["task", "create", hostile]).expect(0);
+    stage.phalanx(&["send", "ann", hostile]).expect(0);
+    let acts = |c: char| {
+        c != '\n'
+            && (c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    };
+    let verbs: [&[&str]; 8] = [
+        &["ls"],
+        &["team", "show"],
+        &["status"],
+        &["task", "list"],
+        &["task", "get", "1"],
+        &["task", "export"],
+        &["inbox", "ann", "--peek"],
+        &["events"],
+    ];
+    for verb in verbs {
+        let shown = stage.phalanx(&[&["--json"], verb].concat()).stdout;
+        assert!(!shown.contains(acts), "{verb:?}: {shown:?}");
+        assert!(shown.contains("a\\u009b2Jb\\u202ec\\u007f\\u2066d"), "{verb:?}: {shown:?}");
+    }
+    let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+    assert_eq!(task["subject"], json!(hostile));
+    stage.phalanx(&["team", "delete"]).expect(0);
+}
+
 #[test]
 fn later_members_get_the_teams_chosen_backend() {
     let stage = Stage::new();
