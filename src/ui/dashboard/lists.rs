@@ -33,20 +33,19 @@ pub(super) fn draw_requests(
     if requests.is_empty() {
         return draw_note("no open requests", area, buffer, theme);
     }
-    let is_selected = |one: &Shown| Some(one.request_id.as_str()) == dashboard.request.as_deref();
+    let selected = dashboard.shown_request();
     let rows = request_rows(requests.len(), area.height);
     let first = first_request(dashboard, rows);
     let mut y = area.y;
     for one in requests.iter().skip(first).take(rows) {
         let since = one.age_ms + now.since(dashboard.read_at());
         buffer.set_line(area.x, y, &request_line(one, since, area.width, theme), area.width);
-        if is_selected(one) {
+        if selected.is_some_and(|selected| selected.request_id == one.request_id) {
             let row = Rect { y, height: 1, ..area };
             buffer.set_style(row, theme.selected(dashboard.focus == Panel::Requests));
         }
         y += 1;
     }
-    let Some(selected) = dashboard.selected_request() else { return };
     let rest = usize::from(area.bottom().saturating_sub(y));
     if rest < 3 {
         return;
@@ -54,6 +53,11 @@ pub(super) fn draw_requests(
     let rule = theme.either("─", "-").repeat(area.width.into());
     buffer.set_line(area.x, y, &Line::styled(rule, theme.style(Tone::Dim)), area.width);
     y += 1;
+    let Some(selected) = selected else {
+        let member = dashboard.member.as_ref().map(ToString::to_string).unwrap_or_default();
+        let below = Rect { y, height: 1, ..area };
+        return draw_note(&format!("{member} has no open request"), below, buffer, theme);
+    };
     let lines = request_details(selected, area.width, theme);
     let room = rest - 1;
     let shown = if lines.len() > room { room - 1 } else { lines.len() };
@@ -77,10 +81,8 @@ pub(super) fn request_rows(count: usize, height: u16) -> usize {
 
 /// Returns the index of the first request in the list, so that the selected one is visible.
 fn first_request(dashboard: &Dashboard, rows: usize) -> usize {
-    let requests = dashboard.requests();
-    let is_selected = |one: &&Shown| Some(one.request_id.as_str()) == dashboard.request.as_deref();
-    let at = requests.iter().position(is_selected).unwrap_or(0);
-    first_of(at, rows, requests.len())
+    let at = dashboard.shown_request_index().unwrap_or(0);
+    first_of(at, rows, dashboard.requests().len())
 }
 
 /// Returns the request in a line of the panel that has `place` with its border.
@@ -122,7 +124,7 @@ fn draw_note(words: &str, area: Rect, buffer: &mut Buffer, theme: Theme) {
     buffer.set_line(area.x, area.y, &line, area.width);
 }
 
-/// The part of a list that was drawn.
+/// The part that was drawn of lines that scroll.
 #[derive(Debug, Default)]
 pub(super) struct DrawnPart {
     /// The position of the last entry, if not all entries are visible.

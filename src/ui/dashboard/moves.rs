@@ -53,6 +53,8 @@ impl Dashboard {
                 }
             }
             Panel::Requests => {
+                // The wheel also scrolls a panel without the focus, which shows another selection.
+                self.show(Panel::Requests);
                 let requests = self.requests();
                 let at = requests
                     .iter()

@@ -19,11 +19,9 @@ impl Dashboard {
                 position(at, rows, self.members.len())
             }
             Panel::Requests => {
-                let requests = self.requests();
-                let selected = self.request.as_deref();
-                let at =
-                    requests.iter().position(|one| Some(one.request_id.as_str()) == selected)?;
-                position(at, lists::request_rows(requests.len(), inner.height), requests.len())
+                let count = self.requests().len();
+                let at = self.shown_request_index()?;
+                position(at, lists::request_rows(count, inner.height), count)
             }
             Panel::Board => board::position_in_list(self, inner),
             Panel::Screen | Panel::Messages | Panel::Events => None,

@@ -407,6 +407,12 @@ impl Dashboard {
 
     /// Moves the focus to a panel.
     pub(super) fn show(&mut self, panel: Panel) {
+        if panel == Panel::Requests
+            && let Some(index) = self.shown_request_index()
+        {
+            // The highlighted request stays the same.
+            self.request = Some(self.requests()[index].request_id.to_string());
+        }
         self.focus = panel;
         if matches!(panel, Panel::Board | Panel::Messages | Panel::Events) {
             self.lower = panel;
@@ -433,8 +439,8 @@ impl Dashboard {
         let item = self.attention[at.map_or(0, |at| (at + 1) % self.attention.len())].clone();
         match &item.cause {
             AttentionCause::Request(id) => {
-                self.request = Some(id.clone());
                 self.show(Panel::Requests);
+                self.request = Some(id.clone());
             }
             AttentionCause::Task(id) => {
                 self.task = Some(*id);

@@ -338,6 +338,21 @@ impl Dashboard {
         requests.iter().find(|one| one.request_id.as_str() == id)
     }
 
+    /// Returns the request that the panel of requests highlights: the selected one while the panel
+    /// has the focus, else the one of the selected member that the keys answer.
+    pub(super) fn shown_request(&self) -> Option<&Shown> {
+        match self.member.as_ref().filter(|_| self.focus != Panel::Requests) {
+            Some(member) => self.request_of(member),
+            None => self.selected_request(),
+        }
+    }
+
+    /// Returns the index of the highlighted request in the list on display.
+    pub(super) fn shown_request_index(&self) -> Option<usize> {
+        let shown = &self.shown_request()?.request_id;
+        self.requests().iter().position(|one| one.request_id == *shown)
+    }
+
     pub(super) fn is_foreign(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_foreign)
     }

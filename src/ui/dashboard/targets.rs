@@ -125,7 +125,7 @@ impl Dashboard {
             }
             Panel::Members | Panel::Screen | Panel::Messages | Panel::Events => {
                 let member = self.target_member()?;
-                let first = self.requests_of(&member).next();
+                let first = self.request_of(&member);
                 first.map(Some).ok_or(format!("{member} has no open request"))
             }
         }
@@ -141,6 +141,13 @@ impl Dashboard {
     fn requests_of(&self, member: &MemberName) -> impl Iterator<Item = &Shown> {
         let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.requests);
         all.filter(move |request| request.from == *member && request.kind != "shutdown")
+    }
+
+    /// Returns the request of a member that the keys answer: the oldest open one. A request for its
+    /// shutdown, which it answers itself, comes last.
+    pub(super) fn request_of(&self, member: &MemberName) -> Option<&Shown> {
+        let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.requests);
+        all.filter(|request| request.from == *member).min_by_key(|one| one.kind == "shutdown")
     }
 
     fn is_being_answered(&self, asked: &AskedUse) -> bool {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::style::Modifier;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
 use serde_json::json;
 use strum::VariantArray;
 
@@ -138,13 +139,13 @@ fn empty() -> TeamSnapshot {
 fn selected(selection: Selection, panel: Panel) -> Dashboard {
     let mut dashboard = super::dashboard(THEME);
     dashboard.set_snapshot(if selection.is_empty { empty() } else { team() });
+    dashboard.show(panel);
     if !selection.is_empty {
         dashboard.member = Some(name(selection.member));
         dashboard.request = Some(selection.request.to_owned());
         dashboard.task = Some(TaskId(selection.task));
     }
     dashboard.moved_at = None;
-    dashboard.show(panel);
     dashboard
 }
 
@@ -161,14 +162,7 @@ fn drawn(
     let row = |y: u16, from: u16, to: u16| -> String {
         (from..to).map(|x| buffer[(x, y)].symbol()).collect()
     };
-    let is_marked =
-        |buffer: &Buffer, y: u16, x: u16| buffer[(x, y)].modifier.contains(Modifier::REVERSED);
-    let inner = place.x + 1..place.right() - 1;
-    let marked = (place.y + 1..place.bottom() - 1).find_map(|y| {
-        let first = inner.clone().find(|x| is_marked(buffer, y, *x))?;
-        let last = inner.clone().rev().find(|x| is_marked(buffer, y, *x))?;
-        Some(row(y, first, last + 1))
-    });
+    let marked = marked_row(buffer, place);
     let title = row(place.y, place.x, place.right());
     let row_of_request = marked.clone();
     let mut object = FrameObject { footer: row(height - 1, 0, width), ..FrameObject::default() };
@@ -195,7 +189,32 @@ fn drawn(
         }),
     };
     object.request = request.map(|one| one.request_id.to_string());
+    // Beside another panel, the panel of requests shows what the keys answer.
+    let of_member = matches!(panel, Panel::Members | Panel::Screen | Panel::Messages);
+    if let Some(place) = dashboard.places.of(Panel::Requests).filter(|_| of_member) {
+        let row = marked_row(buffer, place);
+        let shown = marked_request(dashboard, row.as_deref());
+        let answered = shown.filter(|one| one.kind != "shutdown");
+        let answered = answered.map(|one| one.request_id.to_string());
+        assert_eq!(answered, object.request, "{panel:?} of {width}x{height}: {row:?}");
+        let who = object.member.as_deref();
+        assert!(shown.is_none_or(|one| Some(one.from.as_str()) == who), "{who:?}: {row:?}");
+    }
     (dashboard.places.clone(), object)
+}
+
+/// Returns the highlighted row of a list.
+fn marked_row(buffer: &Buffer, place: Rect) -> Option<String> {
+    let is_marked = |x: u16, y: u16| {
+        let cell = &buffer[(x, y)];
+        cell.modifier.contains(Modifier::REVERSED) || cell.bg != Color::Reset
+    };
+    (place.y + 1..place.bottom() - 1).find_map(|y| {
+        let marked: Vec<u16> =
+            (place.x + 1..place.right() - 1).filter(|x| is_marked(*x, y)).collect();
+        let (first, last) = (*marked.first()?, *marked.last()?);
+        Some((first..=last).map(|x| buffer[(x, y)].symbol()).collect())
+    })
 }
 
 /// Returns the request whose row this is; a long row is cut.
