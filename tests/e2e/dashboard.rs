@@ -148,7 +148,7 @@ fn tmux_preview_follows_the_selected_member_in_colour() {
     // Scrolling back stops it, Escape goes on. Before, there is nothing above.
     wait_for("more lines than the panel has", || (number() > 50).then_some(()));
     terminal.keys(&["2", "PPage"]);
-    terminal.shows("lines below; Esc: live");
+    terminal.shows("lines below: Esc goes live");
     terminal.keys(&["Escape"]);
     wait_for("the live screen", || (!terminal.screen().contains("lines below")).then_some(()));
     terminal.keys(&["q"]);

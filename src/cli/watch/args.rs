@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 /// Open the dashboard: members, their screens, the board, requests, messages and events.
 #[derive(Debug, Clone, Default, Args)]
 #[command(
-    after_help = "Press ? for the keys; --print-keys prints a file with which to change them.\n\n\
+    after_help = "? lists the keys, unless watch.toml binds another one to it; --print-keys prints that file with the default keys.\n\n\
     Examples:\n  phalanx watch\n  phalanx watch site --theme light\n\n\
     Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII."
 )]

@@ -209,9 +209,7 @@ impl Driver {
             SourceReport::TeamGone => {
                 if let Some(shown) = &mut self.shown {
                     shown.follower = None;
-                    let name = shown.team.name();
-                    let words = format!("team {name} was deleted: t: other teams, q: quit");
-                    self.dashboard.set_problem(words);
+                    self.dashboard.set_team_gone();
                 }
             }
             SourceReport::Typed => {

@@ -21,10 +21,12 @@ impl Dashboard {
         let Some(request) = self.request_called(asked) else { return };
         let text = request_text(request, Paint { on: self.theme.color });
         let lines = text.lines().map(str::to_owned).collect();
-        let [yes, no] =
-            [KeyCommand::Approve, KeyCommand::Reject].map(|command| self.keymap.key_of(command));
+        let keys = [(KeyCommand::Approve, "approve"), (KeyCommand::Reject, "reject")];
+        let keys = keys.iter().filter_map(|(command, does)| {
+            self.keymap.key_of(*command).map(|key| format!("  {key}: {does}"))
+        });
         let (from, kind) = (&request.from, request.kind);
-        let title = format!("{from} asks: {kind}  {yes}: approve  {no}: reject");
+        let title = format!("{from} asks: {kind}{}", keys.collect::<String>());
         let kind = PageKind::Request(asked.id.clone());
         self.dialog = Some(OpenDialog::Page(TextPage { title, lines, kind, scroll: 0 }));
     }
@@ -126,7 +128,7 @@ impl Dashboard {
         reasons.extend(rule.map(|rule| format!("A rule has this asked: {rule}.")));
         reasons.extend(outside.map(|path| format!("It names {path}, outside of its directory.")));
         self.dialog = None;
-        let effect = answer(asked, RequestAnswer::Approve, self.keymap.key_of(KeyCommand::Approve));
+        let effect = answer(asked, RequestAnswer::Approve);
         if reasons.is_empty() {
             return self.perform(effect);
         }
@@ -143,15 +145,7 @@ impl Dashboard {
         let words =
             format!("approve {}, and for all members from now on: {}?", asked.from, asked.words);
         let details = format!("It adds to the rules of the team:\n{}", rules.join("\n"));
-        self.confirm_effect(
-            words,
-            details,
-            answer(
-                asked,
-                RequestAnswer::ApproveAlways,
-                self.keymap.key_of(KeyCommand::AlwaysAllow),
-            ),
-        );
+        self.confirm_effect(words, details, answer(asked, RequestAnswer::ApproveAlways));
     }
 
     pub(super) fn member_command(&mut self, command: KeyCommand) -> Vec<Effect> {
@@ -252,8 +246,9 @@ impl Dashboard {
     }
 }
 
-/// Returns the effect of answering a request with a key. What was answered stays on the screen.
-pub(super) fn answer(asked: &AskedUse, answer: RequestAnswer, key: String) -> Effect {
+/// Returns the effect of answering a request. What was answered stays on the screen.
+pub(super) fn answer(asked: &AskedUse, answer: RequestAnswer) -> Effect {
+    let key = asked.key.clone();
     let verb = match answer {
         RequestAnswer::Approve | RequestAnswer::ApproveWith(_) => "approved",
         RequestAnswer::ApproveAlways => "approved for good",

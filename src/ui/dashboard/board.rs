@@ -137,10 +137,10 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: 
     let theme = dashboard.theme;
     if dashboard.columns.iter().all(Vec::is_empty) {
         let words = match dashboard.filter.is_empty() {
-            true => &*dashboard.keymap.hint("no tasks", KeyCommand::NewTask, "creates one"),
-            false => "no task matches; Esc ends the filter",
+            true => dashboard.keymap.hint("no tasks", &[(KeyCommand::NewTask, "creates one")]),
+            false => dashboard.leave_hint("no task matches", "ends the filter"),
         };
-        let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
+        let line = Line::styled(cut(&words, area.width.into()), theme.style(Tone::Dim));
         buffer.set_line(area.x, area.y, &line, area.width);
         return;
     }

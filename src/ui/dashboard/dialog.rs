@@ -54,6 +54,8 @@ pub(super) struct AskedUse {
     pub(super) from: MemberName,
     /// The request in one line.
     pub(super) words: String,
+    /// The key that the person pressed to answer it.
+    pub(super) key: String,
 }
 
 impl PromptKind {

@@ -7,6 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Widget};
 use strum::VariantArray;
+use unicode_width::UnicodeWidthStr;
 
 use super::dialog::{OpenDialog, PageKind, TextPage};
 use super::keys::{BINDINGS, Binding, KeyCommand, KeyGroup};
@@ -103,10 +104,7 @@ impl Dashboard {
                     0 => String::new(),
                     count => {
                         let words = format!("  and {count} more");
-                        self.keymap
-                            .hint(&words, KeyCommand::NextAttention, "")
-                            .trim_end()
-                            .to_owned()
+                        self.keymap.hint(&words, &[(KeyCommand::NextAttention, "")])
                     }
                 };
                 let mark = theme.either("▲", "!");
@@ -180,7 +178,7 @@ impl Dashboard {
     fn tabs(&self) -> Vec<(Panel, u16, String)> {
         let mut x = 0;
         let mut found = Vec::new();
-        for (nth, panel) in (1..).zip(Panel::VARIANTS) {
+        for panel in Panel::VARIANTS {
             let count = match panel {
                 Panel::Requests => self.requests().len(),
                 Panel::Members | Panel::Screen | Panel::Board | Panel::Messages | Panel::Events => {
@@ -188,8 +186,10 @@ impl Dashboard {
                 }
             };
             let count = if count > 0 { format!(" ({count})") } else { String::new() };
-            let words = format!("{nth} {}{count}", panel.title());
-            let next = x + u16::try_from(words.len()).unwrap_or(0) + GAP;
+            let key = self.keymap.key_of(KeyCommand::Show(*panel));
+            let key = key.map(|key| text::line(&key) + " ").unwrap_or_default();
+            let words = format!("{key}{}{count}", panel.title());
+            let next = x + u16::try_from(words.width()).unwrap_or(0) + GAP;
             found.push((*panel, x, words));
             x = next;
         }
@@ -201,7 +201,7 @@ impl Dashboard {
         let tabs = self.tabs();
         let is_there = |(_, x, words): &&(Panel, u16, String)| {
             usize::from(column) >= usize::from(*x)
-                && usize::from(column) < usize::from(*x) + words.len()
+                && usize::from(column) < usize::from(*x) + words.width()
         };
         tabs.iter().find(is_there).map(|(panel, ..)| *panel)
     }
@@ -292,7 +292,10 @@ impl Dashboard {
             }
             Panel::Screen => {
                 let typing = if self.typing { ": typing, Esc leaves" } else { "" };
-                let state = self.screen.state();
+                let state = match self.screen.is_scrolled() {
+                    true => self.leave_hint(&self.screen.state(), "goes live"),
+                    false => self.screen.state(),
+                };
                 let gap = if state.is_empty() { "" } else { "  " };
                 let host = self.other_host().map(|host| format!(" on {host}")).unwrap_or_default();
                 let selected = self.member.as_ref().and_then(|name| self.member_status(name));
@@ -360,9 +363,7 @@ impl Dashboard {
         shown.sort_by_key(|binding| self.rank(binding));
         for binding in shown {
             let Ok(offer) = self.offer(binding.command) else { continue };
-            let Some(key) = self.keymap.labels(binding.command).into_iter().next() else {
-                continue;
-            };
+            let Some(key) = self.keymap.key_of(binding.command) else { continue };
             let key_width = Span::raw(key.as_str()).width() + 1;
             let is_first = spans.is_empty();
             let offer = match is_first {

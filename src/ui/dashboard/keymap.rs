@@ -59,17 +59,18 @@ impl Keymap {
         bound.map(|(_, keys)| keys.iter().map(|key| label(key)).collect()).unwrap_or_default()
     }
 
-    /// Returns the first key of a command, as people read it; empty if it has none.
-    pub(super) fn key_of(&self, command: KeyCommand) -> String {
-        self.labels(command).into_iter().next().unwrap_or_default()
+    /// Returns the first key of a command, as people read it; `None` if it has none.
+    pub(super) fn key_of(&self, command: KeyCommand) -> Option<String> {
+        self.labels(command).into_iter().next()
     }
 
-    /// Returns `words: KEY does`, or `words` alone for a command without a key.
-    pub(super) fn hint(&self, words: &str, command: KeyCommand, does: &str) -> String {
-        match self.labels(command).first() {
-            Some(key) => format!("{words}: {key} {does}"),
-            None => words.to_owned(),
-        }
+    /// Returns `words: KEY does, KEY does`, without the commands that have no key.
+    pub(super) fn hint(&self, words: &str, commands: &[(KeyCommand, &str)]) -> String {
+        let key = |(command, does): &(KeyCommand, &str)| {
+            Some(format!("{} {does}", self.key_of(*command)?).trim_end().to_owned())
+        };
+        let keys: Vec<String> = commands.iter().filter_map(key).collect();
+        if keys.is_empty() { words.to_owned() } else { format!("{words}: {}", keys.join(", ")) }
     }
 }
 
@@ -110,8 +111,10 @@ mod tests {
         assert_eq!(command(KeyCode::Char('e')), None);
         assert_eq!(command(KeyCode::Char('q')), Some(KeyCommand::Quit));
         assert_eq!(keymap.labels(KeyCommand::PageUp), ["PgUp", "Ctrl-U"]);
-        assert_eq!(keymap.hint("stuck", KeyCommand::Explain, "explains"), "stuck: x explains");
+        let commands = [(KeyCommand::Explain, "explains"), (KeyCommand::Quit, "quits")];
+        assert_eq!(keymap.hint("stuck", &commands), "stuck: x explains, q quits");
         keymap.bind("explain", Vec::new());
-        assert_eq!(keymap.hint("stuck", KeyCommand::Explain, "explains"), "stuck");
+        assert_eq!(keymap.hint("stuck", &commands), "stuck: q quits");
+        assert_eq!(keymap.hint("stuck", &commands[..1]), "stuck");
     }
 }

@@ -31,7 +31,11 @@ pub(super) fn draw_requests(
     let theme = dashboard.theme;
     let requests = dashboard.requests();
     if requests.is_empty() {
-        return draw_note("no open requests", area, buffer, theme);
+        let words = match dashboard.filter.is_empty() {
+            true => "no open requests".to_owned(),
+            false => dashboard.leave_hint("no request matches", "ends the filter"),
+        };
+        return draw_note(&words, area, buffer, theme);
     }
     let selected = dashboard.shown_request();
     let rows = request_rows(requests.len(), area.height);
@@ -66,7 +70,8 @@ pub(super) fn draw_requests(
         y += 1;
     }
     if shown < lines.len() {
-        let words = format!("{} more lines: Enter", lines.len() - shown);
+        let words = format!("{} more lines", lines.len() - shown);
+        let words = dashboard.keymap.hint(&words, &[(KeyCommand::Open, "")]);
         buffer.set_line(area.x, y, &Line::styled(words, theme.style(Tone::Dim)), area.width);
     }
 }
@@ -151,7 +156,10 @@ pub(super) fn draw_messages(
     };
     let shown: Vec<&SentMessage> = snapshot.messages.iter().rev().filter(is_shown).collect();
     if shown.is_empty() {
-        let words = dashboard.keymap.hint("no messages", KeyCommand::Message, "writes one");
+        let words = match dashboard.filter.is_empty() {
+            true => dashboard.keymap.hint("no messages", &[(KeyCommand::Message, "writes one")]),
+            false => dashboard.leave_hint("no message matches", "ends the filter"),
+        };
         draw_note(&words, area, buffer, theme);
     }
     let lines = |one: &&SentMessage| {
@@ -197,7 +205,11 @@ pub(super) fn draw_events(
     };
     let shown: Vec<&Event> = events.iter().rev().filter(|event| is_shown(event)).collect();
     if shown.is_empty() {
-        draw_note("no events", area, buffer, theme);
+        let words = match dashboard.filter.is_empty() {
+            true => "no events".to_owned(),
+            false => dashboard.leave_hint("no event matches", "ends the filter"),
+        };
+        draw_note(&words, area, buffer, theme);
     }
     let lines = shown.iter().map(|event| vec![painted(&text(event), theme)]);
     let below = dashboard.below.get(&Panel::Events).copied().unwrap_or(0);

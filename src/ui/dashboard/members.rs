@@ -48,13 +48,13 @@ pub(super) fn draw(
     let theme = dashboard.theme;
     if dashboard.members.is_empty() {
         let words = match (&dashboard.snapshot, dashboard.filter.is_empty()) {
-            (None, _) => "reading the team",
+            (None, _) => "reading the team".to_owned(),
             (Some(_), true) => {
-                &*dashboard.keymap.hint("no members", KeyCommand::Spawn, "spawns one")
+                dashboard.keymap.hint("no members", &[(KeyCommand::Spawn, "spawns one")])
             }
-            (Some(_), false) => "no member matches; Esc ends the filter",
+            (Some(_), false) => dashboard.leave_hint("no member matches", "ends the filter"),
         };
-        let line = Line::styled(cut(words, inner.width.into()), theme.style(Tone::Dim));
+        let line = Line::styled(cut(&words, inner.width.into()), theme.style(Tone::Dim));
         buffer.set_line(inner.x, inner.y, &line, inner.width);
         return;
     }

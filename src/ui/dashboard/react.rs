@@ -54,6 +54,13 @@ impl Dashboard {
         self.problem = Some(problem);
     }
 
+    /// Shows that the team was deleted; the last state stays on display.
+    pub(crate) fn set_team_gone(&mut self) {
+        let words = format!("team {} was deleted", self.team.as_deref().unwrap_or_default());
+        let keys = [(KeyCommand::Teams, "lists other teams"), (KeyCommand::Quit, "quits")];
+        self.problem = Some(self.keymap.hint(&words, &keys));
+    }
+
     /// Shows another team, of which nothing is known yet and no screen is followed.
     pub(crate) fn set_team(&mut self, team: &str) {
         let (theme, split) = (self.theme, self.split);
@@ -186,7 +193,17 @@ impl Dashboard {
             return self.typed_key(key);
         }
         let Some(command) = self.keymap.command(key) else { return Vec::new() };
+        self.pressed_command(command, key, now)
+    }
+
+    fn pressed_command(
+        &mut self,
+        command: KeyCommand,
+        key: KeyEvent,
+        now: Timestamp,
+    ) -> Vec<Effect> {
         self.notice = None;
+        self.pressed = keys::name(key).map(|name| keys::label(&name)).unwrap_or_default();
         self.command(command, now)
     }
 
@@ -217,8 +234,7 @@ impl Dashboard {
             && let Some(command) =
                 self.keymap.command(key).filter(|command| answers_request(*command))
         {
-            self.notice = None;
-            return self.command(command, now);
+            return self.pressed_command(command, key, now);
         }
         let Some(dialog) = &mut self.dialog else { return Vec::new() };
         let step = dialog.handle(key, page);

@@ -143,10 +143,10 @@ impl ScreenView {
     /// Returns what the title of the panel says besides the member's name.
     pub(super) fn state(&self) -> String {
         if let Some(search) = &self.search {
-            return format!("{}; Esc: live", search.words());
+            return search.words();
         }
         match (&self.history, &self.ended, &self.terminal) {
-            (Some(history), _, _) => format!("{} lines below; Esc: live", history.below),
+            (Some(history), _, _) => format!("{} lines below", history.below),
             (None, Some(reason), _) => reason.clone(),
             (None, None, Some(terminal)) => {
                 let (rows, cols) = terminal.screen().size();
@@ -329,14 +329,14 @@ mod tests {
         let number = |n| format!("line {n} {}", if n % 2 == 0 { "EVEN" } else { "odd" });
         let text: Vec<String> = (0..10).map(number).collect();
         view.show_history(&text.join("\n"), 3);
-        assert_eq!(view.state(), "match 5/5 of even; Esc: live");
+        assert_eq!(view.state(), "match 5/5 of even");
         assert_eq!(drawn(&view, 20, 3, false), ["line 7 odd", "line 8 EVEN", "line 9 odd"]);
         view.go_to_match(-1, 3);
         assert_eq!(drawn(&view, 20, 3, false), ["line 5 odd", "line 6 EVEN", "line 7 odd"]);
         // A narrow panel is shifted to the match.
         assert_eq!(drawn(&view, 6, 3, false), ["5 odd", "6 EVEN", "7 odd"]);
         view.search("nothing", 3);
-        assert_eq!(view.state(), "no match for nothing; Esc: live");
+        assert_eq!(view.state(), "no match for nothing");
         assert_eq!(drawn(&view, 20, 3, false)[1], "line 6 EVEN", "it stays");
         view.leave_history();
         assert_eq!(drawn(&view, 9, 1, false), ["live"]);

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use strum::VariantArray;
 
 use super::completion::Completion;
-use super::dialog::{OpenDialog, TeamPicker};
+use super::dialog::{OpenDialog, PromptKind, TeamPicker, TextPrompt};
 use super::effect::ChosenCommand;
 use super::keymap::Keymap;
+use super::keys::KeyCommand;
 use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
@@ -89,6 +90,8 @@ pub(super) struct Notice {
 pub(crate) struct Dashboard {
     pub(super) theme: Theme,
     pub(super) keymap: Keymap,
+    /// The label of the key of the last command.
+    pub(super) pressed: String,
     /// `None` until a person has chosen one.
     pub(super) team: Option<String>,
     pub(super) snapshot: Option<TeamSnapshot>,
@@ -159,6 +162,7 @@ impl Dashboard {
         Dashboard {
             theme,
             keymap: Keymap::default(),
+            pressed: String::new(),
             team: None,
             snapshot: None,
             problem: None,
@@ -369,6 +373,24 @@ impl Dashboard {
 
     pub(super) fn notify(&mut self, words: impl Into<String>, tone: Tone, now: Timestamp) {
         self.notice = Some(Notice { words: words.into(), tone, until: now.plus_ms(NOTICE_MS) });
+    }
+
+    /// Returns the words with the key that ends a filter and the search. In their prompts the key
+    /// is fixed.
+    pub(super) fn leave_hint(&self, words: &str, does: &str) -> String {
+        let is_prompt = |dialog: &OpenDialog| {
+            matches!(
+                dialog,
+                OpenDialog::TextPrompt(TextPrompt {
+                    kind: PromptKind::Filter | PromptKind::Search,
+                    ..
+                })
+            )
+        };
+        match self.dialog.as_ref().is_some_and(is_prompt) {
+            true => format!("{words}: Esc {does}"),
+            false => self.keymap.hint(words, &[(KeyCommand::Leave, does)]),
+        }
     }
 
     /// Shows what was answered.

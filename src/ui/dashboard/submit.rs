@@ -4,7 +4,6 @@ use super::actions::answer;
 use super::dialog::{OpenDialog, PromptKind, TextPrompt};
 use super::effect::{AfterRun, ChosenCommand, Effect};
 use super::form::ActionForm;
-use super::keys::KeyCommand;
 use super::layout::Panel;
 use super::state::Dashboard;
 use super::team_action::{RequestAnswer, TeamAction};
@@ -95,15 +94,13 @@ impl Dashboard {
             PromptKind::Comment(task) => TeamAction::CommentTask { task, text },
             PromptKind::Reject(asked) => {
                 let reject = RequestAnswer::Reject { reason: text };
-                let key = self.keymap.key_of(KeyCommand::Reject);
-                return Ok(self.perform(answer(&asked, reject, key)));
+                return Ok(self.perform(answer(&asked, reject)));
             }
             PromptKind::EditInput(asked) => {
                 let input =
                     serde_json::from_str(&text).map_err(|e| format!("not a JSON object: {e}"))?;
                 let approve = RequestAnswer::ApproveWith(input);
-                let key = self.keymap.key_of(KeyCommand::Edit);
-                return Ok(self.perform(answer(&asked, approve, key)));
+                return Ok(self.perform(answer(&asked, approve)));
             }
             PromptKind::Commit { dir, .. } => {
                 let git = |words: &[&str]| ChosenCommand::Program {

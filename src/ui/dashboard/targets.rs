@@ -39,9 +39,10 @@ impl Dashboard {
     /// # Errors
     /// The reason why there is none.
     pub(super) fn target_member(&self) -> Result<MemberName, String> {
-        let members = self.keymap.key_of(KeyCommand::Show(Panel::Members));
-        let none =
-            |what: &str| Err(format!("no member is selected in the {what}: {members} shows them"));
+        let none = |what: &str| {
+            let words = format!("no member is selected in the {what}");
+            Err(self.keymap.hint(&words, &[(KeyCommand::Show(Panel::Members), "shows them")]))
+        };
         match self.focus {
             Panel::Requests => match self.selected_request() {
                 Some(request) => Ok(request.from.clone()),
@@ -69,14 +70,14 @@ impl Dashboard {
     pub(super) fn target_task(&self) -> Result<TaskId, String> {
         match (self.focus, self.task) {
             (Panel::Board, _) if self.as_graph => {
-                let key = self.keymap.key_of(KeyCommand::Graph);
-                Err(format!("no task is selected in the graph: {key} shows the columns"))
+                let words = "no task is selected in the graph";
+                Err(self.keymap.hint(words, &[(KeyCommand::Graph, "shows the columns")]))
             }
             (Panel::Board, Some(task)) => Ok(task),
             (Panel::Board, None) => Err("there is no task".to_owned()),
             (_, _) => {
-                let key = self.keymap.key_of(KeyCommand::Show(Panel::Board));
-                Err(format!("no task is selected here: {key} shows the board"))
+                let board = (KeyCommand::Show(Panel::Board), "shows the board");
+                Err(self.keymap.hint("no task is selected here", &[board]))
             }
         }
     }
@@ -96,13 +97,14 @@ impl Dashboard {
             return Err(format!("{from} was asked to shut down and answers itself"));
         }
         if request.answered_by == Some("pane") {
-            let key = self.keymap.key_of(KeyCommand::Type);
-            return Err(format!("{from} can be answered only on its screen: {key} types there"));
+            let words = format!("{from} can be answered only on its screen");
+            return Err(self.keymap.hint(&words, &[(KeyCommand::Type, "types there")]));
         }
         let asked = AskedUse {
             id: request.request_id.clone(),
             from: from.clone(),
             words: request_words(request).words,
+            key: self.pressed.clone(),
         };
         if self.is_being_answered(&asked) {
             return Err(format!("the request of {from} is being answered"));
@@ -175,11 +177,13 @@ impl Dashboard {
                 .places
                 .of(Panel::Requests)
                 .is_some_and(|place| lists::shows_all_of(self, request, place));
-        let offer = self.offer(KeyCommand::Approve).unwrap_or_default();
-        let label = text::line(&format!("{} {offer}", self.keymap.key_of(KeyCommand::Approve)));
-        let width = UnicodeWidthStr::width(label.as_str());
-        let in_footer =
-            request_words(request).is_whole && width <= usize::from(self.places.footer.width);
+        let fits_in_footer = |key: String| {
+            let offer = self.offer(KeyCommand::Approve).unwrap_or_default();
+            let label = text::line(&format!("{key} {offer}"));
+            UnicodeWidthStr::width(label.as_str()) <= usize::from(self.places.footer.width)
+        };
+        let in_footer = request_words(request).is_whole
+            && self.keymap.key_of(KeyCommand::Approve).is_some_and(fits_in_footer);
         in_panel || in_footer
     }
 
@@ -341,8 +345,8 @@ impl Dashboard {
             | KeyCommand::Attach
                 if has_ended =>
             {
-                let key = self.keymap.key_of(KeyCommand::Restart);
-                return Err(format!("{name} has ended: {key} resumes it"));
+                let words = format!("{name} has ended");
+                return Err(self.keymap.hint(&words, &[(KeyCommand::Restart, "resumes it")]));
             }
             KeyCommand::Shell | KeyCommand::Commit
                 if tree.is_some_and(|tree| tree.copy.is_some()) =>

@@ -13,7 +13,7 @@ use crate::ops::decide::ApprovalPreview;
 use crate::ops::requests::Shown;
 use crate::ops::snapshot::TeamSnapshot;
 use crate::ui::dashboard::{
-    AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, TeamAction,
+    AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, Keymap, TeamAction,
 };
 
 /// Returns the actions among effects.
@@ -318,11 +318,11 @@ fn slash_on_the_screen_searches_it_and_up_goes_to_earlier_matches() {
         let shown = picture(dashboard, 120, 40);
         shown.lines().nth(3).expect("the title").to_owned()
     };
-    assert!(title(&mut dashboard).contains("match 200/200 of t;"));
+    assert!(title(&mut dashboard).contains("match 200/200 of t:"));
     press(&mut dashboard, "'ICK 1'");
-    assert!(title(&mut dashboard).contains("match 111/111 of tICK 1;"));
+    assert!(title(&mut dashboard).contains("match 111/111 of tICK 1:"));
     press(&mut dashboard, "Enter Up k Down");
-    assert!(title(&mut dashboard).contains("match 110/111 of tICK 1;"));
+    assert!(title(&mut dashboard).contains("match 110/111 of tICK 1:"));
     assert!(picture(&mut dashboard, 120, 40).contains("tick 198"));
     // Other keys keep their meaning.
     press(&mut dashboard, "n");
@@ -336,4 +336,67 @@ fn slash_on_the_screen_searches_it_and_up_goes_to_earlier_matches() {
     }
     press(&mut dashboard, "1 / ada Enter");
     assert_eq!((dashboard.members.len(), dashboard.screen.query()), (1, None));
+}
+
+/// Returns a dashboard whose texts name `<command>` as the key of each command. The default keys
+/// work, too.
+fn with_other_keys() -> Dashboard {
+    let mut keymap = Keymap::default();
+    for default in Keymap::defaults() {
+        let defaults = default.keys.iter().map(|key| (*key).to_owned());
+        let keys = [format!("<{}>", default.command)].into_iter().chain(defaults);
+        keymap.bind(&default.command, keys.collect());
+    }
+    let mut dashboard = Dashboard::new("site", THEME).with_keymap(keymap);
+    let mut snapshot = sample();
+    snapshot.requests.push(Shown { answered_by: Some("pane"), ..permission("p", "cleo", 9) });
+    dashboard.set_snapshot(snapshot);
+    dashboard
+}
+
+#[test]
+fn ly_14_texts_name_the_keys_in_use() {
+    let table = [
+        ("", "<show-members> Members  <show-screen> Screen  <show-board> Board"),
+        ("", "more: <next-attention>"),
+        ("/ none", "no member matches: Esc ends the filter"),
+        ("/ none Enter", "no member matches: <leave> ends the filter"),
+        ("/ none Enter", "no task matches: <leave> ends the filter"),
+        ("/ none Enter", "no request matches: <leave> ends the filter"),
+        ("5 / none Enter", "no message matches: <leave> ends the filter"),
+        ("6 / none Enter", "no event matches: <leave> ends the filter"),
+        ("2 / none", "no match for none: Esc goes live"),
+        ("2 / none Enter", "no match for none: <leave> goes live"),
+        ("4", "more lines: <open>"),
+        ("4 Enter", "ben asks: permission  <approve>: approve  <reject>: reject"),
+        ("6 m", "no member is selected in the events: <show-members> shows them"),
+        ("x", "no task is selected here: <show-board> shows the board"),
+        ("v x", "no task is selected in the graph: <graph> shows the columns"),
+        ("Down m", "dan has ended: <restart> resumes it"),
+        ("4 Down y", "cleo can be answered only on its screen: <type> types there"),
+    ];
+    for (keys, expected) in table {
+        let mut dashboard = with_other_keys();
+        picture(&mut dashboard, 160, 34);
+        press(&mut dashboard, keys);
+        let shown = picture(&mut dashboard, 160, 34);
+        assert!(shown.contains(expected), "{keys:?}: {expected:?} is missing:\n{shown}");
+    }
+    let mut dashboard = with_other_keys();
+    dashboard.set_team_gone();
+    let expected = "team site was deleted: <teams> lists other teams, <quit> quits";
+    assert!(picture(&mut dashboard, 160, 34).contains(expected));
+}
+
+#[test]
+fn answer_names_the_key_that_was_pressed() {
+    let mut dashboard = with_other_keys();
+    dashboard.set_snapshot(TeamSnapshot {
+        requests: vec![shell_request("perm-1", "ben", "ls")],
+        ..sample()
+    });
+    dashboard.moved_at = None;
+    picture(&mut dashboard, 80, 24);
+    let actions = actions(&press(&mut dashboard, "r no Enter"));
+    assert!(matches!(&*actions, [TeamAction::Answer { key, .. }] if key == "r"), "{actions:?}");
 }
