@@ -9,10 +9,10 @@ use strum::VariantArray;
 use super::Panel;
 use super::keys::KeyCommand;
 use super::members::{age, first_of};
+use super::scroll::{DrawnPart, bounded};
 use super::state::{BoardColumn, Dashboard};
 use super::theme::Tone;
-use super::words::position;
-use super::words::{cut, painted};
+use super::words::{cut, painted, position};
 use crate::model::assessment::Doing;
 use crate::model::id::TaskId;
 use crate::model::need::Need;
@@ -85,14 +85,10 @@ fn side_by_side(dashboard: &Dashboard, area: Rect, width: u16) -> Vec<BoardArea>
     found
 }
 
-/// Returns the position of the selected task if the columns are listed one below the other, and of
-/// the first line of the graph. Columns side by side have theirs in their own titles.
+/// Returns the position of the selected task if the columns are listed one below the other. Columns
+/// side by side have theirs in their own titles.
 pub(super) fn position_in_list(dashboard: &Dashboard, area: Rect) -> Option<String> {
     let height = usize::from(area.height);
-    if dashboard.as_graph {
-        let lines = graph_text(dashboard)?.lines().count();
-        return position(dashboard.graph_scroll.min(lines.saturating_sub(height)), height, lines);
-    }
     if are_side_by_side(area) {
         return None;
     }
@@ -133,7 +129,13 @@ fn ids<'d>(
     tasks.iter().skip(first).filter_map(move |at| Some(all?.get(*at)?.id))
 }
 
-pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: Timestamp) {
+/// Draws the columns or the graph. Returns the part of the graph that was drawn.
+pub(super) fn draw(
+    dashboard: &Dashboard,
+    area: Rect,
+    buffer: &mut Buffer,
+    now: Timestamp,
+) -> Option<DrawnPart> {
     let theme = dashboard.theme;
     if dashboard.columns.iter().all(Vec::is_empty) {
         let words = match dashboard.filter.is_empty() {
@@ -142,7 +144,7 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: 
         };
         let line = Line::styled(cut(&words, area.width.into()), theme.style(Tone::Dim));
         buffer.set_line(area.x, area.y, &line, area.width);
-        return;
+        return None;
     }
     if dashboard.as_graph {
         return draw_graph(dashboard, area, buffer);
@@ -162,6 +164,7 @@ pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer, now: 
             }
         }
     }
+    None
 }
 
 /// Returns the number of tasks in a column, and before it the place of the selected task if the
@@ -298,19 +301,18 @@ fn card_detail(
     ]
 }
 
-fn draw_graph(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) {
-    let Some(text) = graph_text(dashboard) else { return };
-    let lines: Vec<&str> = text.lines().collect();
-    let first = dashboard.graph_scroll.min(lines.len().saturating_sub(area.height.into()));
-    for (y, line) in (area.y..area.bottom()).zip(&lines[first..]) {
-        buffer.set_line(area.x, y, &painted(line, dashboard.theme), area.width);
-    }
-}
-
-fn graph_text(dashboard: &Dashboard) -> Option<String> {
+fn draw_graph(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Option<DrawnPart> {
     let snapshot = dashboard.snapshot.as_ref()?;
     let shown = dashboard.columns.iter().flatten().filter_map(|at| snapshot.tasks.get(*at));
     let graph = TaskGraph::of_cards(shown.filter(|task| !task.state.frees_dependants()));
     let paint = Paint { on: dashboard.theme.color };
-    Some(graph.draw(crate::ui::GraphFormat::Text, paint))
+    let text = graph.draw(crate::ui::GraphFormat::Text, paint);
+    let lines: Vec<&str> = text.lines().collect();
+    let rows = usize::from(area.height);
+    let scrolled = dashboard.scrolled.get(&Panel::Board).copied().unwrap_or(0);
+    let first = bounded(scrolled, rows, lines.len());
+    for (y, line) in (area.y..area.bottom()).zip(&lines[first..]) {
+        buffer.set_line(area.x, y, &painted(line, dashboard.theme), area.width);
+    }
+    Some(DrawnPart { position: position(first, rows, lines.len()), scrolled: first })
 }

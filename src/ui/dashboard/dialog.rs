@@ -12,7 +12,10 @@ use crate::ops::snapshot::TeamChoice;
 /// A dialog, which receives all keys while it is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OpenDialog {
-    Help { scroll: usize },
+    Help {
+        /// Number of rows above the visible part.
+        scroll: usize,
+    },
     TextPrompt(TextPrompt),
     Confirmation(Confirmation),
     Page(TextPage),
@@ -107,6 +110,7 @@ pub(super) struct TextPage {
     /// Lines with the colours of other pages.
     pub(super) lines: Vec<String>,
     pub(super) kind: PageKind,
+    /// Number of rows above the visible part; a long line has several.
     pub(super) scroll: usize,
 }
 
@@ -148,10 +152,9 @@ impl OpenDialog {
                 KeyCode::Char('n' | 'q') | KeyCode::Esc => DialogStep::Close,
                 _ => DialogStep::Stay,
             },
-            OpenDialog::Help { scroll } => scroll_by(scroll, usize::MAX, key, page),
-            OpenDialog::Page(text) => {
-                let most = text.lines.len().saturating_sub(1);
-                scroll_by(&mut text.scroll, most, key, page)
+            // The next frame corrects what is scrolled too far.
+            OpenDialog::Help { scroll } | OpenDialog::Page(TextPage { scroll, .. }) => {
+                scroll_by(scroll, usize::MAX, key, page)
             }
             OpenDialog::Teams(picker) => {
                 let most = picker.choices.as_ref().map_or(0, Vec::len).saturating_sub(1);
@@ -161,6 +164,13 @@ impl OpenDialog {
                 }
             }
             OpenDialog::Form(form) => form.handle(key),
+        }
+    }
+
+    /// Takes the rows by which a text is scrolled on display, from where the next key continues.
+    pub(super) fn set_scrolled(&mut self, rows: usize) {
+        if let OpenDialog::Help { scroll } | OpenDialog::Page(TextPage { scroll, .. }) = self {
+            *scroll = rows;
         }
     }
 
@@ -192,22 +202,4 @@ fn scroll_by(at: &mut usize, most: usize, key: KeyEvent, page: usize) -> DialogS
     };
     *at = moved.min(most);
     DialogStep::Stay
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn page_scrolls_within_its_lines() {
-        let lines = vec![String::new(); 30];
-        let page = TextPage { title: String::new(), lines, kind: PageKind::Text, scroll: 0 };
-        let mut dialog = OpenDialog::Page(page);
-        let mut press = |code| dialog.handle(KeyEvent::new(code, KeyModifiers::NONE), 10);
-        for code in [KeyCode::PageDown, KeyCode::PageDown, KeyCode::PageDown, KeyCode::Up] {
-            assert_eq!(press(code), DialogStep::Stay);
-        }
-        assert_eq!(press(KeyCode::Esc), DialogStep::Close);
-        assert!(matches!(dialog, OpenDialog::Page(TextPage { scroll: 28, .. })), "{dialog:?}");
-    }
 }

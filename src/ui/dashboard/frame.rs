@@ -12,8 +12,8 @@ use unicode_width::UnicodeWidthStr;
 use super::dialog::{OpenDialog, PageKind, TextPage};
 use super::keys::{BINDINGS, Binding, KeyCommand, KeyGroup};
 use super::layout::{Panel, places};
-use super::lists::DrawnPart;
 use super::members::age;
+use super::scroll::DrawnPart;
 use super::state::Dashboard;
 use super::theme::Tone;
 use super::words::cut;
@@ -45,17 +45,27 @@ impl Dashboard {
             self.draw_header(buffer, now);
             self.draw_tabs(buffer);
             for (panel, place) in self.places.panels.clone() {
-                if let Some(below) = self.draw_panel(panel, place, buffer, now) {
-                    // Scrolling does not go beyond the first line.
-                    self.below.insert(panel, below);
-                }
+                self.draw_panel(panel, place, buffer, now);
             }
         }
         self.draw_footer(buffer);
-        let cursor = overlay::draw(self, area, buffer);
+        let drawn = overlay::draw(self, area, buffer);
+        if let (Some(dialog), Some(scrolled)) = (&mut self.dialog, drawn.scrolled) {
+            dialog.set_scrolled(scrolled);
+        }
         clean(buffer, self.theme.color);
-        if let Some(position) = cursor {
+        if let Some(position) = drawn.cursor {
             frame.set_cursor_position(position);
+        }
+    }
+
+    /// Takes the lines by which a panel is scrolled on display, from where the next key continues.
+    fn set_scrolled(&mut self, panel: Panel, scrolled: usize) {
+        match panel {
+            Panel::Screen => self.screen.set_below(scrolled),
+            Panel::Members | Panel::Board | Panel::Requests | Panel::Messages | Panel::Events => {
+                self.scrolled.insert(panel, scrolled);
+            }
         }
     }
 
@@ -223,15 +233,7 @@ impl Dashboard {
         }
     }
 
-    /// Draws a panel. Returns the number of lines below the visible part of one that is scrolled by
-    /// lines.
-    fn draw_panel(
-        &self,
-        panel: Panel,
-        place: Rect,
-        buffer: &mut Buffer,
-        now: Timestamp,
-    ) -> Option<usize> {
+    fn draw_panel(&mut self, panel: Panel, place: Rect, buffer: &mut Buffer, now: Timestamp) {
         let theme = self.theme;
         let is_focused = panel == self.focus;
         let style = theme.style(if is_focused { Tone::Focus } else { Tone::Dim });
@@ -241,15 +243,17 @@ impl Dashboard {
             true => None,
             false => self.draw_content(panel, place, inner, buffer, now),
         };
-        let position = match &drawn {
-            Some(part) => part.position.clone(),
+        let position = match drawn {
+            Some(part) => {
+                self.set_scrolled(panel, part.scrolled);
+                part.position
+            }
             None => self.position(panel, place, inner),
         };
         let position = position.map(|position| format!("  {position}")).unwrap_or_default();
         let room = usize::from(place.width.saturating_sub(4)).saturating_sub(position.len());
         let title = format!(" {}{position} ", cut(&self.title(panel), room));
         block.title(Line::styled(title, style)).render(place, buffer);
-        drawn.map(|part| part.below)
     }
 
     fn draw_content(
@@ -263,8 +267,8 @@ impl Dashboard {
         let theme = self.theme;
         match panel {
             Panel::Members => members::draw(self, place, inner, buffer, now),
-            Panel::Screen => self.screen.draw(inner, buffer, theme, self.typing),
-            Panel::Board => board::draw(self, inner, buffer, now),
+            Panel::Screen => return self.screen.draw(inner, buffer, theme, self.typing),
+            Panel::Board => return board::draw(self, inner, buffer, now),
             Panel::Requests => lists::draw_requests(self, inner, buffer, now),
             Panel::Messages => return Some(lists::draw_messages(self, inner, buffer, now)),
             Panel::Events => return Some(lists::draw_events(self, inner, buffer, now)),

@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 use super::Panel;
 use super::keys::KeyCommand;
 use super::members::{age, first_of};
+use super::scroll::{DrawnPart, bounded};
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, wrap};
@@ -129,15 +130,6 @@ fn draw_note(words: &str, area: Rect, buffer: &mut Buffer, theme: Theme) {
     buffer.set_line(area.x, area.y, &line, area.width);
 }
 
-/// The part that was drawn of lines that scroll.
-#[derive(Debug, Default)]
-pub(super) struct DrawnPart {
-    /// The position of the last entry, if not all entries are visible.
-    pub(super) position: Option<String>,
-    /// Number of lines below it.
-    pub(super) below: usize,
-}
-
 /// Draws the messages from and to the selected member, or of all members; the latest is last.
 pub(super) fn draw_messages(
     dashboard: &Dashboard,
@@ -176,7 +168,7 @@ pub(super) fn draw_messages(
         }
         lines
     };
-    let below = dashboard.below.get(&Panel::Messages).copied().unwrap_or(0);
+    let below = dashboard.scrolled.get(&Panel::Messages).copied().unwrap_or(0);
     draw_from_the_end(shown.iter().map(lines), below, area, buffer)
 }
 
@@ -212,7 +204,7 @@ pub(super) fn draw_events(
         draw_note(&words, area, buffer, theme);
     }
     let lines = shown.iter().map(|event| vec![painted(&text(event), theme)]);
-    let below = dashboard.below.get(&Panel::Events).copied().unwrap_or(0);
+    let below = dashboard.scrolled.get(&Panel::Events).copied().unwrap_or(0);
     draw_from_the_end(lines, below, area, buffer)
 }
 
@@ -237,7 +229,7 @@ fn draw_from_the_end(
         }
         lines.extend(entry.into_iter().rev().map(|line| (nth, line)));
     }
-    let below = below.min(lines.len().saturating_sub(height));
+    let below = bounded(below, height, lines.len());
     is_cut |= lines.len() > height;
     let shown = lines.get(below..).unwrap_or_default();
     let shown = &shown[..shown.len().min(height)];
@@ -245,5 +237,5 @@ fn draw_from_the_end(
         buffer.set_line(area.x, y, line, area.width);
     }
     let last = shown.first().filter(|_| is_cut).map(|(nth, _)| format!("{}/{count}", count - nth));
-    DrawnPart { position: last, below }
+    DrawnPart { position: last, scrolled: below }
 }

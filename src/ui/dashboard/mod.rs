@@ -20,6 +20,7 @@ mod palette;
 mod position;
 mod react;
 mod screen;
+mod scroll;
 mod search;
 mod state;
 mod submit;

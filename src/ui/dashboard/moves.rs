@@ -69,7 +69,8 @@ impl Dashboard {
                 }
             }
             Panel::Board if self.as_graph => {
-                self.graph_scroll = self.graph_scroll.saturating_add_signed(step);
+                let above = self.scrolled.entry(panel).or_default();
+                *above = above.saturating_add_signed(step);
             }
             Panel::Board => {
                 let Some(snapshot) = &self.snapshot else { return Vec::new() };
@@ -79,8 +80,7 @@ impl Dashboard {
                 }
             }
             Panel::Screen if self.screen.is_scrolled() => {
-                let page = self.page(Panel::Screen);
-                self.screen.scroll(-step, page);
+                self.screen.scroll(-step);
             }
             Panel::Screen => {
                 if let Some(member) = self.member.clone().filter(|_| step < 0) {
@@ -88,7 +88,7 @@ impl Dashboard {
                 }
             }
             Panel::Messages | Panel::Events => {
-                let below = self.below.entry(panel).or_default();
+                let below = self.scrolled.entry(panel).or_default();
                 *below = below.saturating_add_signed(-step);
             }
         }

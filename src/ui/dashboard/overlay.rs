@@ -13,40 +13,47 @@ use super::effect::PaletteCandidate;
 use super::form::ActionForm;
 use super::keys::{BINDINGS, KeyGroup};
 use super::members::first_of;
+use super::scroll::bounded;
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
-use super::words::position;
-use super::words::{cut, fit, painted, wrap};
+use super::words::{cut, fit, painted, position, wrap};
 use crate::model::text;
 
 /// Largest number of candidates that the palette shows at once.
 const OFFERED: usize = 8;
 
-/// Draws the open dialog, if any. Returns the place of the cursor in a field.
-pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+/// A dialog that was drawn.
+#[derive(Debug, Default)]
+pub(super) struct DrawnDialog {
+    /// The place of the cursor in a field.
+    pub(super) cursor: Option<Position>,
+    /// Number of lines above the visible part of a text.
+    pub(super) scrolled: Option<usize>,
+}
+
+/// Draws the open dialog, if any.
+pub(super) fn draw(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> DrawnDialog {
     let theme = dashboard.theme;
-    match dashboard.dialog.as_ref()? {
-        OpenDialog::Help { scroll } => {
+    let (mut cursor, mut scrolled) = (None, None);
+    match &dashboard.dialog {
+        None => {}
+        Some(OpenDialog::Help { scroll }) => {
             let inner =
                 window("Keys: Down scrolls, Esc closes", (76, area.height), area, buffer, theme);
-            lines(&help(dashboard), *scroll, inner, buffer);
-            None
+            let help = help(dashboard);
+            let first = bounded(*scroll, inner.height.into(), help.len());
+            lines(&help[first..], inner, buffer);
+            scrolled = Some(first);
         }
-        OpenDialog::Page(page) => {
-            draw_page(page, area, buffer, theme);
-            None
+        Some(OpenDialog::Page(page)) => scrolled = Some(draw_page(page, area, buffer, theme)),
+        Some(OpenDialog::Confirmation(question)) => draw_question(question, area, buffer, theme),
+        Some(OpenDialog::Teams(picker)) => draw_teams(dashboard, picker, area, buffer),
+        Some(OpenDialog::TextPrompt(prompt)) => {
+            cursor = draw_prompt(dashboard, prompt, area, buffer);
         }
-        OpenDialog::Confirmation(question) => {
-            draw_question(question, area, buffer, theme);
-            None
-        }
-        OpenDialog::Teams(picker) => {
-            draw_teams(dashboard, picker, area, buffer);
-            None
-        }
-        OpenDialog::TextPrompt(prompt) => draw_prompt(dashboard, prompt, area, buffer),
-        OpenDialog::Form(form) => draw_form(form, area, buffer, theme),
+        Some(OpenDialog::Form(form)) => cursor = draw_form(form, area, buffer, theme),
     }
+    DrawnDialog { cursor, scrolled }
 }
 
 /// Draws an empty window of this size in the middle and returns the area within its border.
@@ -76,9 +83,8 @@ fn window(
     inner
 }
 
-fn lines(all: &[Line<'static>], scroll: usize, area: Rect, buffer: &mut Buffer) {
-    let first = scroll.min(all.len().saturating_sub(area.height.into()));
-    for (y, line) in (area.y..area.bottom()).zip(&all[first..]) {
+fn lines(all: &[Line<'static>], area: Rect, buffer: &mut Buffer) {
+    for (y, line) in (area.y..area.bottom()).zip(all) {
         buffer.set_line(area.x, y, line, area.width);
     }
 }
@@ -104,28 +110,26 @@ fn help(dashboard: &Dashboard) -> Vec<Line<'static>> {
     found
 }
 
-fn draw_page(page: &TextPage, area: Rect, buffer: &mut Buffer, theme: Theme) {
+/// Draws a page of text. Returns the number of rows above its visible part.
+fn draw_page(page: &TextPage, area: Rect, buffer: &mut Buffer, theme: Theme) -> usize {
     let width = area.width.saturating_sub(4);
     let room = usize::from(width.saturating_sub(2));
-    let count = page.lines.len();
-    // Wrapped lines take more than one row.
-    let rows: usize = page.lines.iter().map(|line| line.chars().count() / room.max(1) + 1).sum();
-    let rows = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2);
-    let size = (width, rows.min(area.height.saturating_sub(2)));
-    let is_longer = size.1 < rows;
-    let position = match is_longer || page.scroll > 0 {
-        true => format!("  {}/{count}", (page.scroll + 1).min(count)),
-        false => String::new(),
+    let rows: Vec<Line<'static>> = match page.kind {
+        PageKind::Diff => page.lines.iter().map(|line| diff_line(line, room, theme)).collect(),
+        PageKind::Text | PageKind::Request(_) => {
+            page.lines.iter().flat_map(|line| wrap(painted(line, theme), room)).collect()
+        }
     };
+    let height = u16::try_from(rows.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let height = height.min(area.height.saturating_sub(2));
+    let visible = usize::from(height.saturating_sub(2));
+    let first = bounded(page.scroll, visible, rows.len());
+    let position = position(first, visible, rows.len());
+    let position = position.map(|position| format!("  {position}")).unwrap_or_default();
     let title = format!("{}{position}  Esc closes", page.title);
-    let inner = window(&title, size, area, buffer, theme);
-    let width = usize::from(inner.width);
-    let shown = page.lines.iter().skip(page.scroll).flat_map(|line| match page.kind {
-        PageKind::Diff => vec![diff_line(line, width, theme)],
-        PageKind::Text | PageKind::Request(_) => wrap(painted(line, theme), width),
-    });
-    let shown: Vec<Line<'static>> = shown.take(inner.height.into()).collect();
-    lines(&shown, 0, inner, buffer);
+    let inner = window(&title, (width, height), area, buffer, theme);
+    lines(&rows[first..], inner, buffer);
+    first
 }
 
 fn diff_line(line: &str, width: usize, theme: Theme) -> Line<'static> {
@@ -159,14 +163,14 @@ fn draw_question(question: &Confirmation, area: Rect, buffer: &mut Buffer, theme
     shown.push(Line::styled("y: yes   n, Esc: no", theme.style(Tone::Dim)));
     let height = u16::try_from(shown.len()).unwrap_or(u16::MAX).saturating_add(2);
     let inner = window("Please confirm", (width, height), area, buffer, theme);
-    lines(&shown, 0, inner, buffer);
+    lines(&shown, inner, buffer);
 }
 
 fn draw_teams(dashboard: &Dashboard, picker: &TeamPicker, area: Rect, buffer: &mut Buffer) {
     let theme = dashboard.theme;
     let Some(choices) = &picker.choices else {
         let inner = window("Teams", (40, 3), area, buffer, theme);
-        return lines(&[Line::from("looking for teams")], 0, inner, buffer);
+        return lines(&[Line::from("looking for teams")], inner, buffer);
     };
     let height = u16::try_from(choices.len()).unwrap_or(u16::MAX).saturating_add(3);
     let rows = usize::from(height.min(area.height).saturating_sub(3));
@@ -241,7 +245,7 @@ fn draw_prompt(
     if inner.is_empty() {
         return None;
     }
-    lines(&offered, 0, Rect { height: inner.height - 1, ..inner }, buffer);
+    lines(&offered, Rect { height: inner.height - 1, ..inner }, buffer);
     let (text, column) = prompt.editor.window(inner.width.into());
     let row = inner.bottom() - 1;
     buffer.set_line(inner.x, row, &Line::from(text), inner.width);

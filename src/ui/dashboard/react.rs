@@ -498,7 +498,7 @@ impl Dashboard {
     pub(super) fn select_member(&mut self, name: MemberName) -> Vec<Effect> {
         if self.member.as_ref() != Some(&name) {
             self.previous = self.member.replace(name);
-            self.below.remove(&Panel::Messages);
+            self.scrolled.remove(&Panel::Messages);
         }
         self.follow_selected()
     }

@@ -7,6 +7,7 @@ use ratatui::widgets::Widget;
 use tui_term::widget::{Cursor, PseudoTerminal, Screen};
 use unicode_width::UnicodeWidthChar;
 
+use super::scroll::{DrawnPart, bounded};
 use super::search::ScreenSearch;
 use super::theme::{Theme, Tone};
 use super::words::cut;
@@ -118,19 +119,23 @@ impl ScreenView {
     fn show_match(&mut self, page: usize) {
         let current = self.search.as_ref().and_then(ScreenSearch::current);
         if let (Some(history), Some(found)) = (&mut self.history, current) {
-            let count = history.lines.len();
-            let below = count.saturating_sub(found.line + page / 2 + 1);
-            history.below = below.min(count.saturating_sub(page));
+            history.below = history.lines.len().saturating_sub(found.line + page / 2 + 1);
         }
     }
 
     /// Scrolls by lines, upwards if positive; below the end it is live again.
-    pub(super) fn scroll(&mut self, lines: isize, page: usize) {
+    pub(super) fn scroll(&mut self, lines: isize) {
         let Some(history) = &mut self.history else { return };
-        let most = history.lines.len().saturating_sub(page);
         match history.below.checked_add_signed(lines) {
-            Some(below) if below > 0 => history.below = below.min(most),
+            Some(below) if below > 0 => history.below = below,
             Some(_) | None => self.leave_history(),
+        }
+    }
+
+    /// Takes the number of lines that a frame has left below its part.
+    pub(super) fn set_below(&mut self, below: usize) {
+        if let Some(history) = &mut self.history {
+            history.below = below;
         }
     }
 
@@ -156,13 +161,20 @@ impl ScreenView {
         }
     }
 
-    /// Draws the part of the screen that fits, with the cursor in it.
-    pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme, typing: bool) {
+    /// Draws the part of the screen that fits, with the cursor in it. Returns the part of earlier
+    /// lines that was drawn.
+    pub(super) fn draw(
+        &self,
+        area: Rect,
+        buffer: &mut Buffer,
+        theme: Theme,
+        typing: bool,
+    ) -> Option<DrawnPart> {
         if area.is_empty() {
-            return;
+            return None;
         }
         if let Some(history) = &self.history {
-            return draw_history(history, self.search.as_ref(), area, buffer, theme);
+            return Some(draw_history(history, self.search.as_ref(), area, buffer, theme));
         }
         let Some(terminal) = &self.terminal else {
             let words = match (&self.member, &self.ended) {
@@ -172,13 +184,14 @@ impl ScreenView {
             };
             let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
             buffer.set_line(area.x, area.y, &line, area.width);
-            return;
+            return None;
         };
         let screen = terminal.screen();
         let part = ScreenPart { screen, top: top(screen, area.height), left: 0 };
         let part = ScreenPart { left: left(screen, area.width, typing), ..part };
         let cursor = Cursor::default().symbol(theme.either("█", "_"));
         PseudoTerminal::new(&part).cursor(cursor.visibility(typing)).render(area, buffer);
+        None
     }
 }
 
@@ -206,8 +219,9 @@ fn draw_history(
     area: Rect,
     buffer: &mut Buffer,
     theme: Theme,
-) {
-    let end = history.lines.len().saturating_sub(history.below);
+) -> DrawnPart {
+    let below = bounded(history.below, area.height.into(), history.lines.len());
+    let end = history.lines.len() - below;
     let start = end.saturating_sub(area.height.into());
     let width = usize::from(area.width);
     let current = search.and_then(ScreenSearch::current);
@@ -230,6 +244,8 @@ fn draw_history(
         let place = Rect { x: area.x + from, y: area.y + row, width: to - from, height: 1 };
         buffer.set_style(place.intersection(area), theme.selected(current == Some(*found)));
     }
+    // The title counts the lines.
+    DrawnPart { position: None, scrolled: below }
 }
 
 /// Returns a line without its first cells; half of a wide character is left out as a whole.
@@ -276,10 +292,12 @@ mod tests {
     const THEME: Theme =
         Theme { color: true, light: false, ascii: false, colors: ThemeColors::DEFAULT };
 
-    fn drawn(view: &ScreenView, width: u16, height: u16, typing: bool) -> Vec<String> {
+    fn drawn(view: &mut ScreenView, width: u16, height: u16, typing: bool) -> Vec<String> {
         let area = Rect::new(0, 0, width, height);
         let mut buffer = Buffer::empty(area);
-        view.draw(area, &mut buffer, THEME, typing);
+        if let Some(part) = view.draw(area, &mut buffer, THEME, typing) {
+            view.set_below(part.scrolled);
+        }
         let row = |y| (0..width).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
         (0..height).map(|y| row(y).trim_end().to_owned()).collect()
     }
@@ -292,18 +310,18 @@ mod tests {
     fn last_rows_with_text_are_shown() {
         let mut view = ScreenView::default();
         view.update(whole("a\r\nb\r\nc\r\nd"));
-        assert_eq!(drawn(&view, 5, 2, false), ["c", "d"]);
-        assert_eq!(drawn(&view, 5, 6, false), ["a", "b", "c", "d", "", ""]);
+        assert_eq!(drawn(&mut view, 5, 2, false), ["c", "d"]);
+        assert_eq!(drawn(&mut view, 5, 6, false), ["a", "b", "c", "d", "", ""]);
         view.update(ScreenUpdate::Output(b"\r\ne".to_vec()));
-        assert_eq!(drawn(&view, 5, 2, false), ["d", "e"]);
+        assert_eq!(drawn(&mut view, 5, 2, false), ["d", "e"]);
     }
 
     #[test]
     fn cursor_stays_visible_while_typing() {
         let mut view = ScreenView::default();
         view.update(whole("0123456789"));
-        assert_eq!(drawn(&view, 5, 1, false), ["01234"]);
-        assert_eq!(drawn(&view, 5, 1, true), ["6789█"]);
+        assert_eq!(drawn(&mut view, 5, 1, false), ["01234"]);
+        assert_eq!(drawn(&mut view, 5, 1, true), ["6789█"]);
     }
 
     #[test]
@@ -312,12 +330,12 @@ mod tests {
         view.update(whole("live"));
         let text: Vec<String> = (0..10).map(|n| format!("line {n}")).collect();
         view.show_history(&text.join("\n"), 3);
-        assert_eq!(drawn(&view, 9, 3, false), ["line 4", "line 5", "line 6"]);
-        view.scroll(99, 3);
-        assert_eq!(drawn(&view, 9, 3, false), ["line 0", "line 1", "line 2"]);
-        view.scroll(-99, 3);
+        assert_eq!(drawn(&mut view, 9, 3, false), ["line 4", "line 5", "line 6"]);
+        view.scroll(99);
+        assert_eq!(drawn(&mut view, 9, 3, false), ["line 0", "line 1", "line 2"]);
+        view.scroll(-99);
         assert!(!view.is_scrolled());
-        assert_eq!(drawn(&view, 9, 1, false), ["live"]);
+        assert_eq!(drawn(&mut view, 9, 1, false), ["live"]);
     }
 
     #[test]
@@ -330,16 +348,16 @@ mod tests {
         let text: Vec<String> = (0..10).map(number).collect();
         view.show_history(&text.join("\n"), 3);
         assert_eq!(view.state(), "match 5/5 of even");
-        assert_eq!(drawn(&view, 20, 3, false), ["line 7 odd", "line 8 EVEN", "line 9 odd"]);
+        assert_eq!(drawn(&mut view, 20, 3, false), ["line 7 odd", "line 8 EVEN", "line 9 odd"]);
         view.go_to_match(-1, 3);
-        assert_eq!(drawn(&view, 20, 3, false), ["line 5 odd", "line 6 EVEN", "line 7 odd"]);
+        assert_eq!(drawn(&mut view, 20, 3, false), ["line 5 odd", "line 6 EVEN", "line 7 odd"]);
         // A narrow panel is shifted to the match.
-        assert_eq!(drawn(&view, 6, 3, false), ["5 odd", "6 EVEN", "7 odd"]);
+        assert_eq!(drawn(&mut view, 6, 3, false), ["5 odd", "6 EVEN", "7 odd"]);
         view.search("nothing", 3);
         assert_eq!(view.state(), "no match for nothing");
-        assert_eq!(drawn(&view, 20, 3, false)[1], "line 6 EVEN", "it stays");
+        assert_eq!(drawn(&mut view, 20, 3, false)[1], "line 6 EVEN", "it stays");
         view.leave_history();
-        assert_eq!(drawn(&view, 9, 1, false), ["live"]);
+        assert_eq!(drawn(&mut view, 9, 1, false), ["live"]);
     }
 
     #[test]
@@ -368,7 +386,7 @@ mod tests {
             bytes: b"\x1b[9;9H\xe4\xb8\xad".to_vec(),
         });
         view.update(ScreenUpdate::Output(b"\x1b[99999S\x1b[99999T\xff\x1b[1;1r".to_vec()));
-        assert_eq!(drawn(&view, 1, 1, true).len(), 1);
+        assert_eq!(drawn(&mut view, 1, 1, true).len(), 1);
         view.update(ScreenUpdate::Ended("exit code 3".to_owned()));
         assert_eq!(view.state(), "exit code 3");
     }

@@ -119,13 +119,12 @@ pub(crate) struct Dashboard {
     pub(super) task: Option<TaskId>,
     /// The board is shown as a graph of dependencies.
     pub(super) as_graph: bool,
-    /// The first line of the graph on display.
-    pub(super) graph_scroll: usize,
     pub(super) request: Option<String>,
     /// Messages of all members are shown, not only those of the selected one.
     pub(super) all_messages: bool,
-    /// Number of lines below the visible part, of messages and of events.
-    pub(super) below: BTreeMap<Panel, usize>,
+    /// Number of lines below the visible part of messages and of events, and above that of the
+    /// graph. A key may scroll too far; each frame corrects that.
+    pub(super) scrolled: BTreeMap<Panel, usize>,
     pub(super) screen: ScreenView,
     /// Keys go to the selected member.
     pub(super) typing: bool,
@@ -182,10 +181,9 @@ impl Dashboard {
             columns: Default::default(),
             task: None,
             as_graph: false,
-            graph_scroll: 0,
             request: None,
             all_messages: false,
-            below: BTreeMap::new(),
+            scrolled: BTreeMap::new(),
             screen: ScreenView::default(),
             typing: false,
             dialog: Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 })),

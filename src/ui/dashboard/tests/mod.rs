@@ -282,6 +282,7 @@ pub(crate) fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
             "Left" => vec![KeyCode::Left],
             "Right" => vec![KeyCode::Right],
             "PPage" => vec![KeyCode::PageUp],
+            "Home" => vec![KeyCode::Home],
             "End" => vec![KeyCode::End],
             "BSpace" => vec![KeyCode::Backspace],
             text => text.chars().map(KeyCode::Char).collect(),

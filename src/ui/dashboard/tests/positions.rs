@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::super::dialog::OpenDialog;
 use super::super::layout::Panel;
 use super::{
     NOW, THEME, card, dashboard, event, message, name, permission, picture, press, sample,
 };
 use crate::model::event::EventKind;
-use crate::model::id::TeamName;
+use crate::model::id::{TaskId, TeamName};
 use crate::model::task::TaskState;
-use crate::ops::snapshot::{TeamChoice, TeamSnapshot};
+use crate::ops::snapshot::{TaskCard, TeamChoice, TeamSnapshot};
 use crate::ops::status::MemberStatus;
-use crate::ui::dashboard::{Dashboard, Effect};
+use crate::ui::dashboard::{AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand};
 
 /// A team with 60 members, tasks, requests, messages and events.
 fn large() -> TeamSnapshot {
@@ -83,6 +84,82 @@ fn scrolling_beyond_the_first_event_is_undone_by_one_key() {
     press(&mut dashboard, "Down");
     let shown = picture(&mut dashboard, 80, 24);
     assert!(shown.contains("Events  19/60"), "{shown}");
+}
+
+/// Returns a dashboard with the output of a command as a page.
+fn with_page(lines: usize) -> Dashboard {
+    let mut dashboard = dashboard(THEME);
+    let text: Vec<String> = (1..=lines).map(|n| format!("line {n}.")).collect();
+    let done = FinishedCommand {
+        command: ChosenCommand::Typed(vec!["status".to_owned()]),
+        after: AfterRun::Report,
+        success: true,
+        output: text.join("\n"),
+    };
+    dashboard.finish(done, NOW);
+    dashboard
+}
+
+#[test]
+fn ly_15_each_text_stops_at_its_end_and_one_key_leads_back() {
+    let mut snapshot = large();
+    let chain = (2..=60).map(|n| TaskCard {
+        blockers: vec![TaskId(n - 1)],
+        ..card(n, "A task", TaskState::Blocked)
+    });
+    let first = card(1, "A task", TaskState::Pending);
+    snapshot.tasks = Arc::new([first].into_iter().chain(chain).collect());
+    let zoomed = |panel: Panel| {
+        let mut dashboard = dashboard(THEME);
+        dashboard.set_snapshot(snapshot.clone());
+        dashboard.zoomed = true;
+        dashboard.show(panel);
+        dashboard
+    };
+    let mut help = dashboard(THEME);
+    press(&mut help, "?");
+    let mut graph = zoomed(Panel::Board);
+    graph.as_graph = true;
+    let mut screen = zoomed(Panel::Screen);
+    let member = screen.member.clone().expect("selected");
+    let history: Vec<String> = (1..=200).map(|n| format!("line {n}.")).collect();
+    picture(&mut screen, 80, 24);
+    screen.set_history(&member, &history.join("\n"));
+    // The key that goes to the end, and the one that leads back.
+    let table = [
+        ("help", help, "End", "Up"),
+        ("page", with_page(60), "End", "Up"),
+        ("graph", graph, "End", "Up"),
+        ("screen", screen, "Home", "Down"),
+        ("messages", zoomed(Panel::Messages), "Home", "Down"),
+        ("events", zoomed(Panel::Events), "Home", "Down"),
+    ];
+    for (what, mut dashboard, end, back) in table {
+        let mut shown = |keys: &str| {
+            press(&mut dashboard, keys);
+            picture(&mut dashboard, 80, 24)
+        };
+        let start = shown("");
+        let at_end = shown(end);
+        assert_ne!(at_end, start, "{what}");
+        assert_eq!(shown(end), at_end, "{what} does not go beyond its end");
+        assert_ne!(shown(back), at_end, "{what}: {at_end}");
+    }
+}
+
+#[test]
+fn ly_15_page_ends_with_its_last_line_also_if_it_is_long() {
+    let mut dashboard = with_page(60);
+    press(&mut dashboard, "End");
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("line 60.") && shown.contains("line 41."), "{shown}");
+    assert!(shown.contains("status  41/60  Esc closes"), "{shown}");
+    let mut long = with_page(2);
+    let words = format!("{} the end", "word ".repeat(800));
+    let Some(OpenDialog::Page(page)) = &mut long.dialog else { panic!("{:?}", long.dialog) };
+    page.lines = vec![words];
+    press(&mut long, "End");
+    assert!(picture(&mut long, 80, 24).contains("the end"), "each row can be read");
 }
 
 fn choice(team: &str, problem: Option<&str>) -> TeamChoice {

@@ -266,7 +266,7 @@ pub(crate) fn walk(mut check: impl FnMut(&Step)) {
                 let (places, object) = drawn(&mut selected(selection, *panel), *panel, size);
                 for key in BINDINGS.iter().flat_map(|binding| binding.keys) {
                     // The terminal has no such key, or it only moves.
-                    if ["F1", "BTab", "Home", "NPage"].contains(key) {
+                    if ["F1", "BTab", "NPage"].contains(key) {
                         continue;
                     }
                     let mut dashboard = selected(selection, *panel);
