@@ -8,7 +8,6 @@ use super::out::Out;
 use super::setup::Setup;
 use super::watch::args::WatchArgs;
 use super::watch::{can_draw, watch};
-use crate::ops::authority::Action;
 use crate::ops::team::{Overview, TeamGlance};
 use crate::sys::{env, fs};
 use crate::{ops, ui};
@@ -38,7 +37,7 @@ pub(super) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbRes
 
 /// Returns true if there is a team that the caller may watch, or several to choose from.
 fn watches(setup: &Setup) -> bool {
-    setup.has_a_choice_of_teams(None).unwrap_or(false) || setup.team(Action::Watch).is_ok()
+    setup.team_to_watch(None).is_ok()
 }
 
 /// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.

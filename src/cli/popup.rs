@@ -3,13 +3,12 @@
 use super::fail::VerbResult;
 use super::setup::Setup;
 use crate::ops;
-use crate::ops::authority::Action;
 use crate::sys::exec::become_program;
 
 /// Becomes a tmux process, which exits with the dashboard's exit code once the popup is closed. The
 /// team is looked up first, because an error inside the popup would disappear with it.
 pub(super) fn popup(setup: &Setup) -> VerbResult {
-    let team = setup.team(Action::Watch)?;
-    let command = ops::popup::popup(&setup.ctx, &team)?;
+    let team = setup.team_to_watch(None)?;
+    let command = ops::popup::popup(&setup.ctx, team.as_ref())?;
     Err(become_program(command.program.as_os_str(), &command.args).into())
 }

@@ -132,10 +132,13 @@ impl Setup {
         Ok(self.opened.get_or_init(|| team).clone())
     }
 
-    /// Returns true if there are several teams and neither the options, `given` nor the environment
-    /// name one of them.
-    pub(super) fn has_a_choice_of_teams(&self, given: Option<&str>) -> Result<bool, Failure> {
-        Ok(self.one_team(given.as_slice())?.is_none() && self.ctx.store.teams()?.len() > 1)
+    /// Opens the team of the dashboard. Returns `None` if there are several teams and neither the
+    /// options, `given` nor the environment name one of them: the dashboard then lists them.
+    pub(super) fn team_to_watch(&self, given: Option<&str>) -> Result<Option<TeamStore>, Failure> {
+        if self.one_team(given.as_slice())?.is_none() && self.ctx.store.teams()?.len() > 1 {
+            return Ok(None);
+        }
+        self.team_called(given, Action::Watch).map(Some)
     }
 
     /// Returns the team that the verb has opened, for which the caller has the authority.

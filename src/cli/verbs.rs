@@ -152,7 +152,7 @@ pub(super) enum Verb {
     Explain(MemberArg),
     /// Show the dashboard in a popup of tmux, over the panes of this terminal.
     ///
-    /// It shows the same as `phalanx watch`, and closes with it.
+    /// It shows the same as `phalanx watch`, also the list of several teams, and closes with it.
     Popup,
     /// Bring a member's pane to the front.
     Focus(MemberArg),

@@ -144,7 +144,7 @@ pub(crate) enum OpsError {
     CannotDo(BackendError),
     /// The caller's terminal has no popups.
     #[error("the dashboard cannot be shown in a popup: {why}")]
-    NoPopup { team: TeamName, why: String },
+    NoPopup { team: Option<TeamName>, why: String },
     #[error("`{name}` has no terminal to show: {reason}")]
     NotAttachable { name: MemberName, team: TeamName, reason: String },
     #[error("this process cannot act as `{speaker}`: its token belongs to {}", holder(owner.as_ref()))]
@@ -495,7 +495,8 @@ impl OpsError {
             }
             OpsError::CannotDo(_) => Some("follow a member's output with `phalanx logs NAME -f`".to_owned()),
             OpsError::NoPopup { team, .. } => {
-                Some(format!("show it on the whole terminal: `phalanx watch {team}`"))
+                let team = team.as_ref().map(|team| format!(" {team}")).unwrap_or_default();
+                Some(format!("show it on the whole terminal: `phalanx watch{team}`"))
             }
             OpsError::NotAttachable { name, team, .. } => {
                 Some(format!("show its output with `phalanx logs {name} -t {team}`"))

@@ -16,26 +16,27 @@ pub(crate) struct PopupCommand {
     pub(crate) args: Vec<OsString>,
 }
 
-/// Returns the command that shows the dashboard of `team`.
+/// Returns the command that shows the dashboard of `team`; without one it lists the teams.
 ///
 /// # Errors
 /// [`OpsError::NoPopup`] outside tmux, with a tmux that has no popups, and if no terminal shows the
 /// caller's session.
-pub(crate) fn popup(ctx: &Context, team: &TeamStore) -> Result<PopupCommand, OpsError> {
-    let refused = |why| OpsError::NoPopup { team: team.name().clone(), why };
+pub(crate) fn popup(ctx: &Context, team: Option<&TeamStore>) -> Result<PopupCommand, OpsError> {
+    let team = team.map(TeamStore::name);
+    let refused = |why| OpsError::NoPopup { team: team.cloned(), why };
     let server = ctx.caller.var("TMUX").and_then(|tmux| tmux.to_str());
     let Some((socket, session)) = server.and_then(socket_and_session) else {
         return Err(refused("this is not a pane of tmux".to_owned()));
     };
     let program = backends::tmux_program(ctx).map_err(refused)?;
     tmux::probe(&program).map_err(refused)?;
-    let argv = [
+    let mut argv = vec![
         ctx.caller.exe.clone().into_os_string(),
         OsString::from("--config-dir"),
         ctx.store.root().as_os_str().to_owned(),
         OsString::from("watch"),
-        OsString::from(team.name().as_str()),
     ];
+    argv.extend(team.map(|team| OsString::from(team.as_str())));
     let pane = ctx.caller.var("TMUX_PANE").and_then(|pane| pane.to_str());
     let directory = &ctx.caller.cwd;
     let caller = PopupCaller { socket: Path::new(socket), pane, session, directory };

@@ -105,8 +105,37 @@ fn tmux_popup_is_refused_without_a_terminal_that_can_show_it() {
     refused(&stage, &inside, "no terminal shows %0");
     let gone = stage.at("gone").display().to_string() + ",1,0";
     refused(&stage, &[("TMUX", &gone), ("TMUX_PANE", "%0")], "gone");
-    popup(&stage, &inside, &["-t", "beta"]).expect(3);
+    popup(&stage, &inside, &["-t", "gamma"]).expect(3);
+    stage.phalanx(&["team", "create", "beta"]).expect(0);
+    let run = popup(&stage, &inside, &[]).expect(4);
+    assert!(run.stderr.contains("`phalanx watch`"), "several teams: {run:?}");
+    stage.phalanx(&["team", "delete", "-t", "beta"]).expect(0);
     stage.shadow("tmux", "#!/bin/sh\necho tmux 3.1c\n");
     refused(&stage, &inside, "tmux 3.2 or later is needed");
     stage.phalanx(&["team", "delete"]).expect(0);
+}
+
+#[test]
+fn tmux_popup_lists_several_teams_and_shows_the_chosen_one() {
+    let stage = Stage::new();
+    for team in ["alpha", "beta"] {
+        stage.phalanx(&["team", "create", team]).expect(0);
+    }
+    start_session(&stage, "desk", "/");
+    let desk = ClientTerminal::attach(&stage, "desk");
+    let shows = |words: &str| {
+        wait_for(&format!("{words:?} on the screen"), || {
+            desk.screen().contains(words).then_some(())
+        });
+    };
+    desk.press(&[&format!("{} popup; echo over=$?", binary()), "Enter"]);
+    shows("Which team? Enter shows it, Esc quits");
+    desk.press(&["Down", "Enter"]);
+    shows("Members by attention");
+    shows("beta  no lead");
+    desk.press(&["q"]);
+    shows("over=0");
+    for team in ["alpha", "beta"] {
+        stage.phalanx(&["team", "delete", "-t", team]).expect(0);
+    }
 }

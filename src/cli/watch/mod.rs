@@ -23,7 +23,6 @@ use super::interrupt::runtime;
 use super::locale;
 use super::out::Out;
 use super::setup::Setup;
-use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::ui::DesktopNotification;
 use crate::ui::dashboard::{Dashboard, Theme, ThemeColors};
@@ -50,13 +49,10 @@ pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResu
     }
     let settings = settings::read(&file)?;
     let theme = theme(&setup, args, settings.colors);
-    let (team, dashboard) = match setup.has_a_choice_of_teams(args.named.as_deref())? {
-        true => (None, Dashboard::choosing_a_team(theme)),
-        false => {
-            let team = setup.team_called(args.named.as_deref(), Action::Watch)?;
-            let dashboard = Dashboard::new(team.name().as_str(), theme);
-            (Some(team), dashboard)
-        }
+    let team = setup.team_to_watch(args.named.as_deref())?;
+    let dashboard = match &team {
+        Some(team) => Dashboard::new(team.name().as_str(), theme),
+        None => Dashboard::choosing_a_team(theme),
     };
     let dashboard = dashboard.with_keymap(settings.keymap);
     let notification = match args.notify {
