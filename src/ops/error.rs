@@ -195,6 +195,13 @@ pub(crate) enum OpsError {
     AnswerRefused { id: RequestId, problem: String, hint: &'static str },
     #[error("there is no request `{id}`")]
     NoSuchRequest { id: RequestId, nearest: Option<String> },
+    #[error("`{name}` has no open request{}", if *is_leaving { "; it was asked to shut down and answers that itself" } else { "" })]
+    NoOpenRequest {
+        name: MemberName,
+        is_leaving: bool,
+        /// The members that have one to answer.
+        others: Vec<String>,
+    },
     /// The routing rules of the team forbid a message.
     #[error("{problem}")]
     NotRouted { problem: String, hint: String },
@@ -328,7 +335,8 @@ impl OpsError {
             | OpsError::NoSuchHost { .. }
             | OpsError::NoSuchRule { .. }
             | OpsError::NoSuchHandoff { .. }
-            | OpsError::NoSuchRequest { .. } => Kind::NotFound,
+            | OpsError::NoSuchRequest { .. }
+            | OpsError::NoOpenRequest { .. } => Kind::NotFound,
             OpsError::Worktree(e) => worktree_kind(e),
             OpsError::StartFailed { .. }
             | OpsError::NotEnded { .. }
@@ -542,6 +550,14 @@ impl OpsError {
                 "wait until it is gone; if its `down` was killed, members can start again within a minute"
                     .to_owned(),
             ),
+            OpsError::NoOpenRequest { others, .. } => Some(match others.first() {
+                Some(first) => {
+                    let has = if others.len() == 1 { "has" } else { "have" };
+                    let names = text::short(&others.join(", "), 60);
+                    format!("{names} {has} one: `phalanx answer {first} --approve`, or `--reject`")
+                }
+                None => "no member has one; `phalanx requests --all` lists those that were answered".to_owned(),
+            }),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
             OpsError::RequestDenied { .. } => Some("do it another way, or ask again with a reason".to_owned()),
             OpsError::RequestTimedOut { .. } => {

@@ -1,9 +1,12 @@
 //! Ids as people write them: the whole id, or the beginning of exactly one. Ids of tasks are numbers
 //! and are always whole, because `1` would also begin `12`.
 
+use std::collections::BTreeSet;
+
 use super::context::Context;
 use super::decide::process_requests;
 use super::error::OpsError;
+use super::names::must_be_exact;
 use crate::model::id::{MemberName, RequestId};
 use crate::store::TeamStore;
 
@@ -51,7 +54,8 @@ pub(crate) fn request(
 /// open request. The name of a member takes precedence over the beginning of an id.
 ///
 /// # Errors
-/// [`OpsError::Usage`] if several are meant; failures to read the requests.
+/// [`OpsError::Usage`] if several are meant, [`OpsError::NoOpenRequest`] for a member without one;
+/// failures to read the requests.
 pub(crate) fn request_to_answer(
     ctx: &Context,
     team: &TeamStore,
@@ -66,13 +70,40 @@ pub(crate) fn request_to_answer(
     let of_member: Vec<&str> = found.iter().filter(is_meant).map(|one| one.id.as_str()).collect();
     match of_member.as_slice() {
         _ if found.iter().any(|one| one.id == *given) => Ok(given.clone()),
-        [] => resolve(given, &found),
+        [] => {
+            let id = resolve(given, &found)?;
+            match MemberName::existing(given.as_str()) {
+                Ok(name) if !is_own && !found.iter().any(|one| one.id == id) => {
+                    must_have_a_request(team, &name, &found)?;
+                }
+                Ok(_) | Err(_) => {}
+            }
+            Ok(id)
+        }
         [only] => Ok(RequestId::parse(only)?),
         several => {
             let problem = format!("`{given}` has {} open requests", several.len());
             Err(ambiguous(problem, several))
         }
     }
+}
+
+/// Returns an error if this is the name of a present or former member: it has no request to answer.
+fn must_have_a_request(
+    team: &TeamStore,
+    name: &MemberName,
+    known: &[KnownRequest],
+) -> Result<(), OpsError> {
+    must_be_exact(team, name)?;
+    if team.team()?.member(name).is_none() && team.member_record(name)?.is_none() {
+        return Ok(());
+    }
+    let open = || known.iter().filter(|one| one.is_open);
+    let is_leaving = open().any(|one| one.member == *name);
+    let others: BTreeSet<&str> =
+        open().filter(|one| !one.id.is_shutdown()).map(|one| one.member.as_str()).collect();
+    let others = others.into_iter().map(str::to_owned).collect();
+    Err(OpsError::NoOpenRequest { name: name.clone(), is_leaving, others })
 }
 
 struct KnownRequest {

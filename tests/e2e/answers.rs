@@ -144,3 +144,25 @@ fn always_is_refused_when_no_narrow_rule_would_apply() {
     stage.phalanx(&["answer", "wide", "--reject", "--always"]).expect(2);
     end(&stage);
 }
+
+#[test]
+fn member_without_an_open_request_is_named_with_those_that_have_one() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
+    let refused = |name: &str| stage.phalanx(&["answer", name, "--approve"]).expect(3).stderr;
+    let said = refused("bob");
+    assert!(said.contains("`bob` has no open request\n"), "{said}");
+    assert!(said.contains("no member has one; `phalanx requests --all`"), "{said}");
+    send_as_ada(&stage, &permission("perm-1", "make"));
+    let said = refused("bob");
+    assert!(said.contains("ada has one: `phalanx answer ada --approve`"), "{said}");
+    // The hint works, and then ada has none.
+    stage.phalanx(&["answer", "ada", "--approve"]).expect(0);
+    let said = refused("ada");
+    assert!(said.contains("`ada` has no open request"), "{said}");
+    // A name that is none is an unknown id, and one in another case names the member.
+    assert!(refused("zoe").contains("there is no request `zoe`"));
+    assert!(refused("Bob").contains("bob"), "{}", refused("Bob"));
+    end(&stage);
+}
