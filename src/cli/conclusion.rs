@@ -7,8 +7,8 @@ use super::lead_session::Conclusion;
 use super::out::Out;
 use super::setup::Setup;
 use crate::lead::LeadEnd;
-use crate::model::report::Report;
 use crate::model::task::TaskState;
+use crate::ops::report::Report;
 use crate::ops::{Kind, TeamStore};
 use crate::sys::env;
 use crate::ui;
@@ -75,18 +75,22 @@ pub(super) fn print_report(
     })
 }
 
-/// Returns the command that shows more than the report: one for the board if the team stays, else a
-/// run that keeps the team.
+/// Returns the command that shows more than the report: one for the board or for a failed member if
+/// the team stays, else a run that keeps the team.
 fn next_command(team: &TeamStore, report: &Report, rerun: Option<&str>) -> Option<String> {
-    let failed = report.tasks.iter().find(|task| task.state == TaskState::Failed);
-    match (failed, rerun) {
-        (Some(task), _) if team.exists() => {
-            Some(format!("see more: phalanx task get {} -t {}", task.id, team.name()))
-        }
-        (None, _) if team.exists() && !report.tasks.is_empty() => {
-            Some(format!("see more: phalanx task list --all -t {}", team.name()))
-        }
-        (Some(_), Some(rerun)) => Some(format!("to keep the team and its output: {rerun} --keep")),
-        (_, _) => None,
+    let failed_task = report.tasks.iter().find(|task| task.state == TaskState::Failed);
+    let failed_member = report.members.iter().find(|member| member.has_failed());
+    let command = match (failed_task, failed_member) {
+        (Some(task), _) => format!("task get {}", task.id),
+        (None, Some(member)) => format!("logs {}", member.name),
+        (None, None) if !report.tasks.is_empty() => "task list --all".to_owned(),
+        (None, None) => return None,
+    };
+    if team.exists() {
+        return Some(format!("see more: phalanx {command} -t {}", team.name()));
     }
+    let has_failed = failed_task.is_some() || failed_member.is_some();
+    rerun
+        .filter(|_| has_failed)
+        .map(|rerun| format!("to keep the team and its output: {rerun} --keep"))
 }

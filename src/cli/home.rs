@@ -8,6 +8,7 @@ use super::out::Out;
 use super::setup::Setup;
 use super::watch::args::WatchArgs;
 use super::watch::{can_draw, watch};
+use crate::ops::authority::Action;
 use crate::ops::team::{Overview, TeamGlance};
 use crate::sys::{env, fs};
 use crate::{ops, ui};

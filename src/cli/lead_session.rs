@@ -16,10 +16,10 @@ use super::out::Out;
 use super::setup::Setup;
 use crate::lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
 use crate::model::event::{Event, EventKind};
-use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
+use crate::ops::report::Report;
 use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
@@ -386,7 +386,7 @@ impl<'a> LeadSession<'a> {
     }
 
     fn report(&self) -> Result<Report, OpsError> {
-        ops::report::report(self.team, ops::now().since(self.started_at))
+        ops::report::report(self.ctx, self.team, ops::now().since(self.started_at))
     }
 
     fn conclude(&self, end: LeadEnd, keep: bool) -> Conclusion {

@@ -15,9 +15,9 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::notice::WaitNotice;
 use super::setup::Setup;
 use super::stop::{LISTINGS, all_members, end_members, exit_code, is_stuck, stop_members};
-use crate::model::report::Report;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
+use crate::ops::report::Report;
 use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
@@ -220,11 +220,11 @@ impl RunReport {
                 format!("the directory of the report file {} does not exist", path.display());
             return Err(Failure::usage(problem, "make it, or choose another file"));
         }
-        Ok(RunReport { before: read_report(team)?, path })
+        Ok(RunReport { before: read_report(setup, team)?, path })
     }
 
     fn write(self, setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-        let report = read_report(team).unwrap_or(self.before);
+        let report = read_report(setup, team).unwrap_or(self.before);
         let format = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
         let text = match setup.out.json {
             true => serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?,
@@ -243,9 +243,9 @@ fn report_file_exists(path: &Path) -> Failure {
     Failure::usage(problem, "remove it, or choose another name")
 }
 
-fn read_report(team: &TeamStore) -> Result<Report, Failure> {
+fn read_report(setup: &Setup, team: &TeamStore) -> Result<Report, Failure> {
     let age = ops::now().since(ops::team::created_at(team)?);
-    Ok(ops::report::report(team, age)?)
+    Ok(ops::report::report(&setup.ctx, team, age)?)
 }
 
 /// Lets a lead that removes its team by itself do so, so that it can print its report first.

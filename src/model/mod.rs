@@ -34,7 +34,6 @@ pub(crate) mod protocol;
 pub(crate) mod question;
 pub(crate) mod rate_limit;
 pub(crate) mod record;
-pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod results;
 pub(crate) mod role;

@@ -10,6 +10,7 @@ use super::backends;
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::lease::{self, Life};
+use super::output;
 use super::remote;
 use super::status::ShownState;
 use crate::model::assessment::Doing;
@@ -30,6 +31,8 @@ use crate::sys::proc::{self, Liveness};
 
 /// Number of placement verdicts that are shown.
 const VERDICTS: usize = 3;
+/// Number of the last lines of output that are shown of an ended run.
+const LAST_LINES: usize = 10;
 
 /// A fact about a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -72,6 +75,8 @@ pub(crate) struct Explained {
     pub(crate) state: ShownState,
     /// The command to type next, and what it does.
     pub(crate) advice: String,
+    /// The last lines that an ended run has printed, as far as they were kept.
+    pub(crate) last_lines: Vec<String>,
     pub(crate) facts: Vec<Fact>,
     pub(crate) last_event: Option<Happened>,
     pub(crate) last_delivery: Option<Delivery>,
@@ -136,6 +141,7 @@ pub(crate) fn explain(
     Ok(Explained {
         team: team.name().clone(),
         advice,
+        last_lines: record.map(|record| last_lines(ctx, team, record)).unwrap_or_default(),
         facts: facts(team, &name, record, verdict, run)?
             .into_iter()
             .chain(restarts(team, &about))
@@ -152,6 +158,14 @@ pub(crate) fn explain(
         name,
         state,
     })
+}
+
+/// Returns the last lines of an ended run: those that were kept, or the one of its exit record.
+fn last_lines(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Vec<String> {
+    let kept = output::last_output(ctx, team, record, LAST_LINES);
+    let of_exit = || record.exit.as_ref()?.last_line.clone();
+    let text = kept.or_else(of_exit).unwrap_or_default();
+    text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
 fn shown(path: &Path) -> String {
@@ -256,9 +270,6 @@ fn facts(
     }
     if let Some(exit) = &record.exit {
         add("end", format!("{}, {} ago", exit.describe(), ago(exit.at)), of("exit"));
-        if let Some(line) = &exit.last_line {
-            add("output", line.clone(), of("exit"));
-        }
     }
     Ok(facts)
 }

@@ -9,7 +9,7 @@ use super::names::started_record;
 use super::presence;
 use crate::backend::{BackendError, pty};
 use crate::model::id::MemberName;
-use crate::model::placement::Verdict;
+use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::text;
 use crate::store::TeamStore;
@@ -68,6 +68,27 @@ fn not_kept(record: &MemberRecord) -> OpsError {
 /// Returns the screen of a run on this host as its launcher holds it, or as it kept it at the end.
 pub(super) fn launcher_screen(record: &MemberRecord, lines: usize) -> Option<String> {
     live_screen(record, lines).or_else(|| kept_lines(record, lines))
+}
+
+/// Returns the last lines that an ended run on this host has printed; `None` if they were not kept.
+pub(super) fn last_output(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    lines: usize,
+) -> Option<String> {
+    if record.is_elsewhere || !has_ended(record) {
+        return None;
+    }
+    let of_log = || match record.placement.as_ref()? {
+        // Its log has everything.
+        placement @ Placement::Pty(_) => {
+            let backend = backends::open_for(ctx, team, record, placement).ok()?;
+            backend.screen(placement, record.mark(), lines).ok()
+        }
+        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_) => None,
+    };
+    kept_lines(record, lines).or_else(of_log).filter(|text| !text.trim().is_empty())
 }
 
 /// Returns the last lines that the launcher of a program in a pane kept when that had ended.

@@ -13,7 +13,8 @@ const COLUMN: usize = 11;
 /// Maximum width of a line; a longer entry takes two lines.
 const WIDTH: usize = 80;
 
-/// Formats three lines: what the member is doing, why, and what to type. `all` adds the evidence.
+/// Formats three lines: what the member is doing, why, and what to type. Below them are the last
+/// lines of an ended run. `all` adds the evidence.
 pub(crate) fn explain(found: &Explained, all: bool, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
     let state = paint.put(state_tint(&found.state.doing), &text::line(&found.state.describe()));
@@ -25,6 +26,9 @@ pub(crate) fn explain(found: &Explained, all: bool, paint: Paint) -> String {
     page.lines.push(format!("{name}: {state}{}", since.unwrap_or_default()));
     page.entry("because", &found.state.because, "");
     page.entry("next", &found.advice, "");
+    for (at, line) in found.last_lines.iter().enumerate() {
+        page.entry(if at == 0 { "printed" } else { "" }, line, "");
+    }
     if !all {
         return page.lines.join("\n");
     }

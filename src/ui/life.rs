@@ -44,20 +44,6 @@ pub(super) fn count_list(counted: &[(usize, &str)]) -> String {
     some.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn member_tint(state: MemberState) -> Tint {
-    match state {
-        MemberState::Pending
-        | MemberState::Starting
-        | MemberState::Idle
-        | MemberState::Completed => Tint::Plain,
-        MemberState::Working => Tint::Good,
-        MemberState::AwaitingPlan
-        | MemberState::AwaitingPermission
-        | MemberState::ShutdownRequested => Tint::Warn,
-        MemberState::Failed | MemberState::Killed | MemberState::Disappeared => Tint::Bad,
-    }
-}
-
 pub(super) fn member_word(state: MemberState) -> &'static str {
     match state {
         MemberState::ShutdownRequested => "asked to end",

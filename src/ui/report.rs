@@ -1,16 +1,18 @@
 //! The final report of a team.
 
-use super::life::{count_list, member_tint, member_word, span, task_mark, task_word};
+use super::life::{count_list, reason_cell, span, state_cell, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::table::{Cell, Table, cell, maybe, tinted};
+use crate::model::assessment::Doing;
 use crate::model::id::TaskId;
-use crate::model::report::{MemberReport, Report, TaskReport};
+use crate::model::lifecycle::MemberState;
 use crate::model::request::{ShutdownFinding, ShutdownOutcome};
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::usage::{self, UsageTotal};
+use crate::ops::report::{MemberReport, Report, TaskReport};
 
-/// Maximum number of output lines shown of a failed task.
+/// Maximum number of output lines shown of a failed member or task.
 const TAIL: usize = 20;
 /// Maximum number of completed tasks in the table; further ones are only counted.
 const COMPLETED: usize = 10;
@@ -27,20 +29,25 @@ pub(crate) struct ReportFormat {
 }
 
 /// Formats the report: counts, members that did not end as agreed, tasks with failures first, the
-/// output of failed tasks and of those with `show_output`, and the command that shows more.
+/// output of failed members and tasks and of tasks with `show_output`, and the command that shows
+/// more.
 pub(crate) fn report(report: &Report, format: &ReportFormat) -> String {
     let paint = format.paint;
     let mut parts = vec![headline(report, format)];
-    let mut ended_badly =
-        report.members.iter().filter(|m| report.tasks.is_empty() || is_odd(m)).peekable();
+    let mut ended_badly = report.members.iter().filter(|member| is_odd(member)).peekable();
     if ended_badly.peek().is_some() {
         parts.push(members(ended_badly, format));
     }
+    parts.extend(quiet_members(report, format));
     if !report.tasks.is_empty() {
         parts.push(tasks(&report.tasks, format));
     }
     parts.extend(usage(report, format));
     parts.extend(deviations(&report.deviations, paint));
+    parts.extend(report.members.iter().filter_map(|member| {
+        let tail = member.tail.as_deref()?;
+        Some(with_last_lines(&format!("{} failed", member.name), Some(tail), paint))
+    }));
     parts.extend(report.tasks.iter().filter_map(|task| match task.state {
         TaskState::Failed => Some(failure(task, paint)),
         TaskState::Pending
@@ -55,11 +62,28 @@ pub(crate) fn report(report: &Report, format: &ReportFormat) -> String {
     parts.join("\n\n")
 }
 
-/// Returns whether the member ended other than by an agreed shutdown or by a successful exit.
+/// Returns true for a member that has not ended, or ended other than by an agreed shutdown or a
+/// successful exit.
 fn is_odd(member: &MemberReport) -> bool {
-    member_tint(member.state) == Tint::Bad
+    member.state.doing != Doing::Ended(MemberState::Completed)
         || !matches!(member.shutdown, None | Some(ShutdownOutcome::Closed))
         || member.exit_code.is_some_and(|code| code != 0)
+}
+
+/// Names the members that ended well in one line: those that left on their own and, in a report
+/// without tasks, those that agreed to end.
+fn quiet_members(report: &Report, format: &ReportFormat) -> Option<String> {
+    let named = |what: &str, is_meant: &dyn Fn(&MemberReport) -> bool| {
+        let meant = report.members.iter().filter(|member| !is_odd(member) && is_meant(member));
+        let names: Vec<&str> = meant.map(|member| member.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+    };
+    let alone = named("left on their own", &|member| member.shutdown.is_none());
+    let agreed =
+        named("ended as agreed", &|member| report.tasks.is_empty() && member.shutdown.is_some());
+    let parts: Vec<String> = alone.into_iter().chain(agreed).collect();
+    let line = text::short(&parts.join("; "), format.width.unwrap_or(usize::MAX - 1));
+    (!parts.is_empty()).then(|| format.paint.put(Tint::Dim, &line))
 }
 
 /// Formats what the members have used, if their programs report it.
@@ -111,18 +135,19 @@ fn headline(report: &Report, format: &ReportFormat) -> String {
 }
 
 fn members<'a>(members: impl Iterator<Item = &'a MemberReport>, format: &ReportFormat) -> String {
-    let mut table =
-        Table::new(&["MEMBER", "PROFILE", "BACKEND", "END", "SHUTDOWN", "EXIT", "TASKS", "REASON"]);
+    let mut table = Table::new(&[
+        "MEMBER", "STATE", "PROFILE", "BACKEND", "SHUTDOWN", "EXIT", "TASKS", "REASON",
+    ]);
     for member in members {
         table.row(vec![
             tinted(Tint::Bold, member.name.as_str()),
+            state_cell(&member.state.doing),
             cell(&member.profile),
             cell(member.backend.as_str()),
-            tinted(member_tint(member.state), member_word(member.state)),
             maybe(member.shutdown.map(|s| s.as_str())),
             maybe(member.exit_code.map(|c| c.to_string())),
             cell(member.tasks.to_string()),
-            maybe(member.reason.as_deref().map(|r| text::short(r, 60))),
+            reason_cell(&member.state),
         ]);
     }
     let spare = ["PROFILE", "BACKEND", "TASKS", "SHUTDOWN", "EXIT"];
@@ -187,11 +212,15 @@ pub(super) fn ids(list: &[TaskId]) -> String {
 fn failure(task: &TaskReport, paint: Paint) -> String {
     let code = task.exit_code.map(|c| format!(" with exit code {c}")).unwrap_or_default();
     let head = format!("#{} {} failed{code}", task.id, text::short(&task.subject, SUBJECT));
-    let tail =
-        task.tail.as_deref().map(|t| text::block(&text::last_lines(t, TAIL))).unwrap_or_default();
+    with_last_lines(&head, task.tail.as_deref(), paint)
+}
+
+/// Formats a failure with the last lines of output, if there are any.
+fn with_last_lines(head: &str, tail: Option<&str>, paint: Paint) -> String {
+    let tail = tail.map(|t| text::block(&text::last_lines(t, TAIL))).unwrap_or_default();
     let lines = tail.lines().map(|line| format!("\n  {line}")).collect::<String>();
     let ending = if lines.is_empty() { "" } else { "; its last lines:" };
-    format!("{}{ending}{lines}", paint.put(Tint::Bad, &head))
+    format!("{}{ending}{lines}", paint.put(Tint::Bad, head))
 }
 
 /// Formats the output of a task with `show_output`.
@@ -211,9 +240,10 @@ fn output(task: &TaskReport, format: &ReportFormat) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::id::{MemberName, TeamName};
-    use crate::model::lifecycle::MemberState;
+    use crate::model::need::Need;
     use crate::model::placement::BackendKind;
     use crate::model::request::Parting;
+    use crate::ops::status::ShownState;
 
     fn task(id: u64, state: TaskState) -> TaskReport {
         TaskReport {
@@ -250,16 +280,20 @@ mod tests {
         }
     }
 
+    fn ended(state: MemberState, reason: Option<&str>) -> ShownState {
+        ShownState::of(Doing::Ended(state), reason)
+    }
+
     fn ada() -> MemberReport {
         MemberReport {
             name: MemberName::new("ada").expect("name"),
             profile: "worker".to_owned(),
             backend: BackendKind::Pty,
-            state: MemberState::Completed,
-            reason: None,
+            state: ended(MemberState::Completed, None),
             shutdown: Some(ShutdownOutcome::Closed),
             parting: Parting::default(),
             exit_code: Some(0),
+            tail: None,
             tasks: 2,
             usage: None,
         }
@@ -293,15 +327,46 @@ mod tests {
     }
 
     #[test]
-    fn members_are_listed_if_they_did_not_end_as_agreed() {
-        let killed = MemberReport { state: MemberState::Killed, exit_code: None, ..ada() };
+    fn members_are_listed_with_their_assessment_if_they_did_not_end_well() {
+        let named = |name: &str| MemberName::new(name).expect("name");
+        let killed = ended(MemberState::Killed, Some("it was killed"));
+        let killed = MemberReport { name: named("ben"), state: killed, exit_code: None, ..ada() };
+        let asks = ShownState::of(Doing::Waiting(Need::Permission), Some("Bash: ls"));
+        let asks = MemberReport { name: named("cleo"), state: asks, exit_code: None, ..ada() };
+        let alone = MemberReport { name: named("dan"), shutdown: None, ..ada() };
+        let members = vec![ada(), killed, asks, alone];
         let text =
-            report(&whole(vec![ada(), killed], vec![task(1, TaskState::Pending)]), &format(None));
-        assert_eq!(text.matches("ada ").count(), 1, "{text}");
-        assert!(text.contains("killed"), "{text}");
-        // A report without tasks consists of the members.
+            report(&whole(members.clone(), vec![task(1, TaskState::Pending)]), &format(None));
+        let parts: Vec<&str> = text.split("\n\n").collect();
+        assert_eq!(
+            parts[1],
+            "MEMBER  STATE          PROFILE  BACKEND  SHUTDOWN  TASKS  REASON\n\
+             ben     killed         worker   pty      closed    2      it was killed\n\
+             cleo    waits for you  worker   pty      closed    2      permission: Bash: ls"
+        );
+        assert_eq!(parts[2], "left on their own: dan");
+        // A report without tasks names all members.
+        let text = report(&whole(members, Vec::new()), &format(None));
+        assert!(text.contains("\n\nleft on their own: dan; ended as agreed: ada\n\n"), "{text}");
+        let many = (0..30).map(|n| MemberReport { name: named(&format!("m-{n}")), ..ada() });
+        let text = report(&whole(many.collect(), Vec::new()), &format(Some(40)));
+        assert!(text.contains("\n\nended as agreed: m-0, m-1, m-2, m-3, m-…\n"), "{text}");
+    }
+
+    #[test]
+    fn last_lines_of_a_failed_member_are_shown() {
+        let failed = MemberReport {
+            state: ended(MemberState::Failed, Some("exited with code 7 after 50 ms: b\u{1b}[2J")),
+            shutdown: None,
+            exit_code: Some(7),
+            tail: Some("a\nb\u{1b}[2J\n".to_owned()),
+            ..ada()
+        };
+        let text = report(&whole(vec![failed], Vec::new()), &format(None));
+        assert!(text.contains("failed  worker   pty      7     2      exited with"), "{text}");
         assert!(
-            report(&whole(vec![ada()], Vec::new()), &format(None)).contains("ada     worker   pty")
+            text.contains("\n\nada failed; its last lines:\n  a\n  b\u{241b}[2J\n\n"),
+            "{text}"
         );
     }
 

@@ -204,3 +204,25 @@ fn tmux_hide_and_show_move_the_pane_and_update_the_team_file() {
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
+
+#[test]
+fn explain_of_an_ended_member_shows_its_last_lines() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let count = "i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo $i; done";
+    let script = format!("{count}; read line; echo; printf 'b\\033]0;x\\007oom\\n' >&2; exit 7");
+    let run = ["spawn", "ann", "--backend", "pty", "--", "sh", "-c", &script];
+    stage.phalanx(&run).expect(0);
+    let shown = stage.phalanx(&["explain", "ann"]).expect(0).stdout;
+    assert_eq!(shown.lines().count(), 3, "a running member has its screen: {shown}");
+    stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
+    stage.phalanx(&["wait", "ann", "--until", "gone"]).expect(0);
+    let shown = stage.phalanx(&["explain", "ann"]).expect(0).stdout;
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    assert!(lines[0].starts_with("ann: failed: exit"), "{shown}");
+    assert!(lines[3].starts_with("printed     2"), "{shown}");
+    assert_eq!(lines[lines.len() - 2..], ["            30", "            boom"], "{shown}");
+    assert!(lines.len() <= 3 + 10, "{shown}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}

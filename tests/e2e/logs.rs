@@ -104,6 +104,10 @@ fn cr_12_output_of_a_failed_member_outlives_its_tmux_pane() {
             let ends: Vec<&str> = shown.lines().map(str::trim_end).collect();
             assert!((ends.join("\n") + "\n").contains(printed), "{verb} {name}: {shown}");
         }
+        let found = stage.phalanx(&["--json", "explain", name]).expect(0).json();
+        let lines = found["last_lines"].as_array().expect("lines").iter();
+        let lines: Vec<&str> = lines.map(|line| line.as_str().expect("text").trim_end()).collect();
+        assert!((lines.join("\n") + "\n").contains(printed), "explain {name}: {found}");
     }
     let exited = stage.wait_event("alpha", "member_exited", "ben");
     assert_eq!(exited["detail"]["last_line"], "last");

@@ -295,3 +295,35 @@ fn demo_runs_without_git_and_cargo_metadata() {
     }
     stage.assert_clean();
 }
+
+#[test]
+fn report_shows_states_reasons_and_the_last_lines_of_failed_members() {
+    let stage = Stage::without_tmux();
+    let member = |name: &str, script: &str| {
+        format!("[[member]]\nname = \"{name}\"\nrun = [\"sh\", \"-c\", \"{script}\"]\n")
+    };
+    let text = format!(
+        "[team]\nname = \"demo\"\nfinish = \"manual\"\nbackend = \"pty\"\n{}{}{}",
+        member("bad", "echo begun; read line; echo boom >&2; exit 7"),
+        member("good", "read line"),
+        member("lasting", "exec sleep 300"),
+    );
+    let up = stage.start(&["up", &stage.file("demo.toml", &text)]);
+    for name in ["bad", "good", "lasting"] {
+        stage.wait_event("demo", "member_ready", name);
+    }
+    for name in ["bad", "good"] {
+        stage.phalanx(&["keys", name, "Enter"]).expect(0);
+        stage.wait_event("demo", "member_left", name);
+    }
+    up.signal("INT");
+    let shown = up.end().expect(130).stdout;
+    let row = shown.lines().find(|line| line.starts_with("bad "));
+    let row = row.unwrap_or_else(|| panic!("no row: {shown}"));
+    assert!(row.contains(" failed ") && row.ends_with("exit code 7: boom"), "{shown}");
+    let others = "\n\nleft on their own: good; ended as agreed: lasting\n\n";
+    assert!(shown.contains(others), "{shown}");
+    assert!(shown.contains("\n\nbad failed; its last lines:\n  begun\n"), "{shown}");
+    assert!(shown.contains("\n  boom\n"), "{shown}");
+    stage.assert_clean();
+}
