@@ -77,7 +77,9 @@ impl Terminal {
 
     fn pid(&self) -> Option<String> {
         let processes = self.stage.processes();
-        let found = processes.iter().find(|line| line.contains("phalanx watch "));
+        // Not the shell that runs it.
+        let is_it = |line: &&String| line.contains("phalanx watch ") && !line.contains("end=");
+        let found = processes.iter().find(is_it);
         found.map(|line| line.split(' ').next().expect("a pid").to_owned())
     }
 
@@ -220,6 +222,29 @@ fn tmux_message_typing_and_attach_from_the_dashboard() {
     terminal.ended(0);
     let typed = terminal.stage.wait_event("site", "typed", "cat");
     assert_eq!(typed["detail"]["keys"], 14, "{typed}");
+    terminal.close();
+}
+
+#[test]
+fn tmux_pt_09_key_right_after_a_program_on_the_terminal_is_not_lost() {
+    let terminal = Terminal::new();
+    // The shell has no job control, so that it takes no notice of the stop.
+    let run = "sh -c 'PHALANX_STOPPOINT=watch.back phalanx watch site; echo end=$?'";
+    terminal.keys(&[run, "Enter"]);
+    terminal.shows("srv");
+    terminal.keys(&["/", "cat", "Enter"]);
+    terminal.shows("type into cat");
+    terminal.keys(&["a"]);
+    wait_for("the member alone", || (!terminal.screen().contains("Members by")).then_some(()));
+    terminal.keys(&["C-]"]);
+    let pid = terminal.pid().expect("the dashboard runs");
+    wait_for("the stop before the next frame", || {
+        let state = Command::new("ps").args(["-o", "stat=", "-p", &pid]).output().expect("ps");
+        state.stdout.starts_with(b"T").then_some(())
+    });
+    terminal.keys(&["q"]);
+    terminal.signal("CONT");
+    terminal.ended(0);
     terminal.close();
 }
 

@@ -185,7 +185,7 @@ impl Driver {
                 }
                 if self.takes_terminal(&effect) {
                     // Nothing else may read the keys meanwhile.
-                    events = None;
+                    end_stream(events.take());
                     (is_dirty, is_urgent) = (true, true);
                 }
                 self.perform(effect)?;
@@ -372,12 +372,21 @@ impl Driver {
         self.terminal.leave();
         let done = work(&shown.commands);
         self.terminal.take()?;
+        failpoint::hit("watch.back");
         shown.feed.refresh();
         if let Err(failure) = done {
             self.dashboard.report_problem(&failure.words(), ops::now());
         }
         Ok(())
     }
+}
+
+/// Stops to read keys. The stream wakes its reader when it is dropped; a wake-up that is still
+/// pending when the next stream starts would hide a key that arrived before (PT-09).
+fn end_stream(stream: Option<EventStream>) {
+    drop(stream);
+    // Takes the wake-up if no thread of the stream was there to take it.
+    let _ = crossterm::event::poll(Duration::ZERO);
 }
 
 /// Starts to list the teams of the machine.
