@@ -94,6 +94,15 @@ impl Terminal {
         );
     }
 
+    /// Empties the screen of the shell.
+    fn clear(&self) {
+        self.keys(&["clear", "Enter"]);
+        wait_for("an empty screen", || {
+            let screen = self.screen();
+            (!screen.contains("end=") && screen.trim().chars().count() == 1).then_some(())
+        });
+    }
+
     /// Waits until the dashboard has ended, and checks the terminal.
     pub fn ended(&self, code: i32) {
         let end = format!("end={code}");
@@ -121,6 +130,16 @@ impl Terminal {
         self.stage.phalanx(&["down", "-t", "site", "--force"]).expect(0);
         self.stage.tmux(&["kill-session", "-t", "=mine"]).expect("it is there");
         self.stage.assert_clean();
+    }
+}
+
+impl Drop for Terminal {
+    /// Prints the screen if the test fails.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let screen = self.stage.tmux(&["capture-pane", "-p", "-t", &self.pane]);
+            println!("the screen:\n{}", screen.unwrap_or_default());
+        }
     }
 }
 
@@ -255,8 +274,7 @@ fn tmux_terminal_is_restored_after_every_signal() {
         terminal.watch();
         terminal.signal(signal);
         terminal.ended(130);
-        terminal.keys(&["clear", "Enter"]);
-        wait_for("an empty screen", || (!terminal.screen().contains("end=")).then_some(()));
+        terminal.clear();
     }
     terminal.close();
 }
@@ -330,7 +348,12 @@ fn tmux_team_deleted_underneath_is_reported() {
     terminal.watch();
     terminal.stage.phalanx(&["down", "-t", "site", "--force"]).expect(0);
     terminal.shows("team site was deleted");
-    terminal.keys(&["Down", "m", "Escape"]);
+    terminal.shows("t lists other teams, q quits");
+    terminal.keys(&["Down", "m"]);
+    terminal.shows("message to");
+    terminal.keys(&["Escape"]);
+    // A terminal that reads Escape and a letter at once takes them for Alt with that letter.
+    wait_for("no prompt", || (!terminal.screen().contains("message to")).then_some(()));
     terminal.keys(&["q"]);
     terminal.ended(0);
     terminal.stage.tmux(&["kill-session", "-t", "=mine"]).expect("it is there");
@@ -353,5 +376,56 @@ fn tmux_teammate_may_not_open_the_dashboard() {
     terminal.keys(&["phalanx watch site --as ada; echo end=$?", "Enter"]);
     terminal.ended(4);
     assert!(terminal.screen().contains("see all screens and messages"), "{}", terminal.screen());
+    terminal.close();
+}
+
+#[test]
+fn tmux_several_teams_are_listed_and_the_chosen_one_is_shown() {
+    let terminal = Terminal::new();
+    terminal.stage.phalanx(&["team", "create", "docs"]).expect(0);
+    terminal.keys(&["phalanx watch; echo end=$?", "Enter"]);
+    terminal.shows("Which team? Enter shows it, Esc quits");
+    terminal.shows("3 members");
+    let (team, members) = ("docs", "0 members");
+    let is_row = |line: &str| line.contains(team) && line.contains(members);
+    assert!(terminal.screen().lines().any(is_row), "{}", terminal.screen());
+    terminal.keys(&["Down", "Enter"]);
+    terminal.shows("Members by attention");
+    wait_for("the team site", || terminal.screen().starts_with("site  no lead").then_some(()));
+    terminal.shows("srv");
+    terminal.keys(&["t"]);
+    terminal.shows("Teams of this machine");
+    terminal.keys(&["Up", "Enter"]);
+    wait_for("the team docs", || terminal.screen().starts_with("docs  no lead").then_some(()));
+    terminal.shows("no members: + spawns one");
+    terminal.keys(&["q"]);
+    terminal.ended(0);
+    terminal.clear();
+    terminal.keys(&["phalanx watch; echo end=$?", "Enter"]);
+    terminal.shows("Which team?");
+    terminal.keys(&["Escape"]);
+    terminal.ended(0);
+    terminal.stage.phalanx(&["team", "delete", "-t", "docs"]).expect(0);
+    terminal.close();
+}
+
+#[test]
+fn tmux_terminal_that_cannot_be_drawn_on_is_refused_with_the_way_out() {
+    let terminal = Terminal::new();
+    for (command, name) in
+        [("TERM=dumb phalanx watch site", "dumb"), ("env -u TERM phalanx watch site", "")]
+    {
+        terminal.clear();
+        terminal.keys(&[&format!("{command}; echo end=$?"), "Enter"]);
+        terminal.ended(2);
+        let screen = terminal.screen().replace('\n', " ");
+        for words in [
+            format!("the dashboard cannot be drawn on this terminal: TERM is \"{name}\""),
+            "see the team with `phalanx status`".to_owned(),
+            "TERM=xterm-256color".to_owned(),
+        ] {
+            assert!(screen.contains(&words), "{words:?}: {screen}");
+        }
+    }
     terminal.close();
 }

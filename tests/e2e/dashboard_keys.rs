@@ -2,6 +2,7 @@
 //! from the team.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -46,8 +47,13 @@ impl Keys {
 
     /// Closes a page, and waits until the line at the bottom is back.
     fn no_dialog(&self) {
+        self.no_dialog_named("? help");
+    }
+
+    /// Does the same where another key shows the help.
+    fn no_dialog_named(&self, help: &str) {
         self.terminal.keys(&["Escape"]);
-        self.footer("help");
+        self.footer(help);
     }
 
     /// Presses keys, and waits for an effect.
@@ -335,5 +341,95 @@ fn tmux_worktree_keys_commit_and_merge_the_highlighted_member() {
     let text = |keys: &Keys| fs::read_to_string(keys.stage().at("work/a.txt")).expect("a file");
     assert_eq!(text(&keys), "one\n");
     keys.press(&["y"], "the merge", |keys| text(keys) == "one\ntwo\n");
+    keys.close();
+}
+
+#[test]
+fn tmux_ly_14_changed_keys_work_and_are_the_ones_that_are_named() {
+    let stage = team();
+    stage.phalanx(&["spawn", "ann", "--backend", "pty"]).expect(0);
+    ask(&stage, "ann", "ls");
+    let printed = stage.phalanx(&["--json", "watch", "--print-keys"]).expect(0).json();
+    let mut settings = printed["text"].as_str().expect("a text").to_owned();
+    for (default, changed) in [
+        (r#"help = ["?", "F1"]"#, r#"help = ["F4"]"#),
+        (r#"quit = ["q", "C-c"]"#, r#"quit = ["F5"]"#),
+        (r#"leave = ["Escape"]"#, r#"leave = ["F6"]"#),
+        (r#"approve = ["y"]"#, r#"approve = ["F8"]"#),
+        (r#"show-board = ["3"]"#, r#"show-board = ["F9"]"#),
+    ] {
+        assert!(settings.contains(&format!("\n{default}")), "{default}: {settings}");
+        settings = settings.replace(&format!("\n{default}"), &format!("\n{changed}"));
+    }
+    let path = Path::new(printed["path"].as_str().expect("a path"));
+    fs::create_dir_all(path.parent().expect("a directory")).expect("it is made");
+    fs::write(path, settings).expect("a file");
+    let keys = Keys::open(stage, "120", "40");
+    keys.terminal.shows("2 Screen  F9 Board  4 Requests (1)");
+    keys.footer("F8 approve ann: ls");
+    keys.footer("F4 help");
+    keys.press(&["y", "F8"], "ann is allowed", |keys| keys.request("ann")["state"] == "allowed");
+    let journal = keys.stage().journal("site");
+    let decided = journal.iter().find(|event| event["event"] == "request_decided");
+    assert_eq!(decided.map(|event| &event["detail"]["via"]), Some(&json!("F8")));
+    keys.terminal.keys(&["/", "none", "Enter"]);
+    keys.terminal.shows("no member matches: F6 ends the filter");
+    keys.terminal.keys(&["F6"]);
+    keys.terminal.shows("ann");
+    // The default keys do nothing.
+    keys.terminal.keys(&["q", "?", "F4"]);
+    keys.terminal.shows("F5            quit; the team goes on");
+    keys.no_dialog_named("F4 help");
+    keys.terminal.keys(&["F5"]);
+    keys.terminal.shows("end=0");
+    keys.terminal.close();
+}
+
+#[test]
+fn tmux_palette_completes_verbs_and_members_with_tab() {
+    let stage = team();
+    stage.phalanx(&["spawn", "ann", "bob", "--backend", "pty"]).expect(0);
+    let keys = Keys::open(stage, "120", "40");
+    keys.terminal.keys(&[":", "sh"]);
+    keys.terminal.shows("│shutdown");
+    keys.terminal.keys(&["C-u", "expl", "Tab"]);
+    keys.terminal.shows("│explain ");
+    keys.terminal.keys(&["b", "Tab"]);
+    keys.terminal.shows("│explain bob ");
+    keys.terminal.keys(&["Enter"]);
+    keys.terminal.shows("bob: idle");
+    keys.no_dialog();
+    // Several candidates, one after the other.
+    keys.terminal.keys(&[":", "send ", "Tab"]);
+    keys.terminal.shows("│send team-lead");
+    keys.terminal.keys(&["Tab"]);
+    keys.terminal.shows("│send ann");
+    keys.terminal.keys(&["Tab"]);
+    keys.terminal.shows("│send bob");
+    keys.press(&[" hello", "Enter"], "mail", |keys| {
+        keys.json(&["inbox", "bob", "--all"]).to_string().contains("hello")
+    });
+    keys.close();
+}
+
+#[test]
+fn tmux_search_goes_through_the_screen_and_its_scrollback() {
+    let stage = team();
+    let print = "i=0; while [ $i -lt 200 ]; do echo line $i; i=$((i+1)); done; exec sleep 300";
+    stage.phalanx(&["spawn", "ann", "--backend", "pty", "--", "sh", "-c", print]).expect(0);
+    let keys = Keys::open(stage, "120", "40");
+    keys.terminal.shows("line 199");
+    keys.terminal.keys(&["2", "/", "LINE 17"]);
+    keys.terminal.shows("match 11/11 of LINE 17: Esc goes live");
+    keys.terminal.shows("line 181");
+    keys.terminal.keys(&["Enter", "Down"]);
+    keys.terminal.shows("match 1/11 of LINE 17");
+    wait_for("the first match", || {
+        let screen = keys.terminal.screen();
+        (screen.contains("line 17 ") && !screen.contains("line 199")).then_some(())
+    });
+    keys.terminal.keys(&["Escape"]);
+    keys.terminal.shows("line 199");
+    wait_for("no search", || (!keys.terminal.screen().contains("match 1/11")).then_some(()));
     keys.close();
 }
