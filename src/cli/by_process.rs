@@ -12,7 +12,7 @@ use super::setup::Setup;
 use crate::model::id::{MemberName, TeamName};
 use crate::ops::ending::{self, EndedRun};
 use crate::ops::shutdown::ShutdownResult;
-use crate::ops::{Kind, OpsError, TeamStore};
+use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::ui;
 
 /// Time within which a shared store must answer a forced command. Other commands wait for it much
@@ -136,7 +136,7 @@ fn team_to_end(setup: &Setup, given: Option<&str>, failure: &Failure) -> Option<
         return open(team.name());
     }
     // Without its files, a team cannot tell whether a caller with a token is its lead.
-    if setup.ctx.caller.var("PHALANX_TOKEN").is_some() || !setup.ctx.speaker.is_lead() {
+    if ops::speaker::has_token(&setup.ctx) || !setup.ctx.speaker.is_lead() {
         return None;
     }
     let running = ending::running_teams(&setup.ctx);

@@ -104,8 +104,12 @@ fn end_lead_process(lead: Process) -> EndedRun {
 /// Returns the launchers of the team.
 pub(super) fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
     let mut running = launchers(&ctx.caller.exe);
-    running.retain(|launcher| launcher.root == team.root() && launcher.team == *team.name());
+    running.retain(|launcher| is_of(launcher, team));
     running
+}
+
+pub(super) fn is_of(launcher: &Launcher, team: &TeamStore) -> bool {
+    launcher.root == team.root() && launcher.team == *team.name()
 }
 
 /// Returns the members of all runs by the environment of their programs.

@@ -75,7 +75,7 @@ pub(crate) mod settings;
 pub(crate) mod shutdown;
 pub(crate) mod snapshot;
 pub(crate) mod spawn;
-mod speaker;
+pub(crate) mod speaker;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod task_export;

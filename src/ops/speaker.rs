@@ -76,7 +76,7 @@ pub(super) fn rights(ctx: &Context, team: &TeamStore) -> Result<CallerRights, Op
 }
 
 /// Returns true if the caller is a member or an agent lead, living or not, and no person.
-pub(super) fn has_token(ctx: &Context) -> bool {
+pub(crate) fn has_token(ctx: &Context) -> bool {
     token(ctx).is_some()
 }
 

@@ -44,7 +44,7 @@ pub(super) fn orphans(
     fix: bool,
 ) -> Vec<Finding> {
     let mut running = launchers(&ctx.caller.exe);
-    running.retain(|launcher| everywhere || teams.iter().any(|team| is_of(launcher, team)));
+    running.retain(|launcher| everywhere || teams.iter().any(|team| ending::is_of(launcher, team)));
     let mut known = Vec::new();
     for team in teams {
         let records = team.member_records().unwrap_or_default();
@@ -81,10 +81,6 @@ fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
     let mut running = ending::launchers_of(ctx, team);
     running.retain(|launcher| is_orphan(ctx, launcher));
     running
-}
-
-fn is_of(launcher: &Launcher, team: &TeamStore) -> bool {
-    launcher.root == team.root() && launcher.team == *team.name()
 }
 
 /// Ends the runs of one team that no record names, and closes their panes.
