@@ -153,25 +153,23 @@ fn mark(run: &Incarnation) -> String {
 /// Ends these runs and closes their panes. Returns each with the launcher that it was found by.
 pub(super) fn end_runs<'l>(ctx: &Context, runs: &'l [Launcher]) -> Vec<(&'l Launcher, EndedRun)> {
     let panes = panes(ctx, runs);
-    let end = |run: &Launcher| match panes.get(&run.process.pid) {
-        Some(pane) => end_in_pane(ctx, run, pane),
-        None => {
-            let failure = (!end_processes(run)).then(|| "it still runs".to_owned());
-            EndedRun { member: None, place: format!("process {}", run.process.pid), failure }
+    let left = end_processes(runs);
+    let end = |run: &Launcher| {
+        let has_left = || left.contains(&run.process).then(|| "it still runs".to_owned());
+        match panes.get(&run.process.pid) {
+            None => EndedRun {
+                member: None,
+                place: format!("process {}", run.process.pid),
+                failure: has_left(),
+            },
+            Some(pane) => EndedRun {
+                member: None,
+                place: Placement::Tmux(pane.pane.clone()).to_string(),
+                failure: close(ctx, run, pane).err().map(|e| e.to_string()).or_else(has_left),
+            },
         }
     };
     runs.iter().zip(parallel_map(runs, AT_ONCE, end)).collect()
-}
-
-/// Ends the processes first, then closes the pane if it still exists.
-fn end_in_pane(ctx: &Context, run: &Launcher, resident: &Resident) -> EndedRun {
-    let place = Placement::Tmux(resident.pane.clone()).to_string();
-    let failure = match end_pane(ctx, run, resident) {
-        Ok(true) => None,
-        Ok(false) => Some("it still runs".to_owned()),
-        Err(e) => Some(e.to_string()),
-    };
-    EndedRun { member: None, place, failure }
 }
 
 /// Ends the processes of a run, then closes its pane if it still exists. Returns whether no process
@@ -181,7 +179,13 @@ pub(super) fn end_pane(
     run: &Launcher,
     resident: &Resident,
 ) -> Result<bool, OpsError> {
-    let ended = end_processes(run);
+    let left = end_processes(std::slice::from_ref(run));
+    close(ctx, run, resident)?;
+    Ok(left.is_empty())
+}
+
+/// Closes the pane of a run whose processes have ended, if it still exists.
+fn close(ctx: &Context, run: &Launcher, resident: &Resident) -> Result<(), OpsError> {
     let program = backends::tmux_program(ctx).map_err(|problem| OpsError::Failed { problem })?;
     let home = TmuxHome {
         program,
@@ -194,15 +198,17 @@ pub(super) fn end_pane(
     };
     let placement = Placement::Tmux(resident.pane.clone());
     Tmux::new(home).close(&placement, &resident.token).into_verdict(&placement)?;
-    Ok(ended)
+    Ok(())
 }
 
-/// Ends the launcher's process tree, and processes that left the tree but still carry the
-/// incarnation in their environment. Returns whether none is left.
-pub(super) fn end_processes(run: &Launcher) -> bool {
-    let mut left = proc::end_tree(run.process, true, GRACE);
-    left.extend(proc::end_marked(&[mark(&run.incarnation)], GRACE));
-    left.is_empty()
+/// Ends the process trees of the launchers, and processes that left the trees but still carry an
+/// incarnation in their environment. Returns the processes that are left.
+pub(super) fn end_processes(runs: &[Launcher]) -> Vec<Process> {
+    let roots: Vec<Process> = runs.iter().map(|run| run.process).collect();
+    let marks: Vec<String> = runs.iter().map(|run| mark(&run.incarnation)).collect();
+    let mut left = proc::end_trees(&roots, GRACE);
+    left.extend(proc::end_marked(&marks, GRACE));
+    left
 }
 
 /// Returns the panes whose processes are these launchers, by pid. Each launcher names its server in

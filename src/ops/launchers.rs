@@ -26,7 +26,8 @@ pub(super) struct Launcher {
 /// Returns the launchers of every config root. `exe` is the running phalanx; a process whose
 /// executable has another name is not taken for a launcher.
 pub(super) fn launchers(exe: &Path) -> Vec<Launcher> {
-    proc::of_this_user().iter().filter_map(|running| launcher(running, exe)).collect()
+    let found = proc::of_this_user_with(|argv| argv.len() == 3 && argv[1] == "exec");
+    found.iter().filter_map(|running| launcher(running, exe)).collect()
 }
 
 /// Returns true if the kernel reports that the process runs a file with the name of this program.

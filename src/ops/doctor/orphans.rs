@@ -79,7 +79,11 @@ pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
 
 fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
     let mut running = ending::launchers_of(ctx, team);
-    running.retain(|launcher| is_orphan(ctx, launcher));
+    // Read once: with many members, each launcher would read all of their records again.
+    match team.member_records() {
+        Ok(known) => running.retain(|run| !known.iter().any(|known| known.is(&run.incarnation))),
+        Err(_) => running.retain(|run| is_orphan(ctx, run)),
+    }
     running
 }
 
@@ -180,6 +184,8 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
 fn process(ctx: &Context, launcher: &Launcher, fix: bool) -> Finding {
     let what = format!("a launcher of team `{}` runs, but no team has it on record", launcher.team);
     let place = format!("process {}", launcher.process.pid);
-    Finding::new("orphan_process", Severity::Problem, what, place)
-        .mend(fix, || Ok(is_orphan(ctx, launcher) && ending::end_processes(launcher)))
+    Finding::new("orphan_process", Severity::Problem, what, place).mend(fix, || {
+        Ok(is_orphan(ctx, launcher)
+            && ending::end_processes(std::slice::from_ref(launcher)).is_empty())
+    })
 }

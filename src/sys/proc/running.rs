@@ -39,12 +39,15 @@ impl RunningProcess {
 /// Returns the processes of this user, except zombies, those that the system hides, and those of
 /// other pid namespaces: the paths and pids that these know mean something else there.
 pub(crate) fn of_this_user() -> Vec<RunningProcess> {
+    of_this_user_with(|_| true)
+}
+
+/// As [`of_this_user`], only the processes whose command line `is_wanted`. Nothing else is read of
+/// the others: on a busy machine the reading of a long process table takes seconds.
+pub(crate) fn of_this_user_with(is_wanted: impl Fn(&[OsString]) -> bool) -> Vec<RunningProcess> {
     let us = env::effective_uid();
-    native::stats()
-        .into_iter()
-        .filter(|stat| !stat.ended)
-        .filter_map(|stat| running(&stat, us))
-        .collect()
+    let living = native::stats().into_iter().filter(|stat| !stat.ended);
+    living.filter_map(|stat| running(&stat, us, &is_wanted)).collect()
 }
 
 /// Returns the executable of a process as the kernel reports it; `None` once it has ended, and for a
@@ -54,11 +57,15 @@ pub(crate) fn exe(process: Process) -> Option<PathBuf> {
     process.is_alive().then_some(exe)
 }
 
-fn running(stat: &Stat, us: u32) -> Option<RunningProcess> {
-    if native::owner(stat.pid)? != us || !native::shares_pids(stat.pid) {
+fn running(
+    stat: &Stat,
+    us: u32,
+    is_wanted: &impl Fn(&[OsString]) -> bool,
+) -> Option<RunningProcess> {
+    let argv: Vec<OsString> = native::argv(stat.pid)?.into_iter().map(OsString::from_vec).collect();
+    if !is_wanted(&argv) || native::owner(stat.pid)? != us || !native::shares_pids(stat.pid) {
         return None;
     }
-    let argv = native::argv(stat.pid)?.into_iter().map(OsString::from_vec).collect();
     let exe = native::exe(stat.pid)?;
     // Checked last, because the pid may have been reused since the table was read.
     let process = Process::of(stat.pid).filter(|process| process.start == stat.start)?;

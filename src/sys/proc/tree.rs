@@ -8,7 +8,6 @@
 //! that no other process knows it.
 
 use std::collections::{HashMap, HashSet};
-use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -53,7 +52,13 @@ pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Ve
         // descendants.
         return Vec::new();
     }
-    Tree::new(Some(root), include_root, &[]).end(grace)
+    Tree::new(&[root], include_root, &[]).end(grace)
+}
+
+/// Ends all of these trees with their roots, as [`end_tree`] does. They share the scans of the
+/// process table, which cost more than everything else here.
+pub(crate) fn end_trees(roots: &[Process], grace: Duration) -> Vec<Process> {
+    if roots.is_empty() { Vec::new() } else { Tree::new(roots, true, &[]).end(grace) }
 }
 
 /// Ends processes that end their own trees on TERM, as [`crate::sys::child::Supervisor::supervise`]
@@ -67,12 +72,9 @@ pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
     for supervisor in supervisors {
         wait_exit(*supervisor, deadline.remaining());
     }
-    // Concurrently: each tree may take its whole grace time.
-    thread::scope(|scope| {
-        for root in supervisors.iter().chain(programs).filter(|process| process.is_alive()) {
-            scope.spawn(move || end_tree(*root, true, TREE_GRACE));
-        }
-    });
+    let left = supervisors.iter().chain(programs).copied();
+    let left: Vec<Process> = left.filter(|process| process.is_alive()).collect();
+    end_trees(&left, TREE_GRACE);
 }
 
 /// Ends every process of this user that has one of `marks` (`NAME=value`) in its environment, and
@@ -81,7 +83,7 @@ pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
     if marks.is_empty() {
         return Vec::new();
     }
-    Tree::new(None, false, marks).end(grace)
+    Tree::new(&[], false, marks).end(grace)
 }
 
 /// Requests an orderly exit. HUP is only for processes that ignore TERM: one that cleans up on TERM
@@ -103,10 +105,11 @@ fn stop(process: Process) {
     signal(process, libc::SIGSTOP);
 }
 
+/// Processes that are ended together: the trees below some roots, or all that have a mark.
 struct Tree<'a> {
-    /// `None` if only the marks identify the tree.
-    root: Option<Process>,
-    include_root: bool,
+    /// Empty if only the marks identify the members.
+    roots: &'a [Process],
+    include_roots: bool,
     marks: &'a [String],
     caller: i32,
     /// Every process that ever belonged to the tree, in order of discovery. Dead ones stay, because
@@ -119,11 +122,11 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(root: Option<Process>, include_root: bool, marks: &'a [String]) -> Tree<'a> {
-        let (caller, known) = (Pid::this().as_raw(), root.into_iter().collect());
+    fn new(roots: &'a [Process], include_roots: bool, marks: &'a [String]) -> Tree<'a> {
+        let (caller, known) = (Pid::this().as_raw(), roots.to_vec());
         Tree {
-            root,
-            include_root,
+            roots,
+            include_roots,
             marks,
             caller,
             known,
@@ -196,7 +199,7 @@ impl<'a> Tree<'a> {
     /// Returns the processes to end, dead or alive.
     fn targets(&self) -> impl Iterator<Item = Process> {
         let spared = |process: &Process| {
-            process.pid == self.caller || (Some(*process) == self.root && !self.include_root)
+            process.pid == self.caller || (!self.include_roots && self.roots.contains(process))
         };
         self.known.iter().copied().filter(move |process| !spared(process))
     }
@@ -255,10 +258,10 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Reaps the caller's zombies if the caller is the root, since then all of its children are
-    /// being ended. Zombies of other parents are left to them.
+    /// Reaps the caller's zombies if the caller is a root, since then all of its children are being
+    /// ended. Zombies of other parents are left to them.
     fn reap(&self) {
-        if self.root.is_some_and(|root| root.pid == self.caller) {
+        if self.roots.iter().any(|root| root.pid == self.caller) {
             reap_children();
         }
     }
