@@ -323,7 +323,8 @@ fn waits_until(team: &TestTeam, id: &str, free: impl FnOnce()) {
     assert!(has(id));
 }
 
-/// Each side takes over a lock of a killed holder of the other side, but only once it is stale.
+/// Each side takes over a lock of a killed holder of the other side, but only once it is stale;
+/// Node treats a directory with phalanx's mark like any other.
 #[test]
 fn locks_of_dead_holders_are_taken_over_only_when_stale() {
     let Some(stage) = stage() else { return };

@@ -358,13 +358,7 @@ fn sec_07_no_umask_opens_the_tree() {
         let (mut open, mut seen) = (vec![dir.path().join("deep")], 0);
         while let Some(path) = open.pop() {
             let meta = fs::symlink_metadata(&path).expect("look");
-            // Nothing is ever written into a lock directory, not even by its owner.
-            let is_lock = path.extension().is_some_and(|e| e == "released");
-            let wanted = match meta.is_dir() {
-                true if is_lock => 0o500,
-                true => 0o700,
-                false => 0o600,
-            };
+            let wanted = if meta.is_dir() { 0o700 } else { 0o600 };
             assert_eq!(
                 meta.permissions().mode() & 0o7777,
                 wanted,

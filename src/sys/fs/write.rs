@@ -159,7 +159,8 @@ fn remove_temporary(dir: &Path, most: usize, is_abandoned: impl Fn(&[u8]) -> boo
         let name = name.as_encoded_bytes();
         let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
         if temporary && (is_abandoned(name) || is_older(&entry, ABANDONED)) {
-            let _ = fs::remove_file(entry.path());
+            // The directory that was to become a lock is one, and empty.
+            let _ = fs::remove_file(entry.path()).or_else(|_| fs::remove_dir(entry.path()));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The lock directory of proper-lockfile 4.1.2 beside a file, behind a gate of our own.
 //!
 //! Order: gate, then directory; released in reverse. At most one phalanx process at a time is
-//! behind the gate, so only locks of other programs are polled for.
+//! behind the gate, so only locks of other programs are polled for. A directory that a killed
+//! phalanx process has left is taken over at once, if it has the [`GateMark`] of the gate.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -11,10 +12,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use super::super::clock::Deadline;
+use super::super::failpoint;
 use super::backoff::Backoff;
 use super::error::LockError;
 use super::gate::Gate;
+use super::mark::GateMark;
 use super::observer::{Holder, WaitReport};
 
 /// Age of the stamp from which the holder counts as dead: proper-lockfile's default.
@@ -47,7 +52,7 @@ impl DirLock {
     ) -> Result<DirLock, LockError> {
         let deadline = Deadline::after(deadline);
         let gate = Gate::open(gate, deadline.remaining())?;
-        Ok(DirLock { claim: ClaimedDir::acquire(target, deadline)?, _gate: gate })
+        Ok(DirLock { claim: ClaimedDir::acquire(target, &gate, deadline)?, _gate: gate })
     }
 
     /// Returns true if the lock directory is the one that we made and no other program has touched
@@ -82,7 +87,8 @@ impl PeerLock<'_> {
         target: &Path,
         deadline: Duration,
     ) -> Result<PeerLock<'g>, LockError> {
-        Ok(PeerLock { claim: ClaimedDir::acquire(target, Deadline::after(deadline))?, _gate: gate })
+        let deadline = Deadline::after(deadline);
+        Ok(PeerLock { claim: ClaimedDir::acquire(target, gate, deadline)?, _gate: gate })
     }
 
     /// See [`DirLock::still_ours`].
@@ -91,8 +97,8 @@ impl PeerLock<'_> {
     }
 }
 
-/// A lock directory that this process made; removed on drop. The open descriptor pins its inode, so
-/// that no other directory can have the same number while the two are compared.
+/// A lock directory that this process made or took over; removed on drop. The open descriptor pins
+/// its inode, so that no other directory can have the same number while the two are compared.
 #[derive(Debug)]
 struct ClaimedDir {
     path: PathBuf,
@@ -102,22 +108,20 @@ struct ClaimedDir {
 }
 
 impl ClaimedDir {
-    /// Makes the directory, polling with growing pauses while another program holds it. Runs behind
-    /// the gate.
-    fn acquire(target: &Path, deadline: Deadline) -> Result<ClaimedDir, LockError> {
+    /// Makes the directory, polling with growing pauses while another program holds it. `gate` is
+    /// held by this process.
+    fn acquire(target: &Path, gate: &Gate, deadline: Deadline) -> Result<ClaimedDir, LockError> {
         let path = lock_path(target)?;
+        let mark = GateMark::of(gate);
         let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
         let mut report = WaitReport::default();
         let mut is_last_try = false;
         loop {
-            match fs::create_dir(&path) {
-                Ok(()) => {
-                    if let Some(claim) = ClaimedDir::of_made(&path)? {
-                        return Ok(claim);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
-                Err(source) => return Err(LockError::io(&path, source)),
+            if let Some(claim) = ClaimedDir::make(&path, mark.as_ref())? {
+                return Ok(claim);
+            }
+            if let Some(claim) = mark.as_ref().and_then(|mark| ClaimedDir::adopt(&path, mark)) {
+                return Ok(claim);
             }
             let is_free = remove_if_stale(&path)?;
             // A lock that was removed at the deadline is worth one more try, not an endless race.
@@ -132,15 +136,66 @@ impl ClaimedDir {
         }
     }
 
+    /// Makes the directory, with the mark if the file system permits that. Returns none if the path
+    /// is taken.
+    fn make(path: &Path, mark: Option<&GateMark>) -> Result<Option<ClaimedDir>, LockError> {
+        if let Some(made) = mark.and_then(|mark| ClaimedDir::make_marked(path, mark).ok()) {
+            return Ok(made);
+        }
+        match fs::create_dir(path) {
+            Ok(()) => ClaimedDir::of_made(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(source) => Err(LockError::io(path, source)),
+        }
+    }
+
+    /// Makes and marks the directory beside its path and renames it, so that it has the mark from
+    /// the moment at which it can be seen. Returns none if the path is taken.
+    ///
+    /// # Errors
+    /// If the file system has no extended attributes, or no rename that replaces nothing, as NFS.
+    fn make_marked(path: &Path, mark: &GateMark) -> io::Result<Option<ClaimedDir>> {
+        if lock_metadata(path)?.is_some() {
+            return Ok(None);
+        }
+        let spare = mark.spare_path(path);
+        match fs::create_dir(&spare) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => failpoint::hit("lock.made"),
+        }
+        let dir = open_dir(&spare)?;
+        let placed = mark.set(&dir).and_then(|()| {
+            failpoint::hit("lock.marked");
+            // A directory that a killed process has left has an old stamp.
+            dir.set_modified(SystemTime::now())?;
+            Ok(renameat_with(CWD, &spare, CWD, path, RenameFlags::NOREPLACE)?)
+        });
+        match placed {
+            Ok(()) => {
+                failpoint::hit("lock.placed");
+                ClaimedDir::of_open(path, dir).map(Some)
+            }
+            Err(error) => {
+                let _ = fs::remove_dir(&spare);
+                let is_taken = error.kind() == io::ErrorKind::AlreadyExists;
+                if is_taken { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Takes over the directory of a killed process, which has the mark of the gate that this
+    /// process holds. The directory is stamped through its descriptor and never removed, so that a
+    /// program which has replaced it meanwhile keeps its own.
+    fn adopt(path: &Path, mark: &GateMark) -> Option<ClaimedDir> {
+        let dir = open_dir(path).ok().filter(|dir| mark.is_on(dir))?;
+        let claim = ClaimedDir::of_open(path, dir).ok()?;
+        claim.renew(SystemTime::now());
+        claim.is_ours().then_some(claim)
+    }
+
     /// Opens the directory that was just made. None if another program has removed it as stale.
     fn of_made(path: &Path) -> Result<Option<ClaimedDir>, LockError> {
-        let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
-        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
-        let claim = opened.and_then(|dir| {
-            let stamp = Cell::new(dir.metadata()?.modified()?);
-            Ok(ClaimedDir { path: path.to_owned(), dir, stamp })
-        });
-        match claim {
+        match open_dir(path).and_then(|dir| ClaimedDir::of_open(path, dir)) {
             Ok(claim) => Ok(Some(claim)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => {
@@ -148,6 +203,11 @@ impl ClaimedDir {
                 Err(LockError::io(path, source))
             }
         }
+    }
+
+    fn of_open(path: &Path, dir: File) -> io::Result<ClaimedDir> {
+        let stamp = Cell::new(dir.metadata()?.modified()?);
+        Ok(ClaimedDir { path: path.to_owned(), dir, stamp })
     }
 
     fn still_ours(&self) -> bool {
@@ -187,6 +247,11 @@ impl Drop for ClaimedDir {
             let _ = fs::remove_dir(&self.path);
         }
     }
+}
+
+fn open_dir(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// Removes a lock whose stamp is stale, as proper-lockfile does. Returns true if the path may be
@@ -233,7 +298,7 @@ fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
     }
 }
 
-/// The directory does not name its maker; its age is all there is.
+/// A directory without our mark does not name its maker; its age is all there is.
 fn describe(lock: &Path) -> Option<String> {
     let age = age(&lock_metadata(lock).ok()??).unwrap_or_default();
     Some(format!("another program (lock refreshed {} ms ago)", age.as_millis()))

@@ -73,6 +73,11 @@ impl Gate {
         }
     }
 
+    /// Returns device and inode of the gate's file.
+    pub(super) fn file_id(&self) -> io::Result<(u64, u64)> {
+        self.file.metadata().map(|found| (found.dev(), found.ino()))
+    }
+
     /// Acquires the lock if it is free, as for a lease. Returns `None` if another process, or
     /// another handle of this process, holds it.
     ///

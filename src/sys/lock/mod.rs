@@ -5,6 +5,7 @@ mod backoff;
 mod dir;
 mod error;
 mod gate;
+mod mark;
 mod observer;
 
 use std::time::Duration;
@@ -14,8 +15,8 @@ pub(crate) use error::LockError;
 pub(crate) use gate::{Gate, gate_holder, holds_gate_in};
 pub(crate) use observer::{Holder, LongWait, observe_waits};
 
-/// Timeout for a lock. It exceeds twice the stale time, to outlast a dead holder and a second
-/// process that died while it waited for that lock to become stale.
+/// Timeout for a lock. It exceeds twice the stale time, to outlast two holders in a row that were
+/// killed and whose lock directories have no mark.
 pub(crate) const LOCK_DEADLINE: Duration = Duration::from_secs(25);
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of the locks among threads and processes, and against lock directories of other programs.
 
 mod gate;
+mod killed;
 
 use super::*;
 use crate::sys::testing::{Guarded, PATIENCE, helper, run_helper, until};

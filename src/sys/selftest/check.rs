@@ -82,7 +82,7 @@ pub(crate) enum HelperRole {
     Wait,
     /// Ends at once.
     Exit,
-    /// Holds a flock in the directory.
+    /// Holds a lock in the directory.
     Hold,
     /// Ignores SIGHUP and SIGTERM.
     Ignore,

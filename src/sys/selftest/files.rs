@@ -16,7 +16,9 @@ use super::check::{
     CheckFault, CheckResult, HelperRole, PATIENCE, TestChild, TestSite, require, shown, wait_for,
 };
 
-/// The lock that a helper process holds.
+/// The file that a helper process has locked.
+pub(super) const LOCKED: &str = "locked";
+/// The gate of that lock.
 pub(super) const GATE: &str = "gate";
 /// The file that the helper process creates once it holds the lock.
 pub(super) const HELD: &str = "held";
@@ -117,5 +119,11 @@ pub(super) fn flock(site: &TestSite) -> CheckResult {
     require(proc::signal(holder.process, libc::SIGKILL), "the holder cannot be killed")?;
     let released =
         wait_for("the lock of a killed holder is free", || matches!(is_free(), Ok(true)));
-    Ok(format!("excludes; free {} after its holder was killed", shown(released?)))
+    // Far below the time after which the lock directory is stale.
+    let reclaimed = DirLock::acquire(&site.file(LOCKED), &path, Duration::from_secs(1));
+    let directory = match reclaimed {
+        Ok(_lock) => "its directory is taken over",
+        Err(_) => "its directory stays until it is stale: no extended attributes here",
+    };
+    Ok(format!("excludes; free {} after its holder was killed; {directory}", shown(released?)))
 }

@@ -12,11 +12,11 @@ use nix::sys::signal::{self, SigHandler, SigSet, Signal};
 
 use super::super::child::{Forward, LoopHandle, Program, Supervisor, own_size, spawn_foreground};
 use super::super::exec::spawn_detached;
-use super::super::lock::Gate;
+use super::super::lock::DirLock;
 use super::super::signal::SignalQueue;
 use super::super::{clock, env, tty};
 use super::check::{CheckFault, HelperRole, TestChild, helper_argv, require};
-use super::files::{GATE, HELD};
+use super::files::{GATE, HELD, LOCKED};
 use super::terminal::{DESCRIPTORS, LAST_LINES, PROBED};
 use super::tree::{ESCAPED, IGNORING};
 
@@ -45,10 +45,10 @@ pub(crate) fn run_helper(role: HelperRole, dir: &Path) -> u8 {
 }
 
 fn hold(dir: &Path) -> Result<u8, CheckFault> {
-    let gate = Gate::open(&dir.join(GATE), LIFE)?;
+    let lock = DirLock::acquire(&dir.join(LOCKED), &dir.join(GATE), LIFE)?;
     fs::write(dir.join(HELD), "")?;
     clock::sleep(LIFE);
-    drop(gate);
+    drop(lock);
     Ok(0)
 }
 
