@@ -54,6 +54,8 @@ pub(super) enum Writers {
 pub(super) enum Durability {
     /// Survives a power cut.
     Permanent,
+    /// As [`Durability::Permanent`], synced by the caller together with other files.
+    Deferred,
     /// Describes processes, none of which survives a power cut, so it is not synced. If it cannot
     /// be read, it counts as missing.
     ThisBoot,
@@ -63,7 +65,7 @@ impl Durability {
     pub(super) fn sync(self) -> Sync {
         match self {
             Durability::Permanent => Sync::Entry,
-            Durability::ThisBoot => Sync::Nothing,
+            Durability::Deferred | Durability::ThisBoot => Sync::Nothing,
         }
     }
 }
@@ -396,20 +398,4 @@ pub(super) fn write_new<T: Serialize>(
     let value =
         serde_json::to_value(item).expect("our own forms have string keys and can be written");
     Ok(fs::create_with(path, &to_bytes(&value), durability.sync())?)
-}
-
-/// Writes new files of one directory and syncs them; publishing them makes them visible.
-pub(super) fn stage_new<T: Serialize>(
-    items: &[(PathBuf, T)],
-) -> Result<Vec<fs::StagedFile>, StoreError> {
-    items.first().and_then(|(path, _)| path.parent()).map_or(Ok(()), fs::refuse_link)?;
-    let files: Vec<(PathBuf, Vec<u8>)> = items
-        .iter()
-        .map(|(path, item)| {
-            let value = serde_json::to_value(item)
-                .expect("our own forms have string keys and can be written");
-            (path.clone(), to_bytes(&value))
-        })
-        .collect();
-    Ok(fs::stage(&files)?)
 }

@@ -105,6 +105,16 @@ impl TeamLayout {
         self.tasks().join(".lock")
     }
 
+    /// The files of several changes of the board, before they are committed.
+    pub(super) fn staged_batch(&self) -> PathBuf {
+        self.tasks().join(".batch.new")
+    }
+
+    /// The files of several changes of the board that are committed and not yet published.
+    pub(super) fn committed_batch(&self) -> PathBuf {
+        self.tasks().join(".batch")
+    }
+
     pub(super) fn high_water_mark(&self) -> PathBuf {
         self.tasks().join(".highwatermark")
     }

@@ -30,6 +30,9 @@ pub(crate) enum LeftoverKind {
     Socket,
     /// A spec that no launcher has read. It contains an environment.
     Spec { incarnation: Incarnation, age: Duration },
+    /// Changes of the board that a killed process has not finished: so many tasks are not written.
+    /// If they are committed, the next process that reads the board writes them.
+    Batch { is_committed: bool, tasks: usize },
     /// A copy of an unreadable file.
     Quarantined,
     /// A directory that other users can enter; `mode` is its permission bits.
@@ -71,6 +74,7 @@ impl TeamStore {
     pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = dirs(self.layout.all_dirs(), None)?;
         found.extend(self.stale_locks()?);
+        found.extend(self.unfinished_batches()?);
         found.extend(self.dead_sockets()?);
         for (path, about) in entries(&self.layout.specs())? {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -119,6 +123,10 @@ impl TeamStore {
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
         match &leftover.kind {
             LeftoverKind::Lock { .. } => self.free_lock(&leftover.path),
+            LeftoverKind::Batch { .. } => {
+                drop(self.lock_list()?);
+                Ok(!fs::exists(&leftover.path))
+            }
             LeftoverKind::Socket => {
                 let dead = probe(&leftover.path) == SocketState::Refused;
                 Ok(dead && fs::remove_file(&leftover.path)?)
@@ -151,6 +159,20 @@ impl TeamStore {
         let held = HeldGate::take(&place)?;
         drop(held.exclude_peers(&place)?);
         Ok(about.kind == FileKind::Directory && !fs::exists(lock))
+    }
+
+    /// Returns the changes of several tasks that no living process is writing.
+    fn unfinished_batches(&self) -> Result<Vec<Leftover>, StoreError> {
+        let mut found = Vec::new();
+        for (path, is_committed) in
+            [(self.layout.committed_batch(), true), (self.layout.staged_batch(), false)]
+        {
+            if fs::exists(&path) && !self.is_list_locked()? {
+                let tasks = self.tasks_of_batch(&path)?;
+                found.push(Leftover { path, kind: LeftoverKind::Batch { is_committed, tasks } });
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the sockets without a listener in phalanx's directories of the team.

@@ -1,6 +1,7 @@
 //! The task board, under the locks that Claude Code takes. Lock order: the task list first, then
 //! one task at a time; never two tasks at once.
 
+mod batch;
 mod edit;
 mod files;
 mod import;

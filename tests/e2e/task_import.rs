@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, Stage};
+use crate::harness::{Run, Stage, binary};
 
 /// The example of the plans: 03-02 depends on 03-01, whose T3 depends on T1.
 const FIRST: &str = r#"{"p":"03","n":"01","t":"Blocking"}
@@ -280,4 +280,83 @@ fn imported_tasks_meet_the_demands_of_the_board() {
     stage.phalanx(&["--as", "ann", "task", "list", "-t", "demo"]).expect(0);
     stage.phalanx(&["--as", "ann", "task", "import", &list, "-t", "demo"]).expect(0);
     assert_eq!(edges(&stage, "demo").len(), 2);
+}
+
+/// The plan of [`FIRST`] later: a new text, a dependency less, one on a new task, three new tasks.
+const LATER: &str = r#"{"p":"03","n":"01","t":"Blocking"}
+{"id":"T1","a":"Define td well","f":["references/artifact-formats.md"]}
+{"id":"T2","a":"Map plans to tasks","f":["references/teammate-api-patterns.md"],"td":["T9"]}
+{"id":"T3","a":"Add ## Task-Level Blocking section","f":["references/teammate-api-patterns.md"]}
+{"id":"T4","a":"Four"}
+{"id":"T5","a":"Five"}
+{"id":"T6","a":"Six"}
+{"id":"T7","a":"Seven"}
+{"id":"T8","a":"Eight","td":["T1"]}
+{"id":"T9","a":"Nine","td":["T8"]}
+{"id":"T10","a":"Ten"}
+"#;
+
+/// Tasks with subject, and edges of both sides.
+fn board(stage: &Stage) -> Vec<Value> {
+    let board = stage.phalanx(&["--json", "task", "list", "--all", "-t", "demo"]).expect(0).json();
+    let mut tasks = board.as_array().expect("tasks").clone();
+    tasks.sort_by_key(|task| task["id"].as_str().and_then(|id| id.parse::<u32>().ok()));
+    let row =
+        |task: &Value| json!([task["id"], task["subject"], task["blockedBy"], task["blocks"]]);
+    tasks.iter().map(row).collect()
+}
+
+/// TK-10: an import that is killed at any of its steps has changed all tasks or none.
+#[cfg(debug_assertions)]
+#[test]
+fn tk_10_killed_import_has_changed_all_tasks_or_none() {
+    let points = ["temp.written", "temp.synced", "batch.committed", "batch.published"];
+    let (mut none, mut all) = (0, 0);
+    for point in points {
+        for nth in 1.. {
+            let stage = stage();
+            let plan = stage.file("03-01.jsonl", FIRST);
+            import(&stage, &[&plan]).expect(0);
+            let before = board(&stage);
+            stage.file("03-01.jsonl", LATER);
+            let mut command = stage.command(binary());
+            command.env("PHALANX_FAILPOINT", format!("{point}:{nth}"));
+            command.args(["task", "import", "-t", "demo", &plan]);
+            let run = Run::from(command.output().expect("phalanx runs"));
+            if run.code == 0 {
+                assert!(nth > 1, "{point} is not passed");
+                break;
+            }
+            let about = format!("{point}, pass {nth}");
+            let dir = stage.root().join("tasks/demo");
+            let is_committed = dir.join(".batch").exists();
+            let is_left = is_committed || dir.join(".batch.new").exists();
+            let doctor = stage.phalanx(&["--json", "doctor"]).json();
+            let findings = doctor["findings"].as_array().expect("findings").iter();
+            let named = findings.filter(|finding| finding["id"] == "unfinished_tasks").count();
+            assert_eq!(named, usize::from(is_left), "{about}: {doctor}");
+            let after = board(&stage);
+            if is_committed {
+                assert_eq!(after.len(), 10, "{about}: {after:?}");
+                all += 1;
+            } else {
+                assert_eq!(after, before, "{about}");
+                none += 1;
+            }
+            // Another import completes what is missing, and a third one changes nothing.
+            import(&stage, &[&plan]).expect(0);
+            let again = import(&stage, &[&plan]).expect(0);
+            assert!(again.stdout.contains("0 created, 0 updated, 10 unchanged"), "{again:?}");
+            let done = board(&stage);
+            let texts: Vec<&Value> = done.iter().map(|row| &row[1]).collect();
+            assert!(texts.contains(&&json!("Define td well")), "{about}: {done:?}");
+            if is_committed {
+                assert_eq!(done, after, "{about}");
+            }
+            let left = [".batch", ".batch.new", ".lock.lock"].map(|name| dir.join(name).exists());
+            assert_eq!(left, [false; 3], "{about}");
+        }
+    }
+    println!("{none} kills without a change, {all} with the whole change");
+    assert!(none > 5 && all > 5, "{none}, {all}");
 }

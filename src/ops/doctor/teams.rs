@@ -64,6 +64,7 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
             *age > if awaited { SPEC_TAKEN } else { SPEC_WRITTEN }
         }
         LeftoverKind::Lock { .. }
+        | LeftoverKind::Batch { .. }
         | LeftoverKind::Socket
         | LeftoverKind::Quarantined
         | LeftoverKind::Open { .. }
@@ -229,6 +230,16 @@ pub(super) fn leftover(
         LeftoverKind::Lock { age } => {
             let what = format!("a stale lock, not refreshed for {}: its holder died", ago(age));
             tell("stale_lock", Severity::Warning, what)
+        }
+        LeftoverKind::Batch { is_committed: true, tasks } => {
+            let what = format!("a killed process has not finished its change of {tasks} tasks");
+            tell("unfinished_tasks", Severity::Warning, what)
+        }
+        LeftoverKind::Batch { is_committed: false, tasks } => {
+            let what = format!(
+                "a process was killed before it changed the board: files of {tasks} tasks, unused"
+            );
+            tell("unfinished_tasks", Severity::Warning, what)
         }
         LeftoverKind::Socket => {
             tell("dead_socket", Severity::Warning, "a socket that no process listens on".to_owned())

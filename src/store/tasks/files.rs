@@ -1,6 +1,9 @@
 //! The files of the task board: reading, changing, numbering and locking them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -16,15 +19,17 @@ use crate::store::error::StoreError;
 use crate::store::team::TeamStore;
 use crate::sys::clock::machine_ms;
 use crate::sys::fs;
-use crate::sys::lock::{DirLock, LOCK_DEADLINE};
+use crate::sys::lock::{DirLock, Gate, LOCK_DEADLINE};
 
 /// Largest task file that is read, in bytes.
 const MAX_TASK: u64 = 64 * 1024 * 1024;
 /// Largest list of deleted ids that is read, in bytes; each id takes a few.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
 
-/// The name of the lock of the task list in the shared store.
+/// The name of the lock of the task list in the shared store, and of its gate.
 const LIST: &str = "task-list";
+/// Interval at which the list lock is renewed during long work.
+const RENEWAL: Duration = Duration::from_secs(1);
 
 /// The lock of the task list, held until dropped.
 pub(in crate::store) enum ListLock {
@@ -54,6 +59,7 @@ impl TeamStore {
                 BoardScope::Open => &TaskScope::Open,
             });
         }
+        self.finish_abandoned_batch();
         // Taken first, so that files count as changed recently for longer rather than shorter.
         let now_ms = machine_ms();
         let mut board = self.read_tasks(&self.task_ids()?, scope, now_ms)?;
@@ -68,6 +74,7 @@ impl TeamStore {
         if let Some(shared) = &self.shared {
             return shared.task(id);
         }
+        self.finish_abandoned_batch();
         Ok(self.task_and_bytes(id)?.map(|(task, _)| task))
     }
 
@@ -120,46 +127,6 @@ impl TeamStore {
             task.write(&mut file);
             Ok((Some(Value::Object(file)), task))
         })
-    }
-
-    /// Writes and syncs the files of new tasks, and only then makes them visible, in an order in
-    /// which each task follows its blockers: after a crash in between, no task has lost a blocker.
-    ///
-    /// # Errors
-    /// After an error, none of the files is left.
-    pub(super) fn write_new_tasks(&self, tasks: &[Task]) -> Result<(), StoreError> {
-        if let Some(shared) = &self.shared {
-            return shared.write_new_tasks(tasks);
-        }
-        let ordered = after_blockers(tasks);
-        let files: Vec<_> =
-            ordered.iter().map(|task| (self.layout.task(task.id), task.to_object())).collect();
-        for (place, file) in document::stage_new(&files)?.into_iter().enumerate() {
-            let path = || files[place].0.clone();
-            let published = file.publish().map_err(StoreError::from).and_then(|is_new| {
-                if is_new { Ok(()) } else { Err(StoreError::Contended { path: path(), tries: 1 }) }
-            });
-            if let Err(e) = published {
-                self.withdraw(ordered[..place].iter().copied());
-                return Err(e);
-            }
-        }
-        if let Some((first, _)) = files.first() {
-            fs::sync_dir_of(first);
-        }
-        Ok(())
-    }
-
-    /// Removes tasks that have just been created.
-    pub(super) fn withdraw<'t>(&self, tasks: impl Iterator<Item = &'t Task>) {
-        for task in tasks {
-            if let Some(shared) = &self.shared {
-                let _ = shared.remove_task(task.id, |_| Ok(()));
-                continue;
-            }
-            let _ = self.record_deletion(task.id);
-            let _ = fs::remove_file(&self.layout.task(task.id));
-        }
     }
 
     /// Returns the first of `count` free ids in a row, after the largest id in use. If a foreign
@@ -216,14 +183,48 @@ impl TeamStore {
             let timeout = || StoreError::Contended { path: shared.list_label().into(), tries: 1 };
             return lock.map(ListLock::Shared).ok_or_else(timeout);
         }
-        let gate = self.layout.gate("task-list");
+        let gate = self.layout.gate(LIST);
         dirs::make_dirs_of(&gate)?;
         // Other programs can only lock an existing file, and a team that they created may lack this
         // one.
         fs::private_dir(&self.layout.tasks())?;
         fs::create_new(&self.layout.task_list_lock(), b"")?;
         let lock = DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?;
-        Ok(ListLock::Dir(lock))
+        let list = ListLock::Dir(lock);
+        self.finish_batch(&list)?;
+        Ok(list)
+    }
+
+    /// Acquires the lock of a task list in files if it is free.
+    pub(super) fn try_lock_list(&self) -> Result<Option<ListLock>, StoreError> {
+        let gate = self.layout.gate(LIST);
+        let lock = DirLock::try_acquire(&self.layout.task_list_lock(), &gate)?;
+        Ok(lock.map(ListLock::Dir))
+    }
+
+    /// Returns true if a phalanx process holds the lock of a task list in files.
+    pub(in crate::store) fn is_list_locked(&self) -> Result<bool, StoreError> {
+        Ok(Gate::try_open(&self.layout.gate(LIST))?.is_none())
+    }
+
+    /// Runs `work` on another thread, and renews the list lock meanwhile: on a busy machine a sync
+    /// can take longer than a lock lasts.
+    pub(super) fn keep_list_during<T: Send>(
+        &self,
+        list: &ListLock,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, StoreError> {
+        thread::scope(|scope| {
+            let (sender, done) = mpsc::sync_channel(1);
+            scope.spawn(move || sender.send(work()));
+            loop {
+                match done.recv_timeout(RENEWAL) {
+                    Ok(result) => return Ok(result),
+                    Err(RecvTimeoutError::Timeout) => self.keep_list(list)?,
+                    Err(RecvTimeoutError::Disconnected) => panic!("the work has panicked"),
+                }
+            }
+        })
     }
 
     /// Checks that the list lock is still held, and renews it. Called between the changes of a
@@ -258,33 +259,7 @@ impl TeamStore {
     }
 }
 
-/// Orders new tasks so that each follows its blockers; tasks in a cycle are at the end.
-fn after_blockers(tasks: &[Task]) -> Vec<&Task> {
-    let index: BTreeMap<TaskId, usize> =
-        tasks.iter().enumerate().map(|(place, task)| (task.id, place)).collect();
-    let inner = |ids: &[TaskId]| ids.iter().filter_map(|id| index.get(id).copied()).collect();
-    let mut open: Vec<usize> = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        let blockers: Vec<usize> = inner(&task.blocked_by);
-        open.push(blockers.len());
-    }
-    let mut free: VecDeque<usize> = (0..tasks.len()).filter(|place| open[*place] == 0).collect();
-    let mut ordered = Vec::with_capacity(tasks.len());
-    while let Some(place) = free.pop_front() {
-        ordered.push(&tasks[place]);
-        let dependants: Vec<usize> = inner(&tasks[place].blocks);
-        for next in dependants {
-            open[next] -= 1;
-            if open[next] == 0 {
-                free.push_back(next);
-            }
-        }
-    }
-    ordered.extend(tasks.iter().zip(&open).filter(|(_, open)| **open > 0).map(|(task, _)| task));
-    ordered
-}
-
-fn object(file: Value) -> Object {
+pub(super) fn object(file: Value) -> Object {
     match file {
         Value::Object(object) => object,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {

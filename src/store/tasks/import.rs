@@ -1,10 +1,10 @@
 //! Creating and editing the tasks of imported files, as one step under the lock of the task list.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::batch::TaskBatch;
 use super::edit::{TaskChanges, edit};
-use super::files::ListLock;
-use super::rules::{add_edge, may_edit};
+use super::rules::may_edit;
 use super::work::NewTask;
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
@@ -54,9 +54,7 @@ impl TeamStore {
     /// Creates and edits the tasks that `decide` returns for the board. No other phalanx process
     /// changes the board meanwhile, so that two imports at once create no task twice.
     ///
-    /// All refusals come before the first write, and all new tasks are created or none. A crash, or
-    /// an error of the file system, between the creation and the edits leaves tasks that the next
-    /// import of the same files completes.
+    /// All tasks are created and edited or none, also if this process is killed.
     ///
     /// # Errors
     /// The error of `decide`; [`StoreError::NotYours`] if `who` may not edit one of the tasks;
@@ -75,8 +73,11 @@ impl TeamStore {
             let task = task.ok_or(StoreError::Refused(Refusal::TaskNotFound(revision.id)))?;
             may_edit(task, who)?;
         }
-        let created = self.create_on(&list, &board, &import.create, who.as_str(), now)?;
-        let revised = self.revise(&list, &board, &import.revise, &created, who, now)?;
+        let mut batch = self.new_tasks(&board, &import.create, who.as_str(), now)?;
+        revise(&mut batch, &board, &import.revise, who, now);
+        let mut edited = self.write_batch(&list, &batch)?;
+        let revised: Vec<Task> =
+            import.revise.iter().filter_map(|revision| edited.remove(&revision.id)).collect();
         let waits_for_new: BTreeSet<TaskId> =
             import.revise.iter().filter(|r| !r.after.is_empty()).map(|r| r.id).collect();
         let is_unblocked = |task: &&Task| {
@@ -86,52 +87,36 @@ impl TeamStore {
             was_blocked && is_free
         };
         let unblocked = revised.iter().filter(is_unblocked).map(|task| task.id).collect();
-        Ok(TasksImported { created, revised, unblocked })
+        Ok(TasksImported { created: batch.create, revised, unblocked })
     }
+}
 
-    /// Edits tasks, first their own sides of all edges: after a crash in between, a task waits too
-    /// long rather than not at all.
-    fn revise(
-        &self,
-        list: &ListLock,
-        board: &Board,
-        revisions: &[TaskRevision],
-        created: &[Task],
-        who: &MemberName,
-        now: Timestamp,
-    ) -> Result<Vec<Task>, StoreError> {
-        let mut revised = Vec::with_capacity(revisions.len());
-        let mut dependants: BTreeMap<TaskId, Vec<(TaskId, bool)>> = BTreeMap::new();
-        for revision in revisions {
-            self.keep_list(list)?;
-            let mut changes = revision.changes.clone();
-            changes.blocked_by.extend(revision.after.iter().map(|place| created[*place].id));
-            revised.push(self.change_task(revision.id, |task| {
-                may_edit(task, who)?;
-                edit(task, who, &changes, now)?;
-                task.goes_on(rand::uuid());
+/// Adds the edits to the batch, with both sides of all edges.
+fn revise<'e>(
+    batch: &mut TaskBatch<'e>,
+    board: &Board,
+    revisions: &[TaskRevision],
+    who: &'e MemberName,
+    now: Timestamp,
+) {
+    let mut edges = Vec::new();
+    for revision in revisions {
+        let id = revision.id;
+        let mut changes = revision.changes.clone();
+        changes.blocked_by.extend(revision.after.iter().map(|place| batch.create[*place].id));
+        edges.extend(changes.blocked_by.iter().map(|blocker| (*blocker, id)));
+        for blocker in changes.unblock.iter().filter(|id| board.tasks.contains_key(id)) {
+            batch.edit(*blocker, move |found| {
+                found.blocks.retain(|blocked| *blocked != id);
                 Ok(())
-            })?);
-            for blocker in &changes.blocked_by {
-                dependants.entry(*blocker).or_default().push((revision.id, true));
-            }
-            for blocker in changes.unblock.iter().filter(|id| board.tasks.contains_key(id)) {
-                dependants.entry(*blocker).or_default().push((revision.id, false));
-            }
+            });
         }
-        for (blocker, tasks) in dependants {
-            self.keep_list(list)?;
-            self.change_task(blocker, |found| {
-                for (task, is_blocked) in &tasks {
-                    if *is_blocked {
-                        add_edge(&mut found.blocks, *task);
-                    } else {
-                        found.blocks.retain(|blocked| blocked != task);
-                    }
-                }
-                Ok(())
-            })?;
-        }
-        Ok(revised)
+        batch.edit(id, move |task| {
+            may_edit(task, who)?;
+            edit(task, who, &changes, now)?;
+            task.goes_on(rand::uuid());
+            Ok(())
+        });
     }
+    batch.link(edges);
 }

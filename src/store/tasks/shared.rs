@@ -1,8 +1,13 @@
 //! The task board in the shared store. A claim is one statement there, which journals it and only
 //! notes it beside the task; readers apply it with the rules that also apply to files.
 
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
 use serde_json::Value;
 
+use super::batch::{self, EditedTasks, TaskBatch};
 use super::rules::begin;
 use super::work::ClaimKind;
 use crate::database::{
@@ -19,8 +24,6 @@ use crate::store::shared::{LostClaim, SharedTeam, until_written};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::lock::LOCK_DEADLINE;
 use crate::sys::rand;
-use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// Pause before a claim is repeated that met the lock of the task list.
 const LOCKED_PAUSE: Duration = Duration::from_millis(5);
@@ -90,15 +93,36 @@ impl SharedTeam {
         changed.ok_or_else(|| self.task_contended(id))
     }
 
-    /// Creates tasks, all or none.
-    pub(super) fn write_new_tasks(&self, tasks: &[Task]) -> Result<(), StoreError> {
-        let writes: Vec<TaskWrite> =
-            tasks.iter().map(|task| row(task, task.to_object(), None)).collect();
-        let mark = tasks.iter().map(|task| task.id.0).max().unwrap_or_default();
-        match self.database.put_tasks(self.name(), &writes, mark)? {
-            Some(_) => Ok(()),
-            None => Err(self.task_contended(TaskId(mark))),
-        }
+    /// Writes a batch in one transaction. Returns the edited tasks.
+    pub(super) fn write_batch(&self, batch: &TaskBatch) -> Result<EditedTasks, StoreError> {
+        let mark = batch.create.iter().map(|task| task.id.0).max().unwrap_or_default();
+        let ids: Vec<u64> = batch.edits.keys().map(|id| id.0).collect();
+        let written = until_written(|| {
+            let stored = if ids.is_empty() {
+                Vec::new()
+            } else {
+                let scope = TaskScope::WithBlockers(ids.clone());
+                self.database.tasks(self.name(), &scope)?.tasks
+            };
+            let stored: BTreeMap<u64, StoredTask> =
+                stored.into_iter().map(|task| (task.id, task)).collect();
+            let mut writes: Vec<TaskWrite> =
+                batch.create.iter().map(|task| row(task, task.to_object(), None)).collect();
+            let mut edited = EditedTasks::new();
+            for (id, edits) in &batch.edits {
+                let stored = stored.get(&id.0).ok_or(Refusal::TaskNotFound(*id))?;
+                let VersionedTask { mut task, mut file, version } = self.versioned(stored)?;
+                batch::apply(edits, &mut task)?;
+                task.write(&mut file);
+                writes.push(row(&task, file, Some(version)));
+                edited.insert(*id, task);
+            }
+            if writes.is_empty() {
+                return Ok(Some(edited));
+            }
+            Ok(self.database.put_tasks(self.name(), &writes, mark)?.map(|_| edited))
+        })?;
+        written.ok_or_else(|| self.task_contended(TaskId(mark)))
     }
 
     /// Removes a task if `check` permits it. Returns the task.

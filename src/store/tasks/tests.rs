@@ -4,6 +4,7 @@ use crate::model::board::{Board, Refusal};
 use crate::model::external_change::{self, ExternalChange};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Task, TaskAction, TaskState};
+use crate::store::tasks::batch::TaskBatch;
 use crate::store::tests::{NOW, command, fresh, on_both_stores, who};
 use crate::store::{
     ClaimKind, NewTask, StoreError, TargetStatus, TaskChanges, TaskImport, TaskOwner, TaskRevision,
@@ -316,7 +317,8 @@ fn tk_07_batch_that_meets_a_foreign_file_leaves_only_that_file() {
         })
         .collect();
     fs::write_atomic(&team.layout.task(TaskId(3)), br#"{"subject":"theirs"}"#).expect("write");
-    let refused = team.write_new_tasks(&tasks);
+    let list = team.lock_list().expect("free");
+    let refused = team.write_batch(&list, &TaskBatch { create: tasks, ..TaskBatch::default() });
     assert!(matches!(refused, Err(StoreError::Contended { .. })), "{refused:?}");
     let board = team.board().expect("board");
     assert_eq!(board.tasks.keys().map(|id| id.0).collect::<Vec<_>>(), [3]);

@@ -1,9 +1,7 @@
 //! Creating, claiming, ending and releasing tasks.
 
-use std::collections::BTreeMap;
-
-use super::files::ListLock;
-use super::rules::{TaskStep, act, add_edge, begin, may_act, must_be_free, release};
+use super::batch::TaskBatch;
+use super::rules::{TaskStep, act, begin, may_act, must_be_free, release};
 use crate::model::board::{Board, Refusal};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
@@ -71,21 +69,22 @@ impl TeamStore {
         now: Timestamp,
     ) -> Result<Vec<Task>, StoreError> {
         let list = self.lock_list()?;
-        self.create_on(&list, &self.board()?, batch, by, now)
+        let batch = self.new_tasks(&self.board()?, batch, by, now)?;
+        self.write_batch(&list, &batch)?;
+        Ok(batch.create)
     }
 
-    /// As [`TeamStore::create_tasks`], for a caller that holds the list lock and has read the board
-    /// under it.
-    pub(super) fn create_on(
+    /// Returns the new tasks, with ids, and their edges to the board. The caller holds the list
+    /// lock and has read the board under it.
+    pub(super) fn new_tasks<'e>(
         &self,
-        list: &ListLock,
         board: &Board,
         batch: &[NewTask],
         by: &str,
         now: Timestamp,
-    ) -> Result<Vec<Task>, StoreError> {
+    ) -> Result<TaskBatch<'e>, StoreError> {
         if batch.is_empty() {
-            return Ok(Vec::new());
+            return Ok(TaskBatch::default());
         }
         let mut blockers = batch.iter().flat_map(|t| &t.blocked_by);
         if let Some(missing) = blockers.find(|id| !board.tasks.contains_key(id)) {
@@ -97,12 +96,14 @@ impl TeamStore {
         // Raise the mark first, so that an id is never assigned twice, even after a crash here
         // (TK-07).
         self.raise_mark(first + tasks.len() as u64 - 1)?;
-        self.write_new_tasks(&tasks)?;
-        if let Err(e) = self.link_to_board(list, &tasks, board) {
-            self.withdraw(tasks.iter());
-            return Err(e);
-        }
-        Ok(tasks)
+        let edges = tasks.iter().flat_map(|task| {
+            let on_board = task.blocked_by.iter().filter(|id| board.tasks.contains_key(id));
+            on_board.map(|blocker| (*blocker, task.id))
+        });
+        let edges: Vec<(TaskId, TaskId)> = edges.collect();
+        let mut batch = TaskBatch { create: tasks, ..TaskBatch::default() };
+        batch.link(edges);
+        Ok(batch)
     }
 
     /// Claims one task for `who`. With `busy_check`, `who` must have no other task in progress.
@@ -281,29 +282,6 @@ impl TeamStore {
             task.goes_on(rand::uuid());
             Ok(())
         })
-    }
-
-    /// Adds the new tasks to their blockers that were on the board before.
-    fn link_to_board(
-        &self,
-        list: &ListLock,
-        tasks: &[Task],
-        board: &Board,
-    ) -> Result<(), StoreError> {
-        let mut blocked: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
-        for task in tasks {
-            for blocker in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
-                blocked.entry(*blocker).or_default().push(task.id);
-            }
-        }
-        for (blocker, tasks) in blocked {
-            self.keep_list(list)?;
-            self.change_task(blocker, |found| {
-                tasks.iter().for_each(|task| add_edge(&mut found.blocks, *task));
-                Ok(())
-            })?;
-        }
-        Ok(())
     }
 }
 

@@ -27,8 +27,8 @@ pub(crate) use log::{LogFile, older, remove_log, times_of};
 pub(crate) use stamp::{FileStamp, StampDir};
 pub(super) use write::open_append;
 pub(crate) use write::{
-    StagedFile, Sync, append_durable, append_line, append_lines, create_new, create_with, exchange,
-    persist, replace_if, stage, sweep_abandoned, sweep_temporary, sync_dir_of, write_atomic,
+    Sync, append_durable, append_line, append_lines, create_all, create_new, create_with, exchange,
+    move_new, persist, replace_if, sweep_abandoned, sweep_temporary, sync_dir_of, write_atomic,
     write_foreign,
 };
 

@@ -1,6 +1,6 @@
 //! Tests of files and directories on the real file system, some with several processes.
 
-use super::write::exchange_by_renames;
+use super::write::{Temp, exchange_by_renames};
 use super::*;
 use crate::sys::testing::{helper, run_helper};
 use std::fs;
@@ -128,10 +128,10 @@ fn atomic_write_replaces_a_link_and_not_its_target() {
 fn late_creator_whose_temporary_file_was_swept_creates_nothing() {
     let dir = dir();
     let file = dir.path().join("file");
-    let late = stage(&[(file.clone(), b"late".to_vec())]).expect("writable").pop().expect("one");
+    let late = Temp::create(&file, b"late", Sync::Nothing).expect("writable");
     assert!(create_new(&file, b"first").expect("writable"));
     write_atomic(&file, b"changed").expect("writable");
-    assert!(!late.publish().expect("no error"));
+    assert!(!late.publish_new(&file).expect("no error"));
     assert_eq!(fs::read(&file).expect("file"), b"changed");
 }
 

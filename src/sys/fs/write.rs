@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::super::{failpoint, parallel, rand};
+use super::super::{failpoint, native, parallel, portable, rand};
 use super::error::{FsError, Result};
 use super::file::{exists, open_regular, parent_of};
 
@@ -23,6 +23,9 @@ const MOST_SWEPT: usize = 1000;
 /// Number of files that are synced at the same time. The file system commits simultaneous syncs
 /// together: on ext4, 1,000 of them take 0.1 s on 16 threads, and 2 s one after the other.
 const SYNCS: usize = 16;
+/// Number of files from which the whole file system is synced instead. That also writes what other
+/// programs have changed, and takes one flush of the disk instead of one for each file.
+const MANY: usize = 256;
 
 /// Durability of a written file when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,43 +97,39 @@ pub(crate) fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool>
     if exists(path) {
         return Ok(false);
     }
-    let staged = StagedFile { temp: Temp::create(path, bytes, sync)?, target: path.to_owned() };
-    if !staged.publish()? {
+    let temp = Temp::create(path, bytes, sync)?;
+    failpoint::hit("rename.before");
+    if !temp.publish_new(path)? {
         return Ok(false);
     }
+    failpoint::hit("rename.after");
     if sync == Sync::Entry {
         sync_dir_of(path);
     }
     Ok(true)
 }
 
-/// A new file that is written and not yet visible. It is removed on drop unless it was published.
-pub(crate) struct StagedFile {
-    temp: Temp,
-    target: PathBuf,
-}
-
-impl StagedFile {
-    /// Makes the file visible. Returns false, and changes nothing, if its path exists.
-    pub(crate) fn publish(self) -> Result<bool> {
-        failpoint::hit("rename.before");
-        let is_new = self.temp.publish_new(&self.target)?;
-        failpoint::hit("rename.after");
-        Ok(is_new)
+/// Creates files in one directory and syncs them with their entries, all at once. The files are
+/// visible before they are complete, so nothing may read the directory yet.
+pub(crate) fn create_all(files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+    for (path, bytes) in files {
+        let file = create_private(path).map_err(|source| FsError::io("create", path, source))?;
+        fill(file, bytes, Sync::Nothing).map_err(|source| FsError::io("write", path, source))?;
     }
+    let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
+    persist(&paths)?;
+    failpoint::hit("temp.synced");
+    Ok(())
 }
 
-/// Writes new files of one directory and syncs their bytes, all before the first is published. The
-/// caller publishes them and then syncs the directory with [`sync_dir_of`].
-pub(crate) fn stage(files: &[(PathBuf, Vec<u8>)]) -> Result<Vec<StagedFile>> {
-    let staged = files.iter().map(|(target, bytes)| {
-        Ok(StagedFile { temp: Temp::create(target, bytes, Sync::Nothing)?, target: target.clone() })
-    });
-    let staged = staged.collect::<Result<Vec<StagedFile>>>()?;
-    let paths: Vec<PathBuf> = staged.iter().map(|file| file.temp.path.clone()).collect();
-    sync_bytes(&paths)?;
-    failpoint::hit("temp.synced");
-    Ok(staged)
+/// Moves a file to a path of the same file system. Returns false, and changes nothing, if that path
+/// exists.
+pub(crate) fn move_new(from: &Path, to: &Path) -> Result<bool> {
+    match rename_no_replace(from, to) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(source) => Err(FsError::io("create", to, source)),
+    }
 }
 
 /// Removes temporary files that killed writers of this file left behind, and those of other files
@@ -235,6 +234,13 @@ pub(crate) fn persist(paths: &[PathBuf]) -> Result<()> {
 }
 
 fn sync_bytes(paths: &[PathBuf]) -> Result<()> {
+    if let Some(first) = paths.first().filter(|_| paths.len() >= MANY && !portable::is_forced()) {
+        let dir = parent_of(first);
+        let synced = File::open(dir).and_then(|dir| native::sync_file_system(&dir));
+        if synced.map_err(|source| FsError::io("write down", dir, source))? {
+            return Ok(());
+        }
+    }
     let synced = parallel::parallel_map(paths, SYNCS, |path| {
         let synced = File::open(path).and_then(|file| file.sync_data());
         synced.map_err(|source| FsError::io("write down", path, source))
@@ -352,7 +358,7 @@ impl Temp {
     }
 
     /// Returns false if `target` exists.
-    fn publish_new(mut self, target: &Path) -> Result<bool> {
+    pub(super) fn publish_new(mut self, target: &Path) -> Result<bool> {
         match rename_no_replace(&self.path, target) {
             Ok(()) => self.published = true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),

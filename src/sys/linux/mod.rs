@@ -6,7 +6,7 @@ mod inotify;
 mod input;
 mod process;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
@@ -89,6 +89,12 @@ fn is_remote_type(magic: u64) -> bool {
     const FUSE: u64 = 0x6573_5546;
     const V9FS: u64 = 0x0102_1997;
     matches!(magic & 0xFFFF_FFFF, NFS | SMB | CIFS | SMB2 | FUSE | V9FS)
+}
+
+/// Syncs all files of the file system that has this directory. Returns false if the system cannot.
+pub(super) fn sync_file_system(dir: &File) -> io::Result<bool> {
+    rustix::fs::syncfs(dir)?;
+    Ok(true)
 }
 
 /// Returns the flocks that the system lists, each with its holder's pid and the file's inode.

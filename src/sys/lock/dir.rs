@@ -55,6 +55,16 @@ impl DirLock {
         Ok(DirLock { claim: ClaimedDir::acquire(target, &gate, deadline)?, _gate: gate })
     }
 
+    /// Like [`DirLock::acquire`], without waiting; `None` if another process holds the lock.
+    pub(crate) fn try_acquire(target: &Path, gate: &Path) -> Result<Option<DirLock>, LockError> {
+        let Some(gate) = Gate::try_open(gate)? else { return Ok(None) };
+        match ClaimedDir::acquire(target, &gate, Deadline::after(Duration::ZERO)) {
+            Ok(claim) => Ok(Some(DirLock { claim, _gate: gate })),
+            Err(LockError::Timeout { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Returns true if the lock directory is the one that we made and no other program has touched
     /// it. Renews its stamp if it is older than 5 s; no thread does that. To be called immediately
     /// before the change under the lock is published.

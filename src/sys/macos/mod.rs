@@ -7,6 +7,7 @@
 mod process;
 mod watch;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -79,6 +80,11 @@ pub(super) fn is_remote(dir: &Path) -> bool {
 /// Fails: macOS does not report the output on a terminal.
 pub(super) fn tty_output(_tty: &Path) -> io::Result<OwnedFd> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns false: the system has no call for one file system.
+pub(super) fn sync_file_system(_: &File) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Returns nothing: the system does not list flocks.
