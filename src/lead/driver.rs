@@ -259,8 +259,9 @@ impl<'a> LeadDriver<'a> {
             () = tokio::time::sleep(tick.unwrap_or(rest).min(rest)) => {
                 if tick.is_some_and(|left| left <= rest) {
                     let processed = self.process_questions();
+                    let read = self.read_mail();
                     self.step(Event::Tick)?;
-                    processed?;
+                    processed.and(read)?;
                 }
             }
         }
@@ -491,8 +492,10 @@ impl<'a> LeadDriver<'a> {
         // first.
         let requests = ops::shutdown::requests(self.team)?;
         self.step(Event::Requests(requests))?;
+        // The lead can be stopped after the read, so that what arrived meanwhile is not in it.
+        let read_at = ops::now();
         let mail = ops::inbox::read_messages(self.team, &MemberName::lead(), false)?;
-        self.step(Event::Mail(mail))
+        self.step_at(Event::Mail(mail), read_at)
     }
 
     fn read_board(&mut self) -> Result<(), OpsError> {
@@ -548,7 +551,11 @@ impl<'a> LeadDriver<'a> {
     }
 
     fn step(&mut self, event: Event) -> Result<(), OpsError> {
-        for effect in react(&mut self.state, event, ops::now()) {
+        self.step_at(event, ops::now())
+    }
+
+    fn step_at(&mut self, event: Event, now: Timestamp) -> Result<(), OpsError> {
+        for effect in react(&mut self.state, event, now) {
             if let Err(e) = self.carry_out(&effect)
                 && self.team.exists()
             {

@@ -73,6 +73,7 @@ pub(crate) enum Event {
     /// The members in the team file, and their `isActive`.
     Roster(BTreeMap<MemberName, Option<bool>>),
     /// The unread mail of the lead, oldest first. A message is repeated until it is acknowledged.
+    /// Deadlines of shutdown requests pass with this event only.
     Mail(Vec<Envelope>),
     /// The record of each member's latest run.
     Members(Vec<MemberRecord>),

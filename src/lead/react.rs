@@ -64,6 +64,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Mail(mail) => {
             followup::handle_mail(state, &mail, now, &mut effects);
             mail::read_mail(state, mail, now, &mut effects);
+            shutdown::pass_time(state, now, &mut effects);
         }
         Event::Roster(listed) => members::handle_roster(state, &listed, now, &mut effects),
         Event::Members(records) => {
@@ -98,7 +99,6 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         }
         Event::Tick => {}
     }
-    shutdown::pass_time(state, now, &mut effects);
     report(state, now, &mut effects);
     staff::staff(state, now, &mut effects);
     health::watch(state, now, &mut effects);

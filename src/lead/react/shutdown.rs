@@ -172,7 +172,9 @@ pub(super) fn refuse(
     questions::wait_on(state, &request.member, effects);
 }
 
-/// Terminates members whose requests have passed their deadline, without consent (SD-01).
+/// Terminates members whose requests have passed their deadline, without consent (SD-01). `now` is
+/// the time at which the mailbox was read: an answer that it held at the deadline counts, however
+/// late the lead runs (SD-15).
 pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let due: Vec<ShutdownRequest> =
         state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();

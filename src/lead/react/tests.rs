@@ -67,6 +67,11 @@ fn mail(from: &str, id: &str, message: &Message) -> Event {
     Event::Mail(vec![Envelope::new(from, &message.to_text(), id.to_owned(), NOW)])
 }
 
+/// A read of the empty mailbox.
+fn no_mail() -> Event {
+    Event::Mail(Vec::new())
+}
+
 fn approval(request: &str) -> Message {
     Message::ShutdownApproved(protocol::ShutdownApproved {
         request_id: request.to_owned(),
@@ -147,7 +152,7 @@ fn sd_03_starting_member_is_not_gone_and_ends_at_the_deadline() {
     starting.state = MemberState::Starting;
     let mut state = leading(Finish::Manual, &[starting]);
     assert_eq!(react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW), []);
-    let due = react(&mut state, Event::Tick, NOW.plus_ms(30_000));
+    let due = react(&mut state, no_mail(), NOW.plus_ms(30_000));
     assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
 }
 
@@ -217,10 +222,10 @@ fn sd_01_silent_member_is_terminated_at_the_deadline() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(30_000)));
-    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(29_999)), []);
-    let due = react(&mut state, Event::Tick, NOW.plus_ms(30_000));
+    assert_eq!(react(&mut state, no_mail(), NOW.plus_ms(29_999)), []);
+    let due = react(&mut state, no_mail(), NOW.plus_ms(30_000));
     assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
-    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(31_000)), []);
+    assert_eq!(react(&mut state, no_mail(), NOW.plus_ms(31_000)), []);
     let late =
         react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW.plus_ms(31_000));
     assert_eq!((terminates(&late).len(), warns(&late)), (0, 1));

@@ -88,6 +88,8 @@ impl Recorded {
         // Timers that expired before this event ran before it.
         while let Some(due) = self.state.next_tick().filter(|due| *due <= event.at) {
             self.now = due;
+            // As the driver does.
+            self.step(Event::Mail(self.mail.clone()));
             self.step(Event::Tick);
         }
         self.now = event.at;

@@ -165,7 +165,7 @@ fn sd_01_sd_02_sd_10_sd_11_replies_to_a_request_have_their_outcomes() {
             // A run that no step has terminated is terminated by the deadline before its end can be
             // reported.
             if matches!(step, Event::Terminated(_)) {
-                effects.extend(react(&mut state, Event::Tick, late));
+                effects.extend(react(&mut state, no_mail(), late));
             }
             effects.extend(react(&mut state, step, NOW));
         }
@@ -174,7 +174,7 @@ fn sd_01_sd_02_sd_10_sd_11_replies_to_a_request_have_their_outcomes() {
         assert_eq!(terminates(&effects), ends, "{name}");
         assert_eq!(resolves(&effects), outcomes, "{name}");
         assert_eq!(warns(&effects), warnings, "{name}: {effects:?}");
-        assert_eq!(react(&mut state, Event::Tick, late), [], "{name}: nothing is left to be done");
+        assert_eq!(react(&mut state, no_mail(), late), [], "{name}: nothing is left to be done");
         assert!(state.open.is_empty(), "{name}");
     }
 }
@@ -208,6 +208,32 @@ fn rejection_without_a_reason_is_recorded_as_such() {
     assert_eq!(answers.collect::<Vec<_>>(), ["no reason given"]);
 }
 
+#[test]
+fn sd_15_answer_in_the_mailbox_counts_however_late_the_lead_reads_it() {
+    let team = [record("ann", 2, "worker")];
+    let late = NOW.plus_ms(90_000);
+    for (answer, ended) in
+        [(yes_from("ann", ASKED), vec![("ann".to_owned(), true)]), (no(""), Vec::new())]
+    {
+        let open = request("ann", 2, false);
+        let mut state = asked(&team, open.clone());
+        // All that a lead that was stopped beyond the deadline handles before its mail.
+        let before = [
+            Event::Tick,
+            Event::Members(team.to_vec()),
+            Event::Requests(vec![open]),
+            Event::SignsOfLife(Vec::new()),
+        ];
+        for event in before {
+            assert_eq!(terminates(&react(&mut state, event, late)), []);
+        }
+        assert!(state.next_tick().is_some_and(|due| due <= late), "it reads its mail at once");
+        let effects = react(&mut state, answer, late);
+        assert_eq!(terminates(&effects), ended, "{effects:?}");
+        assert!(!resolves(&effects).contains(&ShutdownOutcome::TimedOut), "{effects:?}");
+    }
+}
+
 /// SD-01, SD-03, PM-07: in any state a member can be asked, consent, and miss the deadline.
 #[test]
 fn pm_07_sd_03_shutdown_works_in_every_state_of_a_run() {
@@ -235,7 +261,7 @@ fn pm_07_sd_03_shutdown_works_in_every_state_of_a_run() {
                 assert_eq!(moved, !force && now.is_up() && now != S::ShutdownRequested, "{what}");
                 let then = match answers {
                     true => react(&mut state, yes_from("ann", ASKED), NOW),
-                    false => react(&mut state, Event::Tick, NOW.plus_ms(30_000)),
+                    false => react(&mut state, no_mail(), NOW.plus_ms(30_000)),
                 };
                 let ends = [terminates(&effects), terminates(&then)].concat();
                 assert_eq!(ends, [("ann".to_owned(), answers && !force)], "{what}");
