@@ -34,6 +34,9 @@ pub(super) struct ServerState {
     pub(super) deliveries: Arc<Deliveries>,
     /// A permit for each call that runs.
     pub(super) calls: Arc<Semaphore>,
+    /// Held by the call that changes the board; others wait in their order. The lock of the board
+    /// has a deadline, which many calls at once would exceed.
+    pub(super) board: tokio::sync::Mutex<()>,
     /// Ends waits when the client is gone.
     pub(super) ending: CancellationToken,
 }
@@ -46,6 +49,7 @@ impl ServerState {
             created: Mutex::new(None),
             deliveries: Arc::new(Deliveries::default()),
             calls: Arc::new(Semaphore::new(MAX_CALLS as usize)),
+            board: tokio::sync::Mutex::new(()),
             ending: CancellationToken::new(),
         }
     }

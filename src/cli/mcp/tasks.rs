@@ -178,6 +178,7 @@ pub(super) fn board(call: &ToolCall, mut given: Object) -> Result<Reply, Failure
 
 /// Changes a task. A refusal names members that are free.
 fn act(call: &ToolCall, verb: TaskVerb) -> Result<Reply, Failure> {
+    let _turn = call.server.board.blocking_lock();
     let mut printed =
         call.run(|setup| task::task(setup, verb)).map_err(|failure| match failure {
             Failure::Message(error) if error.kind == Kind::Refused => {
