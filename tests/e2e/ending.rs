@@ -13,7 +13,7 @@ use phalanx::testing::TestDatabase;
 use crate::harness::{Run, Stage, binary, wait_for, which};
 
 /// Time within which `down --force` ends a team, whatever is broken.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
 /// A way in which the files of a team can be broken.
 struct Break {
