@@ -56,9 +56,7 @@ impl Dashboard {
 
     /// Shows that the team was deleted; the last state stays on display.
     pub(crate) fn set_team_gone(&mut self) {
-        let words = format!("team {} was deleted", self.team.as_deref().unwrap_or_default());
-        let keys = [(KeyCommand::Teams, "lists other teams"), (KeyCommand::Quit, "quits")];
-        self.problem = Some(self.keymap.hint(&words, &keys));
+        (self.problem, self.is_deleted) = (Some(self.deleted_words()), true);
     }
 
     /// Shows another team, of which nothing is known yet and no screen is followed.

@@ -97,6 +97,8 @@ pub(crate) struct Dashboard {
     pub(super) snapshot: Option<TeamSnapshot>,
     /// The reason why the team could not be read.
     pub(super) problem: Option<String>,
+    /// The team was deleted; the snapshot is the last one that was read.
+    pub(super) is_deleted: bool,
     /// The items that wait for a person, without the snoozed ones.
     pub(super) attention: Vec<AttentionItem>,
     snoozed: BTreeMap<AttentionCause, Timestamp>,
@@ -165,6 +167,7 @@ impl Dashboard {
             team: None,
             snapshot: None,
             problem: None,
+            is_deleted: false,
             attention: Vec::new(),
             snoozed: BTreeMap::new(),
             focus: Panel::Members,
@@ -208,7 +211,7 @@ impl Dashboard {
 
     /// Takes a newer state of the team.
     pub(super) fn take_snapshot(&mut self, snapshot: TeamSnapshot) {
-        self.problem = None;
+        (self.problem, self.is_deleted) = (None, false);
         // Later messages replace earlier ones.
         self.last_words = snapshot
             .messages

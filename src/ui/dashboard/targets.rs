@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::dialog::{AskedUse, OpenDialog, PageKind, TextPage};
 use super::effect::ChosenCommand;
-use super::keys::KeyCommand;
+use super::keys::{BINDINGS, Binding, KeyCommand, KeyGroup};
 use super::layout::Panel;
 use super::lists;
 use super::state::Dashboard;
@@ -187,11 +187,21 @@ impl Dashboard {
         in_panel || in_footer
     }
 
+    /// Says that the team was deleted, with the keys that lead on.
+    pub(super) fn deleted_words(&self) -> String {
+        let words = format!("team {} was deleted", self.team.as_deref().unwrap_or_default());
+        let keys = [(KeyCommand::Teams, "lists other teams"), (KeyCommand::Quit, "quits")];
+        self.keymap.hint(&words, &keys)
+    }
+
     /// Returns the text beside a key: its verb, and the name of its object.
     ///
     /// # Errors
     /// The reason why the key has no object here.
     pub(super) fn offer(&self, command: KeyCommand) -> Result<String, String> {
+        if self.is_deleted && acts_on_team(command) {
+            return Err(self.deleted_words());
+        }
         if self.is_foreign() && changes_team(command) {
             return Err(
                 "another program leads this team: only messages and tasks can be sent".to_owned()
@@ -389,6 +399,16 @@ fn request_words(request: &Shown) -> RequestWords {
         Some(Ask::Sandbox(_)) => RequestWords { is_whole: true, ..summary() },
         Some(Ask::Permission(_) | Ask::Plan(_)) | None => summary(),
     }
+}
+
+/// Returns true for a command that needs more of the team than its last state.
+fn acts_on_team(command: KeyCommand) -> bool {
+    let acts = |binding: &Binding| {
+        binding.command == command
+            && matches!(binding.group, KeyGroup::Member | KeyGroup::Task | KeyGroup::Request)
+    };
+    let is_view = matches!(command, KeyCommand::Graph | KeyCommand::AllMessages);
+    command == KeyCommand::EndTeam || (!is_view && BINDINGS.iter().any(acts))
 }
 
 /// Returns true for a command that a team of another program does not allow.

@@ -389,6 +389,25 @@ fn ly_14_texts_name_the_keys_in_use() {
 }
 
 #[test]
+fn deleted_team_is_shown_but_takes_no_commands() {
+    let mut quits = dashboard(THEME);
+    quits.set_team_gone();
+    let shown = picture(&mut quits, 160, 34);
+    for offer in ["i type", "m message", "K shut down", "+ spawn", "N new task"] {
+        assert!(!shown.contains(offer), "{offer}:\n{shown}");
+    }
+    for keys in ["m", "b", "+", "K", "N", "Q", "y", "p"] {
+        let mut dashboard = dashboard(THEME);
+        dashboard.set_team_gone();
+        assert_eq!(press(&mut dashboard, keys), [], "{keys}");
+        let shown = picture(&mut dashboard, 160, 34);
+        let told = shown.matches("team site was deleted").count();
+        assert_eq!((told, shown.contains("ada")), (2, true), "{keys}:\n{shown}");
+    }
+    assert_eq!(press(&mut quits, "q"), [Effect::Quit]);
+}
+
+#[test]
 fn answer_names_the_key_that_was_pressed() {
     let mut dashboard = with_other_keys();
     dashboard.set_snapshot(TeamSnapshot {
