@@ -302,7 +302,17 @@ impl FaultStage {
         self.lines("attempts").into_iter().filter_map(of).collect()
     }
 
-    fn received(&self) -> Vec<String> {
+    /// Waits until the reader has received all messages that are stored now.
+    pub fn wait_for_reader(&self) {
+        let of_here = |text: &String| text.starts_with("here-");
+        let begun = self.results("try").into_iter().filter(of_here).count();
+        // Messages are received in their order.
+        let next = format!("here-{}", begun + 1);
+        wait_for("a later message", || self.received().contains(&next).then_some(()));
+    }
+
+    /// Returns the texts of the messages that the reader has received.
+    pub fn received(&self) -> Vec<String> {
         let text = |line: String| {
             let entry: Value = serde_json::from_str(&line).ok()?;
             entry["text"].as_str().map(str::to_owned)
