@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::{self, Setup};
@@ -76,7 +76,10 @@ pub(super) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
                 same if same == after.version => "is set up already".to_owned(),
                 older => format!("upgraded from schema {older}"),
             };
-            print(setup, &after, &format!("{url}: {what}"))
+            setup
+                .out
+                .confirm(&document(&after), || schema_line(&after, &format!("{url}: {what}")))?;
+            Ok(Exit::DONE)
         }
         StoreVerb::Check { url } => {
             enter_without_team(&setup.ctx, Action::UseHosts)?;
@@ -97,7 +100,10 @@ pub(super) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
                 };
                 return Err(Failure::new(Kind::Refused, problem, Some(hint.to_owned())));
             }
-            print(setup, &report, &format!("{url}: ready"))
+            setup
+                .out
+                .print(&document(&report), || schema_line(&report, &format!("{url}: ready")))?;
+            Ok(Exit::DONE)
         }
         StoreVerb::Export { name, dir } => {
             let team = setup.team_called(Some(name), Action::UseHosts)?;
@@ -141,10 +147,10 @@ fn confirm(setup: &Setup, copied: &TransferredTeam, target: &str) -> VerbResult 
     Ok(Exit::DONE)
 }
 
-fn print(setup: &Setup, report: &SchemaReport, what: &str) -> VerbResult {
-    let document = json!({ "schema": report.version, "server": report.server });
-    setup.out.print(&document, || {
-        format!("{what} (schema {}, PostgreSQL {})\n", report.version, report.server)
-    })?;
-    Ok(Exit::DONE)
+fn document(report: &SchemaReport) -> Value {
+    json!({ "schema": report.version, "server": report.server })
+}
+
+fn schema_line(report: &SchemaReport, what: &str) -> String {
+    format!("{what} (schema {}, PostgreSQL {})", report.version, report.server)
 }

@@ -205,7 +205,7 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
         prompt_file(&setup.ctx.caller.cwd, file)
     })?;
     let document = ops::settings::document(&team)?;
-    setup.out.print(&document, || changes(team.name(), &change))?;
+    setup.out.confirm(&document, || changes(team.name(), &change))?;
     Ok(Exit::DONE)
 }
 

@@ -65,6 +65,7 @@ mod popup;
 mod profile;
 mod prompts;
 mod ps;
+mod quiet;
 mod reminders;
 mod remote_cuts;
 mod remote_leads;
