@@ -171,7 +171,7 @@ impl LogStream {
             if is_known {
                 continue;
             }
-            let Some(reader) = LogReader::open(&self.team, &name)? else {
+            let Some(reader) = LogReader::open(&self.team, &name, self.tail)? else {
                 is_starting = self.follow;
                 if !self.follow {
                     self.out.print_message(&text::line(&format!("`{name}` is being started")));

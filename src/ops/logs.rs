@@ -56,6 +56,8 @@ enum LogOrigin {
 struct MemberLog {
     name: MemberName,
     place: LogOrigin,
+    /// The number of last lines that the first read must return; `None` for all.
+    last: Option<usize>,
     /// True once the older log was read; from then on `at` counts in the current one.
     begun: bool,
     at: u64,
@@ -64,17 +66,22 @@ struct MemberLog {
 }
 
 impl LogReader {
-    /// Begins to read the output of a member. Returns `None` if it is being started and has no
-    /// terminal yet.
+    /// Begins to read the output of a member. With `last`, the first read returns at least that many
+    /// of the last lines, and may omit earlier ones. Returns `None` if the member is being started
+    /// and has no terminal yet.
     ///
     /// # Errors
     /// A name that is not on the team, or a member that phalanx did not start.
-    pub(crate) fn open(team: &TeamStore, name: &MemberName) -> Result<Option<LogReader>, OpsError> {
+    pub(crate) fn open(
+        team: &TeamStore,
+        name: &MemberName,
+        last: Option<usize>,
+    ) -> Result<Option<LogReader>, OpsError> {
         let record = started_record(team, name)?;
         if record.placement.is_none() && is_live(&record) {
             return Ok(None);
         }
-        let source = OutputSource::of(&record);
+        let source = OutputSource::of(&record, last);
         let is_elsewhere = record.is_elsewhere;
         Ok(Some(LogReader { name: record.name, color: record.request.color, is_elsewhere, source }))
     }
@@ -109,7 +116,7 @@ impl LogReader {
     pub(crate) fn is_live(&mut self, team: &TeamStore) -> bool {
         let Ok(Some(record)) = status::record(team, &self.name) else { return false };
         if record.placement.is_some() {
-            match (&mut self.source, OutputSource::of(&record)) {
+            match (&mut self.source, OutputSource::of(&record, None)) {
                 (OutputSource::Log(log), OutputSource::Log(now)) => log.place = now.place,
                 (OutputSource::Screen(_), OutputSource::Screen(_)) => {}
                 (source, now) => *source = now,
@@ -150,7 +157,7 @@ impl LogReader {
 
 impl OutputSource {
     /// Returns the output of a run, of which nothing was read.
-    fn of(record: &MemberRecord) -> OutputSource {
+    fn of(record: &MemberRecord, last: Option<usize>) -> OutputSource {
         match &record.placement {
             Some(Placement::Pty(hold)) => OutputSource::Log(MemberLog {
                 name: record.name.clone(),
@@ -161,6 +168,7 @@ impl OutputSource {
                     }
                     None => LogOrigin::Here(PathBuf::from(&hold.log)),
                 },
+                last,
                 begun: false,
                 at: 0,
                 rest: Vec::new(),
@@ -196,6 +204,34 @@ impl LogOrigin {
 }
 
 impl MemberLog {
+    /// Moves to the start of the last `count` complete lines. Reads backwards from the end, because
+    /// the log of a program that writes it itself can have any length.
+    fn skip_to_last(
+        &mut self,
+        count: usize,
+        part: impl Fn(&LogRange) -> Result<LogPart, OpsError>,
+    ) -> Result<(), OpsError> {
+        let mut newlines = 0;
+        for is_older in [false, true] {
+            let range = LogRange { is_older, at: 0, most: 0, times_from: 0 };
+            let mut end = part(&range)?.len;
+            while end > 0 {
+                let at = end.saturating_sub(CHUNK);
+                let range = LogRange { is_older, at, most: end - at, times_from: end };
+                for newline in memchr::memrchr_iter(b'\n', &part(&range)?.bytes) {
+                    if newlines == count {
+                        self.at = at + newline as u64 + 1;
+                        self.begun = !is_older;
+                        return Ok(());
+                    }
+                    newlines += 1;
+                }
+                end = at;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the lines that are new since the last call; with `all` also an incomplete last line.
     fn read(
         &mut self,
@@ -203,6 +239,10 @@ impl MemberLog {
         part: impl Fn(&LogRange) -> Result<LogPart, OpsError>,
     ) -> Result<Vec<LogLine>, OpsError> {
         let mut lines = Vec::new();
+        if let Some(count) = self.last {
+            self.skip_to_last(count, &part)?;
+            self.last = None;
+        }
         if !self.begun {
             self.begun = true;
             self.drain(true, &part, &mut lines)?;
@@ -267,6 +307,7 @@ fn fresh(before: &str, after: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::path::Path;
 
     use super::*;
@@ -279,7 +320,7 @@ mod tests {
     fn log(path: &Path) -> MemberLog {
         let name = MemberName::new("ann").expect("a name");
         let place = LogOrigin::Here(path.to_owned());
-        MemberLog { name, place, begun: false, at: 0, rest: Vec::new() }
+        MemberLog { name, place, last: None, begun: false, at: 0, rest: Vec::new() }
     }
 
     fn read(log: &mut MemberLog, all: bool) -> Vec<LogLine> {
@@ -318,6 +359,37 @@ mod tests {
         put(&path, "ur\n");
         let lines: Vec<String> = texts(read(&mut log, false)).into_iter().map(|(_, t)| t).collect();
         assert_eq!(lines, ["three", "four"]);
+    }
+
+    #[test]
+    fn pf_10_last_lines_are_found_from_the_end_over_blocks_and_rotations() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("a.log");
+        let long = "x".repeat(usize::try_from(2 * CHUNK).expect("fits"));
+        put(&older(&path), &format!("zero\n{long}\none\ntw"));
+        put(&path, &format!("o\n{long}\nthree\nfo"));
+        let last = |count: usize, all: bool| {
+            let read_bytes = Cell::new(0);
+            let mut log = log(&path);
+            let part = |range: &LogRange| {
+                let part = LogPart::read(&path, range)?;
+                read_bytes.set(read_bytes.get() + part.bytes.len() as u64);
+                Ok(part)
+            };
+            log.last = Some(count);
+            let lines = log.read(all, part).expect("readable");
+            let lines = lines.into_iter().map(|line| line.text.chars().take(5).collect::<String>());
+            (lines.collect::<Vec<_>>().join(" "), read_bytes.get())
+        };
+        assert_eq!(last(0, false).0, "");
+        assert_eq!(last(0, true).0, "fo");
+        assert_eq!(last(1, true).0, "three fo");
+        assert!(last(1, true).1 < 2 * CHUNK, "only the end was read: {}", last(1, true).1);
+        assert_eq!(last(2, false).0, "xxxxx three");
+        assert_eq!(last(3, false).0, "two xxxxx three");
+        assert_eq!(last(4, false).0, "one two xxxxx three");
+        assert_eq!(last(6, false).0, "zero xxxxx one two xxxxx three");
+        assert_eq!(last(7, true).0, "zero xxxxx one two xxxxx three fo");
     }
 
     #[test]
