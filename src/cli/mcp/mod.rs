@@ -1,6 +1,7 @@
 //! `mcp`: the team as tools for an agent, over the Model Context Protocol on stdin and stdout.
 
 mod arguments;
+mod backlog;
 mod call;
 mod deliveries;
 mod install;
@@ -21,6 +22,7 @@ use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
 
+use backlog::BoundedTransport;
 use call::{MAX_CALLS, ServerState};
 use deliveries::ConfirmingTransport;
 use server::TeamServer;
@@ -72,7 +74,7 @@ fn serve(global: &Global, read_only: bool) -> VerbResult {
         let mut signals = Signals::new()?;
         let (reader, writer) = stdio_pipes();
         let transport = ConfirmingTransport {
-            inner: AsyncRwTransport::new_server(reader, writer),
+            inner: BoundedTransport::new(AsyncRwTransport::new_server(reader, writer)),
             deliveries: Arc::clone(&state.deliveries),
             ending: state.ending.clone(),
         };

@@ -312,10 +312,8 @@ impl ServerHandler for TeamServer {
             let Some(name) = ResourceName::parse(&uri) else { continue };
             let (sink, runtime) = (context.sink().clone(), Handle::current());
             let call = self.call(&end);
-            let notify = move |uri: &str| {
-                let (sink, uri) = (sink.clone(), uri.to_owned());
-                runtime.spawn(async move { drop(sink.notify_resource_updated(uri).await) });
-            };
+            // Waits until it is written, so that changes meanwhile become one.
+            let notify = move |uri: &str| drop(runtime.block_on(sink.notify_resource_updated(uri)));
             let watch = move || resources::watch(&call, &name, &uri, &notify);
             // Without a thread this resource is not reported.
             let _ = thread::Builder::new().name("resource".to_owned()).spawn(watch);
@@ -334,7 +332,8 @@ impl TeamServer {
     }
 }
 
+/// Notifies the client, and waits until that is written, so that changes meanwhile become one.
 fn notify(runtime: &Handle, peer: &Peer<RoleServer>, uri: &str) {
-    let (peer, changed) = (peer.clone(), ResourceUpdatedNotificationParam::new(uri));
-    runtime.spawn(async move { drop(peer.notify_resource_updated(changed).await) });
+    let changed = ResourceUpdatedNotificationParam::new(uri);
+    drop(runtime.block_on(peer.notify_resource_updated(changed)));
 }
