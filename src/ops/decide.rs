@@ -227,7 +227,7 @@ fn file_mail(
     within_ms: u64,
 ) -> Result<(), OpsError> {
     let lead = MemberName::lead();
-    for envelope in team.mailbox(&lead).unread()? {
+    for envelope in team.mailbox(&lead).unread_where(inbox::is_protocol)? {
         let message = Message::parse(&envelope.text);
         let Ok(from) = MemberName::existing(&envelope.from) else { continue };
         // The lead's loop warns of senders that may not send this.

@@ -8,6 +8,7 @@ use super::lease;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
+use crate::model::protocol::Message;
 use crate::store::{Marking, StoreError, TeamStore};
 
 /// Returns the unread messages of `owner`, or with `all` every message.
@@ -16,6 +17,25 @@ pub(crate) fn read_messages(
     owner: &MemberName,
     all: bool,
 ) -> Result<Vec<Envelope>, OpsError> {
+    must_be_on_roster(team, owner)?;
+    let mailbox = team.mailbox(owner);
+    Ok(if all { mailbox.all()? } else { mailbox.unread()? })
+}
+
+/// Returns the unread messages to the lead that are not plain text. Text waits for a reader, and
+/// there can be much of it.
+pub(crate) fn read_protocol_messages(team: &TeamStore) -> Result<Vec<Envelope>, OpsError> {
+    let lead = MemberName::lead();
+    must_be_on_roster(team, &lead)?;
+    Ok(team.mailbox(&lead).unread_where(is_protocol)?)
+}
+
+/// Returns true for a message that is not plain text.
+pub(super) fn is_protocol(envelope: &Envelope) -> bool {
+    !matches!(Message::parse(&envelope.text), Message::Text(_))
+}
+
+fn must_be_on_roster(team: &TeamStore, owner: &MemberName) -> Result<(), OpsError> {
     let roster = team.team()?;
     if roster.member(owner).is_none() {
         let known = roster.members.into_iter().map(|m| m.name).collect();
@@ -26,8 +46,7 @@ pub(crate) fn read_messages(
         }
         .into());
     }
-    let mailbox = team.mailbox(owner);
-    Ok(if all { mailbox.all()? } else { mailbox.unread()? })
+    Ok(())
 }
 
 /// Removes messages that were acted upon.

@@ -4,13 +4,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::ack_log::AckLog;
 use super::archive::{self, Archive};
-use super::document::{self, Durability, FilePlace, HeldGate, PeerExclusion, Writers};
+use super::document::{self, Durability, FilePlace, HeldGate, ParsedFile, PeerExclusion, Writers};
 use super::error::StoreError;
 use super::journal;
+use super::repair_surrogates;
 use super::shared::until_written;
 use super::shared_mail::SharedMailbox;
 use super::team::TeamStore;
@@ -60,6 +63,25 @@ impl TeamStore {
     }
 }
 
+/// Parses the entries of a mailbox one after the other, because the JSON tree of a long mailbox
+/// takes many times its size. Returns `None` if it is not an array.
+fn envelopes(
+    bytes: &[u8],
+    keep: impl Fn(&Envelope) -> bool,
+) -> serde_json::Result<Option<Vec<Envelope>>> {
+    if bytes.trim_ascii_start().first() != Some(&b'[') {
+        return serde_json::from_slice(bytes).map(|_: IgnoredAny| None);
+    }
+    let mut kept = Vec::new();
+    for entry in serde_json::from_slice::<Vec<&RawValue>>(bytes)? {
+        let envelope = Envelope::read(&serde_json::from_str(entry.get())?);
+        if keep(&envelope) {
+            kept.push(envelope);
+        }
+    }
+    Ok(Some(kept))
+}
+
 pub(super) fn check_length(envelope: &Envelope) -> Result<(), StoreError> {
     match envelope.text.len() {
         bytes if bytes > MAX_TEXT => Err(StoreError::MessageTooLong { bytes, limit: MAX_TEXT }),
@@ -98,8 +120,17 @@ impl Mailbox<'_> {
         if let Some(shared) = self.shared() {
             return shared.read(MailScope::Recent);
         }
-        let found = document::read(&self.place())?;
-        Ok(self.entries_of(found)?.iter().map(Envelope::read).collect())
+        self.entries_where(|_| true)
+    }
+
+    /// Returns the messages in the mailbox's file that `keep` accepts, oldest first.
+    fn entries_where(&self, keep: impl Fn(&Envelope) -> bool) -> Result<Vec<Envelope>, StoreError> {
+        let parse = |bytes: &[u8]| repair_surrogates::parse_by(bytes, |b| envelopes(b, &keep));
+        match document::read_parsed(&self.place(), parse)? {
+            Some(ParsedFile { parsed: Some(entries), .. }) => Ok(entries),
+            Some(ParsedFile { parsed: None, .. }) => Err(self.no_array()),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Returns all messages, oldest first, including archived ones.
@@ -130,14 +161,25 @@ impl Mailbox<'_> {
 
     /// Returns the messages that were not delivered, oldest first.
     pub(crate) fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
+        self.unread_where(|_| true)
+    }
+
+    /// Returns the messages that were not delivered and that `keep` accepts, oldest first. A
+    /// mailbox can hold many messages that its reader has no use for yet.
+    pub(crate) fn unread_where(
+        &self,
+        keep: impl Fn(&Envelope) -> bool,
+    ) -> Result<Vec<Envelope>, StoreError> {
         if let Some(shared) = self.shared() {
-            return shared.read(MailScope::Undelivered);
+            let mut unread = shared.read(MailScope::Undelivered)?;
+            unread.retain(keep);
+            return Ok(unread);
         }
         // Read the record of deliveries first: an id leaves it only after its message has left the
         // mailbox.
         let mut delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
-        let mut entries = self.entries()?;
-        entries.retain(|e| !e.read && delivered.insert(e.msg_id.clone()));
+        let mut entries = self.entries_where(|e| !e.read && keep(e))?;
+        entries.retain(|e| delivered.insert(e.msg_id.clone()));
         Ok(entries)
     }
 
@@ -225,8 +267,8 @@ impl Mailbox<'_> {
         let place = self.place();
         let held = HeldGate::take(&place)?;
         let delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
-        let is_left = self.entries()?.iter().any(|e| !e.read && delivered.contains(&e.msg_id));
-        if is_left {
+        let left = self.entries_where(|e| !e.read && delivered.contains(&e.msg_id))?;
+        if !left.is_empty() {
             self.mark_and_prune(&place, &held, self.is_read_by_phalanx()?)
         } else {
             Ok(())
@@ -348,9 +390,13 @@ impl Mailbox<'_> {
     fn entries_of(&self, found: Option<Value>) -> Result<Vec<Value>, StoreError> {
         match found {
             Some(Value::Array(entries)) => Ok(entries),
-            Some(_) => Err(document::quarantine(&self.place(), "it is not an array".to_owned())),
+            Some(_) => Err(self.no_array()),
             None => Ok(Vec::new()),
         }
+    }
+
+    fn no_array(&self) -> StoreError {
+        document::quarantine(&self.place(), "it is not an array".to_owned())
     }
 
     /// Appends to the mailbox and the journal in the shared store, if its owner is on the roster.

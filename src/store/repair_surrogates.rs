@@ -6,8 +6,16 @@ use serde::de::DeserializeOwned;
 
 /// Parses JSON. If that fails, replaces lone surrogates and tries again.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
-    serde_json::from_slice(bytes).or_else(|e| match mended(bytes) {
-        Some(mended) => serde_json::from_slice(&mended),
+    parse_by(bytes, |bytes| serde_json::from_slice(bytes))
+}
+
+/// Like [`parse`], with another parser of JSON.
+pub(super) fn parse_by<T>(
+    bytes: &[u8],
+    parser: impl Fn(&[u8]) -> serde_json::Result<T>,
+) -> serde_json::Result<T> {
+    parser(bytes).or_else(|e| match mended(bytes) {
+        Some(mended) => parser(&mended),
         None => Err(e),
     })
 }

@@ -94,6 +94,19 @@ fn pf_01_deferred_marking_prunes_the_record_of_deliveries() {
     }
 }
 
+#[test]
+fn pf_11_reader_keeps_only_the_messages_that_it_has_a_use_for() {
+    let (_dir, team) = fresh();
+    let mailbox = team.mailbox(&MemberName::lead());
+    let all = fill_box(&team, &MemberName::lead(), 100);
+    mailbox.append(&message("bob", "{}", "protocol")).expect("append");
+    let kept = || mailbox.unread_where(|envelope| envelope.text == "{}").expect("unread");
+    assert_eq!(ids(kept()), ["protocol"]);
+    assert_eq!(mailbox.unread().expect("unread").len(), all.len() + 1);
+    mailbox.record_delivered(&["protocol".to_owned()]).expect("recorded");
+    assert_eq!(ids(kept()), [""; 0]);
+}
+
 /// The archive is longer than one chunk of a read.
 #[test]
 fn pf_01_message_is_found_in_mailbox_and_archive() {
