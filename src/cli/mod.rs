@@ -85,7 +85,7 @@ use verbs::{InternalVerb, Verb};
 
 use crate::launcher;
 use crate::ops;
-use crate::sys::{env, lock, selftest};
+use crate::sys::{env, lock, selftest, signal};
 
 /// Runs the program with the arguments of this process and returns its exit code.
 #[must_use]
@@ -96,6 +96,7 @@ pub fn run() -> ExitCode {
     }
     let json = wants_json(&args);
     crash::install_panic_hook();
+    signal::survive_file_size_limit();
     // The process exits after a panic, so no broken state is used.
     let exit = match catch_unwind(AssertUnwindSafe(|| start(&args, json))) {
         Ok(exit) => exit,

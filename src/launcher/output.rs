@@ -12,6 +12,7 @@ use super::last_output::LastOutput;
 use super::program::{LaunchProblem, exec_problem};
 use super::run::{LauncherRun, SharedLog};
 use crate::backend::pty::{AttachServer, Broadcaster, places};
+use crate::model::causes::error_chain;
 use crate::model::spec::Terminal;
 use crate::sys::child::{ChildExit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
 use crate::sys::env;
@@ -139,10 +140,20 @@ impl OwnPty {
         let broadcaster = Arc::new(Broadcaster::new(master, size));
         let (sender, ended) = channel();
         let shown = broadcaster.clone();
+        let team = run.team.clone();
+        let mut warning = Some(run.warning());
         thread::Builder::new().name("output".to_owned()).spawn(move || {
             copy(&mut reader, |bytes| {
-                // A failed write, for example on a full disk, must not stop the program.
-                let _ = log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
+                // A failed write, for example on a full disk or at the limit of file sizes, must not
+                // stop the program.
+                let kept = log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
+                if let Err(e) = kept
+                    && let Some(warning) = warning.take_if(|_| team.exists())
+                {
+                    let text = format!("what it prints is no longer kept: {}", error_chain(&e));
+                    // The journal may be unwritable as well.
+                    let _ = team.record(warning.with("text", text));
+                }
                 shown.feed(bytes);
             });
             // Fails if `OwnPty` has been dropped.

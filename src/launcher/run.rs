@@ -229,13 +229,19 @@ impl LauncherRun {
             return;
         }
         let pids: Vec<i32> = left.iter().map(|process| process.pid).collect();
-        let note = Note::of(EventKind::Warning)
-            .member(&self.member)
-            .with("incarnation", self.incarnation.as_str())
+        let note = self
+            .warning()
             .with("text", "processes of an ended program are still there")
             .with("pids", pids);
         // Best effort: a failed journal write has no other place to be reported.
         let _ = self.team.record(note);
+    }
+
+    /// Returns a warning about this run for the journal.
+    pub(super) fn warning(&self) -> Note {
+        Note::of(EventKind::Warning)
+            .member(&self.member)
+            .with("incarnation", self.incarnation.as_str())
     }
 
     /// Appends a line to the log, or writes it to standard error if there is none.

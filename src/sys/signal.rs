@@ -26,6 +26,16 @@ pub(crate) const QUIT: i32 = libc::SIGQUIT;
 pub(crate) const TERM: i32 = libc::SIGTERM;
 pub(crate) const WINCH: i32 = libc::SIGWINCH;
 
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG` instead of ending
+/// this process. Installs a handler, because programs would inherit an ignored signal.
+pub(crate) fn survive_file_size_limit() {
+    extern "C" fn ignore(_: libc::c_int) {}
+    let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler does nothing.
+    let set = unsafe { sigaction(signal::Signal::SIGXFSZ, &action) };
+    debug_assert!(set.is_ok(), "SIGXFSZ can be handled: {set:?}");
+}
+
 /// A signal that asks this process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {

@@ -229,3 +229,26 @@ fn peek_shows_the_screens_of_several_members() {
     assert_eq!(both, json!([{"name": "ann", "lines": ["one"]}, {"name": "ben", "lines": ["two"]}]));
     end(&stage);
 }
+
+/// CR-13: SIGXFSZ would end the launcher, and the program with it.
+#[test]
+fn cr_13_program_outlives_a_log_that_reaches_the_limit_of_file_sizes() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let line = "x".repeat(100);
+    let script = format!(
+        "i=0; while [ $i -lt 5000 ]; do echo {line}; i=$((i + 1)); done; echo >done; exec sleep 300"
+    );
+    let mut command = stage.command("bash");
+    command.args(["-c", r#"ulimit -f 200; exec "$@""#, "bash", binary()]);
+    command.args(["spawn", "ann", "--backend", "pty", "--", "sh", "-c", &script]);
+    assert!(command.status().expect("bash runs").success());
+    let warning = stage.wait_event("alpha", "warning", "ann");
+    let text = warning["detail"]["text"].as_str().unwrap_or_default();
+    assert!(text.starts_with("what it prints is no longer kept: ") && text.contains("too large"));
+    wait_for("the program to go on", || stage.at("work/done").exists().then_some(()));
+    assert!(stage.processes().iter().any(|line| line.ends_with("sleep 300 ")));
+    let warnings = stage.journal("alpha").into_iter().filter(|e| e["event"] == "warning").count();
+    assert_eq!(warnings, 1);
+    end(&stage);
+}
