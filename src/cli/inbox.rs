@@ -177,8 +177,8 @@ impl MailboxReader {
     fn follow(&self) -> VerbResult {
         let (mut printed, mut unmarked) = (BTreeSet::new(), Vec::new());
         let changes = self.team.changes().map_err(OpsError::from)?;
-        if changes.is_polling() {
-            self.out.print_message(ops::events::POLLING);
+        if let Some(reason) = changes.polling() {
+            self.out.print_message(ops::events::polling_notice(reason));
         }
         let (mut past, mut reported) = (self.past, false);
         loop {

@@ -81,8 +81,8 @@ fn follow(team: &TeamStore, out: &Out, all: bool) -> VerbResult {
     // Subscribed before the first read, so that no change is missed. In a team that another program
     // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
-    if changes.as_ref().is_some_and(TeamChanges::is_polling) {
-        out.print_message(ops::events::POLLING);
+    if let Some(reason) = changes.as_ref().and_then(TeamChanges::polling) {
+        out.print_message(ops::events::polling_notice(reason));
     }
     let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);
     let mut before = Value::Null;

@@ -104,8 +104,8 @@ pub(crate) async fn lead(
     let inputs = queue.inputs();
     // The watch starts before the first read, so that no change is missed in between.
     let watch = ops::events::watch(lead.team, move |topic| inputs.send_change(topic))?;
-    if watch.is_polling() {
-        warn(lead.team, ops::events::POLLING)?;
+    if let Some(reason) = watch.polling() {
+        warn(lead.team, ops::events::polling_notice(reason))?;
     }
     let mut driver = LeadDriver::begin(&lead, queue, report).await?;
     while driver.state.end().is_none() {

@@ -5,9 +5,19 @@ use crate::model::event::{Event, Note};
 use crate::model::id::MemberName;
 use crate::model::topic::Topic;
 use crate::store::{TeamStore, TeamWatch};
+use crate::sys::watch::PollingReason;
 
-/// Warning shown once if [`TeamWatch::is_polling`].
-pub(crate) const POLLING: &str = "the team is on a network file system: phalanx polls for changes every 2 s instead of being told";
+/// Returns the warning that is shown once if a team is polled.
+pub(crate) fn polling_notice(reason: PollingReason) -> &'static str {
+    match reason {
+        PollingReason::NetworkFiles => {
+            "the team is on a network file system: phalanx polls for changes every 2 s instead of being told"
+        }
+        PollingReason::LimitReached => {
+            "the system's limit of watches for file changes is reached: phalanx polls every 2 s instead of being told"
+        }
+    }
+}
 
 /// Calls `on_change` for every change of the team's files until the watch is dropped.
 pub(crate) fn watch(

@@ -10,7 +10,7 @@ use crate::database::{Interest, Subscription};
 use crate::model::id::MemberName;
 use crate::model::topic::Topic;
 use crate::sys::fs;
-use crate::sys::watch::Watch;
+use crate::sys::watch::{PollingReason, Watch};
 
 /// A watch on a team, which calls back until dropped.
 #[derive(Debug)]
@@ -20,12 +20,11 @@ pub(crate) enum TeamWatch {
 }
 
 impl TeamWatch {
-    /// Returns true if directories are compared every two seconds, because the system does not
-    /// report changes by other machines.
-    pub(crate) fn is_polling(&self) -> bool {
+    /// See [`Watch::polling`].
+    pub(crate) fn polling(&self) -> Option<PollingReason> {
         match self {
-            TeamWatch::Files(watch) => watch.is_polling(),
-            TeamWatch::Shared(_) => false,
+            TeamWatch::Files(watch) => watch.polling(),
+            TeamWatch::Shared(_) => None,
         }
     }
 }
@@ -39,9 +38,9 @@ pub(crate) struct TeamChanges {
 }
 
 impl TeamChanges {
-    /// See [`TeamWatch::is_polling`].
-    pub(crate) fn is_polling(&self) -> bool {
-        self.watch.is_polling()
+    /// See [`Watch::polling`].
+    pub(crate) fn polling(&self) -> Option<PollingReason> {
+        self.watch.polling()
     }
 
     /// Returns true if something has changed since the last call, or changes within `limit`.

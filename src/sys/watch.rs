@@ -16,10 +16,10 @@ use thiserror::Error;
 use super::{native, portable};
 use notified::Notified;
 
-/// Failure to watch directories. Callers fall back to their sweep.
+/// Failure to watch directories.
 #[derive(Debug, Error)]
 pub(crate) enum WatchError {
-    /// No watcher could be created (on Linux: the user's limit of inotify instances is reached).
+    /// No watcher could be created.
     #[error("cannot watch for file changes")]
     Start {
         #[source]
@@ -34,6 +34,16 @@ pub(crate) enum WatchError {
     },
 }
 
+impl WatchError {
+    /// Returns true if a limit of the system is reached.
+    fn is_limit(&self) -> bool {
+        let (WatchError::Start { source } | WatchError::Add { source, .. }) = self;
+        // On macOS each watched file is an open one.
+        source.kind() == io::ErrorKind::QuotaExceeded
+            || matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    }
+}
+
 /// Interval of comparing directories where the system does not report changes.
 const POLL: Duration = Duration::from_secs(2);
 /// The same for tests of the portable way.
@@ -45,16 +55,25 @@ enum Detection {
     /// Events of the system.
     Events,
     /// Comparison of the directories, and of the files in them, at this interval.
-    Polling(Duration),
+    Polling(Duration, PollingReason),
+}
+
+/// The reason why directories are compared instead of waiting for events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PollingReason {
+    /// The system does not report changes by other machines.
+    NetworkFiles,
+    /// A limit of the system is reached (on Linux: of inotify instances or watches).
+    LimitReached,
 }
 
 impl Detection {
     /// Selects polling for all directories if any of them is on a network file system.
     fn for_dirs(dirs: &[PathBuf]) -> Detection {
         if dirs.iter().any(|dir| is_remote(dir)) {
-            Detection::Polling(POLL)
+            Detection::Polling(POLL, PollingReason::NetworkFiles)
         } else if portable::is_forced() {
-            Detection::Polling(TEST_POLL)
+            Detection::Polling(TEST_POLL, PollingReason::NetworkFiles)
         } else {
             Detection::Events
         }
@@ -85,7 +104,7 @@ impl EventSource {
             Detection::Events => native::Inotify::new(on_event).map(EventSource::Inotify),
             #[cfg(target_os = "macos")]
             Detection::Events => Notified::by_system(on_event).map(EventSource::Notified),
-            Detection::Polling(every) => {
+            Detection::Polling(every, _) => {
                 Notified::by_polling(every, on_event).map(EventSource::Notified)
             }
         }
@@ -118,12 +137,24 @@ impl Watch {
     ///
     /// # Errors
     /// [`WatchError::Start`] if no watcher can be created; [`WatchError::Add`] if a directory
-    /// cannot be added.
+    /// cannot be added. If the cause is a limit of the system, directories are polled instead.
     pub(crate) fn new(
         dirs: &[PathBuf],
         on_change: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Result<Watch, WatchError> {
-        Watch::by(Detection::for_dirs(dirs), dirs, on_change)
+        // Only one watcher at a time calls it.
+        let on_change = Arc::new(Mutex::new(on_change));
+        let by = |detection| {
+            let on_change = Arc::clone(&on_change);
+            Watch::by(detection, dirs, move |path: &Path| {
+                let on_change = on_change.lock().unwrap_or_else(PoisonError::into_inner);
+                on_change(path)
+            })
+        };
+        match by(Detection::for_dirs(dirs)) {
+            Err(e) if e.is_limit() => by(Detection::Polling(POLL, PollingReason::LimitReached)),
+            other => other,
+        }
     }
 
     fn by(
@@ -141,10 +172,13 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Returns true if directories are compared every two seconds, because the system does not
-    /// report changes by other machines.
-    pub(crate) fn is_polling(&self) -> bool {
-        self.detection != Detection::Events
+    /// Returns why directories are compared every two seconds; `None` if the system reports
+    /// changes.
+    pub(crate) fn polling(&self) -> Option<PollingReason> {
+        match self.detection {
+            Detection::Events => None,
+            Detection::Polling(_, reason) => Some(reason),
+        }
     }
 
     /// Watches one more directory. Adding it again is harmless, and required after it was removed
@@ -346,10 +380,10 @@ mod tests {
             sink.lock().expect("no panics in here").push(path.to_owned());
             true
         };
-        let detection = Detection::Polling(Duration::from_millis(20));
+        let detection = Detection::Polling(Duration::from_millis(20), PollingReason::NetworkFiles);
         let watch =
             Watch::by(detection, &[dir.path().to_owned()], push).expect("polling works everywhere");
-        assert!(watch.is_polling());
+        assert_eq!(watch.polling(), Some(PollingReason::NetworkFiles));
         let noticed = |what: &str| {
             until(what, || seen.lock().expect("no panics in the callback").contains(&file));
             seen.lock().expect("no panics in the callback").clear();
@@ -362,7 +396,7 @@ mod tests {
         noticed("the removal");
         let by_events =
             Watch::by(Detection::Events, &[], |_: &Path| true).expect("inotify works here");
-        assert!(!by_events.is_polling());
+        assert_eq!(by_events.polling(), None);
     }
 
     #[test]

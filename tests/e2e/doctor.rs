@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use crate::gear;
 use crate::harness::{Run, Stage, binary, wait_for};
 
 fn doctor(stage: &Stage, fix: bool) -> Run {
@@ -301,4 +302,38 @@ fn sd_08_dead_lead_and_dead_member_are_found() {
     assert_eq!(members["members"].as_array().map(Vec::len), Some(1), "{members}");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
+}
+
+/// Fills a file system of its own, in a mount namespace. `$1` is phalanx, `$2` the directory, `$3`
+/// what runs out.
+const ON_FULL_DISK: &str = r#"
+set -e
+mount -t tmpfs -o size=16m,nr_inodes=2000 none "$2"
+"$1" -q team create alpha
+"$1" --json doctor >"$2/before.json" || true
+case $3 in
+    bytes) dd if=/dev/zero of="$2/fill" bs=1k 2>/dev/null || true ;;
+    inodes) i=0; while (: >"$2/fill$i") 2>/dev/null; do i=$((i + 1)); done ;;
+esac
+cat "$2/before.json"
+"$1" --json doctor
+"#;
+
+#[test]
+fn full_file_system_is_a_problem() {
+    let mounts = Command::new("unshare").args(["-rm", "true"]).status();
+    if !mounts.is_ok_and(|status| status.success()) {
+        return gear::skip_without("unshare with mount namespaces");
+    }
+    for what in ["bytes", "inodes"] {
+        let stage = Stage::without_tmux();
+        fs::create_dir_all(stage.root()).expect("root");
+        let mut command = stage.command("unshare");
+        command.env("PATH", std::env::var("PATH").expect("PATH"));
+        command.args(["-rm", "bash", "-c", ON_FULL_DISK, "bash", binary()]);
+        let out = command.arg(stage.root()).arg(what).output().expect("unshare runs");
+        let reports = String::from_utf8_lossy(&out.stdout).into_owned();
+        let full: Vec<bool> = reports.lines().map(|line| line.contains("full_disk")).collect();
+        assert_eq!((full, out.status.code()), (vec![false, true], Some(1)), "{what}: {out:?}");
+    }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::gear;
 use crate::harness::{NATIVE, PATIENCE, Stage, binary, wait_for};
 
 /// A client of one server.
@@ -522,4 +523,36 @@ fn configuration_of_each_program_is_written_and_undone() {
     std::fs::write(stage.at("work/.mcp.json"), "{ // mine\n}").expect("write");
     let refused = stage.phalanx(&["mcp", "install", "--for", "claude"]).expect(4);
     assert!(refused.stderr.contains("is left as it is: not JSON"), "{refused:?}");
+}
+
+#[test]
+fn cr_14_waits_poll_when_no_inotify_instance_is_left() {
+    let limited = r#"echo 0 >/proc/sys/user/max_inotify_instances && exec "$@""#;
+    let unshare = ["-Ur", "sh", "-c", limited, "sh"];
+    let namespaces = Command::new("unshare").args(unshare).arg("true").status();
+    if !namespaces.is_ok_and(|status| status.success()) {
+        return gear::skip_without("unshare with user namespaces");
+    }
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ann", "--backend", "pty", "--", "cat"]).expect(0);
+    let mut command = stage.command("unshare");
+    command.env("PATH", std::env::var("PATH").expect("PATH"));
+    command.args(unshare).arg(binary()).args(["mcp", "-t", "alpha"]);
+    let mut client = Client::start_command(command);
+    let arguments = json!({"wait": 60});
+    let waiting = client.send("tools/call", json!({"name": "ReadInbox", "arguments": arguments}));
+    stage.phalanx(&["send", "team-lead", "hello"]).expect(0);
+    let read = client.response(waiting);
+    assert!(read.to_string().contains("hello"), "{read}");
+    let ended = client.call("Shutdown", json!({"names": ["ann"], "force": true}));
+    assert!(!ended.to_string().contains("inotify"), "{ended}");
+    let doctor = {
+        let mut command = stage.command("unshare");
+        command.env("PATH", std::env::var("PATH").expect("PATH"));
+        command.args(unshare).arg(binary()).args(["--json", "doctor"]).output().expect("it runs")
+    };
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("watch_limit"), "{doctor:?}");
+    drop(client);
+    stage.phalanx(&["down", "--force"]).expect(0);
 }

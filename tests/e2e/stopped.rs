@@ -52,6 +52,25 @@ fn count(stage: &Stage, event: &str, member: &str) -> usize {
 }
 
 #[test]
+fn doctor_reports_a_stopped_lead() {
+    let stage = Stage::new();
+    let lead = led(&stage);
+    let found = || {
+        let report = stage.phalanx(&["--json", "doctor"]).json();
+        let findings = report["findings"].as_array().cloned().expect("findings");
+        findings.into_iter().find(|finding| finding["id"] == "lead_stopped")
+    };
+    assert_eq!(found(), None);
+    stop(&stage, &lead);
+    let finding = found().expect("a finding");
+    assert_eq!(finding["fix"], format!("kill -CONT {}", lead.pid()));
+    lead.signal("CONT");
+    assert_eq!(found(), None);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
 fn stopped_lead_is_shown_and_shutdown_keeps_its_deadline() {
     let stage = Stage::without_tmux();
     let lead = led(&stage);

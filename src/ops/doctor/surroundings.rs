@@ -15,6 +15,7 @@ use super::teams::{leftover, quoted};
 use crate::backend::tmux::{self, Census};
 use crate::store::Broken;
 use crate::sys::env;
+use crate::sys::fs;
 use crate::sys::socket_probe::{SocketState, probe};
 
 /// Known defects of tmux versions, by version prefix (SP-14).
@@ -25,6 +26,11 @@ const QUIRKS: [(&str, &str); 2] = [
     ),
     ("3.4", "sizes in percent fail on detached sessions; phalanx does not use them"),
 ];
+
+/// Free bytes of the config root's file system below which it counts as full.
+const MIN_FREE_BYTES: u64 = 8 * 1024 * 1024;
+/// The same for inodes.
+const MIN_FREE_INODES: u64 = 100;
 
 /// The tmux servers that answered, and findings about all that were probed.
 pub(super) struct Servers {
@@ -156,6 +162,7 @@ pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
             "phalanx runs on Linux and macOS; on this system it cannot identify processes reliably";
         found.push(Finding::new("unsupported_os", Severity::Problem, what, os));
     }
+    found.extend(full_disk(ctx.store.root()));
     let hinted = ["ITERM_SESSION_ID", "LC_TERMINAL", "TERM_PROGRAM"];
     let is_iterm = |name: &&str| {
         ctx.caller.var(name).is_some_and(|v| {
@@ -171,6 +178,20 @@ pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
         found.push(Finding::new("iterm2_permission", Severity::Note, what, "iTerm2").advise(fix));
     }
     found
+}
+
+/// Reports that the file system of the config root has hardly any space or inodes left.
+fn full_disk(root: &Path) -> Option<Finding> {
+    let free = fs::free_space(root)?;
+    let left = if free.bytes < MIN_FREE_BYTES {
+        format!("{} KiB", free.bytes / 1024)
+    } else {
+        format!("{} inodes", free.inodes.filter(|left| *left < MIN_FREE_INODES)?)
+    };
+    let place = root.to_string_lossy().into_owned();
+    let what = format!("the file system has only {left} left: messages and records cannot be kept");
+    let fix = format!("free space on it: `df -h {0}`, `df -i {0}`", quoted(&place));
+    Some(Finding::new("full_disk", Severity::Problem, what, place).advise(fix))
 }
 
 /// Checks the directories that all teams share.

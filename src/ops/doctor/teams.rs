@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::super::broken;
 use super::super::context::Context;
 use super::super::error::{self, OpsError};
-use super::super::hooks;
 use super::super::lease::{self, Life};
 use super::super::presence;
 use super::super::ps::HOSTS_ANSWER;
 use super::super::remote::{self, HostAnswer};
 use super::super::retire;
+use super::super::{events, hooks};
 use super::finding::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -18,6 +18,7 @@ use crate::model::record::MemberRecord;
 use crate::model::time;
 use crate::store::{Broken, Leftover, LeftoverKind, TeamStore};
 use crate::sys::proc::Liveness;
+use crate::sys::watch::PollingReason;
 
 /// Upper bound for the time until a launcher has read its spec.
 const SPEC_TAKEN: Duration = Duration::from_secs(600);
@@ -87,13 +88,23 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
         let place = team.journal_file().to_string_lossy().into_owned();
         found.push(Finding::new("torn_journal", Severity::Note, what, place));
     }
-    if ours && team.changes().is_ok_and(|changes| changes.is_polling()) {
-        let what = "the team is on a network file system: phalanx polls for changes every 2 s";
-        let place = team.team_file().to_string_lossy().into_owned();
-        found.push(Finding::new("network_files", Severity::Note, what, place));
+    if ours && let Ok(changes) = team.changes() {
+        found.extend(changes.polling().map(|reason| polled(team, reason)));
     }
     found.extend(hooks(ctx, team));
     Ok(found)
+}
+
+fn polled(team: &TeamStore, reason: PollingReason) -> Finding {
+    let place = team.team_file().to_string_lossy().into_owned();
+    let what = events::polling_notice(reason);
+    match reason {
+        PollingReason::NetworkFiles => Finding::new("network_files", Severity::Note, what, place),
+        PollingReason::LimitReached => {
+            let fix = "raise it: on Linux `sysctl fs.inotify.max_user_instances` and `fs.inotify.max_user_watches`";
+            Finding::new("watch_limit", Severity::Warning, what, place).advise(fix)
+        }
+    }
 }
 
 /// Lists the configured hooks, and warns of those that cannot run.
@@ -127,8 +138,17 @@ fn repaired(team: &TeamStore, what: &str, place: &str) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Reports a dead lead with the members it left running, or only its stale lease.
+/// Reports a stopped lead; a dead lead with the members it left running, or only its stale lease.
 fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Finding>, OpsError> {
+    if let Some(pid) = lease::stopped(team)? {
+        let what = format!(
+            "the lead of team `{}` is stopped (SIGSTOP, Ctrl-Z): it carries out nothing",
+            team.name()
+        );
+        let finding =
+            Finding::new("lead_stopped", Severity::Problem, what, format!("process {pid}"));
+        return Ok(vec![finding.advise(format!("kill -CONT {pid}"))]);
+    }
     let Some(lead) = lease::find_lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
         return Ok(Vec::new());
     };

@@ -34,6 +34,23 @@ pub(crate) struct About {
     pub(crate) age: Duration,
 }
 
+/// What is left of a file system for processes without privileges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FreeSpace {
+    pub(crate) bytes: u64,
+    /// `None` if the file system has no fixed number of inodes.
+    pub(crate) inodes: Option<u64>,
+}
+
+/// Returns the free space of the file system that `path` is on; `None` if that is not known.
+pub(crate) fn free_space(path: &Path) -> Option<FreeSpace> {
+    let found = rustix::fs::statvfs(path).ok()?;
+    Some(FreeSpace {
+        bytes: found.f_bavail.saturating_mul(found.f_frsize),
+        inodes: (found.f_files > 0).then_some(found.f_favail),
+    })
+}
+
 /// Returns the metadata of `path` itself, not of a symbolic link's target; `None` if nothing exists
 /// there.
 pub(crate) fn about(path: &Path) -> Result<Option<About>> {

@@ -11,7 +11,7 @@ mod log;
 mod stamp;
 mod write;
 
-pub(crate) use about::{About, FileKind, about, refuse_link};
+pub(crate) use about::{About, FileKind, about, free_space, refuse_link};
 pub(crate) use beneath::{Beneath, EntryBeneath};
 pub(crate) use dir::{
     create_dir_exclusive, list, make_private, names, private_dir, remove_dir_all,

@@ -91,7 +91,8 @@ pub(in crate::sys) fn tty_output(tty: &Path) -> io::Result<OwnedFd> {
 /// Names the limit that is exhausted, which the kernel's error does not.
 fn limit(errno: Errno, used_up: Errno, name: &str) -> io::Error {
     if errno == used_up {
-        io::Error::other(format!("the limit fs.inotify.{name} is exhausted"))
+        let problem = format!("the limit fs.inotify.{name} is exhausted");
+        io::Error::new(io::ErrorKind::QuotaExceeded, problem)
     } else {
         errno.into()
     }

@@ -78,7 +78,7 @@ pub(super) fn watch(site: &TestSite) -> CheckResult {
         };
         latencies.push(format!("{what} {}", shown(reported.saturating_duration_since(begun))));
     }
-    let way = if watch.is_polling() { "by polling" } else { "by events" };
+    let way = if watch.polling().is_some() { "by polling" } else { "by events" };
     Ok(format!("{way}: {}", latencies.join(", ")))
 }
 
