@@ -61,15 +61,12 @@ impl TeamStore {
     }
 
     /// Returns true if the team file exists, or may exist because the shared store cannot be
-    /// reached.
+    /// reached, or access to the team's directory is denied.
     pub(crate) fn exists(&self) -> bool {
-        match &self.shared {
-            Some(_) => self.may_exist().unwrap_or(true),
-            None => fs::exists(&self.layout.team_file()),
-        }
+        self.may_exist().unwrap_or(true)
     }
 
-    /// Like [`TeamStore::exists`], but also true if access to the team's directory is denied.
+    /// Like [`TeamStore::exists`], but fails if the shared store cannot be reached.
     pub(super) fn may_exist(&self) -> Result<bool, StoreError> {
         match &self.shared {
             Some(shared) => shared.exists(),

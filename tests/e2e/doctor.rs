@@ -337,3 +337,24 @@ fn full_file_system_is_a_problem() {
         assert_eq!((full, out.status.code()), (vec![false, true], Some(1)), "{what}: {out:?}");
     }
 }
+
+/// Runs phalanx as a user who may not enter the team's directory.
+#[test]
+fn sec_07_team_of_another_user_is_denied_and_not_called_deleted() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let team = stage.root().join("teams/alpha");
+    fs::set_permissions(&team, fs::Permissions::from_mode(0o000)).expect("own directory");
+    // Root may enter it, but not in a namespace to which its files are foreign.
+    let mut command = if fs::read_dir(&team).is_ok() {
+        let mut command = stage.command("unshare");
+        command.env("PATH", std::env::var("PATH").expect("PATH")).args(["-U", binary()]);
+        command
+    } else {
+        stage.command(binary())
+    };
+    let out = command.args(["-t", "alpha", "status"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("permission denied") && !said.contains("deleted"), "{out:?}");
+    fs::set_permissions(&team, fs::Permissions::from_mode(0o700)).expect("own directory");
+}
