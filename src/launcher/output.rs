@@ -144,8 +144,8 @@ impl OwnPty {
         let mut warning = Some(run.warning());
         thread::Builder::new().name("output".to_owned()).spawn(move || {
             copy(&mut reader, |bytes| {
-                // A failed write, for example on a full disk or at the limit of file sizes, must not
-                // stop the program.
+                // A failed write, for example on a full disk or at the limit of file sizes, must
+                // not stop the program.
                 let kept = log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
                 if let Err(e) = kept
                     && let Some(warning) = warning.take_if(|_| team.exists())

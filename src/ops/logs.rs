@@ -66,9 +66,9 @@ struct MemberLog {
 }
 
 impl LogReader {
-    /// Begins to read the output of a member. With `last`, the first read returns at least that many
-    /// of the last lines, and may omit earlier ones. Returns `None` if the member is being started
-    /// and has no terminal yet.
+    /// Begins to read the output of a member. With `last`, the first read returns at least that
+    /// many of the last lines, and may omit earlier ones. Returns `None` if the member is being
+    /// started and has no terminal yet.
     ///
     /// # Errors
     /// A name that is not on the team, or a member that phalanx did not start.

@@ -230,9 +230,9 @@ fn peek_shows_the_screens_of_several_members() {
     end(&stage);
 }
 
-/// CR-13: SIGXFSZ would end the launcher, and the program with it.
+/// CR-15: SIGXFSZ would end the launcher, and the program with it.
 #[test]
-fn cr_13_program_outlives_a_log_that_reaches_the_limit_of_file_sizes() {
+fn cr_15_program_outlives_a_log_that_reaches_the_limit_of_file_sizes() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let line = "x".repeat(100);

@@ -34,7 +34,7 @@ pub(crate) struct About {
     pub(crate) age: Duration,
 }
 
-/// What is left of a file system for processes without privileges.
+/// The free space of a file system for processes without privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FreeSpace {
     pub(crate) bytes: u64,
