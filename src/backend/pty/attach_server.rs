@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::broadcaster::{Broadcaster, ViewerId};
 use super::wire::{LauncherMessage, ViewerMessage};
 use crate::sys::clock;
-use crate::sys::fs::{FsError, private_dir};
+use crate::sys::fs::{FsError, private_dir_in_existing};
 use crate::sys::socket::{LONGEST_PATH, Listener};
 
 /// Limit of simultaneous connections, each of which costs two threads; further ones are closed.
@@ -77,7 +77,8 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
                 reason: format!("its path is longer than {LONGEST_PATH} bytes"),
             })
         } else {
-            private_dir(path.parent().unwrap_or(Path::new("/"))).and_then(|()| Listener::bind(path))
+            private_dir_in_existing(path.parent().unwrap_or(Path::new("/")))
+                .and_then(|()| Listener::bind(path))
         };
         match made {
             Ok(listener) => return Ok(listener),
@@ -286,7 +287,7 @@ mod tests {
     fn sec_07_symlinked_socket_directory_is_refused() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (planted, real) = (dir.path().join("planted"), dir.path().join("real"));
-        private_dir(&real).expect("writable");
+        crate::sys::fs::private_dir(&real).expect("writable");
         std::os::unix::fs::symlink(&real, &planted).expect("writable");
         let message = bind(&[planted.join("run")]).expect_err("a symbolic link").to_string();
         assert!(message.contains("it is a symbolic link"), "{message}");

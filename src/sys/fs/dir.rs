@@ -25,16 +25,29 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
     // despite O_NOFOLLOW.
     let path: PathBuf = path.components().collect();
     make_missing(&path)?;
-    let dir = open_dir(&path)?;
-    let meta = dir.metadata().map_err(|source| FsError::io(OP, &path, source))?;
+    restrict(&path)
+}
+
+/// As [`private_dir`], in a directory that exists: a team that was deleted meanwhile is not brought
+/// back by a late process.
+pub(crate) fn private_dir_in_existing(path: &Path) -> Result<()> {
+    let path: PathBuf = path.components().collect();
+    make_one(&path).map_err(|source| FsError::io("create directory", &path, source))?;
+    restrict(&path)
+}
+
+/// Checks that the directory is the user's, and takes the access of others away.
+fn restrict(path: &Path) -> Result<()> {
+    let dir = open_dir(path)?;
+    let meta = dir.metadata().map_err(|source| FsError::io(OP, path, source))?;
     let us = Uid::effective().as_raw();
     if meta.uid() != us {
         let reason = format!("it belongs to user {}, not to user {us}", meta.uid());
-        return Err(FsError::refused(OP, &path, reason));
+        return Err(FsError::refused(OP, path, reason));
     }
     if meta.mode() & 0o077 != 0 {
         let tightened = dir.set_permissions(Permissions::from_mode(PRIVATE));
-        tightened.map_err(|source| FsError::io("make private", &path, source))?;
+        tightened.map_err(|source| FsError::io("make private", path, source))?;
     }
     Ok(())
 }

@@ -14,7 +14,8 @@ mod write;
 pub(crate) use about::{About, FileKind, about, free_space, refuse_link};
 pub(crate) use beneath::{Beneath, EntryBeneath};
 pub(crate) use dir::{
-    create_dir_exclusive, list, make_private, names, private_dir, remove_dir_all,
+    create_dir_exclusive, list, make_private, names, private_dir, private_dir_in_existing,
+    remove_dir_all,
 };
 pub(crate) use error::FsError;
 pub(super) use file::open_regular;
