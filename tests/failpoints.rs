@@ -14,7 +14,7 @@ use phalanx::testing::TestTeam;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const POINTS: [&str; 12] = [
+const POINTS: [&str; 14] = [
     "lock.made",
     "lock.marked",
     "lock.placed",
@@ -27,6 +27,8 @@ const POINTS: [&str; 12] = [
     "handed.recorded",
     "archive.appended",
     "journal.appended",
+    "batch.committed",
+    "batch.published",
 ];
 /// Upper bound on how often an operation passes one point.
 const PASSES: u32 = 64;

@@ -633,6 +633,11 @@ begin
     return 'null';
   end;
   perform phalanx.raise_mark(it, (args->>'mark')::bigint);
+  if jsonb_array_length(args->'tasks') >= 1000 then
+    -- Otherwise the next statements are planned for a small table until autovacuum counts the rows,
+    -- and one that joins as many tasks takes minutes.
+    analyze phalanx.task;
+  end if;
   if written is not null then
     perform phalanx.announce(it.channel, 't');
   end if;
