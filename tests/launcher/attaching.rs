@@ -155,6 +155,8 @@ fn viewer_restores_the_terminal_when_the_launcher_is_killed() {
     member.is_given_back(&mut terminal, "<1>");
     assert!(terminal.screen().contains("its launcher has gone"), "{}", terminal.screen());
     assert!(member.socket().exists(), "nobody was left to remove it");
+    // A killed process can be connected to until its end is complete.
+    until("the socket to be dead", || UnixStream::connect(member.socket()).is_err());
     let mut again =
         UserTerminal::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
     again.shows("<4>");

@@ -79,7 +79,11 @@ impl Viewer {
 
     /// Waits for the next message; `None` at the end of the connection.
     pub(crate) fn next(&mut self) -> io::Result<Option<LauncherMessage>> {
-        LauncherMessage::read(&mut self.stream)
+        match LauncherMessage::read(&mut self.stream) {
+            // A launcher that is killed before it has read what was sent resets the connection.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+            read => read,
+        }
     }
 
     /// Sends keys. Fails if the program has not read its input for the whole timeout.
