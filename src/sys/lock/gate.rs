@@ -120,7 +120,7 @@ fn open_file(path: &Path) -> Result<File, LockError> {
     let opened =
         open_regular("open", path, options.read(true).write(true).create(true).mode(0o600));
     let file = match opened {
-        // Who holds it can be seen there, too.
+        // The holder of a gate can be seen on a read-only file system, too.
         Err(FsError::Io { source, .. }) if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             open_regular("open", path, OpenOptions::new().read(true))
         }
