@@ -1,5 +1,5 @@
 //! The first step of `down --force` and `team delete --force`: moves broken files of the team
-//! aside, reports them, and terminates runs without a record.
+//! aside, reports them, and terminates runs without a record and a lead without the lease.
 
 use super::fail::Failure;
 use super::setup::Setup;
@@ -29,18 +29,19 @@ pub(super) fn prepare_deletion(setup: &Setup, team: &TeamStore) -> Result<(), Fa
         setup.out.print_message(&format!("{}: {}; {outcome}", one.path.display(), one.problem));
     }
     if let Some(lead) = ops::ending::end_unleased_lead(team)? {
-        report_ended(setup, &lead)?;
+        report_ended(setup, &lead, "which does not hold the lease")?;
     }
     for lost in ops::doctor::end_lost_runs(&setup.ctx, team) {
-        report_ended(setup, &lost)?;
+        report_ended(setup, &lost, "which no record names")?;
     }
     Ok(())
 }
 
-pub(super) fn report_ended(setup: &Setup, ended: &EndedRun) -> Result<(), Failure> {
+/// Reports what was ended beside the orderly way, with a clause that says what it was.
+pub(super) fn report_ended(setup: &Setup, ended: &EndedRun, what: &str) -> Result<(), Failure> {
     match &ended.failure {
         None => {
-            setup.out.print_message(&format!("ended {}, which no record names", ended.place));
+            setup.out.print_message(&format!("ended {}, {what}", ended.place));
             Ok(())
         }
         Some(problem) => {

@@ -19,12 +19,13 @@ use crate::ui;
 /// longer.
 const STORE_ANSWERS: Duration = Duration::from_millis(1500);
 
-/// Checks that the store of the team answers, which a shared store may take long to refuse.
+/// Checks that the store of the team answers, or without a name that of all teams. A shared store
+/// may take long to refuse.
 ///
 /// # Errors
 /// A failure of the backend, if it does not answer within [`STORE_ANSWERS`].
-pub(super) fn store_must_answer(setup: &Setup, given: Option<&str>) -> Result<(), Failure> {
-    let (store, name) = (setup.ctx.store.clone(), setup.named_team(given)?);
+pub(super) fn store_must_answer(setup: &Setup, name: Option<TeamName>) -> Result<(), Failure> {
+    let store = setup.ctx.store.clone();
     let (done, answer) = mpsc::channel();
     thread::spawn(move || {
         // Every answer will do, also that there is no such team.
@@ -46,7 +47,8 @@ pub(super) fn store_must_answer(setup: &Setup, given: Option<&str>) -> Result<()
 /// # Errors
 /// `failure`, if nothing runs for the team or the caller may not end it.
 pub(super) fn down(setup: &Setup, given: Option<&str>, failure: Failure) -> VerbResult {
-    let Some(local) = team_to_end(setup, given, &failure) else { return Err(failure) };
+    let named = setup.named_team(given)?;
+    let Some(local) = team_to_end(setup, named, &failure) else { return Err(failure) };
     let ended = ending::end_team(&setup.ctx, &local);
     if ended.is_empty() {
         return Err(failure);
@@ -91,9 +93,8 @@ fn delete(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
 /// # Errors
 /// `failure`, if none of them runs or the caller may not end them.
 pub(super) fn kill(setup: &Setup, names: &[String], failure: Failure) -> VerbResult {
-    let Some(team) = team_to_end(setup, None, &failure) else { return Err(failure) };
-    let plain = |given: &String| given.split('@').next().and_then(|n| MemberName::existing(n).ok());
-    let names: Vec<MemberName> = names.iter().filter_map(plain).collect();
+    let (names, named) = setup.unopened_members(names)?;
+    let Some(team) = team_to_end(setup, named, &failure) else { return Err(failure) };
     let only = (!names.is_empty()).then_some(names.as_slice());
     let ended = ending::end_members(&setup.ctx, &team, only);
     if ended.is_empty() {
@@ -117,14 +118,14 @@ pub(super) fn end_unrecorded(
     let store = &setup.ctx.store;
     let local = store.under(team.root()).open(team.name());
     for run in ending::end_members(&setup.ctx, &local, Some(&gone)) {
-        broken::report_ended(setup, &run)?;
+        broken::report_ended(setup, &run, "which its record did not show")?;
     }
     Ok(())
 }
 
 /// Returns the team's files on this machine, for a team to end without them; `None` for a failure of
 /// another kind.
-fn team_to_end(setup: &Setup, given: Option<&str>, failure: &Failure) -> Option<TeamStore> {
+fn team_to_end(setup: &Setup, named: Option<TeamName>, failure: &Failure) -> Option<TeamStore> {
     let Failure::Message(error) = failure else { return None };
     let possible = [Kind::Failed, Kind::NotFound, Kind::Deadline, Kind::Backend];
     if !possible.contains(&error.kind) {
@@ -139,14 +140,11 @@ fn team_to_end(setup: &Setup, given: Option<&str>, failure: &Failure) -> Option<
     if ops::speaker::has_token(&setup.ctx) || !setup.ctx.speaker.is_lead() {
         return None;
     }
-    let running = ending::running_teams(&setup.ctx);
-    let named: Option<TeamName> = setup.named_team(given).ok()?;
-    let name = match (named, running.len()) {
-        (Some(named), _) => named,
-        (None, 1) => running.into_iter().next()?,
-        (None, _) => return None,
+    let only = || {
+        let running = ending::running_teams(&setup.ctx);
+        running.first().filter(|_| running.len() == 1).cloned()
     };
-    open(&name)
+    open(&named.or_else(only)?)
 }
 
 fn print_ended(setup: &Setup, ended: &[EndedRun], failure: &Failure) -> Result<(), Failure> {

@@ -116,6 +116,19 @@ impl Setup {
         Ok((self.authorize(team, action, &[])?, names))
     }
 
+    /// Resolves addresses without opening their team: the members, and the team that they or the
+    /// options name.
+    pub(super) fn unopened_members<S: AsRef<str>>(
+        &self,
+        given: &[S],
+    ) -> Result<(Vec<MemberName>, Option<TeamName>), Failure> {
+        let (names, teams): (Vec<_>, Vec<_>) =
+            given.iter().map(|one| split_address(one.as_ref())).unzip();
+        let teams: Vec<&str> = teams.into_iter().flatten().collect();
+        let names = names.into_iter().map(parse_member).collect::<Result<Vec<_>, _>>()?;
+        Ok((names, self.one_team(&teams)?))
+    }
+
     fn parse_addresses<'g>(&self, given: &[&'g str]) -> Result<(TeamStore, Vec<&'g str>), Failure> {
         let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
         let teams: Vec<&str> = teams.into_iter().flatten().collect();

@@ -10,11 +10,10 @@ use serde::Deserialize;
 
 use super::broken;
 use super::by_process;
-use super::deletion::delete_team;
 use super::fail::{Exit, Failure, VerbResult};
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use super::stop::{LISTINGS, all_members, end_members, exit_code, is_stuck, stop_members};
+use super::stop::{all_members, delete_ended, end_members, exit_code, is_stuck, stop_members};
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
 use crate::ops::report::Report;
@@ -112,7 +111,7 @@ pub(super) fn shutdown(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
 
 fn shutdown_in_order(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
     if args.force {
-        by_process::store_must_answer(setup, None)?;
+        by_process::store_must_answer(setup, setup.unopened_members(&args.names)?.1)?;
     }
     let (team, named) = setup.members(&args.names, Action::Shutdown)?;
     let names = if args.all {
@@ -142,7 +141,7 @@ pub(super) fn down(setup: &Setup, args: &DownArgs) -> VerbResult {
 
 fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     if args.force {
-        by_process::store_must_answer(setup, None)?;
+        by_process::store_must_answer(setup, setup.named_team(None)?)?;
         broken::restore_missing(setup, None)?;
     }
     let team = setup.team(Action::Down)?;
@@ -171,7 +170,7 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         ops::shutdown::allow_starts(&team)?;
     } else {
         wait_for_lead_to_delete(setup, &team)?;
-        ended.extend(delete(setup, &team, &options)?);
+        ended.extend(delete_ended(setup, &team, &options)?);
     }
     print_outcomes(setup, &ended)?;
     match stays {
@@ -179,27 +178,6 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         false => setup.out.print_message(&format!("team {} is gone", team.name())),
     }
     Ok(exit)
-}
-
-/// Deletes a team whose members have ended. With force, a member that was starting meanwhile is ended
-/// first. Returns the results of these.
-fn delete(
-    setup: &Setup,
-    team: &TeamStore,
-    options: &ShutdownOptions,
-) -> Result<Vec<ShutdownResult>, Failure> {
-    let mut late = Vec::new();
-    for nth in 1.. {
-        match delete_team(&setup.ctx, team, |words| setup.out.print_message(words)) {
-            Err(OpsError::LiveMembers { members, .. }) if options.force && nth < LISTINGS => {
-                let ended = stop_members(setup, team, &members, options, true)?;
-                by_process::end_unrecorded(setup, team, &ended)?;
-                late.extend(ended);
-            }
-            done => return Ok(done.map(|()| late)?),
-        }
-    }
-    unreachable!("the last try returns")
 }
 
 /// The summary of a run, for `down --report`.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 
+use super::by_process;
+use super::deletion::delete_team;
 use super::fail::{Exit, Failure};
 use super::interrupt;
 use super::notice::WaitNotice;
@@ -17,8 +19,8 @@ use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Context, Kind, Lease, OpsError, TeamStore};
 use crate::sys::signal::Signals;
 
-/// Maximum number of times that the members of a team that ends are listed again.
-pub(super) const LISTINGS: usize = 10;
+/// Maximum number of times that a team with a member that was starting is tried to be deleted.
+const TRIES: usize = 10;
 
 pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberName>, Failure> {
     let (ours, others) = ops::shutdown::all_members(team)?;
@@ -29,38 +31,41 @@ pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberN
     Ok(ours)
 }
 
-/// Kills all members of a team that is to be deleted.
-pub(super) fn end_all_by_force(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-    let options = ShutdownOptions {
-        reason: Some("the team is deleted".to_owned()),
-        deadline_s: 30,
-        force: true,
-    };
-    end_members(setup, team, &options)?;
-    Ok(())
-}
-
-/// Ends all members of a team that is to be deleted, and lets none start meanwhile. With force, the
-/// members are listed until none is left: one may have been starting.
+/// Ends all members of a team that is to be deleted, and lets none start meanwhile. If that fails,
+/// the team stays and its members can start.
 pub(super) fn end_members(
     setup: &Setup,
     team: &TeamStore,
     options: &ShutdownOptions,
 ) -> Result<Vec<ShutdownResult>, Failure> {
     ops::shutdown::hold_starts(team, options.deadline_s)?;
-    let mut ended = stop_members(setup, team, &all_members(setup, team)?, options, true)?;
-    for _ in 0..LISTINGS {
-        let left = if options.force && team.exists() {
-            ops::status::live_members(team)?
-        } else {
-            Vec::new()
-        };
-        if left.is_empty() || ended.iter().any(is_stuck) {
-            break;
-        }
-        ended.extend(stop_members(setup, team, &left, options, true)?);
+    let names = all_members(setup, team);
+    let ended = names.and_then(|names| stop_members(setup, team, &names, options, true));
+    if ended.is_err() {
+        let _ = ops::shutdown::allow_starts(team);
     }
-    Ok(ended)
+    ended
+}
+
+/// Deletes a team whose members have ended. With force, a member that was starting meanwhile is ended
+/// first. Returns the results of these.
+pub(super) fn delete_ended(
+    setup: &Setup,
+    team: &TeamStore,
+    options: &ShutdownOptions,
+) -> Result<Vec<ShutdownResult>, Failure> {
+    let mut late = Vec::new();
+    for nth in 1.. {
+        match delete_team(&setup.ctx, team, |words| setup.out.print_message(words)) {
+            Err(OpsError::LiveMembers { members, .. }) if options.force && nth < TRIES => {
+                let ended = stop_members(setup, team, &members, options, true)?;
+                by_process::end_unrecorded(setup, team, &ended)?;
+                late.extend(ended);
+            }
+            done => return Ok(done.map(|()| late)?),
+        }
+    }
+    unreachable!("the last try returns")
 }
 
 pub(super) fn stop_members(

@@ -9,7 +9,7 @@ use super::by_process;
 use super::fail::{Exit, Failure, VerbResult};
 use super::read::{MAX_MANIFEST, prompt_file, read_text};
 use super::setup::Setup;
-use super::stop::end_all_by_force;
+use super::stop::{delete_ended, end_members};
 use super::{broken, deletion};
 use crate::config::manifest::Manifest;
 use crate::model::id::TeamName;
@@ -17,6 +17,7 @@ use crate::model::settings::{MAX_MEMBERS, PlacementHome, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
 use crate::ops::settings::SettingsChange;
+use crate::ops::shutdown::ShutdownOptions;
 use crate::ops::{self, Kind, OpsError};
 use crate::ui;
 
@@ -263,7 +264,7 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> VerbRes
 
 fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResult {
     if force {
-        by_process::store_must_answer(setup, given)?;
+        by_process::store_must_answer(setup, setup.named_team(given)?)?;
     }
     if let Some(name) = setup.named_team(given)?
         && ops::team::finish_deletion(&setup.ctx, &name)?
@@ -277,19 +278,21 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
     if force {
         broken::prepare_deletion(setup, &team)?;
     }
-    let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
-        end_all_by_force(setup, &team)?;
-    } else if !strangers.is_empty() {
+        let reason = Some("the team is deleted".to_owned());
+        let options = ShutdownOptions { reason, deadline_s: 30, force };
+        end_members(setup, &team, &options)?;
+        delete_ended(setup, &team, &options)?;
+        return deleted(setup, team.name());
+    }
+    let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
+    if !strangers.is_empty() {
         let mut members = ops::status::live_members(&team)?;
         members.extend(strangers);
         return Err(OpsError::LiveMembers { team: team.name().clone(), members }.into());
     }
-    match ops::team::delete(&setup.ctx, &team) {
-        Err(e) if !force || team.exists() => return Err(Failure::from(e)),
-        Ok(kept) => deletion::report_kept_worktrees(&kept, |words| setup.out.print_message(words)),
-        Err(_) => {}
-    }
+    let kept = ops::team::delete(&setup.ctx, &team)?;
+    deletion::report_kept_worktrees(&kept, |words| setup.out.print_message(words));
     deleted(setup, team.name())
 }
 

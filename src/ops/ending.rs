@@ -4,7 +4,7 @@
 //! environment; a pane only if one of these launchers is its process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::launchers::{Launcher, launchers, runs_phalanx};
+use super::launchers::{Launcher, launchers};
 use super::lease;
 use crate::backend::tmux::{self, Census, Resident, Tmux};
 use crate::backend::{Backend, TmuxHome};
@@ -62,22 +62,29 @@ pub(crate) fn end_members(
 ) -> Vec<EndedRun> {
     let mut ended = BTreeMap::new();
     for _ in 0..ROUNDS {
-        let table = proc::of_this_user();
+        let marked = marked_processes();
+        let name = |run: &Incarnation| {
+            marked.iter().find(|one| one.run == *run).map(|one| one.member.clone())
+        };
+        let is_wanted = |member: Option<&MemberName>| {
+            only.is_none_or(|only| member.is_some_and(|m| only.contains(m)))
+        };
         let mut runs = launchers_of(ctx, team);
-        let names = members_of(&table);
-        let name = |run: &Launcher| names.get(run.incarnation.as_str());
-        if let Some(only) = only {
-            runs.retain(|run| name(run).is_some_and(|name| only.contains(name)));
-        }
-        let strays = strays(&table, team, only);
-        if runs.is_empty() && strays.is_empty() {
+        runs.retain(|run| is_wanted(name(&run.incarnation).as_ref()));
+        let is_of_team = |one: &&MarkedProcess| {
+            one.team == team.name().as_str() && one.root == team.root().as_os_str()
+        };
+        // Of these runs there may be processes without a launcher, which was killed.
+        let left = marked.iter().filter(is_of_team).filter(|one| is_wanted(Some(&one.member)));
+        let left: BTreeSet<String> = left.map(|one| mark(&one.run)).collect();
+        if runs.is_empty() && left.is_empty() {
             break;
         }
         for (run, one) in end_runs(ctx, &runs) {
-            let one = EndedRun { member: name(run).cloned(), ..one };
+            let one = EndedRun { member: name(&run.incarnation), ..one };
             ended.insert(one.place.clone(), one);
         }
-        let marks: Vec<String> = strays.iter().map(mark).collect();
+        let marks: Vec<String> = left.into_iter().collect();
         proc::end_marked(&marks, GRACE);
     }
     ended.into_values().collect()
@@ -89,9 +96,8 @@ pub(crate) fn end_unleased_lead(team: &TeamStore) -> Result<Option<EndedRun>, Op
     if lease::is_led(team)? { Ok(None) } else { Ok(end_lead(team)) }
 }
 
-/// Ends the phalanx that holds the lease, or that a file of the team names as its lead.
 fn end_lead(team: &TeamStore) -> Option<EndedRun> {
-    lease::possible_leads(team).into_iter().find(|lead| runs_phalanx(*lead)).map(end_lead_process)
+    lease::proven_lead(team).map(end_lead_process)
 }
 
 /// Ends a lead without its members, which it would ask to end.
@@ -112,38 +118,29 @@ pub(super) fn is_of(launcher: &Launcher, team: &TeamStore) -> bool {
     launcher.root == team.root() && launcher.team == *team.name()
 }
 
-/// Returns the members of all runs by the environment of their programs.
-fn members_of(table: &[RunningProcess]) -> BTreeMap<String, MemberName> {
-    let member = |running: &RunningProcess| {
-        let text = |name| running.var(name)?.into_string().ok();
-        let name = MemberName::existing(&text("PHALANX_AGENT_NAME")?).ok()?;
-        Some((text("PHALANX_INCARNATION")?, name))
-    };
-    table.iter().filter_map(member).collect()
+/// A process of a run, by its environment.
+struct MarkedProcess {
+    run: Incarnation,
+    member: MemberName,
+    team: OsString,
+    root: OsString,
 }
 
-/// Returns the runs of which processes are left without a launcher, which was killed.
-fn strays(
-    table: &[RunningProcess],
-    team: &TeamStore,
-    only: Option<&[MemberName]>,
-) -> BTreeSet<Incarnation> {
-    let is = |running: &RunningProcess, name: &str, value: &OsStr| {
-        running.var(name).as_deref() == Some(value)
+/// Returns the processes of all runs of this user, except this one.
+fn marked_processes() -> Vec<MarkedProcess> {
+    let marked = |running: RunningProcess| {
+        let names =
+            ["PHALANX_INCARNATION", "PHALANX_AGENT_NAME", "PHALANX_TEAM", "PHALANX_CONFIG_DIR"];
+        let [run, member, team, root] = running.vars(names);
+        Some(MarkedProcess {
+            run: Incarnation::parse(run?.to_str()?).ok()?,
+            member: MemberName::existing(member?.to_str()?).ok()?,
+            team: team?,
+            root: root?,
+        })
     };
-    let is_wanted = |running: &&RunningProcess| {
-        let named = || running.var("PHALANX_AGENT_NAME")?.into_string().ok();
-        running.process != Process::current()
-            && is(running, "PHALANX_TEAM", OsStr::new(team.name().as_str()))
-            && is(running, "PHALANX_CONFIG_DIR", team.root().as_os_str())
-            && only.is_none_or(|only| {
-                named().is_some_and(|named| only.iter().any(|name| name.as_str() == named))
-            })
-    };
-    let runs = table.iter().filter(is_wanted).filter_map(|running| {
-        Incarnation::parse(running.var("PHALANX_INCARNATION")?.to_str()?).ok()
-    });
-    runs.collect()
+    let others = proc::of_this_user().into_iter();
+    others.filter(|running| running.process != Process::current()).filter_map(marked).collect()
 }
 
 fn mark(run: &Incarnation) -> String {

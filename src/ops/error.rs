@@ -547,7 +547,7 @@ impl OpsError {
                 Some("list all requests with `phalanx requests --all`".to_owned())
             }
             OpsError::TeamEnds { .. } => Some(
-                "wait until it is gone; if its `down` was killed, members can start again within a minute"
+                "wait until it is gone; if its `down` was killed, members can start 20 s after its deadline"
                     .to_owned(),
             ),
             OpsError::NoOpenRequest { others, .. } => Some(match others.first() {

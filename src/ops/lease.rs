@@ -288,17 +288,24 @@ pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(team.current_lead()?.map(|lead| lead.process.pid))
 }
 
-/// Returns the processes of this machine that may lead the team, by each trace that can be read: the
-/// held lease, the lead's record, the team file.
-pub(super) fn possible_leads(team: &TeamStore) -> Vec<Process> {
-    let recorded = team.recorded_lead().ok().flatten();
-    let recorded = recorded.filter(|lead| lead.host == env::hostname()).map(|lead| {
+/// Returns the phalanx on this machine that leads the team, with proof that it is this team: a file
+/// that names it is not enough, since another program can write that.
+pub(super) fn proven_lead(team: &TeamStore) -> Option<Process> {
+    let of_record = |lead: LeadRecord| {
         let ProcessId { pid, start } = lead.process;
-        Process { pid, start }
-    });
-    let claimed = team.team().ok().and_then(|team| process(team.lead_process.as_ref()?));
-    let all = [team.lease_holder(), recorded, claimed].into_iter().flatten();
-    all.filter(|lead| *lead != Process::current()).collect()
+        (lead.host == env::hostname()).then_some(Process { pid, start })
+    };
+    let is_it = |lead: &Process| *lead != Process::current() && launchers::runs_phalanx(*lead);
+    let leased = team.current_lead().ok().flatten().and_then(of_record);
+    let leased = leased.filter(|lead| is_it(lead) && team.has_lease_open(*lead) != Some(false));
+    // The directory of the lease may have been removed.
+    let unleased = || {
+        let recorded = team.recorded_lead().ok().flatten().and_then(of_record);
+        let claimed = team.team().ok().and_then(|team| process(team.lead_process.as_ref()?));
+        let named = recorded.into_iter().chain(claimed);
+        named.into_iter().find(|lead| is_it(lead) && team.has_lease_open(*lead) == Some(true))
+    };
+    leased.or_else(unleased)
 }
 
 /// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.

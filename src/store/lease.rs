@@ -135,14 +135,27 @@ impl TeamStore {
             lead.host == env::hostname() && proc::liveness(pid, start) == Liveness::Dead
         };
         let recorded = self.recorded_lead().ok().flatten();
-        Ok(match recorded {
-            Some(lead) if !is_gone(&lead) => Some(lead),
-            recorded => self.lead_by_system().or(recorded).or_else(|| Some(unknown_lead())),
-        })
+        if let Some(lead) = recorded.as_ref().filter(|lead| !is_gone(lead)) {
+            return Ok(Some(lead.clone()));
+        }
+        // A process that checks for a lead holds the lease for a moment as well.
+        match Gate::open(&self.layout.gate("lead"), GLANCE) {
+            Ok(_) => Ok(None),
+            Err(LockError::Timeout { .. }) => {
+                Ok(self.lead_by_system().or(recorded).or_else(|| Some(unknown_lead())))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Returns whether a process has the file of the lease open, as a lead has it all along, also
+    /// after the file was removed; `None` where the system does not show it.
+    pub(crate) fn has_lease_open(&self, process: Process) -> Option<bool> {
+        proc::has_open(process, &self.layout.gate("lead"))
     }
 
     /// Returns the process that holds the lease of a team of files, where the system shows it.
-    pub(crate) fn lease_holder(&self) -> Option<Process> {
+    fn lease_holder(&self) -> Option<Process> {
         gate_holder(&self.layout.gate("lead"))
     }
 

@@ -199,6 +199,44 @@ fn sd_14_killed_member_with_an_unreadable_record_ends() {
     end(&stage, &["down", "--force"], 0, "down");
 }
 
+/// SD-11: by process, too, only the team and the members that are named are ended.
+#[test]
+fn sd_14_kill_without_files_ends_no_member_of_another_team() {
+    let stage = Stage::without_tmux();
+    start(&stage, "pty", false);
+    remove(&stage.root().join("teams/alpha/config.json"));
+    stage.phalanx(&["kill", "ada@beta"]).expect(3);
+    stage.phalanx(&["-t", "beta", "down", "--force"]).expect(3);
+    stage.phalanx(&["kill", "a/b@alpha"]).expect(2);
+    let sleeps = || stage.processes().iter().filter(|line| line.ends_with("sleep 600 ")).count();
+    assert_eq!(sleeps(), 2, "{:?}", stage.processes());
+    end(&stage, &["down", "--force"], 0, "down");
+}
+
+/// SD-05: a team file that names the lead of another team does not get that lead killed.
+#[test]
+fn sd_14_lead_of_another_team_is_spared() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "beta"]).expect(0);
+    stage.phalanx(&["-t", "beta", "lead", "--detach"]).expect(0);
+    let read = |team: &str| {
+        fs::read_to_string(stage.root().join(format!("teams/{team}/config.json"))).expect("read")
+    };
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    wait_for("the lead to be named", || json(&read("beta")).get("leadProcess").map(drop));
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage
+        .phalanx(&["-t", "alpha", "spawn", "ada", "--backend", "pty", "--", "sleep", "600"])
+        .expect(0);
+    let mut claim = json(&read("alpha"));
+    claim["leadProcess"] = json(&read("beta"))["leadProcess"].clone();
+    write(&stage.root().join("teams/alpha/config.json"), &claim.to_string());
+    stage.phalanx(&["-t", "alpha", "down", "--force"]);
+    let leads = || stage.processes().iter().filter(|line| line.contains(" lead ")).count();
+    assert_eq!(leads(), 1, "beta is led on: {:?}", stage.processes());
+    stage.phalanx(&["-t", "beta", "down", "--force"]).expect(0);
+}
+
 #[test]
 fn sd_14_launchers_that_were_killed_leave_nothing() {
     let stage = Stage::without_tmux();

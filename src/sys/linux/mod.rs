@@ -18,8 +18,8 @@ use nix::sys::statfs::statfs;
 pub(super) use inotify::{Inotify, tty_output};
 pub(super) use input::input_wait;
 pub(super) use process::{
-    argv, become_subreaper, cwd, environment, exe, exit_notice, ignores, is_subreaper, owner,
-    signal_if, start_of, start_text, stat, stats, terminal_name,
+    argv, become_subreaper, cwd, environment, exe, exit_notice, has_open, ignores, is_subreaper,
+    owner, signal_if, start_of, start_text, stat, stats, terminal_name,
 };
 
 /// The highest signal number, real-time signals included.

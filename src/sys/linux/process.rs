@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::stat::Stat;
 
@@ -58,6 +58,20 @@ pub(in crate::sys) fn stats() -> Vec<Stat> {
 /// Returns the effective user id of a process.
 pub(in crate::sys) fn owner(pid: i32) -> Option<u32> {
     Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())
+}
+
+/// Returns whether a process has the file open, under whichever name, or had it open under this name
+/// when it was removed; `None` where the system does not show it.
+pub(in crate::sys) fn has_open(pid: i32, path: &Path) -> Option<bool> {
+    let id = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let wanted = id(path);
+    let mut removed = path.as_os_str().to_owned();
+    removed.push(" (deleted)");
+    let mut links = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten().map(|link| link.path());
+    Some(links.any(|link| {
+        (wanted.is_some() && id(&link) == wanted)
+            || fs::read_link(&link).is_ok_and(|open| open.as_os_str() == removed)
+    }))
 }
 
 /// Returns the command line of a process, program first. The process may have overwritten it.

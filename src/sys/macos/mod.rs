@@ -19,8 +19,8 @@ use nix::sys::statfs::statfs;
 use super::stat::InputWait;
 
 pub(super) use process::{
-    argv, become_subreaper, cwd, environment, exe, exit_notice, ignores, is_subreaper, owner,
-    program_name, signal_if, start_of, start_text, stat, stats, terminal_name,
+    argv, become_subreaper, cwd, environment, exe, exit_notice, has_open, ignores, is_subreaper,
+    owner, program_name, signal_if, start_of, start_text, stat, stats, terminal_name,
 };
 
 pub(super) use watch::DirWatcher;

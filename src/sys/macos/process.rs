@@ -5,7 +5,7 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::sys::event::{EvFlags, EventFilter, FilterFlag, KEvent, Kqueue};
 use nix::unistd::{Pid, getsid};
@@ -81,6 +81,11 @@ pub(in crate::sys) fn argv(pid: i32) -> Option<Vec<Vec<u8>>> {
 /// System Integrity Protection guards.
 pub(in crate::sys) fn environment(pid: i32) -> Option<Vec<Vec<u8>>> {
     Some(arguments(pid)?.environment)
+}
+
+/// Not asked on this system.
+pub(in crate::sys) fn has_open(_pid: i32, _path: &Path) -> Option<bool> {
+    None
 }
 
 fn arguments(pid: i32) -> Option<ProcArgs> {

@@ -11,7 +11,7 @@ pub(crate) use process::{
     Liveness, Process, become_subreaper, exited, is_stopped, kill, liveness, resume, signal, stop,
     tty_of, wait_exit,
 };
-pub(crate) use running::{RunningProcess, exe, of_this_user, of_this_user_with};
+pub(crate) use running::{RunningProcess, exe, has_open, of_this_user, of_this_user_with};
 #[cfg(test)]
 pub(crate) use tree::descendants;
 pub(crate) use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree, end_trees};

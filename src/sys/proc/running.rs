@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::stat::Stat;
 use super::super::{env, native};
@@ -29,10 +29,19 @@ impl RunningProcess {
 
     /// Returns a variable of the environment that the process was started with.
     pub(crate) fn var(&self, name: &str) -> Option<OsString> {
-        let value = |word: &Vec<u8>| {
-            word.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec)
-        };
-        native::environment(self.process.pid)?.iter().find_map(value).map(OsString::from_vec)
+        let [value] = self.vars([name]);
+        value
+    }
+
+    /// As [`RunningProcess::var`], for several variables, which are read together.
+    pub(crate) fn vars<const N: usize>(&self, names: [&str; N]) -> [Option<OsString>; N] {
+        let environment = native::environment(self.process.pid).unwrap_or_default();
+        names.map(|name| {
+            let value = |word: &Vec<u8>| {
+                word.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec)
+            };
+            environment.iter().find_map(value).map(OsString::from_vec)
+        })
     }
 }
 
@@ -48,6 +57,13 @@ pub(crate) fn of_this_user_with(is_wanted: impl Fn(&[OsString]) -> bool) -> Vec<
     let us = env::effective_uid();
     let living = native::stats().into_iter().filter(|stat| !stat.ended);
     living.filter_map(|stat| running(&stat, us, &is_wanted)).collect()
+}
+
+/// Returns whether a process has the file open, also after its removal; `None` where the system does
+/// not show it.
+pub(crate) fn has_open(process: Process, path: &Path) -> Option<bool> {
+    let found = native::has_open(process.pid, path)?;
+    Some(found && process.is_alive())
 }
 
 /// Returns the executable of a process as the kernel reports it; `None` once it has ended, and for a
