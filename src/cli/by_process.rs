@@ -123,8 +123,8 @@ pub(super) fn end_unrecorded(
     Ok(())
 }
 
-/// Returns the team's files on this machine, for a team to end without them; `None` for a failure of
-/// another kind.
+/// Returns the team's files on this machine, for a team to end without them; `None` for a failure
+/// of another kind.
 fn team_to_end(setup: &Setup, named: Option<TeamName>, failure: &Failure) -> Option<TeamStore> {
     let Failure::Message(error) = failure else { return None };
     let possible = [Kind::Failed, Kind::NotFound, Kind::Deadline, Kind::Backend];

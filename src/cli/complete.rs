@@ -53,8 +53,8 @@ pub(super) fn complete_for_shell(args: &[OsString]) -> bool {
     completer.try_complete(args, env::current_dir().ok().as_deref()).unwrap_or(true)
 }
 
-/// Returns the candidates for a word of a command line of the dashboard, which runs with the options
-/// `global`.
+/// Returns the candidates for a word of a command line of the dashboard, which runs with the
+/// options `global`.
 pub(super) fn candidates_for_line(
     global: &Global,
     request: &CompletionRequest,
@@ -211,7 +211,8 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
 pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Option<String> {
     let definition = definition();
     let found = verb.iter().try_fold(&definition, |group, word| group.find_subcommand(word))?;
-    // An argument that an option can replace is `[NAME]` in the definition and `<NAME>` in the error.
+    // An argument that an option can replace is `[NAME]` in the definition and `<NAME>` in the
+    // error.
     let plain = |shown: &str| shown.replace(['<', '>', '[', ']'], "");
     let arg = found.get_positionals().find(|arg| plain(&arg.to_string()) == plain(missing))?;
     let names = names(verb, arg.get_id().as_str())?;

@@ -47,8 +47,8 @@ pub(super) fn end_members(
     ended
 }
 
-/// Deletes a team whose members have ended. With force, a member that was starting meanwhile is ended
-/// first. Returns the results of these.
+/// Deletes a team whose members have ended. With force, a member that was starting meanwhile is
+/// ended first. Returns the results of these.
 pub(super) fn delete_ended(
     setup: &Setup,
     team: &TeamStore,

@@ -219,8 +219,8 @@ impl InternalVerb {
 }
 
 /// Parses a command line. The arguments of a verb are defined only if it is given: to define those
-/// of all verbs takes longer than most verbs run. Help and errors also describe other verbs, so they
-/// come from a second parse with all of them.
+/// of all verbs takes longer than most verbs run. Help and errors also describe other verbs, so
+/// they come from a second parse with all of them.
 ///
 /// # Errors
 /// A command line that is not valid, or that requests help or the version.

@@ -102,8 +102,9 @@ impl LauncherRun {
         Ok(run)
     }
 
-    /// Opens the log, if the terminal has one, and removes that of an earlier run. Call it only after [`LauncherRun::take`] has
-    /// confirmed that this run is the latest, because all runs of a member share one log.
+    /// Opens the log, if the terminal has one, and removes that of an earlier run. Call it only
+    /// after [`LauncherRun::take`] has confirmed that this run is the latest, because all runs of a
+    /// member share one log.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Ids as people write them: the whole id, or the beginning of exactly one. Ids of tasks are numbers
-//! and are always whole, because `1` would also begin `12`.
+//! Ids as people write them: the whole id, or the beginning of exactly one. Ids of tasks are
+//! numbers and are always whole, because `1` would also begin `12`.
 
 use std::collections::BTreeSet;
 

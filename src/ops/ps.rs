@@ -66,8 +66,8 @@ pub(crate) const HOSTS_ANSWER: Duration = Duration::from_secs(5);
 /// Teams that are read at the same time; most of the time is that of other hosts.
 const AT_ONCE: usize = 16;
 
-/// Returns all teams that the caller may look at; those under its config root come first. Waits for the answers of
-/// other hosts for [`HOSTS_ANSWER`].
+/// Returns all teams that the caller may look at; those under its config root come first. Waits for
+/// the answers of other hosts for [`HOSTS_ANSWER`].
 pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |team: &TeamStore, records: &[MemberRecord]| {
         remote::ask_hosts(ctx, team, records, HOSTS_ANSWER)

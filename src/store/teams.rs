@@ -317,8 +317,8 @@ impl TeamStore {
         Ok(())
     }
 
-    /// Deletes what is left of a team without a team file. Returns false for a team that has one, or
-    /// is in a shared store.
+    /// Deletes what is left of a team without a team file. Returns false for a team that has one,
+    /// or is in a shared store.
     pub(crate) fn delete_without_file(&self) -> Result<bool, StoreError> {
         let is_needed = [self.layout.team_file(), self.layout.store_address()];
         if self.shared.is_some() || is_needed.iter().any(|file| fs::exists(file)) {

@@ -31,7 +31,7 @@ pub(crate) const WINCH: i32 = libc::SIGWINCH;
 pub(crate) fn survive_file_size_limit() {
     extern "C" fn ignore(_: libc::c_int) {}
     let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::SA_RESTART, SigSet::empty());
-    // SAFETY: the handler does nothing.
+    // SAFETY: the handler calls no function and touches no memory.
     let set = unsafe { sigaction(signal::Signal::SIGXFSZ, &action) };
     debug_assert!(set.is_ok(), "SIGXFSZ can be handled: {set:?}");
 }
@@ -179,7 +179,7 @@ impl SignalQueue {
             // Systems derived from BSD discard a signal that has no effect, even if it is blocked.
             let handler =
                 SigAction::new(SigHandler::Handler(ignore), SaFlags::SA_RESTART, SigSet::empty());
-            // SAFETY: the handler does nothing. It also replaces an inherited SIG_IGN, with which
+            // SAFETY: the handler calls no function and touches no memory. It also replaces an inherited SIG_IGN, with which
             // the kernel would reap children without notifying this process.
             unsafe { sigaction(signal, &handler) }?;
         }

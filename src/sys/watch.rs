@@ -218,8 +218,8 @@ pub(super) fn is_remote(dir: &Path) -> bool {
     native::is_remote(dir)
 }
 
-/// A blocking interface to [`Watch`] for tests, which reports whether anything has changed since the last
-/// call.
+/// A blocking interface to [`Watch`] for tests, which reports whether anything has changed since
+/// the last call.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct Changes {

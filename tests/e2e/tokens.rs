@@ -12,7 +12,8 @@ use crate::harness::{Run, Stage, binary, wait_for};
 use crate::mcp::Client;
 use crate::speaker::{Env, as_teammate, spawn, spawn_by};
 
-/// Commands in a team, each with valid arguments. The first five worked for a member that had ended.
+/// Commands in a team, each with valid arguments. The first five worked for a member that had
+/// ended.
 const VERBS: &[&str] = &[
     "task create Late",
     "task claim 1",
@@ -385,8 +386,8 @@ fn tmux_sec_12_agent_lead_only_hands_over_to_another_team() {
     }
 }
 
-/// Runs `host serve` with these variables, and sends it a greeting for team `alpha` and a request to
-/// end the run of bob.
+/// Runs `host serve` with these variables, and sends it a greeting for team `alpha` and a request
+/// to end the run of bob.
 fn serve(stage: &Stage, env: &Env, store: &str, bob: &Env) -> Run {
     let (_, incarnation) =
         bob.iter().find(|(name, _)| name == "PHALANX_INCARNATION").expect("a run");
@@ -405,8 +406,8 @@ fn serve(stage: &Stage, env: &Env, store: &str, bob: &Env) -> Run {
     Run::from(child.wait_with_output().expect("it ends"))
 }
 
-/// SEC-12: the server of a host acts as the lead, which a member's token does not permit, in its own
-/// team or in another one.
+/// SEC-12: the server of a host acts as the lead, which a member's token does not permit, in its
+/// own team or in another one.
 #[test]
 fn sec_12_host_serve_decides_by_the_token() {
     let Some(database) = TestDatabase::create() else { return };

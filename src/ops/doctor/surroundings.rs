@@ -29,7 +29,7 @@ const QUIRKS: [(&str, &str); 2] = [
 
 /// Free bytes of the config root's file system below which it counts as full.
 const MIN_FREE_BYTES: u64 = 8 * 1024 * 1024;
-/// The same for inodes.
+/// Free inodes of the same file system below which it counts as full.
 const MIN_FREE_INODES: u64 = 100;
 
 /// The tmux servers that answered, and findings about all that were probed.

@@ -1,6 +1,6 @@
-//! `host serve`: carries out what a lead on another host asks for, on standard input and output, for
-//! members that run here. Every request is carried out as this host's own processes would do it, and
-//! as the lead, which the caller's token must permit.
+//! `host serve`: carries out what a lead on another host asks for, on standard input and output,
+//! for members that run here. Every request is carried out as this host's own processes would do
+//! it, and as the lead, which the caller's token must permit.
 
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};

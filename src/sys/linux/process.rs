@@ -60,8 +60,8 @@ pub(in crate::sys) fn owner(pid: i32) -> Option<u32> {
     Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())
 }
 
-/// Returns whether a process has the file open, under whichever name, or had it open under this name
-/// when it was removed; `None` where the system does not show it.
+/// Returns whether a process has the file open, under whichever name, or had it open under this
+/// name when it was removed; `None` where the system does not show it.
 pub(in crate::sys) fn has_open(pid: i32, path: &Path) -> Option<bool> {
     let id = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     let wanted = id(path);

@@ -142,8 +142,8 @@ fn holder_of(file: &File) -> Option<String> {
     Some(format!("process {pid} ({name})"))
 }
 
-/// Returns the process that holds the gate at `path`; `None` if none does, and where the system does
-/// not show it.
+/// Returns the process that holds the gate at `path`; `None` if none does, and where the system
+/// does not show it.
 pub(crate) fn gate_holder(path: &Path) -> Option<Process> {
     Process::of(pid_of_holder(fs::symlink_metadata(path).ok()?.ino())?)
 }

@@ -59,15 +59,15 @@ pub(crate) fn of_this_user_with(is_wanted: impl Fn(&[OsString]) -> bool) -> Vec<
     living.filter_map(|stat| running(&stat, us, &is_wanted)).collect()
 }
 
-/// Returns whether a process has the file open, also after its removal; `None` where the system does
-/// not show it.
+/// Returns whether a process has the file open, also after its removal; `None` where the system
+/// does not show it.
 pub(crate) fn has_open(process: Process, path: &Path) -> Option<bool> {
     let found = native::has_open(process.pid, path)?;
     Some(found && process.is_alive())
 }
 
-/// Returns the executable of a process as the kernel reports it; `None` once it has ended, and for a
-/// process of another user.
+/// Returns the executable of a process as the kernel reports it; `None` once it has ended, and for
+/// a process of another user.
 pub(crate) fn exe(process: Process) -> Option<PathBuf> {
     let exe = native::exe(process.pid)?;
     process.is_alive().then_some(exe)

@@ -62,8 +62,8 @@ pub(crate) fn end_trees(roots: &[Process], grace: Duration) -> Vec<Process> {
 }
 
 /// Ends processes that end their own trees on TERM, as [`crate::sys::child::Supervisor::supervise`]
-/// does. Sends TERM to all of them, waits, and ends the trees of those that still run. `programs` are
-/// processes below them, which a supervisor that was killed could not end.
+/// does. Sends TERM to all of them, waits, and ends the trees of those that still run. `programs`
+/// are processes below them, which a supervisor that was killed could not end.
 pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
     for supervisor in supervisors {
         signal(*supervisor, libc::SIGTERM);
