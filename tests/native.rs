@@ -11,6 +11,11 @@ use std::process::Command;
 /// unshare(1) options for new network, mount and pid namespaces; remaining processes end with the
 /// first one.
 const APART: [&str; 5] = ["-nm", "--pid", "--fork", "--kill-child", "--mount-proc"];
+/// The script's exit code after Claude Code 2.1.34 has logged that it dropped a message: it tries to
+/// lock a mailbox only once (docs/profiles.md).
+const DROPPED: i32 = 3;
+/// Lives that are tried until one is without a dropped message.
+const LIVES: usize = 3;
 
 #[test]
 fn tmux_native_claude_completes_a_lifecycle_in_a_team() {
@@ -32,13 +37,19 @@ fn tmux_native_claude_completes_a_lifecycle_in_a_team() {
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
     let script = root.join("fixtures/api/native.sh");
-    let run = Command::new("unshare")
-        .args(APART)
-        .arg(script)
-        .arg(env!("CARGO_BIN_EXE_phalanx"))
-        .env("PATH", path)
-        .output()
-        .expect("unshare has run before");
+    let live = || {
+        let mut run = Command::new("unshare");
+        run.args(APART).arg(&script).arg(env!("CARGO_BIN_EXE_phalanx")).env("PATH", &path);
+        run.output().expect("unshare has run before")
+    };
+    let mut run = live();
+    for _ in 1..LIVES {
+        if run.status.code() != Some(DROPPED) {
+            break;
+        }
+        eprintln!("{}", String::from_utf8_lossy(&run.stderr));
+        run = live();
+    }
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
     assert!(said.ends_with("==> all came out as it should\n"), "{said}");

@@ -277,7 +277,18 @@ impl<'a> LeadDriver<'a> {
                 done = Err(e);
             }
         }
+        let is_exit = |input: &LeadInput| matches!(input, LeadInput::Exited { .. });
+        let mut heard = true;
+        if others.iter().any(is_exit)
+            && let Err(e) = self.read_last_words()
+        {
+            (heard, done) = (false, Err(e));
+        }
         for input in others {
+            if !heard && is_exit(&input) {
+                self.queue.inputs().send(input);
+                continue;
+            }
             if let Err(e) = self.handle_source(input.clone()) {
                 self.queue.inputs().send(input);
                 done = Err(e);
@@ -528,6 +539,15 @@ impl<'a> LeadDriver<'a> {
         self.step(Event::Answers(answers))
     }
 
+    /// Reads the mail before the exits of runs are handled, once for all of them: the last messages
+    /// of a run precede its exit.
+    fn read_last_words(&mut self) -> Result<(), OpsError> {
+        if self.team.exists() {
+            self.read(&Topic::Mail(MemberName::lead().file_stem()))?;
+        }
+        Ok(())
+    }
+
     fn handle_source(&mut self, input: LeadInput) -> Result<(), OpsError> {
         let event = match input {
             LeadInput::Terminated(ended) => Event::Terminated(ended),
@@ -539,8 +559,6 @@ impl<'a> LeadDriver<'a> {
             }
             LeadInput::Exited { .. } if !self.team.exists() => Event::TeamGone,
             LeadInput::Exited { name, incarnation } => {
-                // The last messages of the run precede its exit, so they are read first.
-                self.read(&Topic::Mail(MemberName::lead().file_stem()))?;
                 match ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation)) {
                     Some(record) => Event::Exited(Box::new(record)),
                     None => return Ok(()),
