@@ -18,6 +18,7 @@ use std::time::Duration;
 use crate::model::record::ExitRecord;
 use crate::store::{Store, now};
 use crate::sys::child::{ChildExit, Forward, LoopHandle, Supervisor};
+use crate::sys::failpoint;
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
 use bridge::BridgeThread;
@@ -75,6 +76,7 @@ pub(crate) fn exec(path: &Path, store: &Store, one_shot: &OneShotEnd) -> i32 {
             return OWN_FAILURE;
         }
     };
+    failpoint::hit("launch.taken");
     let opened = run.open_log();
     let started = opened.and_then(|()| {
         let program = program::resolve(&run.command)?;

@@ -144,13 +144,18 @@ impl LauncherRun {
     ///
     /// # Errors
     ///
-    /// The record is gone, over or of a later run, or it cannot be written.
+    /// The record is gone, over or of a later run, or it cannot be written; or the team is being
+    /// ended, which has looked for runs already (SD-14).
     pub(super) fn record_start(
         &self,
         program: Process,
         tty: Option<String>,
         socket: Option<&Path>,
     ) -> Result<(), String> {
+        let settings = self.team.settings().map_err(|e| e.to_string())?;
+        if settings.and_then(|settings| settings.ends_until).is_some_and(|until| now() < until) {
+            return Err(format!("team `{}` is being ended", self.team.name()));
+        }
         let cwd = env::current_dir().unwrap_or_else(|_| self.command.cwd.clone());
         let start = StartRecord {
             launcher: process_id(Process::current()),

@@ -5,14 +5,15 @@ use super::context::{Context, now};
 use super::error::OpsError;
 use super::lease::{self, LeadSeen, Life};
 use super::worktree::{self, Removal};
-use super::{authority, backends, depth, doctor, speaker, status};
+use super::{authority, backends, depth, doctor, ending, speaker, status};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, MemberName, TeamName};
+use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
-use crate::sys::{proc, rand};
+use crate::sys::{failpoint, proc, rand};
 
 /// Creates a team whose lead is the caller. With `unique`, a taken name gets the next free suffix
 /// (`-2`, `-3` …).
@@ -165,17 +166,30 @@ pub(crate) fn living_strangers(
 pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     lease::must_be_free(team)?;
     status::see_off(team)?;
-    let live = status::live_members(team)?;
+    let mut live = status::live_members(team)?;
+    let starting = starting_members(ctx, team)?;
+    live.extend(starting.into_iter().filter(|name| !live.contains(name)).collect::<Vec<_>>());
     if !live.is_empty() {
         return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });
     }
     must_have_no_lost_run(ctx, team)?;
+    failpoint::hit("delete.checked");
     let kept = worktree::clear(ctx, team)?;
     // The last line of a journal that is deleted with the team, for processes that follow it. On a
     // full disk it cannot be written, and the deletion frees space.
     let _ = team.record(Note::of(EventKind::TeamDeleted));
     team.delete()?;
     Ok(kept)
+}
+
+/// Returns the members of launchers that run for a record which is not over. The record of a start
+/// whose spawner was killed may name no process yet, and the launcher would outlive the team.
+fn starting_members(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let running = ending::launchers_of(ctx, team);
+    let records = if running.is_empty() { Vec::new() } else { team.member_records()? };
+    let runs = |record: &MemberRecord| running.iter().any(|run| record.is(&run.incarnation));
+    let starting = records.into_iter().filter(|record| !record.state.is_over() && runs(record));
+    Ok(starting.map(|record| record.name).collect())
 }
 
 /// Rejects a team with a process that no record names: it would outlive the team. A process that

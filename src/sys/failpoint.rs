@@ -4,7 +4,7 @@
 //! `PHALANX_FAILPOINT=NAME` kills at the first pass, `NAME:3` at the third. `MEMBER_FAILPOINT` does
 //! the same in a phalanx process that runs with a member's environment, which receives no
 //! `PHALANX_*` variable of the caller. `PHALANX_STOPPOINT` stops the process until it gets
-//! `SIGCONT`. `PHALANX_PANICPOINT` makes the thread panic.
+//! `SIGCONT`, as `MEMBER_STOPPOINT` does. `PHALANX_PANICPOINT` makes the thread panic.
 
 #[cfg(debug_assertions)]
 mod armed {
@@ -23,10 +23,11 @@ mod armed {
 
     /// Variables and the signals that they raise. SIGKILL rather than abort: no handler and no
     /// destructor may run, as when the kernel kills a process that ran out of memory.
-    const VARIABLES: [(&str, Option<Signal>); 4] = [
+    const VARIABLES: [(&str, Option<Signal>); 5] = [
         ("PHALANX_FAILPOINT", Some(Signal::SIGKILL)),
         ("MEMBER_FAILPOINT", Some(Signal::SIGKILL)),
         ("PHALANX_STOPPOINT", Some(Signal::SIGSTOP)),
+        ("MEMBER_STOPPOINT", Some(Signal::SIGSTOP)),
         ("PHALANX_PANICPOINT", None),
     ];
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use phalanx::testing::TestDatabase;
 
-use crate::harness::{Run, Stage, binary, wait_for, which};
+use crate::harness::{Background, Run, Stage, binary, wait_for, which};
 
 /// Time within which `down --force` ends a team, whatever is broken.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
@@ -141,9 +141,7 @@ fn end(stage: &Stage, verb: &[&str], code: i32, what: &str) -> Run {
     let run = stage.phalanx(verb);
     assert_eq!(run.code, code, "{what}: {run:?}");
     assert!(begun.elapsed() < ENDS_WITHIN, "{what}: {:?}", begun.elapsed());
-    wait_for(&format!("{what}: all processes to end"), || {
-        stage.processes().is_empty().then_some(())
-    });
+    stage.await_end(what);
     assert_eq!(stage.panes(), Vec::<String>::new(), "{what}");
     run
 }
@@ -333,6 +331,48 @@ fn sd_14_end_wins_against_restarts() {
         end(&stage, &["down", "--force"], 0, &format!("after {delay_ms} ms"));
         stage.assert_clean();
     }
+}
+
+/// Returns the state of a process, such as `T` for a stopped one; none if there is no such process.
+fn state_of(pid: &str) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// The spawner was killed before it recorded a process, and the launcher starts its program while the
+/// team is being deleted.
+#[test]
+fn sd_14_launcher_that_starts_during_the_deletion_ends() {
+    let mut stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.set_env("MEMBER_STOPPOINT", "launch.taken");
+    let spawn = stage.start(&["spawn", "ada", "--backend", "pty", "--", "sleep", "600"]);
+    let launcher = wait_for("the launcher to stop", || {
+        let launchers = stage.processes().into_iter().filter(|line| line.contains(" exec "));
+        let pids = launchers.filter_map(|line| Some(line.split(' ').next()?.to_owned()));
+        pids.into_iter().find(|pid| state_of(pid) == Some('T'))
+    });
+    spawn.signal("KILL");
+    spawn.end();
+    let mut command = stage.command(binary());
+    command.env("PHALANX_STOPPOINT", "delete.checked").args(["down", "--force"]);
+    let down = Background::start(command);
+    wait_for("the deletion, or its end", || {
+        matches!(state_of(&down.pid()), Some('T' | 'Z')).then_some(())
+    });
+    let _ = Command::new("kill").args(["-CONT", &launcher]).status().expect("kill");
+    if down.is_stopped() {
+        let record = stage.root().join("teams/alpha/phalanx/members/ada.json");
+        wait_for("the launcher to record its start, or to end", || {
+            let is_recorded =
+                fs::read_to_string(&record).is_ok_and(|record| record.contains("\"launcher\""));
+            (is_recorded || matches!(state_of(&launcher), None | Some('Z'))).then_some(())
+        });
+        down.signal("CONT");
+    }
+    down.end().expect(0);
+    stage.await_end("a launcher that starts late");
+    stage.assert_clean();
 }
 
 /// The shared store cannot be reached: members of this machine end within seconds, not after the

@@ -261,6 +261,31 @@ impl Stage {
         found
     }
 
+    /// Waits until no process of this stage is left. Panics with those that are, and what they belong
+    /// to.
+    pub fn await_end(&self, what: &str) {
+        let began = Instant::now();
+        let mut left = self.processes();
+        while !left.is_empty() {
+            let about = |line: &String| {
+                let pid = line.split(' ').next().unwrap_or_default();
+                let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                let environ = String::from_utf8_lossy(&read("environ")).into_owned();
+                let marks: Vec<&str> =
+                    environ.split('\0').filter(|var| var.starts_with("PHALANX_")).collect();
+                format!("{line}\n  {}  {marks:?}", String::from_utf8_lossy(&read("stat")))
+            };
+            let about: Vec<String> = left.iter().map(about).collect();
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: still running after {PATIENCE:?}:\n{}",
+                about.join("\n")
+            );
+            std::thread::park_timeout(Duration::from_millis(10));
+            left = self.processes();
+        }
+    }
+
     /// Returns the pids of the brokers whose sockets are in this stage's directory.
     fn brokers(&self) -> Vec<String> {
         let mark = format!("{BROKER}{}", self.dir.path().display());
