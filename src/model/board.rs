@@ -62,12 +62,13 @@ impl Board {
         pending
     }
 
-    /// Returns the state of a task, which is blocked if it is pending with open blockers.
+    /// Returns the state of a task, which is blocked if it is pending with open blockers, and
+    /// stopping if its command is being ended.
     pub(crate) fn state(&self, task: &Task) -> TaskState {
-        if task.state == TaskState::Pending && !self.open_blockers(task).is_empty() {
-            TaskState::Blocked
-        } else {
-            task.state
+        match task.state {
+            TaskState::Pending if !self.open_blockers(task).is_empty() => TaskState::Blocked,
+            state if state.is_running() && task.extra.stopping.is_some() => TaskState::Stopping,
+            state => state,
         }
     }
 
@@ -247,9 +248,11 @@ impl Board {
     /// pointless: all pending tasks depend on a failed task, an unreadable file, or a cycle.
     pub(crate) fn can_move(&self) -> bool {
         self.work().any(|t| match self.state(t) {
-            TaskState::Pending | TaskState::InProgress | TaskState::InReview | TaskState::Stale => {
-                true
-            }
+            TaskState::Pending
+            | TaskState::InProgress
+            | TaskState::Stopping
+            | TaskState::InReview
+            | TaskState::Stale => true,
             TaskState::Blocked
             | TaskState::Completed
             | TaskState::Failed

@@ -226,7 +226,7 @@ impl Template {
         };
         let names = self.names();
         let counts = |task: &&Task| match task.state {
-            TaskState::InProgress | TaskState::Stale => {
+            TaskState::InProgress | TaskState::Stopping | TaskState::Stale => {
                 names.iter().any(|name| task.is_owned_by(name))
             }
             TaskState::Pending => self.is_for_it(&names, task) && board.is_free(task),

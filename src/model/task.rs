@@ -13,6 +13,7 @@ use super::scope::Scope;
 use super::time::Timestamp;
 use super::wire::{self, Object};
 
+mod keys;
 mod quick;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,10 @@ pub(crate) enum TaskState {
     /// edges: [`Board::state`](super::board::Board::state) computes it.
     Blocked,
     InProgress,
+    /// In progress, and its command is being ended, because another member takes it from its owner.
+    /// Never stored: [`Board::state`](super::board::Board::state) computes it from
+    /// [`Extra::stopping`].
+    Stopping,
     /// Submitted for approval.
     InReview,
     Completed,
@@ -60,7 +65,10 @@ impl TaskState {
     pub(crate) fn wire(self) -> &'static str {
         match self {
             TaskState::Pending | TaskState::Blocked | TaskState::Failed => "pending",
-            TaskState::InProgress | TaskState::InReview | TaskState::Stale => "in_progress",
+            TaskState::InProgress
+            | TaskState::Stopping
+            | TaskState::InReview
+            | TaskState::Stale => "in_progress",
             TaskState::Completed | TaskState::Cancelled => "completed",
         }
     }
@@ -111,6 +119,18 @@ pub(crate) struct TaskSnapshot {
 
 /// Characters of a result in [`TaskSnapshot::result_preview`].
 pub(crate) const PREVIEW: usize = 100;
+
+/// A command that is being ended before its task is taken from the owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stopping {
+    /// The member that takes the task.
+    pub(crate) by: String,
+    /// Time from which the task is taken even if the command may still run.
+    pub(crate) until: Timestamp,
+    /// Set by the owner once nothing of the command runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) stopped: bool,
+}
 
 /// The result of a task's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +187,7 @@ pub(crate) struct Extra {
     /// The commit that holds the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
-    /// Why the task was rejected, cancelled or failed.
+    /// Why the task was sent back, cancelled or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,6 +207,8 @@ pub(crate) struct Extra {
     pub(crate) created_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) claimed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stopping: Option<Stopping>,
     /// Time at which the task became stale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stalled_at: Option<Timestamp>,
@@ -205,6 +227,9 @@ pub(crate) struct Extra {
     /// The owner was assigned by another member and has yet to be notified.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) untold: bool,
+    /// Number of times that the work was sent back to its owner.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) rounds: u32,
     /// Number of times that the task was released because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) released: u32,
@@ -398,11 +423,6 @@ impl Task {
         active.filter(|_| self.state.is_running()).unwrap_or(&self.subject)
     }
 
-    /// Returns why the task was rejected, cancelled or failed, as far as anyone said.
-    pub(crate) fn reason(&self) -> &str {
-        self.extra.reason.as_deref().unwrap_or("none given")
-    }
-
     /// Returns true if a member of this role may take the task.
     pub(crate) fn fits(&self, role: Option<&str>) -> bool {
         let wanted = self.extra.role.as_deref();
@@ -431,54 +451,16 @@ impl Task {
     }
 }
 
-/// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
-const EXTRA_KEYS: [&str; 33] = [
-    "stalled_at",
-    "reminder",
-    "after",
-    "decided_by",
-    "type",
-    "labels",
-    "progress",
-    "result",
-    "commit",
-    "reason",
-    "snapshot",
-    "scope",
-    "role",
-    "event",
-    "cause",
-    "state",
-    "key",
-    "run",
-    "cwd",
-    "env",
-    "files",
-    "priority",
-    "created_by",
-    "created_at",
-    "claimed_at",
-    "ended_at",
-    "ended_by",
-    "outcome",
-    "released",
-    "assigned_by",
-    "untold",
-    "seal",
-    "show_output",
-];
-
 fn put_changed(file: &mut Object, key: &str, is_changed: bool, value: Value) {
     if is_changed || !file.contains_key(key) {
         wire::put(file, key, value);
     }
 }
 
+/// Replaces the keys of [`Extra`]. Other keys, written by a newer release, are preserved.
 fn overlay(stored: &mut Object, ours: Object) {
-    for key in EXTRA_KEYS {
-        if !ours.contains_key(key) {
-            stored.shift_remove(key);
-        }
+    for key in keys::of::<Extra>().iter().filter(|key| !ours.contains_key(**key)) {
+        stored.shift_remove(*key);
     }
     for (key, value) in ours {
         stored.insert(key, value);
@@ -493,7 +475,7 @@ fn state_of(wire_word: Option<&str>, ours: Option<TaskState>) -> TaskState {
         Some("completed") => TaskState::Completed,
         _ => TaskState::Pending,
     };
-    let stored = ours.filter(|state| *state != TaskState::Blocked);
+    let stored = ours.filter(|state| !matches!(state, TaskState::Blocked | TaskState::Stopping));
     stored.filter(|state| state.wire() == plain.wire()).unwrap_or(plain)
 }
 

@@ -1,15 +1,19 @@
 //! Notifies the owner of a task that it was assigned (TK-01), and that it can start because nothing
-//! blocks it any longer (TK-04). A member is not notified of its own actions.
+//! blocks it any longer (TK-04), and of each change by another member (TK-12). A member is not notified of its own actions.
 
 use super::context::now;
 use super::error::OpsError;
-use super::send::{can_be_told, reads_mail, say, say_all, say_once_as};
+use super::send::{can_be_told, reads_mail, say, say_all, say_once_as, say_text};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Task, TaskState};
+use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::failpoint;
+
+/// Characters of a task's subject that a message quotes.
+pub(super) const SUBJECT: usize = 120;
 
 /// Returns true if a new owner must be notified: if it did not assign the task itself, is on the
 /// team and reads mail. A member that is still to start is notified at its start.
@@ -69,26 +73,66 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
     Ok(())
 }
 
-/// Notifies the former owner of a stale task that it lost the task.
-pub(super) fn notify_former(
+/// Notifies the owner of a task of a change by another member, in one sentence with the reason. A
+/// running turn is interrupted for a task that the owner no longer has to do. `after` is none for a
+/// deleted task.
+pub(super) fn notify_owner_of_change(
     team: &TeamStore,
     before: &Task,
-    task: &Task,
+    after: Option<&Task>,
     by: &MemberName,
+    reason: Option<&str>,
 ) -> Result<(), OpsError> {
-    if before.state != TaskState::Stale || before.owner == task.owner {
-        return Ok(());
-    }
     let Some(owner) = before.owner_member().filter(|owner| owner != by) else { return Ok(()) };
+    let is_assigned_again =
+        after.is_some_and(|after| after.extra.untold && after.owner == before.owner);
+    let Some(words) = change_words(before, after).filter(|_| !is_assigned_again) else {
+        return Ok(());
+    };
     if !can_be_told(team, &owner)? {
         return Ok(());
     }
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let is_sent_back = before.state == TaskState::InReview;
+    let is_over = before.state.is_running() && after.is_none_or(|after| !after.state.is_running());
+    let advice = match after.map(|after| after.state) {
+        Some(TaskState::InProgress) if is_sent_back => " Work on it again.",
+        _ if is_over => " Stop working on it.",
+        _ => "",
+    };
     let text = format!(
-        "Task #{} \"{}\" was stale and is no longer assigned to you. Stop working on it.",
-        task.id, task.subject
+        "Task #{} \"{}\" {words} by {by}{reason}.{advice}",
+        before.id,
+        text::short(&before.subject, SUBJECT)
     );
-    say(team, by, &owner, &Message::Text(text), task.extra.event.clone())?;
-    Ok(())
+    let cause = after.and_then(|after| after.extra.event.clone());
+    say_text(team, by, &owner, text, is_over, cause)
+}
+
+/// Returns what has happened to the task, before `by NAME`; `None` for a change of other fields.
+fn change_words(before: &Task, after: Option<&Task>) -> Option<&'static str> {
+    let Some(after) = after else {
+        return (!before.state.is_over()).then_some("was deleted");
+    };
+    if before.owner != after.owner {
+        return (!before.state.is_over()).then_some("was taken from you");
+    }
+    if before.state == after.state {
+        return None;
+    }
+    Some(match (before.state, after.state) {
+        (TaskState::InReview, TaskState::Completed) => "was approved",
+        (TaskState::InReview, TaskState::InProgress | TaskState::Pending) => "was sent back to you",
+        (_, TaskState::Completed) => "was completed",
+        (_, TaskState::Cancelled) => "was cancelled",
+        (_, TaskState::Failed) => "was marked as failed",
+        (_, TaskState::Pending) => "was made pending again",
+        (_, TaskState::InReview) => "was submitted for approval",
+        (
+            _,
+            TaskState::Blocked | TaskState::InProgress | TaskState::Stopping | TaskState::Stale,
+        ) => return None,
+    })
 }
 
 /// Notifies the owners of these tasks that nothing blocks them any longer. With the `event` that

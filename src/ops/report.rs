@@ -154,6 +154,7 @@ fn task(task: &Task, board: &Board) -> TaskReport {
         TaskState::Pending
         | TaskState::Blocked
         | TaskState::InProgress
+        | TaskState::Stopping
         | TaskState::InReview
         | TaskState::Completed
         | TaskState::Cancelled

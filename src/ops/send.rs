@@ -194,6 +194,22 @@ pub(crate) fn say(
     say_as(team, from, to, message, cause, rand::uuid())
 }
 
+/// Sends a text like [`say`]. An urgent one interrupts the turn of a wrapped agent, where its profile
+/// can.
+pub(crate) fn say_text(
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    text: String,
+    urgent: bool,
+    cause: Option<String>,
+) -> Result<(), OpsError> {
+    let color = team.team()?.member(from).and_then(|m| m.color.clone());
+    let envelope = Envelope::new(from.as_str(), &text, rand::uuid(), now());
+    let envelope = Envelope { urgent, ..envelope }.with(None, color.as_deref());
+    append(team, to, envelope, cause).map(drop)
+}
+
 /// Like [`say`], with an id that the sender can look for after a crash.
 fn say_as(
     team: &TeamStore,

@@ -182,6 +182,7 @@ impl TeamSnapshot {
             TaskState::Pending
             | TaskState::Blocked
             | TaskState::InProgress
+            | TaskState::Stopping
             | TaskState::Completed
             | TaskState::Cancelled => return None,
         };
@@ -381,6 +382,7 @@ fn stuck_since(task: &Task) -> Option<Timestamp> {
         TaskState::Pending
         | TaskState::Blocked
         | TaskState::InProgress
+        | TaskState::Stopping
         | TaskState::InReview
         | TaskState::Completed
         | TaskState::Cancelled => None,

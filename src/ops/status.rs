@@ -289,7 +289,7 @@ pub(super) fn status_with(
         *match board.state(task) {
             TaskState::Pending => &mut tasks.pending,
             TaskState::Blocked => &mut tasks.blocked,
-            TaskState::InProgress => &mut tasks.in_progress,
+            TaskState::InProgress | TaskState::Stopping => &mut tasks.in_progress,
             TaskState::InReview => &mut tasks.in_review,
             TaskState::Completed => &mut tasks.completed,
             TaskState::Failed => &mut tasks.failed,

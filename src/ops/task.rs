@@ -9,8 +9,9 @@ mod page;
 mod read;
 mod remind;
 mod steps;
+mod stop;
 
-pub(super) use announce::{SUBJECT, ended_by, journal_ends, say_unsaid};
+pub(super) use announce::{ended_by, journal_ends, say_unsaid};
 pub(crate) use edit::{create, delegate, delete, lay_out, retry, update};
 pub(super) use edit::{created, notify_new_owners, prepare_assignment};
 pub(crate) use external::{journal_change, notify_unblocked};
@@ -21,4 +22,7 @@ pub(crate) use page::{TaskHistory, history};
 pub(super) use read::must_be_member;
 pub(crate) use read::{ScopeCount, board, board_of, claimed, get, role_of, scopes};
 pub(crate) use remind::{ReminderRequest, remind, unremind};
-pub(crate) use steps::{Completed, act, claim, claim_next, end, release, release_absent};
+pub(crate) use steps::{
+    Completed, act, claim, claim_next, end, release, release_absent, release_hanging,
+};
+pub(crate) use stop::confirm_stopped;

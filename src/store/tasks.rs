@@ -9,6 +9,7 @@ mod index;
 mod log;
 mod rules;
 mod shared;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod work;

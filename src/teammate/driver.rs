@@ -184,6 +184,15 @@ impl WorkerDriver<'_> {
                 let task = ops::task::claimed(team, task, &self.io.me.name);
                 Some(self.report(task.map(|task| task.map(Box::new)), WorkerEvent::Rechecked))
             }
+            WorkerEffect::ConfirmStopped(task) => {
+                let confirmed = ops::task::confirm_stopped(team, task, &self.io.me.name);
+                Some(self.report(confirmed, WorkerEvent::LetGo))
+            }
+            WorkerEffect::GiveBack(task) => {
+                let step = TaskStep::of(TaskAction::Release);
+                let released = ops::task::end(team, task, &self.io.me.name, &step);
+                Some(self.report(released.map(drop), WorkerEvent::LetGo))
+            }
             WorkerEffect::EndTask { task, ending: TaskAction::Complete, outcome } => {
                 self.complete(task, outcome)
             }

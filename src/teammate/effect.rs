@@ -48,12 +48,16 @@ pub(crate) enum WorkerEffect {
     Print(String),
     /// Claim the next task. Reports `Claimed`.
     Claim,
-    /// Read a claimed task again before it is started. Reports `Rechecked`.
+    /// Read a claimed task again. Reports `Rechecked`.
     Recheck(TaskId),
     /// Start the task's command. Reports `CommandEnded`.
     Run(Box<Task>),
     /// End the running command with its process tree.
     Cancel,
+    /// Record that the command has ended, for the member that takes the task. Reports `LetGo`.
+    ConfirmStopped(TaskId),
+    /// Give back a task whose command was ended and that nobody has taken. Reports `LetGo`.
+    GiveBack(TaskId),
     /// Record the outcome of the task. Reports `TaskEnded`; if hooks guard it, first `Held`, and
     /// `Refused` if one of them objects.
     EndTask {

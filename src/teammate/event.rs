@@ -51,6 +51,8 @@ pub(crate) enum WorkerEvent {
     Claimed(Result<Option<Box<Task>>, OpFailure>),
     /// The result of `Recheck`; none: the task is no longer assigned to this worker.
     Rechecked(Result<Option<Box<Task>>, OpFailure>),
+    /// The result of `ConfirmStopped` or `GiveBack`.
+    LetGo(Result<(), OpFailure>),
     /// The command of a task has exited, or could not be started.
     CommandEnded {
         task: TaskId,

@@ -1,10 +1,13 @@
 //! The worker's step: a pure function of its state, an event and the time.
 
 pub(super) mod mail;
+mod stop;
 
 use super::effect::{MemberEffect, OutboundOp, WorkerEffect};
 use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
-use super::state::{CurrentTask, LastTask, Leaving, Outstanding, Work, WorkerState, follow_clock};
+use super::state::{
+    CurrentTask, LastTask, Leaving, Outstanding, PAUSE_MS, Work, WorkerState, follow_clock,
+};
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
@@ -13,8 +16,6 @@ use crate::model::task::{CommandOutcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
 
-/// Delay before a retry, in milliseconds.
-const PAUSE_MS: u64 = 1000;
 /// Delay after the mailbox could not be read for a lasting reason, in milliseconds.
 const LONG_PAUSE_MS: u64 = 60_000;
 /// Time until a worker exits although its cancelled command still runs, in milliseconds.
@@ -32,14 +33,14 @@ pub(crate) fn react(
     follow_clock(&mut state.now, now, own_times.into_iter().flatten());
     match event {
         WorkerEvent::Member(MemberEvent::Mail { mail, requests }) => {
-            reported(state, Outstanding::Mail);
+            state.reported(Outstanding::Mail);
             state.mail_due = false;
             state.pause_until = None;
             mail::read(state, mail, &requests, now, &mut effects);
         }
         WorkerEvent::Member(MemberEvent::NoMail(failure)) => {
-            reported(state, Outstanding::Mail);
-            complain(state, &failure, now, &mut effects);
+            state.reported(Outstanding::Mail);
+            state.complain(&failure, now, &mut effects);
             // A worker that cannot receive a shutdown request must not claim tasks. A lasting
             // failure ends with a change of the roster.
             state.mail_due = true;
@@ -48,19 +49,20 @@ pub(crate) fn react(
         }
         WorkerEvent::Member(MemberEvent::NotMarked(failure)) => {
             state.mail_due |= !failure.lasting;
-            complain(state, &failure, now, &mut effects);
+            state.complain(&failure, now, &mut effects);
         }
         WorkerEvent::Member(MemberEvent::Requests(requests)) => handle_requests(state, &requests),
         WorkerEvent::Member(MemberEvent::Accepted(_)) => state.accepted = true,
-        WorkerEvent::Board => state.claim_due = true,
+        WorkerEvent::Board => (state.claim_due, state.check_due) = (true, true),
         WorkerEvent::Claimed(result) => handle_claim(state, result, now, &mut effects),
         WorkerEvent::Rechecked(result) => handle_recheck(state, result, now, &mut effects),
         WorkerEvent::CommandEnded { task, outcome } => {
             handle_command_end(state, task, outcome, now, &mut effects)
         }
+        WorkerEvent::LetGo(result) => stop::handle_let_go(state, result, now, &mut effects),
         WorkerEvent::TaskEnded(result) => handle_task_end(state, result, now, &mut effects),
         WorkerEvent::Held => {
-            reported(state, Outstanding::End);
+            state.reported(Outstanding::End);
             state.held = true;
         }
         WorkerEvent::Refused(reason) => handle_refusal(state, reason, &mut effects),
@@ -80,28 +82,6 @@ pub(crate) fn react(
     effects
 }
 
-fn reported(state: &mut WorkerState, what: Outstanding) {
-    if state.asked == Some(what) {
-        state.asked = None;
-    }
-}
-
-/// Prints a failure once, and delays the next attempt if a retry can help.
-fn complain(
-    state: &mut WorkerState,
-    failure: &OpFailure,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
-    if !failure.lasting {
-        state.pause_until = Some(now.plus_ms(PAUSE_MS));
-    }
-    if state.complaint.as_ref() != Some(&failure.text) {
-        state.complaint = Some(failure.text.clone());
-        effects.push(WorkerEffect::Print(format!("{}: {}", state.who(), failure.text)));
-    }
-}
-
 /// Drops requests that have ended without this worker's answer.
 fn handle_requests(state: &mut WorkerState, requests: &Requests) {
     state.pending.retain(|pending| !pending.is_ended(requests));
@@ -113,7 +93,7 @@ fn handle_claim(
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Outstanding::Claim);
+    state.reported(Outstanding::Claim);
     match result {
         Ok(Some(task)) if state.needs_approval => propose(state, &task, now, effects),
         Ok(Some(task)) => begin(state, task, now, effects),
@@ -123,7 +103,7 @@ fn handle_claim(
         }
         Err(failure) => {
             state.claim_due = !failure.lasting;
-            complain(state, &failure, now, effects);
+            state.complain(&failure, now, effects);
         }
     }
 }
@@ -158,11 +138,13 @@ fn handle_recheck(
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Outstanding::Recheck);
-    let Work::Approved(job) = &state.work else { return };
+    state.reported(Outstanding::Recheck);
+    let Work::Approved(job) = &state.work else {
+        return stop::handle_recheck(state, result, now, effects);
+    };
     match result {
         Ok(Some(task)) => return begin(state, task, now, effects),
-        Err(failure) if !failure.lasting => return complain(state, &failure, now, effects),
+        Err(failure) if !failure.lasting => return state.complain(&failure, now, effects),
         Ok(None) | Err(_) => {
             effects.push(WorkerEffect::Print(format!(
                 "── task #{} is no longer assigned to this worker",
@@ -182,6 +164,7 @@ fn begin(
     let job = CurrentTask::new(&task, now);
     let subject = text::short(&job.subject, 120);
     effects.push(WorkerEffect::Print(format!("── task #{} · {subject}: {}", job.id, job.command)));
+    state.check_due = false;
     effects.push(WorkerEffect::Run(task));
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, Some(job.title())));
     state.idle_reported = false;
@@ -217,6 +200,9 @@ fn handle_command_end(
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
+    if stop::is_end(state, task, now, effects) {
+        return;
+    }
     let Work::Running(job) = &state.work else { return };
     if job.id != task {
         return;
@@ -253,7 +239,7 @@ fn handle_task_end(
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Outstanding::End);
+    state.reported(Outstanding::End);
     state.held = false;
     let Work::Ending(job, outcome) = &state.work else { return };
     let (job, failure) = (job.clone(), failure_of(outcome));
@@ -279,7 +265,7 @@ fn handle_task_end(
             effects.push(WorkerEffect::Print(text.clone()));
             effects.push(WorkerEffect::Member(MemberEffect::Warn(text)));
         }
-        Err(late) => return complain(state, &late, now, effects),
+        Err(late) => return state.complain(&late, now, effects),
     }
     state.work = Work::Idle;
     // Check for a shutdown request before claiming more work.
@@ -307,14 +293,14 @@ fn handle_done(
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
-    reported(state, Outstanding::OutboundOp);
+    state.reported(Outstanding::OutboundOp);
     match result {
         Ok(()) => {
             state.complaint = None;
             state.outbound.pop_front();
         }
         Err(failure) => {
-            complain(state, &failure, now, effects);
+            state.complain(&failure, now, effects);
             if failure.lasting {
                 state.outbound.pop_front();
                 effects.push(WorkerEffect::Member(MemberEffect::Warn(failure.text)));
@@ -340,7 +326,7 @@ fn advance(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffe
         return;
     }
     if let Some(leaving) = state.leaving {
-        let runs = matches!(state.work, Work::Running(_));
+        let runs = matches!(state.work, Work::Running(_) | Work::Stopping { .. });
         state.end = (!runs || leaving.by <= now).then_some(leaving.code);
         return;
     }
@@ -379,6 +365,9 @@ fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
     if let Work::Approved(job) = &state.work {
         return Some((Outstanding::Recheck, WorkerEffect::Recheck(job.id)));
     }
+    if let Some(next) = stop::next(state) {
+        return Some(next);
+    }
     let free = state.work == Work::Idle && state.accepted;
     (free && state.claim_due).then_some((Outstanding::Claim, WorkerEffect::Claim))
 }
@@ -389,14 +378,14 @@ fn answer_requests(state: &mut WorkerState, now: Timestamp) {
     match &state.work {
         // The outstanding claim may yield a task, which makes the worker busy.
         Work::Idle if state.asked == Some(Outstanding::Claim) => {}
-        Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
+        Work::Idle | Work::Proposed(..) | Work::Approved(_) | Work::Stopped { .. } => {
             for pending in std::mem::take(&mut state.pending) {
                 let answer = pending.approval(&state.me, now);
                 state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
                 state.agreed = true;
             }
         }
-        Work::Running(job) | Work::Ending(job, _) => {
+        Work::Running(job) | Work::Stopping { job, .. } | Work::Ending(job, _) => {
             let reason = job.excuse(now);
             for pending in state.pending.extract_if(.., |pending| pending.answer_by <= now) {
                 let answer = pending.rejection(&state.me, reason.clone(), now);

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::effect::OutboundOp;
-use super::event::Requests;
+use super::effect::{OutboundOp, WorkerEffect};
+use super::event::{OpFailure, Requests};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
 use crate::model::request::ShutdownRequest;
 use crate::model::task::{CommandOutcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
+
+/// Delay before a retry, in milliseconds.
+pub(super) const PAUSE_MS: u64 = 1000;
 
 /// The identity and placement of the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +75,18 @@ pub(super) enum Work {
     Approved(CurrentTask),
     /// The command is running.
     Running(CurrentTask),
+    /// The command is being ended, because another member takes the task, or has taken it. It is
+    /// `asked` if that member waits for the end.
+    Stopping {
+        job: CurrentTask,
+        asked: bool,
+    },
+    /// The command was ended for a member that has not taken the task yet.
+    Stopped {
+        job: CurrentTask,
+        confirmed: bool,
+        until: Timestamp,
+    },
     /// The command has exited; the outcome is not yet on the board.
     Ending(CurrentTask, CommandOutcome),
 }
@@ -82,6 +97,7 @@ pub(super) enum Outstanding {
     Mail,
     Claim,
     Recheck,
+    LetGo,
     End,
     OutboundOp,
 }
@@ -182,6 +198,8 @@ pub(crate) struct WorkerState {
     pub(super) mail_due: bool,
     /// The board may have a task to claim.
     pub(super) claim_due: bool,
+    /// The task of the command may have been taken from this worker.
+    pub(super) check_due: bool,
     /// Set once the spawner has confirmed the start. Before that the start may still be rolled
     /// back, and no process would supervise its work, so no task is claimed.
     pub(super) accepted: bool,
@@ -217,6 +235,7 @@ impl WorkerState {
             handled: BTreeSet::new(),
             mail_due: true,
             claim_due: true,
+            check_due: false,
             accepted: false,
             idle_reported: true,
             last: None,
@@ -225,6 +244,29 @@ impl WorkerState {
             agreed: false,
             leaving: None,
             end: None,
+        }
+    }
+
+    /// Records that the result of an operation has arrived.
+    pub(super) fn reported(&mut self, what: Outstanding) {
+        if self.asked == Some(what) {
+            self.asked = None;
+        }
+    }
+
+    /// Prints a failure once, and delays the next attempt if a retry can help.
+    pub(super) fn complain(
+        &mut self,
+        failure: &OpFailure,
+        now: Timestamp,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        if !failure.lasting {
+            self.pause_until = Some(now.plus_ms(PAUSE_MS));
+        }
+        if self.complaint.as_ref() != Some(&failure.text) {
+            self.complaint = Some(failure.text.clone());
+            effects.push(WorkerEffect::Print(format!("{}: {}", self.who(), failure.text)));
         }
     }
 
@@ -238,8 +280,12 @@ impl WorkerState {
         if let Some(leaving) = self.leaving {
             return Some(leaving.by);
         }
+        let taken_by = match self.work {
+            Work::Stopped { until, .. } => Some(until),
+            _ => None,
+        };
         // During a pause no deadline is handled.
-        self.pause_until.or_else(|| self.pending.iter().map(|p| p.answer_by).min())
+        self.pause_until.or_else(|| self.pending.iter().map(|p| p.answer_by).chain(taken_by).min())
     }
 
     /// Returns whether mail has to be read before anything else.

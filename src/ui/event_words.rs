@@ -88,7 +88,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::TaskCancelled => Some(with_reason(event, &with_task(event, "cancelled"))),
         Kind::TaskSubmitted => Some(with_task(event, "submitted for approval")),
         Kind::TaskApproved => Some(with_task(event, "approved")),
-        Kind::TaskRejected => Some(with_reason(event, &with_task(event, "rejected"))),
+        Kind::TaskRejected => Some(with_reason(event, &with_task(event, "sent back"))),
         Kind::TaskStale => Some(with_task(event, "warning: has been silent about")),
         Kind::TaskRecovered => Some(with_task(event, "works again on")),
         Kind::TaskCommented => {

@@ -66,6 +66,7 @@ pub(super) fn task_word(state: TaskState) -> &'static str {
         TaskState::InReview => "in review",
         TaskState::Pending
         | TaskState::Blocked
+        | TaskState::Stopping
         | TaskState::Completed
         | TaskState::Failed
         | TaskState::Cancelled
@@ -78,6 +79,7 @@ pub(super) fn task_mark(state: TaskState) -> (&'static str, Tint) {
     match state {
         TaskState::Pending | TaskState::Blocked => ("·", Tint::Dim),
         TaskState::InProgress => ("▸", Tint::Bold),
+        TaskState::Stopping => ("■", Tint::Warn),
         TaskState::InReview => ("?", Tint::Warn),
         TaskState::Stale => ("!", Tint::Warn),
         TaskState::Completed => ("✓", Tint::Good),

@@ -53,6 +53,7 @@ pub(crate) fn report(report: &Report, format: &ReportFormat) -> String {
         TaskState::Pending
         | TaskState::Blocked
         | TaskState::InProgress
+        | TaskState::Stopping
         | TaskState::InReview
         | TaskState::Completed
         | TaskState::Cancelled
@@ -122,7 +123,10 @@ fn headline(report: &Report, format: &ReportFormat) -> String {
         (count(TaskState::Failed), "failed"),
         (count(TaskState::Cancelled), "cancelled"),
         (count(TaskState::Pending) + count(TaskState::Blocked), "not begun"),
-        (count(TaskState::InProgress) + count(TaskState::Stale), "not finished"),
+        (
+            count(TaskState::InProgress) + count(TaskState::Stopping) + count(TaskState::Stale),
+            "not finished",
+        ),
         (count(TaskState::InReview), "in review"),
     ];
     let counts = count_list(&counted);
@@ -185,7 +189,7 @@ fn tasks(tasks: &[TaskReport], format: &ReportFormat) -> String {
 fn rank(state: TaskState) -> u8 {
     match state {
         TaskState::Failed => 0,
-        TaskState::InProgress | TaskState::InReview | TaskState::Stale => 1,
+        TaskState::InProgress | TaskState::Stopping | TaskState::InReview | TaskState::Stale => 1,
         TaskState::Pending | TaskState::Blocked => 2,
         TaskState::Cancelled => 3,
         TaskState::Completed => 4,
@@ -196,7 +200,9 @@ fn outcome(task: &TaskReport) -> String {
     match (task.state, task.exit_code) {
         (TaskState::Pending, _) => "not begun".to_owned(),
         (TaskState::Blocked, _) => format!("blocked by {}", ids(&task.blocked_by)),
-        (TaskState::InProgress | TaskState::Stale, _) => "not finished".to_owned(),
+        (TaskState::InProgress | TaskState::Stopping | TaskState::Stale, _) => {
+            "not finished".to_owned()
+        }
         (TaskState::Failed, Some(code)) => format!("failed, exit {code}"),
         (
             TaskState::InReview | TaskState::Completed | TaskState::Failed | TaskState::Cancelled,

@@ -214,7 +214,9 @@ fn tmux_task_keys_change_the_highlighted_task() {
     keys.select("Approve it", "y approve #4");
     keys.press(&["y"], "approval", |keys| keys.task("4")["state"] == "completed");
     keys.select("Reject it", "y approve #5");
-    keys.press(&["r", "no", "Enter"], "rejection", |keys| keys.task("5")["state"] == "cancelled");
+    keys.press(&["r", "no", "Enter"], "its return", |keys| {
+        keys.task("5")["state"] == "in_progress"
+    });
     assert_eq!(keys.task("2")["state"], "pending");
     keys.close();
 }

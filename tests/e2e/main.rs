@@ -93,6 +93,7 @@ mod stopped;
 mod task_import;
 mod task_mode;
 mod task_reminders;
+mod task_stop;
 mod task_views;
 mod tasks;
 mod templates;

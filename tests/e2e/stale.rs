@@ -108,7 +108,7 @@ fn former_owner_is_told_that_its_stale_task_is_free() {
         assert_eq!(seen["metadata"]["phalanx"]["stalled_at"], Value::Null, "{verb}");
         let inbox = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).json();
         let told = inbox.as_array().expect("entries").iter().filter(|one| {
-            one["text"].as_str().expect("text").contains("no longer assigned to you")
+            one["text"].as_str().expect("text").contains("was taken from you by team-lead")
         });
         assert_eq!(told.count(), nth, "{verb}");
         stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);

@@ -181,11 +181,10 @@ fn retried_task_is_run_and_reported_again() {
     assert!(retried["detail"]["failure"]["tail"].to_string().contains("no such page"), "{retried}");
     stage.wait_event("demo", "task_completed", "1");
     wait_for("the report of the second run", || (reports().len() == 2).then_some(()));
-    let refused = stage.phalanx(&["task", "retry", "1"]).expect(4);
-    assert!(
-        refused.stderr.contains("task 1 is completed; `retry` needs one that is failed, stale"),
-        "{refused:?}"
-    );
+    stage.phalanx(&["task", "create", "waits", "--blocked-by", "2"]).expect(0);
+    let refused = stage.phalanx(&["task", "retry", "3"]).expect(4);
+    let wrong = "`retry` needs one that is completed, failed, cancelled, stale";
+    assert!(refused.stderr.contains(wrong), "{refused:?}");
     stage.phalanx(&["down", "--force"]).expect(0);
     lead.end().expect(0);
     stage.assert_clean();

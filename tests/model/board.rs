@@ -124,7 +124,7 @@ impl Model {
             // The lead has created all tasks.
             "cancel" => owns && (open || state == "failed"),
             "fail" => owns && open,
-            "retry" => owns && state == "failed",
+            "retry" => owns && !matches!(state, "pending" | "in_progress" | "in_review"),
             other => panic!("{other}"),
         }
     }

@@ -33,15 +33,21 @@ pub(in crate::cli) enum TaskActionVerb {
         #[schemars(schema_with = "json::task_id")]
         id: TaskId,
     },
-    /// Reject finished work: the task is cancelled.
+    /// Send finished work back to its owner.
+    #[command(after_help = "Example:\n  phalanx task reject 3 --reason \"the tests fail\"\n\n\
+        The task is in progress again, and what waits for it goes on waiting. A worker runs its command again.")]
     Reject {
         /// Id of the task.
         #[arg(value_parser = task_id)]
         #[schemars(schema_with = "json::task_id")]
         id: TaskId,
-        /// Why; the owner and the lead are notified.
+        /// What is to be done; the owner is notified.
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        /// Cancel the task instead; those that wait for it can start.
+        #[arg(long)]
+        #[serde(default)]
+        cancel: bool,
     },
     /// Cancel a task; those that wait for it can start.
     Cancel {
@@ -63,7 +69,7 @@ pub(in crate::cli) enum TaskActionVerb {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Make a failed or stale task pending again.
+    /// Make a task that has ended, or is stale, pending again.
     #[command(after_help = "Example:\n  phalanx task retry 3\n\n\
         A member that the task was assigned to keeps it, if it is still on the team; else any member may claim it.")]
     Retry {
@@ -297,9 +303,12 @@ pub(super) fn perform(
         TaskActionVerb::Approve { id } => {
             act(setup, team, id, step(TaskAction::Approve), "completed")
         }
-        TaskActionVerb::Reject { id, reason } => {
-            let step = TaskStep { reason: Some(reason), ..step(TaskAction::Reject) };
-            act(setup, team, id, step, "rejected and cancelled")
+        TaskActionVerb::Reject { id, reason, cancel } => {
+            let (action, words) = match cancel {
+                true => (TaskAction::Cancel, "rejected and cancelled"),
+                false => (TaskAction::Reject, "sent back"),
+            };
+            act(setup, team, id, TaskStep { reason: Some(reason), ..step(action) }, words)
         }
         TaskActionVerb::Cancel { id, reason } => {
             act(setup, team, id, TaskStep { reason, ..step(TaskAction::Cancel) }, "cancelled")

@@ -77,9 +77,11 @@ impl ListTasksArgs {
             TaskState::Cancelled => false,
             TaskState::InReview => !self.completed,
             TaskState::Failed => !self.active && !self.in_review && !self.completed,
-            TaskState::Pending | TaskState::Blocked | TaskState::InProgress | TaskState::Stale => {
-                !self.in_review && !self.completed
-            }
+            TaskState::Pending
+            | TaskState::Blocked
+            | TaskState::InProgress
+            | TaskState::Stopping
+            | TaskState::Stale => !self.in_review && !self.completed,
         };
         let has_label = |label: &String| self.labels.contains(label);
         is_of_kind

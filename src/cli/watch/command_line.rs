@@ -88,7 +88,7 @@ pub(super) fn command_line(action: &TeamAction) -> Vec<String> {
         TeamAction::AssignTask { task: id, to } => task("task assign", id).texts([to.as_str()]),
         TeamAction::RetryTask(id) => task("task retry", id).0,
         TeamAction::ApproveTask(id) => task("task approve", id).0,
-        TeamAction::RejectTask { task: id, reason } => {
+        TeamAction::SendBackTask { task: id, reason } => {
             task("task reject", id).option("reason", reason).0
         }
         TeamAction::CancelTask { task: id, reason } => {

@@ -61,7 +61,11 @@ impl LeadDriver<'_> {
                 ops::events::note(self.team, delay)?;
                 ops::presence::plan_restart(self.team, member, *failures, *delay_ms)?;
             }
-            Effect::Release(name) => drop(ops::task::release(self.team, name)?),
+            Effect::Release(name) => {
+                // A worker may need seconds to end its command.
+                let (about, name) = (Some(name.clone()), name.clone());
+                self.run_blocking(about, move |_, team| ops::task::release_hanging(team, &name));
+            }
             Effect::ReleaseAbsent(name) => ops::task::release_absent(self.team, name)?,
             Effect::Resume(name) => {
                 let (about, name) = (Some(name.clone()), name.clone());

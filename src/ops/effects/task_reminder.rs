@@ -10,7 +10,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskAction};
 use crate::model::text;
-use crate::ops::task::SUBJECT;
+use crate::ops::owners::SUBJECT;
 use crate::ops::{OpsError, now, send, task};
 use crate::store::{TaskStep, TeamStore};
 use crate::sys::rand;

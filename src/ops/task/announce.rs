@@ -12,8 +12,8 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::context::now;
 use crate::ops::error::OpsError;
-use crate::ops::owners;
-use crate::ops::send::{can_be_told, say_once};
+use crate::ops::owners::{self, SUBJECT};
+use crate::ops::send::say_once;
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 
@@ -22,8 +22,6 @@ const SETTLED: Duration = Duration::from_secs(5);
 /// A task that was changed this much before the first line of the log was changed by an older
 /// phalanx. Milliseconds.
 const BEFORE_LOG_MS: u64 = 60_000;
-/// Characters of a task's subject that a message quotes.
-pub(in crate::ops) const SUBJECT: usize = 120;
 
 pub(super) fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
     team.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;
@@ -49,7 +47,7 @@ pub(super) fn say_step(
         TaskAction::Stall => Some(EventKind::TaskStale),
         TaskAction::Recover => Some(EventKind::TaskRecovered),
     };
-    if matches!(action, TaskAction::Review | TaskAction::Reject) {
+    if action == TaskAction::Review {
         notify_about_review(team, task, who)?;
     }
     let note = kind.map(|kind| {
@@ -79,6 +77,7 @@ pub(super) fn say_end(
         TaskState::Pending
         | TaskState::Blocked
         | TaskState::InProgress
+        | TaskState::Stopping
         | TaskState::InReview
         | TaskState::Completed
         | TaskState::Stale => EventKind::TaskCompleted,
@@ -133,12 +132,14 @@ fn say_again(team: &TeamStore, task: &Task) -> Result<(), OpsError> {
     let owner = name(task.owner_name());
     let (action, who) = match task.state {
         TaskState::Completed if decided.is_some() => (TaskAction::Approve, decided),
-        TaskState::Cancelled if decided.is_some() => (TaskAction::Reject, decided),
         TaskState::Completed => (TaskAction::Complete, name(task.extra.ended_by.as_deref())),
         TaskState::Cancelled => (TaskAction::Cancel, name(task.extra.ended_by.as_deref())),
         TaskState::Failed => (TaskAction::Fail, name(task.extra.ended_by.as_deref())),
         TaskState::InReview => (TaskAction::Review, owner),
-        TaskState::InProgress => (TaskAction::Claim, owner),
+        TaskState::InProgress if task.extra.rounds > 0 && task.extra.reason.is_some() => {
+            (TaskAction::Reject, Some(MemberName::lead()))
+        }
+        TaskState::InProgress | TaskState::Stopping => (TaskAction::Claim, owner),
         TaskState::Stale => (TaskAction::Stall, Some(MemberName::lead())),
         TaskState::Pending | TaskState::Blocked => {
             let is_new = task.extra.cause.is_none();
@@ -151,33 +152,22 @@ fn say_again(team: &TeamStore, task: &Task) -> Result<(), OpsError> {
     say_step(team, task, &who.unwrap_or_else(MemberName::lead), action, &freed)
 }
 
-/// Notifies the lead of work that waits for approval, and the owner and the lead of work that was
-/// rejected. The messages have the id of the task's event.
+/// Notifies the lead of work that waits for approval. The message has the id of the task's event.
 fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
-    let Some(event) = task.extra.event.as_deref() else { return Ok(()) };
-    let called = format!("task #{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
-    let reason = task.reason();
-    let (recipients, said) = if task.state == TaskState::InReview {
-        if who.is_lead() {
-            return Ok(());
-        }
-        let said = format!(
-            "{called} is finished and waits for approval: `phalanx task get {0}` shows it, `phalanx task approve {0}` or \
-             `phalanx task reject {0} --reason TEXT` decides.",
-            task.id
-        );
-        (vec![MemberName::lead()], said)
-    } else {
-        let owner = task.owner_member();
-        let said = format!("{called} was rejected and is cancelled. Reason: {reason}");
-        ([MemberName::lead()].into_iter().chain(owner).collect(), said)
+    let Some(event) = task.extra.event.as_deref().filter(|_| !who.is_lead()) else {
+        return Ok(());
     };
-    for to in recipients {
-        if to.is_lead() || can_be_told(team, &to)? {
-            say_once(team, who, &to, &Message::Text(said.clone()), event)?;
-        }
-    }
-    Ok(())
+    let called = format!("task #{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
+    let round = match task.extra.rounds {
+        0 => String::new(),
+        n => format!(" again, after it was sent back {n} times"),
+    };
+    let said = format!(
+        "{called} is finished{round} and waits for approval: `phalanx task get {0}` shows it, \
+         `phalanx task approve {0}` or `phalanx task reject {0} --reason TEXT` decides.",
+        task.id
+    );
+    say_once(team, who, &MemberName::lead(), &Message::Text(said), event)
 }
 
 /// Sends `task_completed` to the lead's mailbox, once: the message has the id of the task's event.

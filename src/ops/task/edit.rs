@@ -4,6 +4,7 @@ use super::announce::{note_claim, say_end, say_step};
 use super::guards::{may_create, must_be_open_to, must_have_verb};
 use super::read::{get, must_be_member};
 use super::steps::{Completed, claim};
+use super::stop::end_command;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
@@ -128,25 +129,32 @@ pub(crate) fn update(
         must_have_verb(team, "update")?;
     }
     let completes = changes.status == Some(TargetStatus::Completed);
-    let complaints = match before.filter(|task| completes && task.state != TaskState::Completed) {
-        Some(task) => {
-            let in_review = task.state == TaskState::InReview;
-            let action = if in_review { TaskAction::Approve } else { TaskAction::Complete };
-            let task = team.task_before(id, &ctx.speaker, &TaskStep::of(action))?;
-            hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
-        }
-        None => Vec::new(),
-    };
+    let complaints =
+        match before.clone().filter(|task| completes && task.state != TaskState::Completed) {
+            Some(task) => {
+                let in_review = task.state == TaskState::InReview;
+                let action = if in_review { TaskAction::Approve } else { TaskAction::Complete };
+                let task = team.task_before(id, &ctx.speaker, &TaskStep::of(action))?;
+                hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
+            }
+            None => Vec::new(),
+        };
     let notify_owner =
         owner.map_or(Ok(false), |owner| owners::must_be_notified(team, &ctx.speaker, owner))?;
     let limits = owner.map_or(Ok(None), |owner| limits(team, &ctx.speaker, owner))?;
     let changes = TaskChanges { notify_owner, limits, ..changes.clone() };
+    if let Some(before) = before.filter(|task| task.state.is_running()) {
+        let after = team.task_after(id, &ctx.speaker, &changes, now())?;
+        if !after.state.is_running() || after.owner != before.owner {
+            end_command(team, id, &ctx.speaker)?;
+        }
+    }
     let changed = team.update_task(id, &ctx.speaker, &changes, now())?;
     failpoint::hit("assign.owned");
     note_update(ctx, team, &changed, &changes)?;
     failpoint::hit("assign.noted");
     let TaskChanged { before, task, unblocked, freed } = changed;
-    owners::notify_former(team, &before, &task, &ctx.speaker)?;
+    owners::notify_owner_of_change(team, &before, Some(&task), &ctx.speaker, None)?;
     if task.extra.untold {
         owners::notify_owner(team, &task, &ctx.speaker)?;
     } else if unblocked {
@@ -219,13 +227,15 @@ fn note_update(
     }
 }
 
-/// Makes a failed or stale task pending again. A member that a failed task was assigned to keeps it
+/// Makes a task that has ended or is stale pending again. A member that an ended task was assigned to keeps it
 /// and is notified, if still there; otherwise any member may claim it. The former owner of a stale
 /// task is notified.
 pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     must_have_verb(team, "retry")?;
     let task = get(team, id)?;
     let is_stale = task.state == TaskState::Stale;
+    team.task_before(id, &ctx.speaker, &TaskStep::of(TaskAction::Retry))?;
+    end_command(team, id, &ctx.speaker)?;
     let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some() && !is_stale);
     let owner = assigned.and_then(|name| MemberName::existing(name).ok());
     let owner = owner.filter(|owner| must_be_member(team, owner).is_ok());
@@ -234,7 +244,7 @@ pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task,
         .map_or(Ok(false), |owner| owners::must_be_notified(team, &ctx.speaker, owner))?;
     let (before, task) = team.retry_task(id, &ctx.speaker, owner.is_some(), notify_owner, now())?;
     note_retry(team, &before, &task, ctx.speaker.as_str())?;
-    owners::notify_former(team, &before, &task, &ctx.speaker)?;
+    owners::notify_owner_of_change(team, &before, Some(&task), &ctx.speaker, None)?;
     if task.extra.untold {
         owners::notify_owner(team, &task, &ctx.speaker)?;
     }
@@ -257,9 +267,13 @@ pub(crate) fn delete(
     id: TaskId,
     force: bool,
 ) -> Result<Task, OpsError> {
+    if force {
+        end_command(team, id, &ctx.speaker)?;
+    }
     let (task, freed) = team.delete_task(id, &ctx.speaker, force)?;
     let note = Note::of(EventKind::TaskDeleted).task(id).with("subject", task.subject.as_str());
     team.record(note.with("by", ctx.speaker.as_str()))?;
+    owners::notify_owner_of_change(team, &task, None, &ctx.speaker, None)?;
     owners::freed(team, &ctx.speaker, &freed, None)?;
     Ok(task)
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::announce::SUBJECT;
 use super::guards::must_have_verb;
 use super::read::get;
 use super::steps::end;
@@ -13,6 +12,7 @@ use crate::model::task::{Progress, Task, TaskAction, TaskState};
 use crate::model::text;
 use crate::ops::context::Context;
 use crate::ops::error::OpsError;
+use crate::ops::owners::SUBJECT;
 use crate::ops::send::{can_be_told, say};
 use crate::store::{StoreError, TaskStep, TeamStore};
 use crate::sys::fs::{self, FileKind};

@@ -36,7 +36,8 @@ pub(crate) struct Attachment {
 #[derive(Debug, Clone)]
 pub(crate) struct TaskHistory {
     pub(crate) task: Task,
-    /// The state, which is `blocked` while a blocker is open.
+    /// The state, which is `blocked` while a blocker is open, and `stopping` while its command is
+    /// being ended.
     pub(crate) state: TaskState,
     pub(crate) comments: Vec<Comment>,
     pub(crate) attachments: Vec<Attachment>,
@@ -49,10 +50,7 @@ pub(crate) struct TaskHistory {
 /// Reads a task and its history.
 pub(crate) fn history(team: &TeamStore, id: TaskId) -> Result<TaskHistory, OpsError> {
     let task = get(team, id)?;
-    let state = match task.blocked_by.as_slice() {
-        [] => task.state,
-        _ => team.with_blockers(id)?.state(&task),
-    };
+    let state = team.with_blockers(id)?.state(&task);
     let events = team.task_events(id)?;
     let comments = events.iter().filter_map(comment).collect();
     let attachments = events.iter().filter_map(attachment).collect();

@@ -3,6 +3,7 @@
 use super::announce::say_step;
 use super::guards::must_have_verb;
 use super::read::must_be_member;
+use super::stop::end_command;
 use crate::model::board::Board;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
@@ -49,12 +50,19 @@ pub(crate) fn end(
     who: &MemberName,
     step: &TaskStep,
 ) -> Result<(Task, Vec<TaskId>), OpsError> {
-    let before = if step.action == TaskAction::Release { team.task(id)? } else { None };
+    // The outcome of a command comes from the worker that has run it.
+    let before = match step.outcome {
+        None => Some(team.task_before(id, who, step)?),
+        Some(_) => None,
+    };
+    if before.is_some() && !step.action.to().is_running() {
+        end_command(team, id, who)?;
+    }
     let (task, freed) = team.step_task(id, who, step, now())?;
     failpoint::hit("task.ended");
     say_step(team, &task, who, step.action, &freed)?;
     if let Some(before) = before {
-        owners::notify_former(team, &before, &task, who)?;
+        owners::notify_owner_of_change(team, &before, Some(&task), who, step.reason.as_deref())?;
     }
     Ok((task, freed))
 }
@@ -101,6 +109,23 @@ pub(crate) fn release_absent(team: &TeamStore, who: &MemberName) -> Result<(), O
         Err(OpsError::Store(StoreError::NoSuchMember { .. })) => release(team, who).map(drop),
         done => done,
     }
+}
+
+/// Releases the tasks of a member that hangs, after a worker has ended their command. The member is
+/// notified.
+pub(crate) fn release_hanging(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
+    let lead = MemberName::lead();
+    let board = team.board()?;
+    let running = board.work().filter(|task| task.state.is_running() && task.is_owned_by(who));
+    running.map(|task| task.id).try_for_each(|id| end_command(team, id, &lead))?;
+    let (released, before) = release(team, who)?;
+    for task in &released {
+        if let Some(before) = before.tasks.get(&task.id) {
+            let reason = Some("no sign of life");
+            owners::notify_owner_of_change(team, before, Some(task), &lead, reason)?;
+        }
+    }
+    Ok(())
 }
 
 /// Releases what a member held when it left. Returns that, and the board as it was before.

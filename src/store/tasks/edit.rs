@@ -158,25 +158,8 @@ impl TeamStore {
         now: Timestamp,
     ) -> Result<TaskChanged, StoreError> {
         let _list = self.lock_list()?;
-        let mut board = self.board()?;
-        let before = board.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?.clone();
-        changes.may_be_made(&before, who)?;
-        admit(&board, &before, who, changes)?;
-        link(&mut board, id, who, changes)?;
-        // Apply the edit to the snapshot first, so that a refusal comes before the first write.
-        let mut planned = before.clone();
-        edit(&mut planned, who, changes, now)?;
-        match planned.state {
-            state if state == before.state => {}
-            TaskState::InProgress => may_begin(&mut board, &planned)?,
-            TaskState::Completed => must_be_free(&board, &planned)?,
-            TaskState::Pending
-            | TaskState::Blocked
-            | TaskState::InReview
-            | TaskState::Failed
-            | TaskState::Cancelled
-            | TaskState::Stale => {}
-        }
+        // A refusal comes before the first write.
+        let (board, before, _) = self.plan_update(id, who, changes, now)?;
         // Write the task's own side first: after a crash in between, it waits too long rather than
         // not at all.
         let mut task = self.change_task(id, |task| {
@@ -216,6 +199,52 @@ impl TeamStore {
         let completed = task.state == TaskState::Completed && before.state != TaskState::Completed;
         let freed = if completed { self.freed_by(&task)? } else { Vec::new() };
         Ok(TaskChanged { before, task, unblocked, freed })
+    }
+
+    /// Returns the task as an edit would leave it.
+    ///
+    /// # Errors
+    /// As [`TeamStore::update_task`].
+    pub(crate) fn task_after(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        changes: &TaskChanges,
+        now: Timestamp,
+    ) -> Result<Task, StoreError> {
+        let _list = self.lock_list()?;
+        self.plan_update(id, who, changes, now).map(|(_, _, planned)| planned)
+    }
+
+    /// Returns the board with the new edges, and the task before and after the edit. The caller
+    /// holds the list lock.
+    fn plan_update(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        changes: &TaskChanges,
+        now: Timestamp,
+    ) -> Result<(Board, Task, Task), StoreError> {
+        let mut board = self.board()?;
+        let before = board.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?.clone();
+        changes.may_be_made(&before, who)?;
+        admit(&board, &before, who, changes)?;
+        link(&mut board, id, who, changes)?;
+        let mut planned = before.clone();
+        edit(&mut planned, who, changes, now)?;
+        match planned.state {
+            state if state == before.state => {}
+            TaskState::InProgress => may_begin(&mut board, &planned)?,
+            TaskState::Completed => must_be_free(&board, &planned)?,
+            TaskState::Pending
+            | TaskState::Blocked
+            | TaskState::Stopping
+            | TaskState::InReview
+            | TaskState::Failed
+            | TaskState::Cancelled
+            | TaskState::Stale => {}
+        }
+        Ok((board, before, planned))
     }
 
     /// Makes a failed or stale task pending again: for its owner if `keep_owner` is set, else for

@@ -22,7 +22,7 @@ pub(crate) struct TaskStep {
     /// A sentence for the snapshot of the ended task.
     pub(crate) summary: Option<String>,
     pub(crate) commit: Option<String>,
-    /// Why the task is rejected, cancelled or failed.
+    /// Why the task is sent back, cancelled, released or failed.
     pub(crate) reason: Option<String>,
 }
 
@@ -86,6 +86,7 @@ pub(super) fn act(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let next = may_act(task, step.action, who)?;
+    let was_in_review = task.state == TaskState::InReview;
     match step.action {
         TaskAction::Claim => claim_for(task, who, now),
         TaskAction::Complete if task.state == TaskState::Pending => {
@@ -99,17 +100,25 @@ pub(super) fn act(
             }
             (task.owner, task.extra.assigned_by, task.extra.untold) = (None, None, false);
         }
+        TaskAction::Reject => {
+            task.extra.rounds += 1;
+            task.extra.reason.clone_from(&step.reason);
+        }
         TaskAction::Complete
         | TaskAction::Review
         | TaskAction::Approve
-        | TaskAction::Reject
         | TaskAction::Cancel
         | TaskAction::Fail
         | TaskAction::Stall
         | TaskAction::Recover => {}
     }
-    task.state = next;
+    // A worker claims what it owns and runs it again.
+    let runs_again = step.action == TaskAction::Reject && !task.extra.run.is_empty();
+    task.state = if runs_again { TaskState::Pending } else { next };
     let extra = &mut task.extra;
+    if !next.is_running() {
+        extra.stopping = None;
+    }
     extra.stalled_at = (next == TaskState::Stale).then_some(now);
     extra.result = step.result.clone().or(extra.result.take());
     extra.commit = step.commit.clone().or(extra.commit.take());
@@ -118,7 +127,7 @@ pub(super) fn act(
         extra.outcome.clone_from(&step.outcome);
         extra.reason.clone_from(&step.reason);
         extra.ended_at = Some(now);
-        let decides = matches!(step.action, TaskAction::Approve | TaskAction::Reject);
+        let decides = step.action == TaskAction::Approve || was_in_review && who.is_lead();
         let worker = task.owner.as_deref().filter(|_| decides);
         extra.ended_by = Some(worker.unwrap_or(who.as_str()).to_owned());
         extra.decided_by = decides.then(|| who.to_string());
@@ -139,6 +148,7 @@ fn claim_for(task: &mut Task, owner: &MemberName, now: Timestamp) {
     task.owner = Some(owner.to_string());
     task.extra.claimed_at = Some(now);
     task.extra.progress = None;
+    task.extra.reason = None;
 }
 
 /// Removes what the end of the task has recorded; the journal keeps it.
@@ -150,6 +160,7 @@ fn clear_ending(task: &mut Task) {
 
 fn return_to_pending(task: &mut Task) {
     task.extra.released += 1;
+    task.extra.stopping = None;
     (task.extra.claimed_at, task.extra.stalled_at) = (None, None);
 }
 

@@ -285,8 +285,7 @@ fn a_task_reassigned_while_running_is_given_up() {
     ops::task::release(&stage.team, &stage.me.name).expect("released");
     let other = MemberName::new("bob").expect("name");
     stage.team.claim(TaskId(1), &other, false, ops::now()).expect("claimed");
-    stage.release_command();
-    until("the warning", || stage.film.text().contains("its result was not recorded"));
+    until("the end of the command", || stage.film.text().contains("task #1 was ended after"));
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);
     assert!(ops::task::get(&stage.team, TaskId(1)).expect("a task").is_owned_by(&other));

@@ -17,6 +17,7 @@ use crate::teammate::state::Me;
 
 mod hooks;
 mod plans;
+mod stop;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 

@@ -90,7 +90,7 @@ impl Dashboard {
                 if command == KeyCommand::Approve {
                     return self.run(TeamAction::ApproveTask(task));
                 }
-                self.ask(PromptKind::RejectTask(task), "");
+                self.ask(PromptKind::SendBackTask(task), "");
                 return Vec::new();
             }
             Err(_) => return Vec::new(),

@@ -272,6 +272,7 @@ fn detail(task: &TaskCard, now: Timestamp) -> String {
             words.extend(task.reason.clone());
         }
         TaskState::InProgress
+        | TaskState::Stopping
         | TaskState::InReview
         | TaskState::Completed
         | TaskState::Cancelled => {}

@@ -38,7 +38,7 @@ pub(super) enum PromptKind {
     Assign(TaskId),
     Reject(AskedUse),
     EditInput(AskedUse),
-    RejectTask(TaskId),
+    SendBackTask(TaskId),
     Cancel(TaskId),
     Block(TaskId),
     Unblock(TaskId),
@@ -74,7 +74,7 @@ impl PromptKind {
             PromptKind::Reject(asked) => {
                 format!("reason to reject {}: {}", asked.from, asked.words)
             }
-            PromptKind::RejectTask(task) => format!("reason to reject #{task}"),
+            PromptKind::SendBackTask(task) => format!("send #{task} back: what is to be done"),
             PromptKind::EditInput(asked) => {
                 format!("input for {}, as JSON; Enter approves", asked.from)
             }

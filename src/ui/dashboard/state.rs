@@ -58,7 +58,9 @@ impl BoardColumn {
     pub(super) fn of(state: TaskState) -> BoardColumn {
         match state {
             TaskState::Pending | TaskState::Blocked => BoardColumn::ToDo,
-            TaskState::InProgress | TaskState::Stale | TaskState::Failed => BoardColumn::Doing,
+            TaskState::InProgress | TaskState::Stopping | TaskState::Stale | TaskState::Failed => {
+                BoardColumn::Doing
+            }
             TaskState::InReview => BoardColumn::Review,
             TaskState::Completed | TaskState::Cancelled => BoardColumn::Done,
         }

@@ -87,7 +87,7 @@ impl Dashboard {
                 let to = MemberName::existing(&text).map_err(|e| e.to_string())?;
                 TeamAction::AssignTask { task, to }
             }
-            PromptKind::RejectTask(task) => TeamAction::RejectTask { task, reason: text },
+            PromptKind::SendBackTask(task) => TeamAction::SendBackTask { task, reason: text },
             PromptKind::Cancel(task) => TeamAction::CancelTask { task, reason: Some(text) },
             PromptKind::Block(task) => TeamAction::BlockTask { task, by: task_ids(&text)? },
             PromptKind::Unblock(task) => TeamAction::UnblockTask { task, by: task_ids(&text)? },

@@ -220,10 +220,13 @@ impl Dashboard {
                     Ok(format!("approve {}{nth}: {}", asked.from, asked.words))
                 }
             },
-            KeyCommand::Reject => self.target_answer().map(|_| "reject".to_owned()),
+            KeyCommand::Reject => self.target_answer().map(|target| match target {
+                AnswerTarget::Task(task) => format!("send back #{task}"),
+                AnswerTarget::Request(_) => "reject".to_owned(),
+            }),
             KeyCommand::AlwaysAllow => {
                 let AnswerTarget::Request(asked) = self.target_answer()? else {
-                    return Err("a task is approved or rejected".to_owned());
+                    return Err("a task is approved or sent back".to_owned());
                 };
                 let preview = self.request_called(&asked).and_then(|one| one.preview.as_ref());
                 match preview.map(|preview| &preview.always) {

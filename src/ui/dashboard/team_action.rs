@@ -49,7 +49,7 @@ pub(crate) enum TeamAction {
     },
     RetryTask(TaskId),
     ApproveTask(TaskId),
-    RejectTask {
+    SendBackTask {
         task: TaskId,
         reason: String,
     },
@@ -135,7 +135,7 @@ impl TeamAction {
             TeamAction::AssignTask { task, to } => format!("assign #{task} to {to}"),
             TeamAction::RetryTask(task) => format!("retry #{task}"),
             TeamAction::ApproveTask(task) => format!("approve #{task}"),
-            TeamAction::RejectTask { task, .. } => format!("reject #{task}"),
+            TeamAction::SendBackTask { task, .. } => format!("send back #{task}"),
             TeamAction::CancelTask { task, .. } => format!("cancel #{task}"),
             TeamAction::BlockTask { task, .. } => format!("block #{task}"),
             TeamAction::UnblockTask { task, .. } => format!("unblock #{task}"),

@@ -196,6 +196,7 @@ impl Theme {
             TaskState::Pending => ("○", "o", Tone::Plain),
             TaskState::Blocked => ("◌", ".", Tone::Dim),
             TaskState::InProgress => ("▶", ">", Tone::Working),
+            TaskState::Stopping => ("■", "#", Tone::Waiting),
             TaskState::InReview => ("?", "?", Tone::Waiting),
             TaskState::Stale => ("!", "!", Tone::Waiting),
             TaskState::Completed => ("✓", "v", Tone::Good),

@@ -1,0 +1,116 @@
+//! The end of a command whose task another member takes from this worker.
+
+use super::super::effect::WorkerEffect;
+use super::super::event::OpFailure;
+use super::super::state::{Outstanding, Work, WorkerState};
+use crate::model::id::TaskId;
+use crate::model::task::Task;
+use crate::model::time::{Timestamp, human};
+
+/// Time that the taker has beyond its own deadline, in milliseconds. After it the task is given
+/// back: the taker was killed.
+const LATE_MS: u64 = 2000;
+
+/// Handles the task as it is now, while its command runs or after it was ended.
+pub(super) fn handle_recheck(
+    state: &mut WorkerState,
+    result: Result<Option<Box<Task>>, OpFailure>,
+    now: Timestamp,
+    effects: &mut Vec<WorkerEffect>,
+) {
+    let found = match result {
+        Ok(found) => found,
+        Err(failure) if !failure.lasting => {
+            state.check_due = true;
+            return state.complain(&failure, now, effects);
+        }
+        Err(_) => None,
+    };
+    let stopping = found.as_ref().and_then(|task| task.extra.stopping.as_ref());
+    match &mut state.work {
+        Work::Running(job) => {
+            let how = match (&found, stopping) {
+                (Some(_), None) => return,
+                (_, Some(stopping)) => format!("is taken by {}", stopping.by),
+                (None, None) => "is no longer assigned to this worker".to_owned(),
+            };
+            effects.push(WorkerEffect::Print(format!("── task #{} {how}: ending it", job.id)));
+            effects.push(WorkerEffect::Cancel);
+            state.work = Work::Stopping { job: job.clone(), asked: stopping.is_some() };
+        }
+        Work::Stopped { until, .. } if found.is_some() => {
+            // Without the mark, the taker was refused.
+            *until = stopping.map_or(now, |stopping| stopping.until.plus_ms(LATE_MS));
+        }
+        Work::Stopped { .. } => rest(state),
+        Work::Idle
+        | Work::Proposed(..)
+        | Work::Approved(_)
+        | Work::Stopping { .. }
+        | Work::Ending(..) => {}
+    }
+}
+
+/// Handles the exit of a command that was ended for another member. Returns true if it was one.
+pub(super) fn is_end(
+    state: &mut WorkerState,
+    task: TaskId,
+    now: Timestamp,
+    effects: &mut Vec<WorkerEffect>,
+) -> bool {
+    let Work::Stopping { job, asked } = &state.work else { return false };
+    if job.id != task {
+        return false;
+    }
+    let spent = human(now.since(job.since));
+    effects.push(WorkerEffect::Print(format!("── task #{task} was ended after {spent}")));
+    if *asked && state.leaving.is_none() {
+        let until = now.plus_ms(LATE_MS);
+        state.work = Work::Stopped { job: job.clone(), confirmed: false, until };
+    } else {
+        rest(state);
+    }
+    true
+}
+
+/// Handles the result of a confirmation, or of giving the task back.
+pub(super) fn handle_let_go(
+    state: &mut WorkerState,
+    result: Result<(), OpFailure>,
+    now: Timestamp,
+    effects: &mut Vec<WorkerEffect>,
+) {
+    state.reported(Outstanding::LetGo);
+    let Work::Stopped { confirmed, .. } = &mut state.work else { return };
+    match result {
+        Ok(()) if !*confirmed => {
+            *confirmed = true;
+            state.check_due = true;
+        }
+        Err(failure) if !failure.lasting => state.complain(&failure, now, effects),
+        Ok(()) | Err(_) => rest(state),
+    }
+}
+
+/// Returns the next operation for a task that another member may take.
+pub(super) fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
+    match &state.work {
+        Work::Stopped { job, confirmed: false, .. } => {
+            Some((Outstanding::LetGo, WorkerEffect::ConfirmStopped(job.id)))
+        }
+        Work::Running(job) | Work::Stopped { job, .. } if state.check_due => {
+            state.check_due = false;
+            Some((Outstanding::Recheck, WorkerEffect::Recheck(job.id)))
+        }
+        Work::Stopped { job, until, .. } if *until <= state.now => {
+            Some((Outstanding::LetGo, WorkerEffect::GiveBack(job.id)))
+        }
+        _ => None,
+    }
+}
+
+/// The task is no longer this worker's.
+fn rest(state: &mut WorkerState) {
+    state.work = Work::Idle;
+    (state.mail_due, state.claim_due) = (true, true);
+}
