@@ -25,8 +25,8 @@ pub(crate) const END: OneShotEnd = OneShotEnd { report, leave };
 /// Number of bytes read from the end of the log.
 const TAIL: u64 = 64 * 1024;
 
-/// Ends the run's task, if it has one, and sends the exit status and the end of the output to the
-/// lead.
+/// Ends the run's task, if it has one: the report of the task has the end of the output. Without a
+/// task, or if it cannot be ended, sends the exit status and the end of the output to the lead.
 fn report(run: &LauncherRun, exit: &ExitRecord) {
     let Terminal::Once { log } = &run.command.terminal else { return };
     if !run.team.exists() {
@@ -38,20 +38,24 @@ fn report(run: &LauncherRun, exit: &ExitRecord) {
     let printed = text.trim_end();
     // Without the record the task is unknown; it is released when the member leaves.
     let record = run.team.member_record(&run.member).ok().flatten();
-    let ended = record.and_then(|record| end_task(run, &record, exit, printed));
-    let summary = summary(run.member.as_str(), exit, ended.as_deref(), printed, log);
+    let problem = match record.and_then(|record| end_task(run, &record, exit, printed)) {
+        Some(Ok(())) => return,
+        Some(Err((id, e))) => Some(format!("task #{id} is left as it is: {e}")),
+        None => None,
+    };
+    let summary = summary(run.member.as_str(), exit, problem.as_deref(), printed, log);
     if let Err(e) = send::report(&run.team, &run.member, &Message::Text(summary)) {
         run.print(&format!("the answer did not reach the lead: {e}"));
     }
 }
 
-/// Completes or fails the task according to the exit status. Returns a description of the result.
+/// Completes or fails the task according to the exit status. `None` without a task.
 fn end_task(
     run: &LauncherRun,
     record: &MemberRecord,
     exit: &ExitRecord,
     printed: &str,
-) -> Option<String> {
+) -> Option<Result<(), (TaskId, OpsError)>> {
     let id = record.request.task?;
     let begun = record.start.as_ref().map_or(record.asked_at, |start| start.at);
     let outcome = CommandOutcome {
@@ -64,10 +68,10 @@ fn end_task(
         Some(0) => complete(run, id, &outcome),
         Some(_) | None => fail(run, id, &outcome),
     };
-    Some(ended.unwrap_or_else(|e| format!("task #{id} is left as it is: {e}")))
+    Some(ended.map_err(|e| (id, e)))
 }
 
-fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<String, OpsError> {
+fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<(), OpsError> {
     let ctx = Context {
         store: run.store.clone(),
         speaker: run.member.clone(),
@@ -82,36 +86,36 @@ fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<S
     match task::act(&ctx, &run.team, &hooks, id, &run.member, &step) {
         Ok(done) => {
             done.complaints.iter().for_each(|complaint| run.print(complaint));
-            Ok(format!("task #{id} is completed"))
+            Ok(())
         }
         // The program has exited and cannot satisfy the hook, so the task fails.
         Err(OpsError::HookRefused { said, .. }) => {
             let tail = format!("{}\na hook refuses it: {said}", outcome.tail);
-            let failed = fail(run, id, &CommandOutcome { tail, ..outcome.clone() })?;
-            Ok(format!("{failed}, a hook refuses it: {said}"))
+            fail(run, id, &CommandOutcome { tail, ..outcome.clone() })
         }
         Err(e) => Err(e),
     }
 }
 
-fn fail(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<String, OpsError> {
+fn fail(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<(), OpsError> {
     let step = TaskStep::with_outcome(TaskAction::Fail, outcome);
     task::end(&run.team, id, &run.member, &step)?;
-    Ok(format!("task #{id} has failed"))
+    Ok(())
 }
 
 /// Formats the message to the lead.
 fn summary(
     member: &str,
     exit: &ExitRecord,
-    ended: Option<&str>,
+    problem: Option<&str>,
     printed: &str,
     log: &str,
 ) -> String {
-    let ended = ended.map(|ended| format!(" {}.", ended.trim_end_matches('.'))).unwrap_or_default();
+    let problem = problem.map(|text| format!(" {}.", text.trim_end_matches('.')));
     let how = format!(
-        "{member} ran once, without a terminal, and has ended: {}.{ended}",
-        exit.describe()
+        "{member} ran once, without a terminal, and has ended: {}.{}",
+        exit.describe(),
+        problem.unwrap_or_default()
     );
     match printed {
         "" => format!("{how} It printed nothing."),

@@ -7,7 +7,7 @@ use super::effects;
 use super::error::OpsError;
 use super::forget;
 use super::owners;
-use super::retire::{self, Retirement};
+use super::retire::{self, Departure, Retirement};
 use super::spawn::{self, RecoveredStarts};
 use super::task;
 use super::terminate::{self, Termination, TerminationMode};
@@ -153,7 +153,8 @@ fn release_tasks(
         ended.extend(task::ended_by(&board, &record.name, record.asked_at));
         if !is_announced(&journal, record) {
             done.retired.push(record.name.clone());
-            unannounced.push((retirement, released));
+            let is_task_run = record.request.task.is_some();
+            unannounced.push(Departure { run: retirement, released, is_task_run });
         }
     }
     done.ended = task::journal_ends(team, &ended, &journal)?;
@@ -161,7 +162,7 @@ fn release_tasks(
     // wrote the journal.
     let (mailbox, mut unnotified) = (team.mailbox(&MemberName::lead()), Vec::new());
     for one in &unannounced {
-        if mailbox.find(one.0.incarnation.as_str())?.is_none() {
+        if mailbox.find(one.run.incarnation.as_str())?.is_none() {
             unnotified.push(one.clone());
         }
     }

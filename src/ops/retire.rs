@@ -26,6 +26,15 @@ const SUBJECT: usize = 80;
 /// The tasks that an ended run held, and the board before their release.
 type Released = (Vec<Task>, Board);
 
+/// A run that has left the team, and the tasks that it gave back.
+#[derive(Debug, Clone)]
+pub(super) struct Departure<'a> {
+    pub(super) run: &'a Retirement,
+    pub(super) released: Vec<Task>,
+    /// It was started for one task.
+    pub(super) is_task_run: bool,
+}
+
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Retirement {
@@ -61,10 +70,12 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
         for (one, released) in ended.iter().zip(&mut released) {
             // Under this lock: a newer run of the name joins under it before it claims a task, so
             // neither its entry nor its tasks are taken for those of the ended run (SD-10, TK-02).
-            let is_latest = is_latest(team, &one.name, &one.incarnation)?;
+            let record = team.member_record(&one.name)?;
+            let is_task_run = record.as_ref().is_some_and(|record| record.request.task.is_some());
+            let is_latest = record.is_none_or(|record| record.is(&one.incarnation));
             left.push(is_latest.then(|| {
                 released.get_or_insert_with(|| task::release(team, &one.name));
-                roster.leave(&one.name)
+                (roster.leave(&one.name), is_task_run)
             }));
         }
         Ok(left)
@@ -72,9 +83,9 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     failpoint::hit("retire.left");
     let mut departed = Vec::new();
     for ((one, left), released) in ended.into_iter().zip(left).zip(released) {
-        let (Some(was_on), Some(released)) = (left, released) else { continue };
+        let (Some((was_on, is_task_run)), Some(released)) = (left, released) else { continue };
         match released.and_then(|released| announce_ended_tasks(team, one, released)) {
-            Ok(released) if was_on => departed.push((one, released)),
+            Ok(released) if was_on => departed.push(Departure { run: one, released, is_task_run }),
             Ok(_) => {}
             Err(e) => first_error = first_error.and(Err(e)),
         }
@@ -133,38 +144,34 @@ pub(super) fn is_latest(
 }
 
 /// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.
-pub(super) fn announce(
-    team: &TeamStore,
-    departed: &[(&Retirement, Vec<Task>)],
-) -> Result<(), OpsError> {
+pub(super) fn announce(team: &TeamStore, departed: &[Departure<'_>]) -> Result<(), OpsError> {
     notify(team, departed)?;
     failpoint::hit("retire.noticed");
     journal_departures(team, departed)
 }
 
 /// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
-/// incarnation as id; recovery finds by that id a notice that was sent before a crash.
-pub(super) fn notify(
-    team: &TeamStore,
-    departed: &[(&Retirement, Vec<Task>)],
-) -> Result<(), OpsError> {
-    if departed.is_empty() {
+/// incarnation as id; recovery finds by that id a notice that was sent before a crash. A task run
+/// that has ended its task needs no notice: the report of the task has its end.
+pub(super) fn notify(team: &TeamStore, departed: &[Departure<'_>]) -> Result<(), OpsError> {
+    let notices: Vec<(Message, &str)> = departed
+        .iter()
+        .filter(|one| !one.is_task_run || !one.released.is_empty())
+        .map(|one| (notice(one.run, &one.released), one.run.incarnation.as_str()))
+        .collect();
+    if notices.is_empty() {
         return Ok(());
     }
     let system = MemberName::existing("system")?;
-    let notices: Vec<(Message, &str)> = departed
-        .iter()
-        .map(|(one, released)| (notice(one, released), one.incarnation.as_str()))
-        .collect();
     send::say_all(team, &system, &MemberName::lead(), &notices)
 }
 
 /// Journals that the members have left.
 pub(super) fn journal_departures(
     team: &TeamStore,
-    departed: &[(&Retirement, Vec<Task>)],
+    departed: &[Departure<'_>],
 ) -> Result<(), OpsError> {
-    let left = departed.iter().map(|(one, released)| {
+    let left = departed.iter().map(|Departure { run: one, released, .. }| {
         let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
         let note =
             Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };

@@ -99,6 +99,20 @@ impl TeamStore {
         Ok(files)
     }
 
+    /// Returns the paths of the files of all conversations, by the tasks during which they were
+    /// written.
+    pub(crate) fn workspace_files_by_task(
+        &self,
+    ) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
+        let mut by_task: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+        for file in self.workspace_files_in(Path::new(""))?.files {
+            for task in &file.tasks {
+                by_task.entry(*task).or_default().push(file.path.clone());
+            }
+        }
+        Ok(by_task)
+    }
+
     /// Returns the bytes of a file.
     ///
     /// # Errors

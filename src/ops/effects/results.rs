@@ -35,7 +35,9 @@ pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
 /// again; the id of the message prevents a duplicate.
 pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let board = team.board()?;
-    let (heading, text) = results::report(&board, ids);
+    // Without the names of files the report still has the results.
+    let files = team.workspace_files_by_task().unwrap_or_default();
+    let (heading, text) = results::report(&board, ids, &files);
     let lead = MemberName::lead();
     let msg_id = msg_id(&board, ids);
     let mailbox = team.mailbox(&lead);
