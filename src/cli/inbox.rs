@@ -16,7 +16,7 @@ use crate::model::protocol::render_for_agent;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
-use crate::ops::inbox::read_messages;
+use crate::ops::inbox::{read_messages, read_news};
 use crate::ops::mark_read::{Afterwards, mark_or_remove};
 use crate::ops::{self, Context, Kind, OpsError, TeamStore};
 use crate::sys::env;
@@ -62,6 +62,8 @@ pub(super) enum MessageFormat {
 
 /// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
+/// Interval of the full re-read of the lead's mailbox while no lead runs.
+const UNLED: Duration = Duration::from_secs(1);
 /// Pause after a failure of the shared store.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -163,7 +165,16 @@ impl MailboxReader {
     }
 
     fn messages(&self, past: ReadMessages) -> Result<Vec<Envelope>, OpsError> {
-        let mut messages = read_messages(&self.team, &self.owner, past != ReadMessages::Unread)?;
+        if self.owner.is_lead() && self.owner == self.ctx.speaker {
+            // Without it the mailbox still has what was sent before.
+            let _ = ops::catch_up::catch_up(&self.ctx, &self.team);
+        }
+        let mut messages = match past {
+            ReadMessages::Unread => read_news(&self.team, &self.owner)?,
+            ReadMessages::All | ReadMessages::Since(_) => {
+                read_messages(&self.team, &self.owner, true)?
+            }
+        };
         if let ReadMessages::Since(at) = past {
             // A message without a valid timestamp may be recent, so it is included.
             messages.retain(|m| Timestamp::parse(&m.timestamp).is_none_or(|sent| sent >= at));
@@ -210,9 +221,18 @@ impl MailboxReader {
                     marked?;
                     unmarked.clear();
                     reported = false;
-                    changes.wait(SWEEP);
+                    changes.wait(self.interval());
                 }
             }
+        }
+    }
+
+    /// Returns the time until the next full read.
+    fn interval(&self) -> Duration {
+        match ops::lease::is_led(&self.team) {
+            // The death of a member changes no file if no lead sees it.
+            Ok(false) if self.owner.is_lead() => UNLED,
+            Ok(_) | Err(_) => SWEEP,
         }
     }
 

@@ -505,7 +505,7 @@ impl<'a> LeadDriver<'a> {
         self.step(Event::Requests(requests))?;
         // The lead can be stopped after the read, so that what arrived meanwhile is not in it.
         let read_at = ops::now();
-        let mail = ops::inbox::read_protocol_messages(self.team)?;
+        let mail = ops::inbox::read_for_loop(self.team)?;
         self.step_at(Event::Mail(mail), read_at)
     }
 

@@ -264,6 +264,8 @@ pub(crate) struct State {
     pub(super) members: BTreeMap<MemberName, TrackedMember>,
     /// Open shutdown requests.
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
+    /// The members that have rejected a shutdown, by the id of the request.
+    pub(super) rejected: BTreeMap<String, MemberName>,
     /// `None` before the first read of the board.
     pub(super) seen: Option<BoardView>,
     /// Tasks whose results were reported to the lead's mailbox.
@@ -292,7 +294,7 @@ pub(crate) struct State {
     pub(super) resume_limited: ResumePolicy,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub(super) has_agent_lead: bool,
-    /// Ids of handled messages, which may be read again until they are marked.
+    /// Ids of handled messages that can be read again.
     pub(super) handled: BTreeSet<String>,
     /// Members that are idle according to the journal; filled only if the team has hooks.
     pub(super) resting: BTreeSet<MemberName>,
@@ -316,6 +318,7 @@ impl State {
             phase: Phase::Leading,
             members: BTreeMap::new(),
             open: BTreeMap::new(),
+            rejected: BTreeMap::new(),
             seen: None,
             members_seen: false,
             requests_seen: false,

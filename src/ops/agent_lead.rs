@@ -149,13 +149,14 @@ pub(crate) fn send_brief(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsE
     send(team, format!("{BRIEF}{}", agent.incarnation), "your team", text)
 }
 
-/// Sends an open question to the agent lead, once, also if another process takes over the lead.
+/// Sends an open question to the agent lead, once, also if another process takes over the lead. The
+/// member's own message, which does not say how to answer it, then counts as read.
 pub(crate) fn send_question(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
     let id = format!("asked-{}", question.msg_id);
-    if team.mailbox(&MemberName::lead()).find(&id)?.is_some() {
-        return Ok(());
+    if team.mailbox(&MemberName::lead()).find(&id)?.is_none() {
+        send(team, id, "a question", &describe(question))?;
     }
-    send(team, id, "a question", &describe(question))
+    inbox::record_handled(team, std::slice::from_ref(&question.msg_id))
 }
 
 fn send(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), OpsError> {

@@ -219,7 +219,8 @@ pub(super) fn above(own: Mode, mode: Mode) -> String {
     )
 }
 
-/// Files each request in the lead's mailbox before it acknowledges the message: a crash loses none.
+/// Files each request in the lead's mailbox. The message stays unread until the person or program
+/// that leads was shown it, or the request is decided.
 fn file_mail(
     ctx: &Context,
     team: &TeamStore,
@@ -227,7 +228,8 @@ fn file_mail(
     within_ms: u64,
 ) -> Result<(), OpsError> {
     let lead = MemberName::lead();
-    for envelope in team.mailbox(&lead).unread_where(inbox::is_protocol)? {
+    let is_ask = |envelope: &Envelope| Ask::of(Message::parse(&envelope.text)).is_some();
+    for envelope in team.mailbox(&lead).unread_where(is_ask)? {
         let message = Message::parse(&envelope.text);
         let Ok(from) = MemberName::existing(&envelope.from) else { continue };
         // The lead's loop warns of senders that may not send this.
@@ -237,15 +239,34 @@ fn file_mail(
             continue;
         }
         let Some(ask) = Ask::of(message) else { continue };
-        match RequestId::parse(ask.request_id()) {
-            Ok(id) => file(ctx, team, rules, &envelope, &ask, id, within_ms)?,
+        let waits = match RequestId::parse(ask.request_id()) {
+            Ok(id) => match waits(team, &id, &envelope)? {
+                Some(waits) => waits,
+                None => {
+                    file(ctx, team, rules, &envelope, &ask, id.clone(), within_ms)?;
+                    waits(team, &id, &envelope)?.unwrap_or(false)
+                }
+            },
             Err(problem) => {
-                warn(team, &from, format!("a {} request: {problem}", ask.kind().as_str()))?
+                warn(team, &from, format!("a {} request: {problem}", ask.kind().as_str()))?;
+                false
             }
+        };
+        if !waits {
+            inbox::record_handled(team, std::slice::from_ref(&envelope.msg_id))?;
         }
-        inbox::record_handled(team, std::slice::from_ref(&envelope.msg_id))?;
     }
     Ok(())
+}
+
+/// Returns true if the request that this message has filed waits for an answer; `None` if the
+/// message has filed none.
+fn waits(team: &TeamStore, id: &RequestId, envelope: &Envelope) -> Result<Option<bool>, OpsError> {
+    match team.question(id) {
+        Ok(filed) => Ok((filed.msg_id == envelope.msg_id).then(|| filed.is_open())),
+        Err(StoreError::NoSuchRequest { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 fn file(

@@ -8,7 +8,7 @@ use super::lease;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
-use crate::model::protocol::Message;
+use crate::model::protocol::news::{is_for_loop, is_news};
 use crate::store::{Marking, StoreError, TeamStore};
 
 /// Returns the unread messages of `owner`, or with `all` every message.
@@ -22,17 +22,20 @@ pub(crate) fn read_messages(
     Ok(if all { mailbox.all()? } else { mailbox.unread()? })
 }
 
-/// Returns the unread messages to the lead that are not plain text. Text waits for a reader, and
-/// there can be much of it.
-pub(crate) fn read_protocol_messages(team: &TeamStore) -> Result<Vec<Envelope>, OpsError> {
-    let lead = MemberName::lead();
-    must_be_on_roster(team, &lead)?;
-    Ok(team.mailbox(&lead).unread_where(is_protocol)?)
+/// Returns the unread messages of `owner` that a reader is to be shown. While a lead runs, its loop
+/// marks the protocol chatter in the lead's mailbox.
+pub(crate) fn read_news(team: &TeamStore, owner: &MemberName) -> Result<Vec<Envelope>, OpsError> {
+    must_be_on_roster(team, owner)?;
+    let is_led = owner.is_lead() && lease::is_led(team)?;
+    Ok(team.mailbox(owner).unread_where(|envelope| !is_led || is_news(envelope))?)
 }
 
-/// Returns true for a message that is not plain text.
-pub(super) fn is_protocol(envelope: &Envelope) -> bool {
-    !matches!(Message::parse(&envelope.text), Message::Text(_))
+/// Returns the messages to the lead that its loop acts on. Text waits for a reader, and there can
+/// be much of it.
+pub(crate) fn read_for_loop(team: &TeamStore) -> Result<Vec<Envelope>, OpsError> {
+    let lead = MemberName::lead();
+    must_be_on_roster(team, &lead)?;
+    Ok(team.mailbox(&lead).entries_where(is_for_loop)?)
 }
 
 fn must_be_on_roster(team: &TeamStore, owner: &MemberName) -> Result<(), OpsError> {

@@ -7,6 +7,7 @@ use super::{decide, inbox, lease};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::Message;
+use crate::model::protocol::news::{is_for_loop, is_news};
 use crate::model::question::Ask;
 use crate::store::TeamStore;
 
@@ -22,8 +23,8 @@ pub(crate) enum Afterwards {
 
 /// Marks or removes messages that were handed over to their reader, and returns them. Requests to
 /// the lead are filed first: no other process files them once they are marked. While a lead runs,
-/// messages for its loop stay unread and are not returned: reading the lead's mail by hand must not
-/// take an answer away from it.
+/// protocol chatter for its loop stays and is not returned, and refusals are marked instead of
+/// removed: reading the lead's mail by hand must not take an answer away from the loop.
 pub(crate) fn mark_or_remove(
     ctx: &Context,
     team: &TeamStore,
@@ -42,12 +43,16 @@ pub(crate) fn mark_or_remove(
         decide::process_requests(ctx, team)?;
     }
     if owner.is_lead() && lease::is_led(team)? {
-        messages
-            .retain(|message| message.read || !Message::parse(&message.text).is_for_lead_loop());
+        messages.retain(|message| message.read || is_news(message));
+        if afterwards == Afterwards::Remove {
+            let for_loop = messages.extract_if(.., |message| !message.read && is_for_loop(message));
+            inbox::acknowledge(team, owner, &ids(&for_loop.collect::<Vec<_>>()))?;
+        }
     }
-    let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
-    if !ids.is_empty() {
-        finish(team, owner, &ids)?;
-    }
+    finish(team, owner, &ids(&messages))?;
     Ok(messages)
+}
+
+fn ids(messages: &[Envelope]) -> Vec<String> {
+    messages.iter().map(|message| message.msg_id.clone()).collect()
 }

@@ -21,6 +21,7 @@ mod backends;
 pub(crate) mod brief;
 pub(crate) mod broken;
 mod budget;
+pub(crate) mod catch_up;
 mod claude_settings;
 mod context;
 pub(crate) mod decide;

@@ -120,11 +120,34 @@ impl Mailbox<'_> {
         if let Some(shared) = self.shared() {
             return shared.read(MailScope::Recent);
         }
-        self.entries_where(|_| true)
+        self.file_entries_where(|_| true)
+    }
+
+    /// Returns the messages in the mailbox that `keep` accepts, oldest first and each once. Those
+    /// that were delivered count as read.
+    pub(crate) fn entries_where(
+        &self,
+        keep: impl Fn(&Envelope) -> bool,
+    ) -> Result<Vec<Envelope>, StoreError> {
+        if let Some(shared) = self.shared() {
+            let mut recent = shared.read(MailScope::Recent)?;
+            recent.retain(keep);
+            return Ok(recent);
+        }
+        // As in `unread_where`, the record of deliveries is read first.
+        let delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
+        let mut seen = BTreeSet::new();
+        let mut entries = self.file_entries_where(&keep)?;
+        entries.iter_mut().for_each(|e| e.read |= delivered.contains(&e.msg_id));
+        entries.retain(|e| keep(e) && seen.insert(e.msg_id.clone()));
+        Ok(entries)
     }
 
     /// Returns the messages in the mailbox's file that `keep` accepts, oldest first.
-    fn entries_where(&self, keep: impl Fn(&Envelope) -> bool) -> Result<Vec<Envelope>, StoreError> {
+    fn file_entries_where(
+        &self,
+        keep: impl Fn(&Envelope) -> bool,
+    ) -> Result<Vec<Envelope>, StoreError> {
         let parse = |bytes: &[u8]| repair_surrogates::parse_by(bytes, |b| envelopes(b, &keep));
         match document::read_parsed(&self.place(), parse)? {
             Some(ParsedFile { parsed: Some(entries), .. }) => Ok(entries),
@@ -178,7 +201,7 @@ impl Mailbox<'_> {
         // Read the record of deliveries first: an id leaves it only after its message has left the
         // mailbox.
         let mut delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
-        let mut entries = self.entries_where(|e| !e.read && keep(e))?;
+        let mut entries = self.file_entries_where(|e| !e.read && keep(e))?;
         entries.retain(|e| delivered.insert(e.msg_id.clone()));
         Ok(entries)
     }
@@ -267,7 +290,7 @@ impl Mailbox<'_> {
         let place = self.place();
         let held = HeldGate::take(&place)?;
         let delivered: BTreeSet<String> = self.acks.ids()?.into_iter().collect();
-        let left = self.entries_where(|e| !e.read && delivered.contains(&e.msg_id))?;
+        let left = self.file_entries_where(|e| !e.read && delivered.contains(&e.msg_id))?;
         if !left.is_empty() {
             self.mark_and_prune(&place, &held, self.is_read_by_phalanx()?)
         } else {

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use crate::harness::{FAKE_TUI, Run, Stage, binary, wait_for};
 
 /// Team `alpha` and a user at a tmux terminal of 120x40.
-struct UserTerminal {
-    stage: Stage,
-    log: PathBuf,
+pub struct UserTerminal {
+    pub stage: Stage,
+    pub log: PathBuf,
 }
 
 impl UserTerminal {
-    fn new() -> UserTerminal {
+    pub fn new() -> UserTerminal {
         let stage = Stage::new();
         stage.fake_tui(|sheet| sheet);
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -26,7 +26,7 @@ impl UserTerminal {
 
     /// Starts the agent lead with these options and this program; its exit code is written to a
     /// file.
-    fn lead(&self, options: &str, program: &str) {
+    pub fn lead(&self, options: &str, program: &str) {
         let line = format!(
             "{} lead {options} -- {program}; echo $? >{}; exec sleep 1000",
             binary(),
@@ -41,7 +41,7 @@ impl UserTerminal {
     }
 
     /// Starts the agent lead with the program that logs its turns.
-    fn lead_fake(&self, options: &str, switches: &str) {
+    pub fn lead_fake(&self, options: &str, switches: &str) {
         let program = format!("{FAKE_TUI} {} {switches}", self.log.display());
         self.lead(&format!("--profile fake {options}"), &program);
         wait_for("the program is up", || self.screen().contains("= idle").then_some(()));
@@ -75,7 +75,7 @@ impl UserTerminal {
     }
 
     /// The turns that the program was given.
-    fn turns(&self) -> String {
+    pub fn turns(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let turns = text.lines().filter_map(|line| serde_json::from_str::<String>(line).ok());
         turns.collect::<Vec<_>>().join("\n---\n")
@@ -95,7 +95,7 @@ impl UserTerminal {
         self.turns()
     }
 
-    fn end(self) {
+    pub fn end(self) {
         self.close_terminal();
         self.stage.phalanx(&["down", "--force"]).expect(0);
         self.stage.assert_clean();

@@ -225,12 +225,14 @@ fn sd_02_answer_that_the_user_read_first_still_counts() {
         lead.signal("STOP");
         stage.phalanx(&["shutdown", name, "--no-wait", "--deadline", "60"]).expect(0);
         stage.phalanx(&["send", "team-lead", "a text"]).expect(0);
-        wait_for("its answer", || {
-            let mail = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).stdout;
-            mail.contains("shutdown_approved").then_some(())
-        });
+        let unread = || {
+            let mail = stage.phalanx(&["--json", "inbox", "--all", "--peek"]).expect(0).json();
+            let unread = mail.as_array().expect("messages").iter().filter(|m| m["read"] == false);
+            unread.map(serde_json::Value::to_string).collect::<String>()
+        };
+        wait_for("its answer", || unread().contains("shutdown_approved").then_some(()));
         stage.phalanx(&["inbox", how]).expect(0);
-        let left = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).stdout;
+        let left = unread();
         assert!(left.contains("shutdown_approved") && !left.contains("a text"), "{how}: {left}");
         lead.signal("CONT");
         let ended = stage.wait_event("demo", "shutdown_ended", name);

@@ -59,6 +59,7 @@ mod mcp;
 mod mcp_clients;
 mod names;
 mod nested;
+mod news;
 mod owners;
 mod plans;
 mod popup;

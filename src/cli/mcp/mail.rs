@@ -21,7 +21,7 @@ use crate::model::envelope::Envelope;
 use crate::model::protocol::Message;
 use crate::ops;
 use crate::ops::authority::Action;
-use crate::ops::inbox::read_messages;
+use crate::ops::inbox::{read_messages, read_news};
 
 /// Maximum time that `ReadInbox` waits.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -194,7 +194,14 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
         // Before the first read, so that no message is missed.
         let changes = team.changes().map_err(ops::OpsError::from)?;
         let look = || -> Result<Option<Vec<Envelope>>, Failure> {
-            let mut messages = read_messages(&team, &owner, input.all)?;
+            if owner.is_lead() {
+                // Without it the mailbox still has what was sent before.
+                let _ = ops::catch_up::catch_up(&setup.ctx, &team);
+            }
+            let mut messages = match input.all {
+                true => read_messages(&team, &owner, true)?,
+                false => read_news(&team, &owner)?,
+            };
             let taken = call.messages_on_their_way();
             messages.retain(|message| !taken.contains(&message.msg_id) && !is_for_wrapper(message));
             Ok(Some(messages).filter(|messages| !messages.is_empty()))

@@ -12,7 +12,7 @@ use crate::cli::requests::{self, RequestsArgs};
 use crate::cli::status::{self, StatusArgs, without_time};
 use crate::model::envelope::Envelope;
 use crate::ops::authority::Action;
-use crate::ops::inbox::read_messages;
+use crate::ops::inbox::read_news;
 use crate::ops::{self, Kind};
 
 /// Interval at which a watch looks whether it has ended, and reads a screen again.
@@ -85,7 +85,7 @@ pub(super) fn read(call: &ToolCall, name: &ResourceName) -> Result<Value, Failur
         ResourceName::Inbox => call.with(|setup| {
             let speaker = setup.ctx.speaker.as_str().to_owned();
             let (team, owner) = setup.member(&speaker, Action::ReadMail)?;
-            let messages = read_messages(&team, &owner, false)?;
+            let messages = read_news(&team, &owner)?;
             Ok(json!({ "messages": messages.iter().map(Envelope::to_entry).collect::<Vec<_>>() }))
         }),
         ResourceName::Requests => {

@@ -17,6 +17,7 @@ use crate::cli::fail::{Exit, Failure, VerbResult};
 use crate::cli::setup::Setup;
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
+use crate::ops::mark_read::{Afterwards, mark_or_remove};
 use crate::ops::screen::ScreenFollower;
 use crate::ops::snapshot::{AttentionCause, teams};
 use crate::ops::{self, Context, OpsError, TeamStore};
@@ -126,6 +127,21 @@ impl Driver {
         })
     }
 
+    /// Marks the lead's messages that the panel of messages has shown, if the person leads.
+    fn mark_shown_mail(&mut self) {
+        let shown_mail = self.dashboard.take_shown_mail();
+        let Some(shown) = self.shown.as_ref().filter(|_| !shown_mail.is_empty()) else { return };
+        if !shown.ctx.speaker.is_lead() {
+            return;
+        }
+        let (ctx, team) = (shown.ctx.clone(), shown.team.clone());
+        tokio::task::spawn_blocking(move || {
+            // Unmarked messages stay unread for other readers.
+            let lead = MemberName::lead();
+            let _ = mark_or_remove(&ctx, &team, &lead, shown_mail, Afterwards::Mark);
+        });
+    }
+
     /// Runs until the person quits or a signal arrives.
     pub(super) async fn run(mut self) -> VerbResult {
         let mut signals = Signals::new()?;
@@ -137,6 +153,7 @@ impl Driver {
             if is_dirty && (is_urgent || drawn.expired()) {
                 failpoint::hit("watch.frame");
                 self.terminal.draw(&mut self.dashboard, ops::now())?;
+                self.mark_shown_mail();
                 drawn = Deadline::after(FRAME);
                 (is_dirty, is_urgent) = (false, false);
             }

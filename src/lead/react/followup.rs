@@ -86,7 +86,7 @@ pub(super) fn handle_mail(
     if state.followup.is_none() && state.seen.as_ref().is_none_or(|seen| seen.stale.is_empty()) {
         return;
     }
-    for envelope in mail {
+    for envelope in mail.iter().filter(|envelope| !envelope.read) {
         let Some(name) =
             state.members.keys().find(|name| name.clashes_with(&envelope.from)).cloned()
         else {

@@ -9,7 +9,8 @@ use crate::lead::state::{Phase, State, TrackedMember};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::{LeadReader, Message, SenderRole, may_send};
+use crate::model::protocol::news::{is_for_agent_lead, is_news};
+use crate::model::protocol::{Message, SenderRole, may_send};
 use crate::model::time::Timestamp;
 
 /// Age of an idle notification, in ms, up to which its sender cannot have begun another turn:
@@ -24,29 +25,22 @@ pub(super) fn read_mail(
 ) {
     let mut done = Vec::new();
     questions::keep_unread(state, &mail);
-    // A message that is no longer unread cannot come again.
-    let unread: BTreeSet<&String> = mail.iter().filter(|e| !e.read).map(|e| &e.msg_id).collect();
-    state.handled.retain(|id| unread.contains(id));
-    for envelope in mail.into_iter().filter(|e| !e.read) {
+    let here: BTreeSet<&String> = mail.iter().map(|e| &e.msg_id).collect();
+    state.handled.retain(|id| here.contains(id));
+    for envelope in mail {
         let is_new = !state.handled.contains(&envelope.msg_id);
         if is_new && !act_on(state, &envelope, now, effects) {
             continue;
         }
         state.handled.insert(envelope.msg_id.clone());
-        if !(state.has_agent_lead && is_left(&envelope)) {
+        let is_shown = is_news(&envelope) || state.has_agent_lead && is_for_agent_lead(&envelope);
+        if !is_shown {
             done.push(envelope.msg_id);
         }
     }
     if !done.is_empty() {
         effects.push(Effect::Acknowledge { ids: done });
     }
-}
-
-/// Returns whether an agent lead gets this message too, and marks it as read.
-fn is_left(envelope: &Envelope) -> bool {
-    let message = Message::parse(&envelope.text);
-    message.lead_reader() == LeadReader::Both
-        && may_send(SenderRole::from_name(&envelope.from), &message)
 }
 
 /// Acts on one message. Returns false if it is left to a reader: a text, a plan or a question.
@@ -70,6 +64,15 @@ fn act_on(
                 Ok(request) => agree(state, &request, answer.into(), effects),
                 Err(problem) => effects.push(warn(&envelope.from, problem)),
             }
+            true
+        }
+        // A refusal stays in the mailbox, so a later lead finds it again.
+        Message::ShutdownRejected(answer)
+            if state
+                .rejected
+                .get(answer.request_id.as_str())
+                .is_some_and(|name| name.clashes_with(&envelope.from)) =>
+        {
             true
         }
         Message::ShutdownRejected(answer) => {

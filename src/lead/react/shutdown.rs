@@ -19,6 +19,8 @@ pub(super) fn handle_requests(
 ) {
     state.requests_seen = true;
     state.open.retain(|id, _| requests.iter().any(|r| r.id == *id && r.is_open()));
+    let rejected = requests.iter().filter(|r| r.outcome == Some(ShutdownOutcome::Rejected));
+    state.rejected = rejected.map(|r| (r.id.to_string(), r.member.clone())).collect();
     for request in requests.into_iter().filter(ShutdownRequest::is_open) {
         if state.open.insert(request.id.clone(), request.clone()).is_none() {
             staff::hold(state, &request.member);

@@ -3,6 +3,7 @@
 //! its required fields is [`Message::Malformed`].
 
 pub(super) mod fields;
+pub(crate) mod news;
 mod permission;
 mod plan;
 mod presence;
@@ -89,39 +90,6 @@ impl Message {
                 Some(Ok(message)) => message,
                 Some(Err(problem)) => Message::Malformed { kind, problem, raw: text.to_owned() },
             },
-        }
-    }
-
-    /// Returns which reader handles the message in the lead's mailbox.
-    pub(crate) fn lead_reader(&self) -> LeadReader {
-        match self {
-            Message::ShutdownApproved(_)
-            | Message::ShutdownRejected(_)
-            | Message::PlanApprovalRequest(_)
-            | Message::PermissionRequest(_)
-            | Message::SandboxPermissionRequest(_)
-            | Message::Malformed { .. } => LeadReader::Loop,
-            Message::IdleNotification(_)
-            | Message::TaskCompleted(_)
-            | Message::TeammateTerminated(_) => LeadReader::Both,
-            Message::ShutdownRequest(_)
-            | Message::PlanApprovalResponse(_)
-            | Message::PermissionResponse(_)
-            | Message::SandboxPermissionResponse(_)
-            | Message::TaskAssignment(_)
-            | Message::TeamPermissionUpdate(_)
-            | Message::ModeSetRequest(_)
-            | Message::Text(_)
-            | Message::Unknown { .. } => LeadReader::Reader,
-        }
-    }
-
-    /// Returns true if the lead's loop acts on the message. While a loop runs, reading the lead's
-    /// inbox must not mark such a message as read.
-    pub(crate) fn is_for_lead_loop(&self) -> bool {
-        match self.lead_reader() {
-            LeadReader::Loop | LeadReader::Both => true,
-            LeadReader::Reader => false,
         }
     }
 
@@ -231,18 +199,6 @@ fn read(kind: &str, mut object: Object) -> Option<Result<Message, String>> {
         "teammate_terminated" => read(object, Message::TeammateTerminated),
         _ => None,
     }
-}
-
-/// The reader that handles a message in the lead's mailbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeadReader {
-    /// The lead's loop, which marks the message as read.
-    Loop,
-    /// The loop acts on it and an agent lead is shown it. The agent lead, if there is one, marks it
-    /// as read, otherwise the loop does.
-    Both,
-    /// The reader of the mailbox: a person or an agent lead.
-    Reader,
 }
 
 /// The role of a sender, determined from the transport and never from the text.

@@ -7,7 +7,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::question::{Decision, DecisionOutcome, Question};
 use crate::ops::context::now;
 use crate::ops::error::OpsError;
-use crate::ops::presence;
+use crate::ops::{inbox, presence};
 use crate::store::TeamStore;
 use crate::sys::rand;
 
@@ -55,6 +55,8 @@ pub(in crate::ops) fn decide_question(
         Ok(question.clone())
     })?;
     if made {
+        // The question is no longer news. A lead that sees the reply must not find it unread.
+        inbox::record_handled(team, std::slice::from_ref(&question.msg_id))?;
         team.record(decision_note(&question))?;
         send(team, id)?;
     }

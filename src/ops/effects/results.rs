@@ -8,6 +8,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::results;
+use crate::model::time::Timestamp;
 use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 
@@ -29,6 +30,19 @@ pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
         }
     }
     Ok(reported)
+}
+
+/// Reports the tasks that have ended and whose report is due, for a team that no lead runs.
+pub(crate) fn report_due(team: &TeamStore, now: Timestamp) -> Result<(), OpsError> {
+    let board = team.board()?;
+    // The journal can be long, so it is read only if a report may be due.
+    if results::ended(&board, &BTreeSet::new()).is_none_or(|(at, _)| at > now) {
+        return Ok(());
+    }
+    match results::ended(&board, &reported(team)?) {
+        Some((at, ids)) if at <= now => report(team, &ids),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Reports these tasks to the lead. After a crash between the message and the journal it is called

@@ -4,21 +4,11 @@
 use super::effect::Effect;
 use super::state::State;
 use crate::model::envelope::Envelope;
-use crate::model::protocol::{
-    IdleNotification, LeadReader, Message, SenderRole, TaskCompleted, may_send,
-};
+use crate::model::protocol::{IdleNotification, Message, ShutdownRejected, TaskCompleted};
 use crate::model::text;
 
 /// Maximum length of a member's report, in characters.
 const WORDS: usize = 2000;
-
-/// Returns whether the message is typed into the program. The lead's loop handles the other kinds,
-/// and discards messages that their sender is not allowed to send.
-pub(super) fn is_for_program(envelope: &Envelope) -> bool {
-    let message = Message::parse(&envelope.text);
-    message.lead_reader() != LeadReader::Loop
-        && may_send(SenderRole::from_name(&envelope.from), &message)
-}
 
 /// Rewrites status messages of members as plain text; other messages are unchanged.
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
@@ -26,9 +16,9 @@ pub(super) fn in_words(envelope: Envelope) -> Envelope {
         Message::IdleNotification(notice) => idle_text(&notice),
         Message::TaskCompleted(message) => completed_text(&message),
         Message::TeammateTerminated(message) => text::short(&message.message, WORDS),
+        Message::ShutdownRejected(message) => refusal_text(&message),
         Message::ShutdownRequest(_)
         | Message::ShutdownApproved(_)
-        | Message::ShutdownRejected(_)
         | Message::PlanApprovalRequest(_)
         | Message::PlanApprovalResponse(_)
         | Message::PermissionRequest(_)
@@ -60,6 +50,11 @@ fn idle_text(notice: &IdleNotification) -> String {
     let result = result.map(|words| format!(" Result of my turn: {words}"));
     let whole = ["I am idle.".to_owned()].into_iter().chain(task).chain(failure).chain(result);
     text::short(&whole.collect::<String>(), WORDS)
+}
+
+fn refusal_text(message: &ShutdownRejected) -> String {
+    let reason = message.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    text::short(&format!("I refuse to shut down{reason}"), WORDS)
 }
 
 fn completed_text(message: &TaskCompleted) -> String {

@@ -19,6 +19,7 @@ use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::protocol::news::is_for_agent_lead;
 use crate::model::protocol::{IdleNotification, Message, ShutdownRequestBody};
 use crate::model::rate_limit;
 use crate::model::rate_limit::LimitHit;
@@ -238,7 +239,7 @@ fn read(
         }
         if state.role == AgentRole::Lead && !state.handled.contains(&envelope.msg_id) {
             // The lead's loop marks all other messages as read.
-            state.waiting.extend(lead::is_for_program(&envelope).then(|| lead::in_words(envelope)));
+            state.waiting.extend(is_for_agent_lead(&envelope).then(|| lead::in_words(envelope)));
         } else if state.handled.contains(&envelope.msg_id)
             || !is_for_program(state, &envelope, requests, now, effects)
         {

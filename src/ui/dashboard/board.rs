@@ -315,5 +315,6 @@ fn draw_graph(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Option<
     for (y, line) in (area.y..area.bottom()).zip(&lines[first..]) {
         buffer.set_line(area.x, y, &painted(line, dashboard.theme), area.width);
     }
-    Some(DrawnPart { position: position(first, rows, lines.len()), scrolled: first })
+    let position = position(first, rows, lines.len());
+    Some(DrawnPart { position, scrolled: first, ..DrawnPart::default() })
 }

@@ -246,6 +246,9 @@ impl Dashboard {
         let position = match drawn {
             Some(part) => {
                 self.set_scrolled(panel, part.scrolled);
+                if is_focused && panel == Panel::Messages {
+                    self.note_shown_mail(&part.begun);
+                }
                 part.position
             }
             None => self.position(panel, place, inner),

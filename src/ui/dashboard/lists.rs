@@ -13,6 +13,7 @@ use super::scroll::{DrawnPart, bounded};
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, wrap};
+use crate::model::envelope::Envelope;
 use crate::model::event::{Event, EventKind};
 use crate::model::text;
 use crate::model::time::Timestamp;
@@ -130,6 +131,36 @@ fn draw_note(words: &str, area: Rect, buffer: &mut Buffer, theme: Theme) {
     buffer.set_line(area.x, area.y, &line, area.width);
 }
 
+/// Returns the messages from and to the selected member, or of all members, from the latest on.
+fn messages(dashboard: &Dashboard) -> Vec<&SentMessage> {
+    let is_shown = |one: &&SentMessage| {
+        let (from, to) = (one.envelope.from.as_str(), one.to.as_str());
+        let about = dashboard.member.as_ref().is_none_or(|member| {
+            dashboard.all_messages || member.as_str() == from || member.as_str() == to
+        });
+        about && dashboard.passes([from, to, &one.envelope.text])
+    };
+    let all = dashboard.snapshot.iter().flat_map(|snapshot| snapshot.messages.iter().rev());
+    all.filter(is_shown).collect()
+}
+
+impl Dashboard {
+    /// Notes the lead's unread messages whose beginnings the focused panel shows; `begun` are their
+    /// places in [`messages`].
+    pub(super) fn note_shown_mail(&mut self, begun: &[usize]) {
+        let messages = messages(self);
+        let shown = begun.iter().filter_map(|nth| messages.get(*nth));
+        let is_unread = |one: &&&SentMessage| one.to.is_lead() && !one.envelope.read;
+        let unread: Vec<Envelope> =
+            shown.filter(is_unread).map(|one| one.envelope.clone()).collect();
+        for envelope in unread {
+            if self.shown_mail.insert(envelope.msg_id.clone()) {
+                self.unmarked_mail.push(envelope);
+            }
+        }
+    }
+}
+
 /// Draws the messages from and to the selected member, or of all members; the latest is last.
 pub(super) fn draw_messages(
     dashboard: &Dashboard,
@@ -138,15 +169,7 @@ pub(super) fn draw_messages(
     now: Timestamp,
 ) -> DrawnPart {
     let theme = dashboard.theme;
-    let Some(snapshot) = &dashboard.snapshot else { return DrawnPart::default() };
-    let is_shown = |one: &&SentMessage| {
-        let (from, to) = (one.envelope.from.as_str(), one.to.as_str());
-        let about = dashboard.member.as_ref().is_none_or(|member| {
-            dashboard.all_messages || member.as_str() == from || member.as_str() == to
-        });
-        about && dashboard.passes([from, to, &one.envelope.text])
-    };
-    let shown: Vec<&SentMessage> = snapshot.messages.iter().rev().filter(is_shown).collect();
+    let shown = messages(dashboard);
     if shown.is_empty() {
         let words = match dashboard.filter.is_empty() {
             true => dashboard.keymap.hint("no messages", &[(KeyCommand::Message, "writes one")]),
@@ -237,5 +260,9 @@ fn draw_from_the_end(
         buffer.set_line(area.x, y, line, area.width);
     }
     let last = shown.first().filter(|_| is_cut).map(|(nth, _)| format!("{}/{count}", count - nth));
-    DrawnPart { position: last, scrolled: below }
+    // The first line of an entry is the last one that was collected of it.
+    let is_first = |at: usize| lines.get(at + 1).is_none_or(|(nth, _)| *nth != lines[at].0);
+    let begun = (below..below + shown.len()).filter(|at| is_first(*at));
+    let begun = begun.map(|at| lines[at].0).collect();
+    DrawnPart { position: last, scrolled: below, begun }
 }

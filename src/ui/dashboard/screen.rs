@@ -245,7 +245,7 @@ fn draw_history(
         buffer.set_style(place.intersection(area), theme.selected(current == Some(*found)));
     }
     // The title counts the lines.
-    DrawnPart { position: None, scrolled: below }
+    DrawnPart { scrolled: below, ..DrawnPart::default() }
 }
 
 /// Returns a line without its first cells; half of a wide character is left out as a whole.

@@ -7,6 +7,9 @@ pub(super) struct DrawnPart {
     pub(super) position: Option<String>,
     /// Number of lines beyond the part, on the side from which the panel counts them.
     pub(super) scrolled: usize,
+    /// The entries whose beginnings are visible, counted from the last one. Empty for a panel that
+    /// is not drawn from the end.
+    pub(super) begun: Vec<usize>,
 }
 
 /// Returns the number of lines to scroll by, at most as many as leave the `rows` rows filled by

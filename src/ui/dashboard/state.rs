@@ -1,6 +1,6 @@
 //! The state of the dashboard: the team as last read, what is selected, and what is shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use strum::VariantArray;
 
@@ -13,6 +13,7 @@ use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
 use crate::model::assessment::Doing;
+use crate::model::envelope::Envelope;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::TaskState;
@@ -126,6 +127,10 @@ pub(crate) struct Dashboard {
     pub(super) request: Option<String>,
     /// Messages of all members are shown, not only those of the selected one.
     pub(super) all_messages: bool,
+    /// The ids of the lead's messages that the focused panel has shown, and those of them that the
+    /// driver has not marked yet.
+    pub(super) shown_mail: BTreeSet<String>,
+    pub(super) unmarked_mail: Vec<Envelope>,
     /// Number of lines below the visible part of messages and of events, and above that of the
     /// graph. A key may scroll too far; each frame corrects that.
     pub(super) scrolled: BTreeMap<Panel, usize>,
@@ -160,6 +165,11 @@ impl Dashboard {
         Dashboard { team, dialog: None, ..Dashboard::choosing_a_team(theme) }
     }
 
+    /// Returns the lead's unread messages that the focused panel has shown since the last call.
+    pub(crate) fn take_shown_mail(&mut self) -> Vec<Envelope> {
+        std::mem::take(&mut self.unmarked_mail)
+    }
+
     /// Creates the dashboard with a list of teams to choose from.
     pub(crate) fn choosing_a_team(theme: Theme) -> Dashboard {
         Dashboard {
@@ -188,6 +198,8 @@ impl Dashboard {
             as_graph: false,
             request: None,
             all_messages: false,
+            shown_mail: BTreeSet::new(),
+            unmarked_mail: Vec::new(),
             scrolled: BTreeMap::new(),
             screen: ScreenView::default(),
             typing: false,

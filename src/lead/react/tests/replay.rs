@@ -10,6 +10,7 @@ use super::*;
 use crate::lead::event::AnswerSent;
 use crate::lead::state::{Pool, TrackedMember};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
+use crate::model::protocol::news::is_for_loop;
 use crate::model::question::{Question, QuestionKind};
 
 const NAMES: [&str; 4] = ["ann", "bob", "dev-1", "dev-2"];
@@ -180,7 +181,9 @@ impl World {
             10 => return Some(Event::Members(self.records.clone())),
             11 => return Some(Event::Requests(self.requests.clone())),
             12 => {
-                return Some(Event::Mail(self.mail.iter().filter(|m| !m.read).cloned().collect()));
+                return Some(Event::Mail(
+                    self.mail.iter().filter(|m| is_for_loop(m)).cloned().collect(),
+                ));
             }
             13 => return Some(Event::Board(self.board.clone())),
             14 => return Some(Event::Filed(self.filed.clone())),

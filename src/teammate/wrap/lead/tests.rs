@@ -46,9 +46,8 @@ fn mail(mail: Vec<Envelope>) -> Event {
     Event::Member(MemberEvent::Mail { mail, requests: [].into() })
 }
 
-/// Each kind has exactly one reader: either the lead's loop marks it as read, or it is typed.
 #[test]
-fn each_kind_of_message_has_one_reader() {
+fn msg_17_news_and_notices_of_members_are_typed() {
     let typed = [
         ("ada", r#"{"type":"idle_notification","summary":"two tests fail"}"#, true),
         ("ada", r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#, true),
@@ -58,7 +57,7 @@ fn each_kind_of_message_has_one_reader() {
         ("system", "a report", true),
         ("ada", r#"{"type":"of_tomorrow"}"#, true),
         ("ada", r#"{"type":"shutdown_approved","requestId":"shutdown-1@ada"}"#, false),
-        ("ada", r#"{"type":"shutdown_rejected","requestId":"shutdown-1@ada","reason":"x"}"#, false),
+        ("ada", r#"{"type":"shutdown_rejected","requestId":"shutdown-1@ada","reason":"x"}"#, true),
         ("ada", r#"{"type":"plan_approval_request","requestId":"p-1"}"#, false),
         ("ada", r#"{"type":"permission_request","request_id":"p-1","tool_name":"Bash"}"#, false),
         ("ada", r#"{"type":"sandbox_permission_request","requestId":"p-1","host":"h"}"#, false),
@@ -75,7 +74,7 @@ fn each_kind_of_message_has_one_reader() {
             true => {
                 assert!(matches!(effects.as_slice(), [Effect::Stage(_)]), "{text}: {effects:?}")
             }
-            false => assert_eq!(effects, [], "{text} is the loop's to mark"),
+            false => assert_eq!(effects, [], "{text} is not for the program"),
         }
     }
 }
@@ -93,6 +92,8 @@ fn news_of_members_become_plain_text() {
     assert_eq!(words_of("ada", done), "I completed task #3: Build.");
     let gone = r#"{"type":"teammate_terminated","message":"ada has shut down."}"#;
     assert_eq!(words_of("system", gone), "ada has shut down.");
+    let refusal = r#"{"type":"shutdown_rejected","requestId":"s","reason":"task #3 runs"}"#;
+    assert_eq!(words_of("ada", refusal), "I refuse to shut down: task #3 runs");
     assert_eq!(words_of("ada", "as it is\n"), "as it is\n");
 }
 

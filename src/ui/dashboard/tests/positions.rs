@@ -213,3 +213,29 @@ fn team_that_cannot_be_read_is_not_opened_but_explained() {
     assert!(shown.contains("docs cannot be shown: config.json is torn"), "{shown}");
     assert!(shown.contains("Which team?"), "{shown}");
 }
+
+/// MSG-17: only the focused panel of messages shows the lead its mail, and each message once.
+#[test]
+fn msg_17_shown_mail_of_the_lead_is_reported_once() {
+    let mut dashboard = dashboard(THEME);
+    dashboard.set_snapshot(sample());
+    let shown = |dashboard: &mut Dashboard| {
+        picture(dashboard, 200, 50);
+        let mail = dashboard.take_shown_mail().into_iter();
+        mail.map(|envelope| envelope.from).collect::<Vec<_>>()
+    };
+    assert!(shown(&mut dashboard).is_empty(), "the panel is not in focus");
+    dashboard.show(Panel::Messages);
+    press(&mut dashboard, "w");
+    assert_eq!(shown(&mut dashboard), ["cleo", "ada"], "not the one to ada");
+    assert!(shown(&mut dashboard).is_empty(), "once");
+    dashboard.set_snapshot(large());
+    let first = shown(&mut dashboard).len();
+    assert!(first > 0 && first < 60, "{first} of 60 fit");
+    let mut all = first;
+    for _ in 0..130 {
+        press(&mut dashboard, "Up");
+        all += shown(&mut dashboard).len();
+    }
+    assert_eq!(all, 60, "as they are scrolled to");
+}

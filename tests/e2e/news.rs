@@ -1,0 +1,181 @@
+//! News reaches the person or program that leads, in each of the five ways to lead a team, once
+//! (MSG-17).
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::agent_lead::UserTerminal;
+use crate::harness::{NATIVE, Stage, wait_for};
+use crate::mcp::Client;
+use crate::requests::permission;
+
+/// Each kind of news, and a text that only the message about it contains.
+const NEWS: [(&str, &str); 8] = [
+    ("death of a member", "ada has exited"),
+    ("refusal of a shutdown", "half of it is written"),
+    ("failure with its reason", "no network"),
+    ("result", "Found 3 bugs"),
+    ("question in words", "which colour?"),
+    ("request for a permission", "Bash"),
+    ("work in review", "is finished and waits for approval"),
+    ("end of all tasks", "All tasks have ended"),
+];
+
+/// A team of a lead alone.
+fn team(stage: &Stage) {
+    stage.profile("native", NATIVE);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+}
+
+/// Makes each kind of news but the last two.
+fn make_news(stage: &Stage) {
+    let spawn = |name: &str, more: &[&str]| {
+        let args = [&["--json", "spawn", name, "--backend", "pty"], more].concat();
+        stage.phalanx(&args).expect(0).json()
+    };
+    let ben = |args: &[&str]| stage.phalanx(&[&["--as", "ben"], args].concat()).expect(0);
+    let ada = spawn("ada", &[]);
+    spawn("ben", &["--profile", "native", "--", "sleep", "300"]);
+    ben(&["send", "team-lead", "which colour?"]);
+    ben(&["send", "team-lead", &permission("q-1", "curl x").to_string()]);
+    for subject in ["Fetch", "Look", "Write"] {
+        stage.phalanx(&["task", "create", subject]).expect(0);
+    }
+    ben(&["task", "claim", "1"]);
+    ben(&["task", "fail", "1", "--reason", "no network"]);
+    ben(&["task", "claim", "2"]);
+    ben(&["task", "complete", "2", "--result", "Found 3 bugs"]);
+    let pid = ada["pid"].to_string();
+    Command::new("kill").args(["-KILL", &pid]).status().expect("kill");
+    // Without a lead this command carries the shutdown out, so it runs beside the answer.
+    let asking = stage.start(&["shutdown", "ben"]);
+    let asked = stage.wait_event("alpha", "shutdown_requested", "ben");
+    let id = asked["detail"]["request_id"].as_str().expect("an id");
+    ben(&["answer", id, "--reject", "--reason", "half of it is written"]);
+    asking.end().expect(4);
+}
+
+/// Makes all news, and reads with `read` until it has shown all. Asserts that each was shown once.
+fn assert_shown_once(stage: &Stage, mut read: impl FnMut() -> String) {
+    make_news(stage);
+    let mut shown = String::new();
+    let mut wait_for_news = |news: &[(&str, &str)]| {
+        for (what, text) in news {
+            wait_for(&format!("the {what}"), || {
+                shown.push_str(&read());
+                shown.contains(text).then_some(())
+            });
+        }
+    };
+    wait_for_news(&NEWS[..6]);
+    for action in ["claim", "review"] {
+        stage.phalanx(&["--as", "ben", "task", action, "3"]).expect(0);
+    }
+    wait_for_news(&NEWS[6..7]);
+    stage.phalanx(&["task", "approve", "3"]).expect(0);
+    wait_for_news(&NEWS[7..]);
+    shown.push_str(&read());
+    for (what, text) in NEWS {
+        assert_eq!(shown.matches(text).count(), 1, "{what}: {shown}");
+    }
+}
+
+/// Reads the mailbox as a person does.
+fn inbox(stage: &Stage) -> String {
+    stage.phalanx(&["inbox"]).expect(0).stdout
+}
+
+/// Reads the mailbox through the tool.
+fn read_inbox(client: &mut Client) -> String {
+    let read = client.call("ReadInbox", json!({"wait": 1}));
+    let messages = read["messages"].as_array().expect("messages").iter();
+    messages.filter_map(|message| message["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn msg_17_person_beside_a_detached_lead_reads_all_news_once() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    assert_shown_once(&stage, || inbox(&stage));
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+#[test]
+fn msg_17_mcp_lead_beside_a_detached_lead_reads_all_news_once() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    let mut client = Client::start(&stage, &["mcp"]);
+    assert_shown_once(&stage, || read_inbox(&mut client));
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+#[test]
+fn msg_17_mcp_lead_without_a_loop_reads_all_news_once() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    let mut client = Client::start(&stage, &["mcp"]);
+    assert_shown_once(&stage, || read_inbox(&mut client));
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+#[test]
+fn tmux_msg_17_agent_lead_with_a_profile_is_typed_all_news_once() {
+    let terminal = UserTerminal::new();
+    terminal.stage.profile("native", NATIVE);
+    terminal.lead_fake("", "busy");
+    let mut seen = 0;
+    assert_shown_once(&terminal.stage, || {
+        let turns = terminal.turns();
+        let new = turns[seen..].to_owned();
+        seen = turns.len();
+        new
+    });
+    terminal.end();
+}
+
+#[test]
+fn tmux_msg_17_agent_lead_without_a_profile_reads_all_news_once() {
+    let terminal = UserTerminal::new();
+    terminal.stage.profile("native", NATIVE);
+    let log = terminal.stage.at("read");
+    let program = format!("{} inbox --follow >{}", crate::harness::binary(), log.display());
+    terminal.lead("", &format!("sh -c '{program}'"));
+    wait_for("the lead", || {
+        terminal.stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+    });
+    let mut seen = 0;
+    assert_shown_once(&terminal.stage, || {
+        let read = fs::read_to_string(&log).unwrap_or_default();
+        let new = read[seen..].to_owned();
+        seen = read.len();
+        new
+    });
+    terminal.end();
+}
+
+/// MSG-17: a lead that takes over handles no refusal a second time, though it is unread.
+#[test]
+fn msg_17_refusal_is_handled_once_across_leads() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    let lead = stage.start(&["lead", "--on-exit", "detach"]);
+    make_news(&stage);
+    lead.signal("TERM");
+    lead.end().expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    stage.phalanx(&["--as", "ben", "task", "claim", "3"]).expect(0);
+    stage.phalanx(&["--as", "ben", "task", "complete", "3"]).expect(0);
+    wait_for("the report", || {
+        let unread = stage.phalanx(&["inbox", "--peek"]).expect(0).stdout;
+        (unread.contains("half of it is written") && unread.contains("\"Write\": completed"))
+            .then_some(())
+    });
+    let is_warning = |event: &&Value| event["event"] == "warning";
+    let warnings: Vec<Value> = stage.journal("alpha").iter().filter(is_warning).cloned().collect();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
