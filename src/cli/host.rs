@@ -1,6 +1,6 @@
 //! The `host` subcommands: list and check the hosts on which members can run.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::host_name;
 use super::fail::{Exit, Failure, VerbResult};
+use super::read;
 use super::setup::Setup;
 use crate::model::id::HostName;
 use crate::ops::authority::{Action, enter_without_team};
@@ -182,8 +183,5 @@ fn is_confirmed(question: &str) -> Result<bool, Failure> {
     if !env::stdin_is_tty() {
         return Err(Failure::usage("there is no terminal to ask on", "confirm it with `--yes`"));
     }
-    write!(io::stderr(), "{} [y/N] ", crate::model::text::line(question))?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    read::is_confirmed(question)
 }

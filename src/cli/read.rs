@@ -1,9 +1,10 @@
 //! Reads texts from files and from stdin.
 
-use std::io::Read;
+use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
 use super::fail::{Failure, plain_words};
+use crate::model::text;
 use crate::ops::{Kind, OpsError};
 use crate::sys::{env, fs};
 
@@ -40,6 +41,14 @@ pub(super) fn stdin() -> Result<String, Failure> {
     std::io::stdin().lock().take(MAX_TEXT).read_to_end(&mut bytes)?;
     String::from_utf8(bytes)
         .map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
+}
+
+/// Asks the person at the terminal a question; only `y` and `yes` confirm.
+pub(super) fn is_confirmed(question: &str) -> Result<bool, Failure> {
+    write!(std::io::stderr(), "{} [y/N] ", text::line(question))?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Reads up to `most` bytes from a file, or from stdin if there is none. Follows a symbolic link.

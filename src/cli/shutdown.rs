@@ -12,6 +12,7 @@ use super::broken;
 use super::by_process;
 use super::fail::{Exit, Failure, VerbResult};
 use super::notice::WaitNotice;
+use super::read;
 use super::setup::Setup;
 use super::stop::{all_members, delete_ended, end_members, exit_code, is_stuck, stop_members};
 use crate::model::settings::Finish;
@@ -20,7 +21,7 @@ use crate::ops::report::Report;
 use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::sys::fs;
+use crate::sys::{env, fs};
 use crate::ui;
 
 /// Ask members to stop, wait for their answers, close their panes.
@@ -80,7 +81,8 @@ impl From<KillArgs> for ShutdownArgs {
 /// Stop all members, then delete the team.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4."
+    after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4.\n\
+    Work in review and unread results are deleted only after a question; without a terminal `--force` is needed."
 )]
 pub(super) struct DownArgs {
     /// Reason to give to the members.
@@ -89,7 +91,7 @@ pub(super) struct DownArgs {
     /// Seconds to wait for the members to answer.
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub(super) deadline: u64,
-    /// Kill the members without asking.
+    /// Kill the members without asking, and delete unread results and work in review.
     #[arg(long)]
     pub(super) force: bool,
     /// Write a summary of the run to a new file; with --json as JSON.
@@ -148,6 +150,9 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     if args.force {
         broken::prepare_deletion(setup, &team)?;
     }
+    if !args.force {
+        may_lose_unseen_work(setup, &team)?;
+    }
     let report =
         args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
@@ -178,6 +183,25 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         false => setup.out.print_message(&format!("team {} is gone", team.name())),
     }
     Ok(exit)
+}
+
+/// Asks the person at the terminal before unread results or work in review are deleted.
+///
+/// # Errors
+/// Returns a refusal if the person does not confirm. Without a terminal the person cannot.
+fn may_lose_unseen_work(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
+    let Some(unseen) = ops::unseen::unseen_work(team)? else { return Ok(()) };
+    let problem = format!("team {} has {}", team.name(), unseen.describe());
+    let advice = unseen.advice();
+    let can_ask = env::stdin_is_tty() && env::stderr_is_tty() && !setup.out.json;
+    if can_ask && read::is_confirmed(&format!("{problem}. Delete it all the same?"))? {
+        return Ok(());
+    }
+    let hint = match can_ask {
+        true => advice,
+        false => format!("{advice}; `phalanx down --force` deletes it unseen"),
+    };
+    Err(Failure::new(Kind::Refused, format!("{problem}; nothing was ended"), Some(hint)))
 }
 
 /// The summary of a run, for `down --report`.

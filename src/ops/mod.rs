@@ -87,6 +87,7 @@ pub(crate) mod templates;
 pub(crate) mod terminate;
 pub(crate) mod transfer;
 pub(crate) mod turn;
+pub(crate) mod unseen;
 pub(crate) mod verify;
 pub(crate) mod wait;
 pub(crate) mod workspace;

@@ -179,3 +179,36 @@ fn msg_17_refusal_is_handled_once_across_leads() {
     assert!(warnings.is_empty(), "{warnings:?}");
     stage.phalanx(&["down", "--force"]).expect(0);
 }
+
+/// SD-16: `down` does not delete unread results and work in review, unless it is forced.
+#[test]
+fn sd_16_down_keeps_unread_results_and_work_in_review() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    stage.phalanx(&["spawn", "ben", "--profile", "native", "--", "sleep", "300"]).expect(0);
+    for subject in ["Look", "Write"] {
+        stage.phalanx(&["task", "create", subject]).expect(0);
+    }
+    stage.phalanx(&["--as", "ben", "task", "claim", "1"]).expect(0);
+    stage.phalanx(&["--as", "ben", "task", "complete", "1", "--result", "Found 3 bugs"]).expect(0);
+    wait_for("the report", || inbox_peek(&stage).contains("Found 3 bugs").then_some(()));
+    for action in ["claim", "review"] {
+        stage.phalanx(&["--as", "ben", "task", action, "2"]).expect(0);
+    }
+    let refused = stage.phalanx(&["down"]).expect(4);
+    for part in
+        ["1 unread report of ended tasks and work in review (#2)", "phalanx inbox", "--force"]
+    {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    inbox(&stage);
+    let refused = stage.phalanx(&["down"]).expect(4).stderr;
+    assert!(!refused.contains("unread") && refused.contains("task approve 2"), "{refused}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    assert!(!stage.root().join("teams/alpha").exists());
+}
+
+fn inbox_peek(stage: &Stage) -> String {
+    stage.phalanx(&["inbox", "--peek"]).expect(0).stdout
+}

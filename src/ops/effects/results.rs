@@ -14,6 +14,8 @@ use crate::store::TeamStore;
 
 /// Kind of this message in the journal.
 const KIND: &str = "results";
+/// Prefix of the ids of these messages.
+const PREFIX: &str = "results-";
 
 /// Returns the tasks that earlier leads reported and that were not retried since.
 pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
@@ -66,10 +68,16 @@ pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     Ok(())
 }
 
+/// Returns the number of reports that are unread.
+pub(crate) fn unread(team: &TeamStore) -> Result<usize, OpsError> {
+    let is_report = |envelope: &Envelope| envelope.msg_id.starts_with(PREFIX);
+    Ok(team.mailbox(&MemberName::lead()).unread_where(is_report)?.len())
+}
+
 /// Returns the same id for the same ends of the same tasks.
 fn msg_id(board: &Board, ids: &[TaskId]) -> String {
     let ended = ids.iter().filter_map(|id| board.tasks.get(id)?.extra.ended_at);
     let last = ended.max().map_or(0, |at| at.0);
     let first = ids.first().map(TaskId::to_string).unwrap_or_default();
-    format!("results-{last}-{first}-{}", ids.len())
+    format!("{PREFIX}{last}-{first}-{}", ids.len())
 }

@@ -1,0 +1,75 @@
+//! The work of a team that would be lost if the team were deleted now: unread results, and work that
+//! waits for a review.
+
+use super::effects;
+use super::error::OpsError;
+use crate::model::id::TaskId;
+use crate::model::task::TaskState;
+use crate::store::TeamStore;
+
+/// Number of tasks that a sentence names.
+const NAMED: usize = 5;
+
+/// Unread results and work in review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnseenWork {
+    in_review: Vec<TaskId>,
+    /// The number of unread reports of ended tasks.
+    reports: usize,
+}
+
+/// Returns the unseen work; `None` if all was seen.
+pub(crate) fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsError> {
+    let board = team.board()?;
+    let in_review = board.work().filter(|task| task.state == TaskState::InReview);
+    let in_review: Vec<TaskId> = in_review.map(|task| task.id).collect();
+    let reports = effects::results::unread(team)?;
+    Ok((!in_review.is_empty() || reports > 0).then_some(UnseenWork { in_review, reports }))
+}
+
+impl UnseenWork {
+    /// Returns the work in words.
+    pub(crate) fn describe(&self) -> String {
+        let reports = match self.reports {
+            0 => None,
+            1 => Some("1 unread report of ended tasks".to_owned()),
+            some => Some(format!("{some} unread reports of ended tasks")),
+        };
+        let mut ids: Vec<String> =
+            self.in_review.iter().take(NAMED).map(|id| format!("#{id}")).collect();
+        if self.in_review.len() > NAMED {
+            ids.push(format!("{} more", self.in_review.len() - NAMED));
+        }
+        let in_review = (!ids.is_empty()).then(|| format!("work in review ({})", ids.join(", ")));
+        reports.into_iter().chain(in_review).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// Returns the commands that show the work and decide about it.
+    pub(crate) fn advice(&self) -> String {
+        let read = (self.reports > 0).then(|| "read the reports with `phalanx inbox`".to_owned());
+        let decide = self.in_review.first().map(|id| {
+            format!(
+                "decide with `phalanx task approve {id}` or `phalanx task reject {id} --reason TEXT`"
+            )
+        });
+        read.into_iter().chain(decide).collect::<Vec<_>>().join(", and ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sd_16_unseen_work_is_named_with_what_to_do() {
+        let both = UnseenWork { in_review: (3..=9).map(TaskId).collect(), reports: 2 };
+        assert_eq!(
+            both.describe(),
+            "2 unread reports of ended tasks and work in review (#3, #4, #5, #6, #7, 2 more)"
+        );
+        assert!(both.advice().starts_with("read the reports with `phalanx inbox`, and decide"));
+        let one = UnseenWork { in_review: Vec::new(), reports: 1 };
+        assert_eq!(one.describe(), "1 unread report of ended tasks");
+        assert_eq!(one.advice(), "read the reports with `phalanx inbox`");
+    }
+}
