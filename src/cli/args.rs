@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use strum::VariantNames;
 
@@ -43,7 +45,7 @@ pub(super) struct Global {
 }
 
 // A member. Not a doc comment: clap would show it as the description of the verbs.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(super) struct MemberArg {
     /// Name of the member.
     pub(super) name: String,

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
@@ -17,7 +19,7 @@ use crate::sys::env;
 use crate::ui;
 
 /// Show the events of a team.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx events ann --since 10m\n  phalanx events -f -n 20\n\n\
     The end of a program is one line; `-v` and `--json` show all events about it."
@@ -25,9 +27,11 @@ use crate::ui;
 pub(super) struct EventsArgs {
     /// Show only events about these members.
     #[arg(value_name = "NAME")]
+    #[serde(default)]
     pub(super) names: Vec<String>,
     /// Keep printing new events until the team is deleted.
     #[arg(short, long)]
+    #[serde(skip)]
     pub(super) follow: bool,
     /// Show events since then: 90s, 10m, 2h, 1d, or a time.
     #[arg(long, value_name = "TIME")]

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use strum::VariantArray;
 
@@ -19,8 +21,9 @@ use crate::ops;
 use crate::ops::authority::Action;
 use crate::ui;
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub(super) enum HandoffVerb {
     Send(SendHandoffArgs),
     /// List the types of handoffs, or the fields of one type with an example.
@@ -45,7 +48,7 @@ pub(super) enum HandoffVerb {
 }
 
 /// Send a member a message with a typed body.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx handoff send sam --type dev_progress --body '{\"task\": \"01-01/T3\", \
     \"plan_id\": \"01-01\", \"status\": \"complete\", \"commit\": \"abc1234\"}'\n  \
@@ -57,13 +60,15 @@ pub(super) struct SendHandoffArgs {
     /// Recipient; only a dev_blocker needs none.
     pub(super) name: Option<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) body: BodyArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) scope: ScopeArgs,
 }
 
 /// Hand a typed body over to the lead of another team.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Example:\n  phalanx handoff put frontend -t backend --type api_contract --file contract.json\n\n\
     The body is kept in a file of that team, and its lead gets one message that names the command to read it."
@@ -73,20 +78,23 @@ pub(super) struct PutHandoffArgs {
     #[arg(value_name = "TEAM")]
     pub(super) to_team: String,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) body: BodyArgs,
 }
 
 /// The body of a handoff; read from stdin if neither option is given.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(super) struct BodyArgs {
     /// Type of the body; see `handoff types`.
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) kind: String,
     /// The body, a JSON object [default: stdin].
     #[arg(long, value_name = "JSON", value_parser = object)]
+    #[schemars(schema_with = "super::json::object")]
     pub(super) body: Option<Object>,
     /// File with the body; - reads stdin.
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    #[serde(skip)]
     pub(super) file: Option<PathBuf>,
 }
 

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use serde_json::json;
 
 use super::fail::{Exit, Failure, VerbResult};
+use super::json;
 use super::setup::Setup;
 use crate::model::input::{Key, Text};
 use crate::ops;
@@ -30,7 +31,7 @@ pub(super) struct TypeArgs {
 }
 
 /// Press keys in a member's terminal.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx keys server C-c\n  phalanx keys ada Escape Up Up Enter\n\n\
     Keys are named as in tmux: a character, Enter, Escape, Space, Tab, BTab, BSpace, Up, Down, Left, Right, Home, End, \
@@ -41,7 +42,14 @@ pub(super) struct KeysArgs {
     pub(super) name: String,
     /// The keys, in order.
     #[arg(required = true, value_name = "KEY")]
+    #[serde(deserialize_with = "keys_from_json")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) keys: Vec<Key>,
+}
+
+fn keys_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Key>, D::Error> {
+    let given = Vec::<String>::deserialize(deserializer)?;
+    given.iter().map(|key| key.parse().map_err(de::Error::custom)).collect()
 }
 
 pub(super) fn type_text(setup: &Setup, args: &TypeArgs) -> VerbResult {

@@ -1,6 +1,8 @@
 //! Arguments of verbs as JSON, which the tools of `phalanx mcp` receive: the values that clap
 //! parses from text, and their schemas.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -8,6 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 use strum::VariantNames;
 
+use crate::model::rules::Rule;
 use crate::model::worktree::{WorktreeRequest, check_branch};
 
 /// Parses a text with the parser of the command line.
@@ -16,6 +19,38 @@ pub(super) fn text<'de, D: Deserializer<'de>, T>(
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<T, D::Error> {
     parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+}
+
+/// Parses a text that may be missing, with the parser of the command line.
+pub(super) fn optional<'de, D: Deserializer<'de>, T, E: Display>(
+    deserializer: D,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, D::Error> {
+    let given = Option::<String>::deserialize(deserializer)?;
+    given.map(|text| parse(&text).map_err(de::Error::custom)).transpose()
+}
+
+/// Parses lists of patterns of tools.
+pub(super) fn rules<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Vec<Rule>>, D::Error> {
+    let given = Vec::<String>::deserialize(deserializer)?;
+    given.iter().map(|list| Rule::parse_list(list).map_err(de::Error::custom)).collect()
+}
+
+/// Parses an object of variables of the environment.
+pub(super) fn variables<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<(String, String)>, D::Error> {
+    Ok(BTreeMap::<String, String>::deserialize(deserializer)?.into_iter().collect())
+}
+
+/// Parses an object of variables of the environment that may be missing.
+pub(super) fn optional_variables<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<(String, String)>>, D::Error> {
+    let given = Option::<BTreeMap<String, String>>::deserialize(deserializer)?;
+    Ok(given.map(|variables| variables.into_iter().collect()))
 }
 
 /// Parses a number of seconds.
@@ -49,6 +84,11 @@ pub(super) fn worktree_schema(_generator: &mut SchemaGenerator) -> Schema {
 /// The schema of a word of a fixed list.
 pub(super) fn words<T: VariantNames>(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": T::VARIANTS })
+}
+
+/// The schema of a list of texts.
+pub(super) fn texts(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "string" } })
 }
 
 /// The schema of the id of a task.

@@ -6,6 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::fail::{Exit, Failure, VerbResult};
@@ -22,7 +24,7 @@ use crate::sys::{clock, failpoint};
 use crate::ui;
 
 /// Print the output of members, with the member's name before each line.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx logs -f\n  phalanx logs ann ben --since 5m\n  phalanx logs ann -n 100\n\n\
     The output of a member on phalanx's own PTY is kept until the team is deleted, up to its last 8 to 16 MiB. \
@@ -32,9 +34,11 @@ use crate::ui;
 pub(super) struct LogsArgs {
     /// Names of the members [default: all]; a single member's lines have no name before them.
     #[arg(value_name = "NAME")]
+    #[serde(default)]
     pub(super) names: Vec<String>,
     /// Keep printing new output until these members have exited.
     #[arg(short, long)]
+    #[serde(skip)]
     pub(super) follow: bool,
     /// Show lines printed since then: 90s, 10m, 2h, 1d, or a time.
     #[arg(long, value_name = "TIME")]

@@ -2,10 +2,14 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
 use strum::VariantNames;
 
 use super::args::{self, request_id};
 use super::fail::{Exit, Failure, VerbResult};
+use super::json;
 use super::setup::Setup;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
@@ -41,7 +45,7 @@ pub(super) enum RequestsVerb {
 }
 
 /// Change the permission mode of members.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx mode ada acceptEdits\n  phalanx mode --all plan")]
 pub(super) struct ModeArgs {
     /// Member to change.
@@ -49,14 +53,17 @@ pub(super) struct ModeArgs {
     pub(super) name: Option<String>,
     /// Change all members that read mail.
     #[arg(long)]
+    #[serde(default)]
     pub(super) all: bool,
     /// The new mode.
     #[arg(value_parser = args::mode(), required_unless_present = "all", value_name = "MODE")]
+    #[serde(default)]
+    #[schemars(schema_with = "json::words::<Mode>")]
     pub(super) mode: Option<Mode>,
 }
 
 /// Show, add or remove rules for what members may do.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx rules\n  phalanx rules deny \"Bash(git push:*)\"\n  phalanx rules deny --remove \"Bash(git push:*)\"\n\n\
     A change applies at once. A program that already has its own copy of a removed rule keeps it until it restarts."
@@ -64,18 +71,34 @@ pub(super) struct ModeArgs {
 pub(super) struct RulesArgs {
     /// List to change.
     #[arg(value_parser = list(), value_name = "deny|ask|allow", requires = "patterns")]
+    #[serde(default, deserialize_with = "list_from_json")]
+    #[schemars(schema_with = "list_schema")]
     pub(super) list: Option<List>,
     /// Patterns such as `Bash(git:*)` or `Edit(src/**)`, separated by commas.
     #[arg(value_parser = Rule::parse_list, value_name = "PATTERN")]
+    #[serde(default, deserialize_with = "json::rules")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) patterns: Vec<Vec<Rule>>,
     /// Remove the patterns from the list.
     #[arg(long, requires = "list")]
+    #[serde(skip)]
     pub(super) remove: bool,
 }
 
 fn list() -> impl TypedValueParser<Value = List> {
     PossibleValuesParser::new(List::ALL.map(List::as_str))
         .map(|word| List::ALL.into_iter().find(|list| list.as_str() == word).unwrap_or(List::Ask))
+}
+
+fn list_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<List>, D::Error> {
+    let known = || format!("possible: {}", List::ALL.map(List::as_str).join(", "));
+    json::optional(deserializer, |word| {
+        List::ALL.into_iter().find(|list| list.as_str() == word).ok_or_else(known)
+    })
+}
+
+fn list_schema(_generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": List::ALL.map(List::as_str) })
 }
 
 pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {

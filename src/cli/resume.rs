@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::args::seconds;
@@ -40,7 +42,7 @@ pub(super) struct ResumeArgs {
 ///
 /// Role, model, directory and command line stay. A running member is asked to stop first, as by
 /// `shutdown`; a stopped one is started as by `resume`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx restart ada\n  phalanx restart ada ben --force\n\n\
     Exits with 4 if a member refuses to stop; it keeps running.")]
 pub(super) struct RestartArgs {
@@ -48,11 +50,17 @@ pub(super) struct RestartArgs {
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
     /// Seconds to wait for a member to stop.
-    #[arg(long, value_name = "S", default_value_t = 30)]
+    #[arg(long, value_name = "S", default_value_t = stop_limit())]
+    #[serde(default = "stop_limit")]
     pub(super) deadline: u64,
     /// Kill them without asking.
     #[arg(long)]
+    #[serde(default)]
     pub(super) force: bool,
+}
+
+fn stop_limit() -> u64 {
+    30
 }
 
 /// Time limit for a restarted member to prove that it runs.

@@ -3,16 +3,21 @@
 use std::ffi::OsStr;
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 
 use super::fail::Failure;
+use super::json;
 use super::setup::Setup;
 use crate::model::scope::{ChatName, Scope};
 
 /// The origin of a request.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Deserialize, JsonSchema)]
 pub(super) struct ScopeArgs {
     /// Origin, as user=U,channel=C,chat=X [default: $PHALANX_SCOPE].
     #[arg(long, value_name = "SCOPE", value_parser = Scope::parse)]
+    #[serde(default, deserialize_with = "scope_from_json")]
+    #[schemars(with = "Option<String>")]
     pub(super) scope: Option<Scope>,
 }
 
@@ -27,10 +32,12 @@ impl ScopeArgs {
 
 // The conversation whose files are meant. Not a doc comment: clap would show it as the description
 // of the verbs.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Deserialize, JsonSchema)]
 pub(super) struct ChatArg {
     /// Conversation [default: $PHALANX_CHAT, else `default`].
     #[arg(long, value_name = "CHAT", value_parser = ChatName::parse, allow_hyphen_values = true)]
+    #[serde(default, deserialize_with = "chat_from_json")]
+    #[schemars(with = "Option<String>")]
     pub(super) chat: Option<ChatName>,
 }
 
@@ -40,6 +47,17 @@ impl ChatArg {
             self.chat.clone().map(Ok).or_else(|| variable(setup, "PHALANX_CHAT", ChatName::parse));
         given.unwrap_or_else(|| Ok(ChatName::default()))
     }
+}
+
+fn scope_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scope>, D::Error> {
+    let parse = |text: &str| Scope::parse(text).map_err(|problem| format!("`scope`: {problem}"));
+    json::optional(deserializer, parse)
+}
+
+fn chat_from_json<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ChatName>, D::Error> {
+    json::optional(deserializer, ChatName::parse)
 }
 
 /// Parses a variable of the environment; `None` if it is not set.

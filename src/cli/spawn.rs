@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use strum::VariantNames;
 
@@ -63,11 +63,13 @@ pub(super) struct SpawnArgs {
     /// Tools that it may use, and no others: names or patterns with commas between them;
     /// repeatable.
     #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "json::rules")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) allowed_tools: Vec<Vec<Rule>>,
     /// Tools that it may not use; repeatable.
     #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "json::rules")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) disallowed_tools: Vec<Vec<Rule>>,
     /// Require an approved plan before it works.
     #[arg(long)]
@@ -75,7 +77,7 @@ pub(super) struct SpawnArgs {
     pub(super) plan: bool,
     /// Do not ask for attention when its command waits at a prompt.
     #[arg(long)]
-    #[serde(skip)]
+    #[serde(default)]
     pub(super) no_attention: bool,
     /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
@@ -105,23 +107,28 @@ pub(super) struct SpawnArgs {
     pub(super) worktree: Option<WorktreeRequest>,
     /// Backend [default: that of the team's first members].
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "backend_from_json")]
+    #[schemars(with = "Option<String>")]
     pub(super) backend: Option<BackendChoice>,
     /// Placement: panes of a window, a window each, or beside the lead.
     #[arg(long, value_parser = layout(), value_name = "LAYOUT")]
-    #[serde(skip)]
+    #[serde(default)]
+    #[schemars(schema_with = "json::words::<Layout>")]
     pub(super) layout: Option<Layout>,
     /// Environment variable; repeatable.
     #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "json::variables")]
+    #[schemars(schema_with = "json::object")]
     pub(super) env: Vec<(String, String)>,
     /// Return when its process runs, or when its program is ready as its profile defines it.
     #[arg(long, value_parser = started_when(), value_name = "WHEN", default_value = "ready")]
-    #[serde(skip, default = "when_ready")]
+    #[serde(default = "when_ready", deserialize_with = "until_from_json")]
+    #[schemars(schema_with = "json::words::<StartedWhen>")]
     pub(super) until: StartedWhen,
     /// Seconds to wait for it to start.
     #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
-    #[serde(skip, default = "start_limit")]
+    #[serde(default = "start_limit", deserialize_with = "deadline_from_json")]
+    #[schemars(with = "Option<f64>")]
     pub(super) deadline: Duration,
     /// Append -2, -3 … if the name is taken.
     #[arg(long)]
@@ -129,10 +136,10 @@ pub(super) struct SpawnArgs {
     pub(super) unique: bool,
     /// Print what would be started, and start nothing.
     #[arg(long)]
-    #[serde(skip)]
+    #[serde(default)]
     pub(super) dry_run: bool,
     #[command(flatten)]
-    #[serde(skip)]
+    #[serde(flatten)]
     pub(super) scope: ScopeArgs,
     /// Command line to run.
     #[arg(last = true, value_name = "CMD")]
@@ -155,6 +162,21 @@ fn when_ready() -> StartedWhen {
 
 fn start_limit() -> Duration {
     Duration::from_secs(30)
+}
+
+fn backend_from_json<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BackendChoice>, D::Error> {
+    json::optional(deserializer, backend)
+}
+
+fn until_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StartedWhen, D::Error> {
+    let known = || format!("possible: {}", StartedWhen::VARIANTS.join(", "));
+    json::text(deserializer, |word| word.parse().map_err(|_| known()))
+}
+
+fn deadline_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    Ok(json::seconds(deserializer)?.unwrap_or_else(start_limit))
 }
 
 /// Parses a branch; an empty value means a new branch.

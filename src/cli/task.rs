@@ -121,7 +121,7 @@ pub(super) struct CreateTaskArgs {
     #[schemars(schema_with = "json::task_ids")]
     pub(super) blocked_by: Vec<TaskId>,
     #[command(flatten)]
-    #[serde(skip)]
+    #[serde(flatten)]
     pub(super) scope: ScopeArgs,
     #[command(flatten)]
     #[serde(flatten)]
@@ -209,7 +209,8 @@ pub(super) struct TaskFields {
     pub(super) cwd: Option<String>,
     /// Environment variable of its command; repeatable.
     #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "json::optional_variables")]
+    #[schemars(schema_with = "json::object")]
     pub(super) env: Option<Vec<(String, String)>>,
     /// Command for a worker to run.
     #[arg(last = true, value_name = "CMD")]

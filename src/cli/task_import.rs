@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::fail::{Exit, Failure, VerbResult};
 use super::read::{MAX_MANIFEST, MAX_TEXT, read_text};
@@ -14,7 +16,7 @@ use crate::sys::env;
 use crate::ui;
 
 /// Put the tasks of files on the board; tasks that are there already are updated.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx task import 03-01.jsonl 03-02.jsonl\n  \
     phalanx task import TODO.md --dry-run\n\n\
     The extension tells the kind: .jsonl is a plan, .md a check list, .toml a manifest, \
@@ -25,19 +27,22 @@ pub(super) struct ImportTasksArgs {
     pub(super) files: Vec<PathBuf>,
     /// Show what would change, without changing it.
     #[arg(long)]
+    #[serde(default)]
     pub(super) dry_run: bool,
 }
 
 /// Print the open tasks for a spreadsheet, or for `task import` in another team.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Example:\n  phalanx task export > tasks.json\n  \
     phalanx task import tasks.json -t other")]
 pub(super) struct ExportTasksArgs {
     /// Output format [default: json].
     #[arg(long, value_enum, value_name = "FORMAT")]
+    #[serde(skip)]
     pub(super) format: Option<ExportFormat>,
     /// Include completed and cancelled tasks, and internal ones.
     #[arg(long)]
+    #[serde(default)]
     pub(super) all: bool,
 }
 

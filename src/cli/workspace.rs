@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::fail::{Exit, VerbResult};
+use super::json;
 use super::read::bytes_from;
 use super::scope::ChatArg;
 use super::setup::Setup;
@@ -16,8 +19,9 @@ use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::ui;
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub(super) enum WorkspaceVerb {
     /// List the files, who wrote them, and for which tasks.
     List(ChatArg),
@@ -30,31 +34,56 @@ pub(super) enum WorkspaceVerb {
     Path {
         /// File, relative to the workspace.
         #[arg(value_name = "PATH", value_parser = WorkspacePath::parse)]
+        #[serde(default, deserialize_with = "optional_path_from_json")]
+        #[schemars(with = "Option<String>")]
         path: Option<WorkspacePath>,
         #[command(flatten)]
+        #[serde(flatten)]
         chat: ChatArg,
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(super) struct WorkspaceFileArgs {
     /// File, relative to the workspace.
     #[arg(value_name = "PATH", value_parser = WorkspacePath::parse)]
+    #[serde(deserialize_with = "path_from_json")]
+    #[schemars(with = "String")]
     pub(super) path: WorkspacePath,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) chat: ChatArg,
 }
 
 /// Write a file; it is linked to the task that the caller has in progress.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx workspace write report.md report.md\n  \
     git diff | phalanx workspace write patches/fix.diff")]
 pub(super) struct WriteFileArgs {
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) file: WorkspaceFileArgs,
+    /// Content of the file.
+    #[arg(skip)]
+    pub(super) content: Option<String>,
     /// File with the content; read from stdin if it is - or missing.
     #[arg(value_name = "FILE")]
+    #[serde(skip)]
     pub(super) source: Option<PathBuf>,
+}
+
+fn path_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<WorkspacePath, D::Error> {
+    json::text(deserializer, parse_path)
+}
+
+fn parse_path(given: &str) -> Result<WorkspacePath, String> {
+    WorkspacePath::parse(given).map_err(|problem| format!("`path`: {problem}"))
+}
+
+fn optional_path_from_json<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<WorkspacePath>, D::Error> {
+    json::optional(deserializer, parse_path)
 }
 
 pub(super) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
@@ -87,13 +116,16 @@ pub(super) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
                 setup.out.print_bytes(&bytes)?;
             }
         }
-        WorkspaceVerb::Write(WriteFileArgs { file, source }) => {
+        WorkspaceVerb::Write(WriteFileArgs { file, content, source }) => {
             let chat = file.chat.resolve(setup)?;
             // One byte more than allowed is refused as too large.
             let most = ops::workspace::max_file(&team)?.saturating_add(1);
             let source = source.as_ref().filter(|source| source.as_os_str() != "-");
             let source = source.map(|source| setup.ctx.caller.cwd.join(source));
-            let bytes = bytes_from(source.as_deref(), most)?;
+            let bytes = match content {
+                Some(content) => content.clone().into_bytes(),
+                None => bytes_from(source.as_deref(), most)?,
+            };
             let written = ops::workspace::write(&setup.ctx, &team, &chat, &file.path, &bytes)?;
             setup.out.confirm(&written, || {
                 let tasks = ui::task_ids(&written.tasks);

@@ -1,6 +1,8 @@
 //! The `worktree` subcommands.
 
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::args::MemberArg;
@@ -13,8 +15,9 @@ use crate::ops::worktree::{Preview, Standing};
 use crate::ops::{self, Kind};
 use crate::ui::{self, WorktreeRow};
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub(super) enum WorktreeVerb {
     /// List the worktrees and whether they can be removed without loss.
     List,
@@ -30,7 +33,7 @@ pub(super) enum WorktreeVerb {
 }
 
 /// Check whether a member's commits would merge without conflicts.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Nothing is merged; the output names what to pass to `git merge`. Exits with 1 if there \
         would be conflicts."
@@ -40,6 +43,7 @@ pub(super) struct MergeArgs {
     pub(super) name: String,
     /// Only check; required.
     #[arg(long, required = true)]
+    #[serde(skip)]
     pub(super) dry_run: bool,
 }
 

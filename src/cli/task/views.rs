@@ -65,7 +65,7 @@ pub(in crate::cli) struct ListTasksArgs {
     #[serde(default)]
     labels: Vec<String>,
     #[command(flatten)]
-    #[serde(skip)]
+    #[serde(flatten)]
     scope: ScopeArgs,
 }
 
