@@ -142,7 +142,7 @@ fn start(args: &[OsString], json: bool) -> Exit {
         Some(Verb::Version) => manual::version(&out),
         Some(Verb::Manifest(verb)) => manifest::manifest(&out, &verb),
         // Each call of a tool has a setup of its own.
-        Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args),
+        Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args, verbs::definition),
         Some(Verb::Watch(args)) => setup().and_then(|setup| watch::watch(setup, global, &args)),
         Some(verb) => setup().and_then(|setup| {
             perform(&setup, verb).map_err(|failure| setup.explain_deleted_team(failure))

@@ -57,6 +57,7 @@ mod limits;
 mod logs;
 mod mcp;
 mod mcp_clients;
+mod mcp_tools;
 mod names;
 mod nested;
 mod news;

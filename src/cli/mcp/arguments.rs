@@ -1,148 +1,184 @@
-//! Arguments of tools: their schemas, and JSON objects turned into the arguments of verbs. The
-//! types are those of the command line; the types here are for tools without a verb of their own.
+//! JSON objects turned into the arguments of verbs, with errors that name the arguments of the tool.
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::schema::{ACTION, ActionNames, Renamed, ToolSchema, shown};
 use crate::cli::fail::Failure;
+use crate::model::name::nearest;
 use crate::model::wire::Object;
-
-/// A name of the command line's types, and the name that tools use.
-pub(super) type Renamed = (&'static str, &'static str);
 
 /// The arguments that hold ids of tasks.
 const TASK_IDS: [&str; 6] = ["id", "task", "blocked_by", "unblock", "blocks", "by"];
 
-/// The arguments of a tool.
-#[derive(Debug, Clone)]
-pub(super) struct ToolSchema {
-    pub(super) properties: Object,
-    pub(super) required: Vec<String>,
+/// The arguments of one call, under the names of the verb's type.
+pub(super) struct ToolArguments {
+    action: ActionNames,
+    schema: ToolSchema,
+    fields: Object,
 }
 
-impl ToolSchema {
-    /// Returns the JSON Schema.
-    pub(super) fn to_object(&self) -> Object {
-        let mut object = Map::new();
-        object.insert("type".to_owned(), json!("object"));
-        object.insert("properties".to_owned(), Value::Object(self.properties.clone()));
-        if !self.required.is_empty() {
-            object.insert("required".to_owned(), json!(self.required));
-        }
-        object.insert("additionalProperties".to_owned(), json!(false));
-        object
-    }
-
-    fn names(&self) -> String {
-        self.properties.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Adds the arguments of another schema; only its first argument of a name counts.
-    pub(super) fn merge(&mut self, other: ToolSchema) {
-        for (name, property) in other.properties {
-            self.properties.entry(name).or_insert(property);
-        }
-    }
-}
-
-/// Returns the schema of a type. The variants of an enum with the tag `action` become one object
-/// with all of their fields, because programs do not accept alternatives at the top.
-pub(super) fn schema_of<T: JsonSchema>(renamed: &[Renamed]) -> ToolSchema {
-    let settings =
-        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    let variants = schema.get("oneOf").and_then(Value::as_array);
-    let Some(variants) = variants else { return object_schema(schema.as_value(), renamed) };
-    let mut whole = ToolSchema { properties: Map::new(), required: vec!["action".to_owned()] };
-    let mut actions = Vec::new();
-    for variant in variants {
-        actions.extend(variant.pointer("/properties/action/const").cloned());
-        whole.merge(object_schema(variant, renamed));
-    }
-    whole.properties.insert("action".to_owned(), json!({ "type": "string", "enum": actions }));
-    whole
-}
-
-fn object_schema(schema: &Value, renamed: &[Renamed]) -> ToolSchema {
-    let shown = |name: &str| {
-        renamed
-            .iter()
-            .find(|(field, _)| *field == name)
-            .map_or(name, |(_, shown)| *shown)
-            .to_owned()
-    };
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    let properties = properties
-        .map(|(name, property)| (shown(name), plain_property(property.clone())))
-        .collect();
-    let required = schema["required"].as_array().into_iter().flatten();
-    let required = required.filter_map(Value::as_str).map(shown).collect();
-    ToolSchema { properties, required }
-}
-
-/// Leaves out what a model does not need: formats, limits of number types, `null` as a second type,
-/// and defaults of the command line.
-fn plain_property(mut property: Value) -> Value {
-    let Some(object) = property.as_object_mut() else { return property };
-    for key in ["format", "minimum", "maximum", "default"] {
-        object.remove(key);
-    }
-    if let Some([kind, second]) = object.get("type").and_then(Value::as_array).map(Vec::as_slice)
-        && second == "null"
-    {
-        let kind = kind.clone();
-        object.insert("type".to_owned(), kind);
-    }
-    if let Some(text) = object.get("description").and_then(Value::as_str) {
-        let text = match text.split_once(" [default: ") {
-            Some((before, default)) if default.contains(['-', '$']) => format!("{before}."),
-            _ => text.to_owned(),
-        };
-        object.insert("description".to_owned(), text.replace('\n', " ").into());
-    }
-    property
-}
-
-/// Turns the arguments of a call into those of a verb.
-///
-/// # Errors
-/// [`Failure`] for an unknown, a missing or a wrong argument, with the arguments that there are.
-pub(super) fn parse<T: DeserializeOwned>(
-    given: Object,
-    schema: &ToolSchema,
-    renamed: &[Renamed],
-) -> Result<T, Failure> {
-    let mut fields = Map::new();
-    for (name, value) in given {
-        if !schema.properties.contains_key(&name) {
-            let problem = format!("there is no argument {name:?}");
-            return Err(Failure::usage(problem, &format!("the arguments are {}", schema.names())));
-        }
-        let field = renamed.iter().find(|(_, shown)| *shown == name).map(|(field, _)| *field);
-        let field = field.unwrap_or(&name);
-        // Many models give null for what they leave out.
-        if !value.is_null() {
+impl ToolArguments {
+    /// Reads the arguments of an action: translates other spellings of names, and refuses unknown
+    /// and missing arguments.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] that names the argument.
+    pub(super) fn read(
+        action: ActionNames,
+        schema: ToolSchema,
+        given: Object,
+    ) -> Result<ToolArguments, Failure> {
+        let mut fields = Map::new();
+        for (name, value) in given {
+            let Some(name) = known_name(&name, &schema, action.renamed) else {
+                let meant = nearest(&name, schema.properties.keys().map(String::as_str));
+                let meant =
+                    meant.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                let problem = format!("there is no argument {name:?}");
+                let hint = format!("{meant}the arguments are {}", schema.names());
+                return Err(Failure::usage(problem, &hint));
+            };
+            let value = converted(value, &schema.properties[&name]).map_err(|kind| {
+                let problem = format!("argument `{name}`: it must be of type {kind}");
+                Failure::usage(problem, &schema.describe(&name))
+            })?;
+            let field = action.renamed.iter().find(|(_, shown)| *shown == name);
+            let field = field.map_or(name.as_str(), |(field, _)| *field);
             let value = if TASK_IDS.contains(&field) { task_ids(value) } else { value };
             fields.insert(field.to_owned(), value);
         }
+        let arguments = ToolArguments { action, schema, fields };
+        arguments.must_be_complete()?;
+        Ok(arguments)
     }
-    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|e| {
-        let path = e.path().to_string();
-        let mut problem = e.into_inner().to_string();
-        for (field, shown) in renamed {
-            problem = problem.replace(&format!("`{field}`"), &format!("`{shown}`"));
-        }
-        let shown = renamed.iter().find(|(field, _)| *field == path).map(|(_, shown)| *shown);
-        let problem = match (shown, path.as_str()) {
-            (_, ".") => problem,
-            (Some(shown), _) => format!("argument `{shown}`: {problem}"),
-            (None, path) => format!("argument `{path}`: {problem}"),
+
+    /// Returns the name of the action.
+    pub(super) fn action(&self) -> &'static str {
+        self.action.name
+    }
+
+    fn must_be_complete(&self) -> Result<(), Failure> {
+        let is_given = |name: &String| {
+            self.fields.keys().any(|field| shown(field, self.action.renamed) == *name)
         };
-        Failure::usage(problem, &format!("the arguments are {}", schema.names()))
-    })
+        let missing: Vec<&String> =
+            self.schema.required.iter().filter(|name| !is_given(name)).collect();
+        let Some(first) = missing.first() else { return Ok(()) };
+        let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        let problem = format!("{} {verb} missing", names.join(" and "));
+        Err(Failure::usage(problem, &self.schema.describe(first)))
+    }
+
+    /// Takes some of the arguments out.
+    pub(super) fn split(&mut self, names: &[&str]) -> ToolArguments {
+        let (action, schema) = (self.action, self.schema.clone());
+        let taken = names.iter().filter_map(|name| self.fields.remove_entry(*name));
+        ToolArguments { action, schema, fields: taken.collect() }
+    }
+
+    /// Takes one argument out; null if it is not given.
+    pub(super) fn take(&mut self, name: &str) -> Value {
+        self.fields.shift_remove(name).unwrap_or_default()
+    }
+
+    /// Returns true if an argument has this word as its value.
+    pub(super) fn is(&self, name: &str, word: &str) -> bool {
+        self.fields.get(name).and_then(Value::as_str) == Some(word)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
+    /// Sets an argument that the caller does not give.
+    pub(super) fn with(mut self, name: &str, value: Value) -> ToolArguments {
+        self.fields.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Turns the arguments into a variant of an enum with the tag `action`.
+    pub(super) fn variant<T: DeserializeOwned>(self) -> Result<T, Failure> {
+        let action = self.action.name.into();
+        self.with(ACTION, action).parse()
+    }
+
+    /// Turns the arguments into those of a verb.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] that names the wrong argument.
+    pub(super) fn parse<T: DeserializeOwned>(self) -> Result<T, Failure> {
+        let renamed = self.action.renamed;
+        serde_path_to_error::deserialize(Value::Object(self.fields)).map_err(|e| {
+            let path = e.path().to_string();
+            let mut problem = e.into_inner().to_string();
+            for (field, shown) in renamed {
+                problem = problem.replace(&format!("`{field}`"), &format!("`{shown}`"));
+            }
+            if path == "." {
+                return Failure::usage(problem, "correct it, and call the tool again");
+            }
+            let name = shown(path.split(['.', '[']).next().unwrap_or_default(), renamed);
+            Failure::usage(format!("argument `{name}`: {problem}"), &self.schema.describe(&name))
+        })
+    }
+}
+
+/// Returns the argument that a name means: `taskId` is also `task_id`, and what the command line
+/// calls it.
+fn known_name(given: &str, schema: &ToolSchema, renamed: &[Renamed]) -> Option<String> {
+    if schema.properties.contains_key(given) {
+        return Some(given.to_owned());
+    }
+    let folded = folded(given);
+    let is_same = |name: &&String| self::folded(name) == folded;
+    if let Some(name) = schema.properties.keys().find(is_same) {
+        return Some(name.clone());
+    }
+    let of_field = renamed.iter().find(|(field, shown)| {
+        self::folded(field) == folded && schema.properties.contains_key(*shown)
+    });
+    of_field.map(|(_, shown)| (*shown).to_owned())
+}
+
+fn folded(name: &str) -> String {
+    name.chars().filter(|c| !"_-".contains(*c)).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Converts a value to the type of its argument: a single value to a list, a number to a text, and
+/// a text to what it spells.
+///
+/// # Errors
+/// The type, if the value is of another one.
+fn converted(value: Value, property: &Value) -> Result<Value, String> {
+    let kinds: Vec<&str> = match &property["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(value),
+    };
+    let is = |value: &Value, kind: &str| match kind {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    };
+    if kinds.iter().any(|kind| is(&value, kind)) {
+        return Ok(value);
+    }
+    let [kind] = kinds.as_slice() else { return Err(kinds.join(" or ")) };
+    let spelled = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    match (value, spelled) {
+        (_, Some(spelled)) if is(&spelled, kind) => Ok(spelled),
+        (value @ (Value::String(_) | Value::Number(_)), _) if *kind == "array" => {
+            Ok(json!([value]))
+        }
+        (Value::Number(number), _) if *kind == "string" => Ok(number.to_string().into()),
+        _ => Err((*kind).to_owned()),
+    }
 }
 
 /// Accepts ids of tasks as numbers, and with the `#` of texts.
@@ -153,152 +189,4 @@ fn task_ids(value: Value) -> Value {
         Value::Array(ids) => ids.into_iter().map(task_ids).collect(),
         other => other,
     }
-}
-
-/// No arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct NoInput {}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TeamCreateInput {
-    /// Name for the new team; a number is appended if it is taken.
-    pub(super) team_name: String,
-    /// Purpose of the team.
-    pub(super) description: Option<String>,
-    /// Role of the lead, such as "researcher".
-    pub(super) agent_type: Option<String>,
-}
-
-/// The kinds of messages that `SendMessage` sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::VariantNames)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum SendMessageType {
-    Message,
-    Broadcast,
-    ShutdownRequest,
-    ShutdownResponse,
-    PlanApprovalResponse,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SendMessageInput {
-    /// Kind of message.
-    #[serde(rename = "type")]
-    #[schemars(schema_with = "crate::cli::json::words::<SendMessageType>")]
-    pub(super) kind: SendMessageType,
-    /// Name of the member; not for a broadcast or a shutdown_response.
-    pub(super) recipient: Option<String>,
-    /// The message, or the reason.
-    pub(super) content: Option<String>,
-    /// Preview of 5 to 10 words.
-    pub(super) summary: Option<String>,
-    /// The request that a response answers.
-    pub(super) request_id: Option<String>,
-    /// The answer of a response.
-    pub(super) approve: Option<bool>,
-}
-
-/// The actions of `TeamMessage`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::VariantNames)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum TeamMessageAction {
-    Send,
-    Broadcast,
-    Read,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TeamMessageInput {
-    /// Action.
-    #[schemars(schema_with = "crate::cli::json::words::<TeamMessageAction>")]
-    pub(super) action: TeamMessageAction,
-    /// Recipient, to send.
-    pub(super) to: Option<String>,
-    /// The message, to send or broadcast.
-    pub(super) text: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct ReadInboxInput {
-    /// Seconds to wait for a message if there is none, at most 60.
-    #[serde(default)]
-    pub(super) wait: f64,
-    /// Include messages that were read before.
-    #[serde(default)]
-    pub(super) all: bool,
-}
-
-/// A selection of tasks by state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::VariantNames)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum TaskFilter {
-    Active,
-    InReview,
-    Completed,
-    All,
-}
-
-/// The argument of lists of tasks beside those of `task list`.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TaskFilterInput {
-    /// Which tasks to list; by default those that have not ended.
-    #[serde(default)]
-    #[schemars(schema_with = "crate::cli::json::words::<TaskFilter>")]
-    pub(super) filter: Option<TaskFilter>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TaskGetInput {
-    /// Id of the task.
-    #[schemars(schema_with = "crate::cli::json::task_id")]
-    pub(super) id: crate::model::id::TaskId,
-    /// Return the whole result, also if it has more than 8000 characters.
-    #[serde(default)]
-    pub(super) full: bool,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TaskSearchInput {
-    /// Words in the subject, the description or the comments.
-    pub(super) query: String,
-    /// Maximum number of tasks.
-    pub(super) limit: Option<usize>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct RequestsInput {
-    /// Show this request in full.
-    pub(super) request_id: Option<String>,
-    /// Include requests that were answered.
-    #[serde(default)]
-    pub(super) all: bool,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SubmitPlanInput {
-    /// The plan, as Markdown: what will be done, in which order, and how it is checked.
-    pub(super) plan: String,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct HandoffInput {
-    /// Name of the member; it is started if it is not on the team.
-    pub(super) name: String,
-    /// The work to do.
-    pub(super) prompt: String,
-    /// Profile of its program, if it is started.
-    pub(super) profile: Option<String>,
-    /// Role, if it is started.
-    pub(super) role: Option<String>,
-    /// Model, if it is started.
-    pub(super) model: Option<String>,
-    /// Host to run on, if it is started.
-    pub(super) host: Option<String>,
-    /// Working directory, if it is started.
-    pub(super) cwd: Option<String>,
-    /// Seconds to wait for the result, at most 600; 300 by default.
-    pub(super) timeout: Option<f64>,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use clap::Command;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
@@ -29,6 +30,8 @@ const SLICE: Duration = Duration::from_secs(1);
 pub(super) struct ServerState {
     global: Global,
     pub(super) read_only: bool,
+    /// Returns the definition of the command line.
+    pub(super) definition: fn() -> Command,
     /// The team that this server has created.
     created: Mutex<Option<String>>,
     pub(super) deliveries: Arc<Deliveries>,
@@ -42,10 +45,15 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    pub(super) fn new(global: &Global, read_only: bool) -> ServerState {
+    pub(super) fn new(
+        global: &Global,
+        read_only: bool,
+        definition: fn() -> Command,
+    ) -> ServerState {
         ServerState {
             global: Global { json: true, ..global.clone() },
             read_only,
+            definition,
             created: Mutex::new(None),
             deliveries: Arc::new(Deliveries::default()),
             calls: Arc::new(Semaphore::new(MAX_CALLS as usize)),
@@ -61,8 +69,24 @@ impl ServerState {
 
     /// Reads the environment and resolves the team and the speaker, as each command does.
     pub(super) fn setup(&self, out: Out) -> Result<Setup, Failure> {
-        let team = self.global.team.clone().or_else(|| self.created().clone());
-        Setup::new(&Global { team, ..self.global.clone() }, out)
+        self.setup_in(None, out)
+    }
+
+    /// As [`ServerState::setup`], for a call that names its team.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] if the server acts for another team.
+    fn setup_in(&self, named: Option<&str>, out: Out) -> Result<Setup, Failure> {
+        let own = self.global.team.clone().or_else(|| self.created().clone());
+        let team = own.clone().or_else(|| named.map(str::to_owned));
+        let setup = Setup::new(&Global { team, ..self.global.clone() }, out)?;
+        if let (Some(own), Some(named)) = (own, named)
+            && setup.named_team(Some(named)).is_err()
+        {
+            let problem = format!("this server acts for the team `{own}`, not for `{named}`");
+            return Err(Failure::usage(problem, "omit `team_name`"));
+        }
+        Ok(setup)
     }
 }
 
@@ -119,6 +143,8 @@ impl PrintedOutput {
 /// A call of a tool.
 pub(super) struct ToolCall {
     pub(super) server: Arc<ServerState>,
+    /// The team that the caller has named.
+    pub(super) team: Option<String>,
     pub(super) cancel: CancellationToken,
     pub(super) progress: Option<ProgressReport>,
 }
@@ -136,17 +162,30 @@ impl ToolCall {
         &self,
         verb: impl FnOnce(&Setup) -> VerbResult,
     ) -> Result<PrintedOutput, Failure> {
+        let mut printed = self.run_lines(verb)?;
+        printed.document = printed.document.get_mut(0).map(Value::take).unwrap_or_default();
+        Ok(printed)
+    }
+
+    /// Runs a verb that prints one document per line, and returns these as a list.
+    pub(super) fn run_lines(
+        &self,
+        verb: impl FnOnce(&Setup) -> VerbResult,
+    ) -> Result<PrintedOutput, Failure> {
         let (out, captured) = Out::captured();
-        let setup = self.server.setup(out)?;
+        let setup = self.setup(out)?;
         let exit = verb(&setup).map_err(|failure| setup.explain_deleted_team(failure))?;
         let captured =
             std::mem::take(&mut *captured.lock().unwrap_or_else(PoisonError::into_inner));
-        let document = match captured.stdout.as_slice() {
-            [] => Value::Null,
-            bytes => serde_json::from_slice(bytes)
-                .map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))?,
-        };
-        Ok(PrintedOutput { document, notes: captured.messages, exit })
+        let documents = serde_json::Deserializer::from_slice(&captured.stdout).into_iter();
+        let documents = documents.collect::<Result<Vec<Value>, _>>();
+        let documents = documents.map_err(|e| Failure::new(Kind::Internal, e.to_string(), None))?;
+        let notes = captured.messages;
+        Ok(PrintedOutput { document: Value::Array(documents), notes, exit })
+    }
+
+    pub(super) fn setup(&self, out: Out) -> Result<Setup, Failure> {
+        self.server.setup_in(self.team.as_deref(), out)
     }
 
     /// Runs an operation that has no verb of its own.
@@ -154,7 +193,7 @@ impl ToolCall {
         &self,
         work: impl FnOnce(&Setup) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let setup = self.server.setup(Out::captured().0)?;
+        let setup = self.setup(Out::captured().0)?;
         work(&setup).map_err(|failure| setup.explain_deleted_team(failure))
     }
 
@@ -198,7 +237,8 @@ impl ToolCall {
     pub(super) fn in_background(&self, work: impl FnOnce(&ToolCall) + Send + 'static) {
         let server = Arc::clone(&self.server);
         let permit = Arc::clone(&server.calls).try_acquire_owned();
-        let call = ToolCall { server, cancel: CancellationToken::new(), progress: None };
+        let team = self.team.clone();
+        let call = ToolCall { server, team, cancel: CancellationToken::new(), progress: None };
         // Without a thread the work is left to the next `Shutdown`.
         let _ = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
             work(&call);

@@ -5,20 +5,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::arguments::{
-    ReadInboxInput, RequestsInput, SendMessageInput, SendMessageType, SubmitPlanInput,
-    TeamMessageAction, TeamMessageInput,
-};
 use super::call::{Reply, ToolCall};
 use super::deliveries::ShownMessages;
+use super::inputs::{
+    ReadInboxInput, RequestsInput, SendMessageInput, SendMessageType, SubmitPlanInput, TextToAll,
+    TextToMember,
+};
 use crate::cli::answer::{self, AnswerArgs};
 use crate::cli::ask::{self, AskVerb, PermissionArgs};
 use crate::cli::fail::{Exit, Failure};
 use crate::cli::requests::{self, RequestsArgs, RequestsVerb};
 use crate::cli::scope::ScopeArgs;
+use crate::cli::setup::since;
 use crate::cli::shutdown::{self, ShutdownArgs};
 use crate::model::envelope::Envelope;
 use crate::model::protocol::Message;
+use crate::model::time::Timestamp;
 use crate::ops;
 use crate::ops::authority::Action;
 use crate::ops::inbox::{read_messages, read_news};
@@ -29,33 +31,50 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 const ANSWER_LIMIT: u64 = 30;
 
 pub(super) fn send_message(call: &ToolCall, input: SendMessageInput) -> Result<Reply, Failure> {
-    match input.kind {
+    let SendMessageInput { kind, recipient, content, summary, scope, urgent, .. } = input;
+    match kind {
         SendMessageType::Message => {
-            let to = needed(input.recipient, "recipient")?;
-            send(call, &to, &needed(input.content, "content")?, input.summary.as_deref())
+            let (to, text) = (needed(recipient, "recipient")?, needed(content, "content")?);
+            send(call, &to, &text, &Extras { summary, urgent, scope })
         }
         SendMessageType::Broadcast => {
-            broadcast(call, &needed(input.content, "content")?, input.summary.as_deref())
+            broadcast(call, &needed(content, "content")?, &Extras { summary, urgent, scope })
         }
         SendMessageType::ShutdownRequest => {
-            request_shutdown(call, needed(input.recipient, "recipient")?, input.content)
+            request_shutdown(call, needed(recipient, "recipient")?, content)
         }
         SendMessageType::ShutdownResponse | SendMessageType::PlanApprovalResponse => {
             let approve = input.approve.ok_or_else(|| missing("approve"))?;
             let id = needed(input.request_id, "request_id")?;
-            respond(call, verdict(id, approve, input.content))
+            let (status, pending) = (input.status, input.pending);
+            let (committed, uncommitted) =
+                (input.committed == Some(true), input.committed == Some(false));
+            let args = verdict(id, approve, content);
+            respond(call, AnswerArgs { status, pending, committed, uncommitted, ..args })
         }
     }
 }
 
-pub(super) fn team_message(call: &ToolCall, input: TeamMessageInput) -> Result<Reply, Failure> {
-    match input.action {
-        TeamMessageAction::Send => {
-            send(call, &needed(input.to, "to")?, &needed(input.text, "text")?, None)
-        }
-        TeamMessageAction::Broadcast => broadcast(call, &needed(input.text, "text")?, None),
-        TeamMessageAction::Read => read_inbox(call, &ReadInboxInput { wait: 0.0, all: false }),
-    }
+pub(super) fn send_text(call: &ToolCall, input: &TextToMember) -> Result<Reply, Failure> {
+    must_have_text(&input.text)?;
+    send(call, &input.to, &input.text, &Extras::default())
+}
+
+pub(super) fn broadcast_text(call: &ToolCall, input: &TextToAll) -> Result<Reply, Failure> {
+    must_have_text(&input.text)?;
+    broadcast(call, &input.text, &Extras::default())
+}
+
+fn must_have_text(text: &str) -> Result<(), Failure> {
+    if text.trim().is_empty() { Err(missing("text")) } else { Ok(()) }
+}
+
+/// The parts of a message besides its text.
+#[derive(Default)]
+struct Extras {
+    summary: Option<String>,
+    urgent: bool,
+    scope: ScopeArgs,
 }
 
 fn needed(given: Option<String>, name: &str) -> Result<String, Failure> {
@@ -66,20 +85,22 @@ fn missing(name: &str) -> Failure {
     Failure::usage(format!("`{name}` is missing"), "call the tool again with it")
 }
 
-fn send(call: &ToolCall, to: &str, text: &str, summary: Option<&str>) -> Result<Reply, Failure> {
+fn send(call: &ToolCall, to: &str, text: &str, extras: &Extras) -> Result<Reply, Failure> {
     call.with(|setup| {
         let (team, to) = setup.member(to, Action::Talk)?;
-        let scope = ScopeArgs::default().resolve(setup)?;
-        let sent = ops::send::send(&setup.ctx, &team, &to, text, summary, false, &scope)?;
+        let scope = extras.scope.resolve(setup)?;
+        let summary = extras.summary.as_deref();
+        let sent = ops::send::send(&setup.ctx, &team, &to, text, summary, extras.urgent, &scope)?;
         Ok(Reply::of(json!(sent)))
     })
 }
 
-fn broadcast(call: &ToolCall, text: &str, summary: Option<&str>) -> Result<Reply, Failure> {
+fn broadcast(call: &ToolCall, text: &str, extras: &Extras) -> Result<Reply, Failure> {
     call.with(|setup| {
         let team = setup.team(Action::Talk)?;
-        let scope = ScopeArgs::default().resolve(setup)?;
-        let sent = ops::send::broadcast(&setup.ctx, &team, text, summary, &scope)?;
+        let scope = extras.scope.resolve(setup)?;
+        let sent =
+            ops::send::broadcast(&setup.ctx, &team, text, extras.summary.as_deref(), &scope)?;
         Ok(Reply::of(json!(sent)))
     })
 }
@@ -99,7 +120,16 @@ fn request_shutdown(
         no_wait,
     };
     let printed = call.run(|setup| shutdown::shutdown(setup, &args(true)))?;
-    let request_id = printed.document[0]["request_id"].clone();
+    let request = printed.document[0].clone();
+    if request["outcome"] != "requested" {
+        let outcome = request["outcome"].as_str().unwrap_or_default();
+        let message = format!("{name} was not asked to end: it is {outcome}");
+        let document = json!({
+            "success": false, "message": message, "outcome": outcome, "target": name,
+            "request_id": request["request_id"],
+        });
+        return Ok(Reply { is_error: true, ..printed.reply_with(document) });
+    }
     let waiting = args(false);
     call.in_background(move |call| {
         // The outcome is in the journal, and a refusal is in the mailbox.
@@ -107,7 +137,7 @@ fn request_shutdown(
     });
     let message = format!("Shutdown request sent to {name}");
     let document = json!({
-        "success": true, "message": message, "request_id": request_id, "target": name,
+        "success": true, "message": message, "request_id": request["request_id"], "target": name,
     });
     Ok(printed.reply_with(document))
 }
@@ -179,16 +209,20 @@ pub(super) fn ask_permission(call: &ToolCall, args: PermissionArgs) -> Result<Re
 pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Reply, Failure> {
     let wait = Duration::try_from_secs_f64(input.wait).unwrap_or_default().min(MAX_WAIT);
     call.with(|setup| {
-        let speaker = setup.ctx.speaker.as_str().to_owned();
-        let (team, owner) = setup.member(&speaker, Action::ReadMail)?;
+        let speaker = setup.ctx.speaker.clone();
+        let named = input.name.as_deref().unwrap_or(speaker.as_str());
+        let (team, owner) = setup.member(named, Action::ReadMail)?;
+        let since = input.since.as_deref().map(since).transpose()?;
+        let is_own = owner == speaker;
         let delivery = setup.ctx.caller.var("PHALANX_MAIL").and_then(OsStr::to_str);
-        if delivery == Some("typed") {
+        if is_own && delivery == Some("typed") {
             let message = "your messages are typed into your terminal; there is nothing to read";
             return Ok(Reply::of(json!({ "messages": [], "message": message })));
         }
         // The wrapper handles these, and types what is left to the program.
         let is_for_wrapper = |message: &Envelope| {
-            delivery.is_some()
+            is_own
+                && delivery.is_some()
                 && matches!(Message::parse(&message.text), Message::ShutdownRequest(_))
         };
         // Before the first read, so that no message is missed.
@@ -198,10 +232,15 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
                 // Without it the mailbox still has what was sent before.
                 let _ = ops::catch_up::catch_up(&setup.ctx, &team);
             }
-            let mut messages = match input.all {
+            let mut messages = match input.all || since.is_some() {
                 true => read_messages(&team, &owner, true)?,
                 false => read_news(&team, &owner)?,
             };
+            // A message without a valid timestamp may be recent, so it is included.
+            messages.retain(|message| {
+                let sent = Timestamp::parse(&message.timestamp);
+                since.zip(sent).is_none_or(|(since, sent)| sent >= since)
+            });
             let taken = call.messages_on_their_way();
             messages.retain(|message| !taken.contains(&message.msg_id) && !is_for_wrapper(message));
             Ok(Some(messages).filter(|messages| !messages.is_empty()))
@@ -219,7 +258,8 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
             envelopes.iter().map(|message| json!(message.to_entry())).collect();
         let reply = Reply::of(json!({ "messages": entries }));
         let unread: Vec<Envelope> = envelopes.into_iter().filter(|message| !message.read).collect();
-        let messages = (!unread.is_empty()).then(|| ShownMessages {
+        let is_marked = is_own && !input.peek && !unread.is_empty();
+        let messages = is_marked.then(|| ShownMessages {
             ctx: setup.ctx.clone(),
             team,
             owner,

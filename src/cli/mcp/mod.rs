@@ -1,13 +1,22 @@
 //! `mcp`: the team as tools for an agent, over the Model Context Protocol on stdin and stdout.
 
+mod absent;
+mod aliases;
 mod arguments;
 mod backlog;
 mod call;
 mod deliveries;
+mod files;
+mod inputs;
 mod install;
 mod mail;
+mod offered;
+#[cfg(test)]
+pub(super) mod pages;
 mod resources;
+mod schema;
 mod server;
+mod table;
 mod tasks;
 mod team;
 #[cfg(test)]
@@ -17,7 +26,7 @@ mod wording;
 
 use std::sync::Arc;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Command, Subcommand};
 use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
@@ -58,17 +67,24 @@ pub(super) enum McpVerb {
     Install(InstallArgs),
 }
 
-pub(super) fn mcp(global: &Global, out: &Out, args: &McpArgs) -> VerbResult {
+/// Serves the tools, or installs the server. `definition` returns the definition of the command
+/// line, whose words hints contain.
+pub(super) fn mcp(
+    global: &Global,
+    out: &Out,
+    args: &McpArgs,
+    definition: fn() -> Command,
+) -> VerbResult {
     match &args.verb {
         Some(McpVerb::Install(install)) => install::install(out, install),
-        None => serve(global, args.read_only),
+        None => serve(ServerState::new(global, args.read_only, definition)),
     }
 }
 
 /// Serves until the client closes stdin, or a signal arrives. Calls that change something are then
 /// carried out to their end; waits are cancelled.
-fn serve(global: &Global, read_only: bool) -> VerbResult {
-    let state = Arc::new(ServerState::new(global, read_only));
+fn serve(state: ServerState) -> VerbResult {
+    let state = Arc::new(state);
     let runtime = interrupt::runtime()?;
     let ended = runtime.block_on(async {
         let mut signals = Signals::new()?;

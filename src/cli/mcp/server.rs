@@ -23,9 +23,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::call::{ProgressReport, Reply, ServerState, ToolCall};
+use super::offered::{OfferedTool, ToolUser, offered};
 use super::resources::{self, ResourceName};
-use super::tools::{self, ToolDefinition, ToolEffect, ToolUser};
-use super::wording::for_model;
+use super::tools::{ToolDefinition, ToolEffect};
+use super::wording::Wording;
 use crate::cli::fail::{ErrorMessage, Failure};
 use crate::cli::out::Out;
 use crate::cli::setup::Setup;
@@ -37,6 +38,9 @@ const INSTRUCTIONS: &str = "Leads teams of agents that run side by side, each in
     (TeamCreate), starts members (SpawnTeammate), shares work as tasks (TaskCreate) and messages (SendMessage), reads their mail \
     (ReadInbox), decides on their requests (Requests, Answer), and ends them (Shutdown, TeamDelete). A member reads its mail, \
     claims tasks, completes them, and reports to `team-lead`.";
+
+/// The argument that names the team, which every tool takes and none lists.
+const TEAM: &str = "team_name";
 
 /// Maximum number of subscriptions of a client.
 const MAX_SUBSCRIPTIONS: usize = 64;
@@ -68,8 +72,8 @@ impl TeamServer {
     /// Runs a tool on a thread of its own.
     async fn run(
         &self,
-        tool: &'static ToolDefinition,
-        arguments: Object,
+        tool: OfferedTool,
+        mut arguments: Object,
         context: &RequestContext<RoleServer>,
     ) -> Result<Reply, Failure> {
         let progress = context.meta.get_progress_token().map(|token| ProgressReport {
@@ -77,9 +81,15 @@ impl TeamServer {
             peer: context.peer.clone(),
             token,
         });
-        let call =
-            ToolCall { server: Arc::clone(&self.state), cancel: context.ct.clone(), progress };
-        self.on_thread(move || (tool.run)(&call, arguments)).await
+        // Claude Code's tools name the team in each call.
+        let team = match tool.schema().properties.contains_key(TEAM) {
+            true => None,
+            false => arguments.shift_remove(TEAM),
+        };
+        let team = team.as_ref().and_then(Value::as_str).map(str::to_owned);
+        let (server, cancel) = (Arc::clone(&self.state), context.ct.clone());
+        let call = ToolCall { server, team, cancel, progress };
+        self.on_thread(move || tool.run(&call, arguments)).await
     }
 
     async fn on_thread<T: Send + 'static>(
@@ -102,8 +112,14 @@ impl TeamServer {
         }
     }
 
+    fn wording(&self) -> Wording {
+        Wording::new(self.state.definition)
+    }
+
     /// Formats a failure for a model.
-    fn failed(&self, failure: Failure) -> Reply {
+    fn failed(&self, failure: Failure, wording: Wording) -> Reply {
+        let setup = self.state.setup(Out::captured().0).ok();
+        let wording = wording.below(setup.map(|setup: Setup| setup.ctx.store.root().to_owned()));
         let error = match failure {
             Failure::Message(error) => error,
             Failure::StreamEnded | Failure::OutputClosed => ErrorMessage {
@@ -112,13 +128,11 @@ impl TeamServer {
                 hint: None,
             },
         };
-        let root = self.state.setup(Out::captured().0).ok();
-        let root = root.map(|setup: Setup| setup.ctx.store.root().to_owned()).unwrap_or_default();
         // The environment decides who the caller is.
         let hint = error.hint.filter(|hint| !hint.contains("`--as"));
-        let hint = hint.map(|hint| for_model(&hint, &root));
+        let hint = hint.map(|hint| wording.for_model(&hint));
         let document = json!({
-            "success": false, "kind": error.kind.word(), "message": for_model(&error.message, &root),
+            "success": false, "kind": error.kind.word(), "message": wording.for_model(&error.message),
             "hint": hint,
         });
         Reply { is_error: true, ..Reply::of(document) }
@@ -142,13 +156,32 @@ fn result(reply: Reply) -> CallToolResult {
     result
 }
 
-fn described(tool: &ToolDefinition) -> Tool {
-    let schema = Arc::new((tool.schema)().to_object());
-    let hints = ToolAnnotations::new()
-        .read_only(tool.effect == ToolEffect::Reads)
-        .destructive(tool.effect == ToolEffect::Ends)
-        .open_world(false);
-    Tool::new(tool.name, squeezed(tool.description), schema).with_annotations(hints)
+/// Translates what a result says about the next step.
+fn in_words_of_tools(mut reply: Reply, wording: &Wording) -> Reply {
+    if let Some(Value::String(advice)) = reply.document.get_mut("advice") {
+        *advice = wording.for_model(advice);
+    }
+    reply.notes.iter_mut().for_each(|note| *note = wording.for_model(note));
+    reply
+}
+
+fn described(tool: &OfferedTool) -> Tool {
+    let mut schema = tool.schema();
+    for property in schema.properties.values_mut() {
+        if let Some(Value::String(meaning)) = property.get_mut("description") {
+            *meaning = Wording::default().for_model(meaning);
+        }
+    }
+    let schema = Arc::new(schema.to_object());
+    // Only what differs from the protocol's defaults.
+    let hints = ToolAnnotations::new().open_world(false);
+    let hints = match (tool.has_only(ToolEffect::Reads), tool.has_only(ToolEffect::Ends)) {
+        (true, _) => hints.read_only(true),
+        (_, true) => hints,
+        (false, false) => hints.destructive(false),
+    };
+    let ToolDefinition { name, description, .. } = *tool.definition;
+    Tool::new(name, squeezed(description), schema).with_annotations(hints)
 }
 
 /// Joins the lines of a text that the source indents.
@@ -189,7 +222,7 @@ impl ServerHandler for TeamServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let user = self.user().map_err(|failure| refused(&failure))?;
-        Ok(ListToolsResult::with_all_items(tools::offered(user).map(described).collect()))
+        Ok(ListToolsResult::with_all_items(offered(user).map(|tool| described(&tool)).collect()))
     }
 
     async fn call_tool(
@@ -198,10 +231,14 @@ impl ServerHandler for TeamServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let user = self.user().map_err(|failure| refused(&failure))?;
-        let tool = tools::offered(user).find(|tool| tool.name == request.name);
+        let tool = offered(user).find(|tool| tool.definition.name == request.name);
         let tool = tool.ok_or_else(|| unknown_tool(&request.name))?;
-        let done = self.run(tool, request.arguments.unwrap_or_default(), &context).await;
-        let mut reply = done.unwrap_or_else(|failure| self.failed(failure));
+        let arguments = request.arguments.unwrap_or_default();
+        let wording = self.wording().of_call(tool.definition, &arguments);
+        let mut reply = match self.run(tool, arguments, &context).await {
+            Ok(reply) => in_words_of_tools(reply, &wording),
+            Err(failure) => self.failed(failure, wording),
+        };
         if let Some(messages) = reply.messages.take() {
             self.state.deliveries.register(&context.id, &context.ct, messages);
         }
@@ -245,7 +282,7 @@ impl ServerHandler for TeamServer {
         let call = self.call(&context.ct);
         let text = self.on_thread(move || resources::read(&call, &name)).await;
         let text = text.map_err(|failure| {
-            let reply = self.failed(failure);
+            let reply = self.failed(failure, self.wording());
             ErrorData::new(
                 ErrorCode::INTERNAL_ERROR,
                 reply.document["message"].as_str().unwrap_or_default().to_owned(),
@@ -328,7 +365,8 @@ impl ServerHandler for TeamServer {
 
 impl TeamServer {
     fn call(&self, cancel: &CancellationToken) -> ToolCall {
-        ToolCall { server: Arc::clone(&self.state), cancel: cancel.clone(), progress: None }
+        let (server, cancel) = (Arc::clone(&self.state), cancel.clone());
+        ToolCall { server, team: None, cancel, progress: None }
     }
 }
 

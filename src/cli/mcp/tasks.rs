@@ -1,21 +1,19 @@
 //! Tools for the task board.
 
 use serde_json::{Value, json};
+use strum::VariantNames;
 
-use super::arguments::{
-    Renamed, TaskFilter, TaskFilterInput, TaskGetInput, TaskSearchInput, ToolSchema, parse,
-    schema_of,
-};
+use super::arguments::ToolArguments;
 use super::call::{Reply, ToolCall};
+use super::inputs::{TaskDeleteInput, TaskFilter, TaskFilterInput, TaskGetInput, TaskSearchInput};
+use super::schema::{ActionNames, Renamed, ToolSchema, schema_of};
 use crate::cli::fail::{ErrorMessage, Failure};
 use crate::cli::out::Out;
 use crate::cli::setup::Setup;
-use crate::cli::task::{
-    self, CreateTaskArgs, ListTasksArgs, TaskActionVerb, TaskVerb, UpdateTaskArgs,
-};
+use crate::cli::task::{self, CreateTaskArgs, ListTasksArgs, TaskVerb, UpdateTaskArgs};
+use crate::cli::task_import::{ExportTasksArgs, ImportTasksArgs};
 use crate::model::assessment::Doing;
 use crate::model::id::TaskId;
-use crate::model::wire::Object;
 use crate::ops::{self, Kind, TargetStatus};
 
 /// Claude Code's names of the arguments of its task tools.
@@ -38,13 +36,15 @@ pub(super) const CAMEL_EDIT: &[Renamed] = &[
     ("no_owner", "noOwner"),
 ];
 /// The names of the tool with an `action`.
-pub(super) const BOARD: &[Renamed] = &[
-    ("id", "task_id"),
-    ("kind", "task_type"),
-    ("owner", "assignee"),
-    ("name", "assignee"),
-    ("command", "run"),
-];
+pub(super) const BOARD: &[Renamed] =
+    &[("id", "task_id"), ("kind", "task_type"), ("owner", "assignee"), ("command", "run")];
+/// As [`BOARD`], for an assignment, whose member has the field `name`.
+pub(super) const ASSIGN: &[Renamed] = &[("id", "task_id"), ("name", "assignee")];
+/// As [`BOARD`], for an import: `files` are patterns in the other actions.
+pub(super) const IMPORT: &[Renamed] = &[("files", "paths")];
+
+/// The status with which Claude Code deletes a task.
+const DELETED: &str = "deleted";
 
 /// Characters of a description that a result contains.
 const DESCRIPTION: usize = 8000;
@@ -56,8 +56,24 @@ pub(super) fn create(call: &ToolCall, args: CreateTaskArgs) -> Result<Reply, Fai
     act(call, TaskVerb::Create(Box::new(args)))
 }
 
-/// Edits a task. A member that sets a task without an owner in progress claims it.
-pub(super) fn update(call: &ToolCall, mut args: UpdateTaskArgs) -> Result<Reply, Failure> {
+/// The arguments of an edit, which can also delete the task.
+pub(super) fn update_schema(action: &ActionNames) -> ToolSchema {
+    let mut schema = schema_of::<UpdateTaskArgs>(action);
+    if let Some(status) = schema.properties.get_mut("status") {
+        let words = TargetStatus::VARIANTS.iter().copied().chain([DELETED]);
+        status["enum"] = words.collect();
+    }
+    schema
+}
+
+/// Edits a task. A member that sets a task without an owner in progress claims it. As in Claude
+/// Code, the status `deleted` deletes a task in every state.
+pub(super) fn update(call: &ToolCall, mut given: ToolArguments) -> Result<Reply, Failure> {
+    if given.is("status", DELETED) {
+        let id = given.split(&["id"]).with("force", true.into());
+        return delete(call, &id.parse()?);
+    }
+    let mut args: UpdateTaskArgs = given.parse()?;
     if args.status == Some(TargetStatus::InProgress) && args.owner.is_none() {
         let speaker = call.with(|setup| Ok(setup.ctx.speaker.clone()))?;
         args.owner = (!speaker.is_lead()).then(|| speaker.to_string());
@@ -88,22 +104,15 @@ fn shortened(mut task: Value) -> Value {
 }
 
 /// The arguments of the lists of tasks.
-pub(super) fn list_schema(renamed: &[Renamed]) -> ToolSchema {
-    let mut schema = schema_of::<TaskFilterInput>(renamed);
-    schema.merge(schema_of::<ListTasksArgs>(renamed));
+pub(super) fn list_schema(action: &ActionNames) -> ToolSchema {
+    let mut schema = schema_of::<TaskFilterInput>(action);
+    schema.merge(schema_of::<ListTasksArgs>(action));
     schema
 }
 
-pub(super) fn list(
-    call: &ToolCall,
-    mut given: Object,
-    renamed: &[Renamed],
-) -> Result<Reply, Failure> {
-    let schema = list_schema(renamed);
-    let filter =
-        given.remove("filter").map(|filter| Object::from_iter([("filter".to_owned(), filter)]));
-    let TaskFilterInput { filter } = parse(filter.unwrap_or_default(), &schema, renamed)?;
-    let mut args: ListTasksArgs = parse(given, &schema, renamed)?;
+pub(super) fn list(call: &ToolCall, mut given: ToolArguments) -> Result<Reply, Failure> {
+    let TaskFilterInput { filter } = given.split(&["filter"]).parse()?;
+    let mut args: ListTasksArgs = given.parse()?;
     match filter {
         None => {}
         Some(TaskFilter::Active) => args.active = true,
@@ -126,54 +135,32 @@ fn listed(task: &Value) -> Value {
     Value::Object(LISTED.iter().filter_map(field).collect())
 }
 
-/// The arguments of all actions on the board.
-pub(super) fn board_schema() -> ToolSchema {
-    let mut schema = schema_of::<TaskActionVerb>(BOARD);
-    if let Some(Value::Array(actions)) =
-        schema.properties.get_mut("action").and_then(|action| action.get_mut("enum"))
-    {
-        let others = ["create", "update", "list", "get", "search", "delete"];
-        actions.splice(0..0, others.map(Value::from));
-    }
-    for more in [
-        schema_of::<CreateTaskArgs>(BOARD),
-        schema_of::<UpdateTaskArgs>(BOARD),
-        list_schema(BOARD),
-        schema_of::<TaskSearchInput>(BOARD),
-        schema_of::<TaskGetInput>(BOARD),
-    ] {
-        schema.merge(more);
-    }
-    schema
+pub(super) fn search(call: &ToolCall, input: TaskSearchInput) -> Result<Reply, Failure> {
+    let TaskSearchInput { query, limit } = input;
+    let verb = TaskVerb::Search { words: vec![query], limit: limit.unwrap_or(30) };
+    Ok(call.run(|setup| task::task(setup, verb))?.into_reply())
 }
 
-pub(super) fn board(call: &ToolCall, mut given: Object) -> Result<Reply, Failure> {
-    let schema = board_schema();
-    let action = given.get("action").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match action.as_str() {
-        "create" => create(call, parse(given, &schema, BOARD)?),
-        "update" => update(call, parse(given, &schema, BOARD)?),
-        "list" => {
-            given.remove("action");
-            list(call, given, BOARD)
-        }
-        "get" => get(call, &parse(given, &schema, BOARD)?),
-        "search" => {
-            let TaskSearchInput { query, limit } = parse(given, &schema, BOARD)?;
-            let verb = TaskVerb::Search { words: vec![query], limit: limit.unwrap_or(30) };
-            Ok(call.run(|setup| task::task(setup, verb))?.into_reply())
-        }
-        "delete" => {
-            let TaskGetInput { id, .. } = parse(given, &schema, BOARD)?;
-            act(call, TaskVerb::Delete { id, force: false })
-        }
-        "assign" => {
-            // The member has the field `name` here, and `owner` in other actions.
-            let renamed = [("id", "task_id"), ("name", "assignee")];
-            act(call, TaskVerb::Action(parse(given, &schema, &renamed)?))
-        }
-        _ => act(call, TaskVerb::Action(parse(given, &schema, BOARD)?)),
-    }
+pub(super) fn delete(call: &ToolCall, input: &TaskDeleteInput) -> Result<Reply, Failure> {
+    act(call, TaskVerb::Delete { id: input.id, force: input.force })
+}
+
+pub(super) fn import(call: &ToolCall, args: ImportTasksArgs) -> Result<Reply, Failure> {
+    let _turn = call.server.board.blocking_lock();
+    Ok(call.run(|setup| task::task(setup, TaskVerb::Import(args)))?.into_reply())
+}
+
+pub(super) fn export(call: &ToolCall, args: ExportTasksArgs) -> Result<Reply, Failure> {
+    Ok(call.run(|setup| task::task(setup, TaskVerb::Export(args)))?.into_list("tasks"))
+}
+
+pub(super) fn scopes(call: &ToolCall) -> Result<Reply, Failure> {
+    Ok(call.run(|setup| task::task(setup, TaskVerb::Scopes))?.into_list("scopes"))
+}
+
+/// Performs an action of the board with the arguments of its verb.
+pub(super) fn step(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    act(call, TaskVerb::Action(given.variant()?))
 }
 
 /// Changes a task. A refusal names members that are free.
@@ -182,7 +169,7 @@ fn act(call: &ToolCall, verb: TaskVerb) -> Result<Reply, Failure> {
     let mut printed =
         call.run(|setup| task::task(setup, verb)).map_err(|failure| match failure {
             Failure::Message(error) if error.kind == Kind::Refused => {
-                let free = call.server.setup(Out::captured().0).ok();
+                let free = call.setup(Out::captured().0).ok();
                 let free = free.and_then(|setup| free_members(&setup));
                 let hints: Vec<String> = error.hint.into_iter().chain(free).collect();
                 let hint = (!hints.is_empty()).then(|| hints.join("; "));

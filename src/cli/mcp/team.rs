@@ -4,16 +4,24 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::arguments::{HandoffInput, TeamCreateInput};
-use super::call::{Reply, ToolCall};
+use super::arguments::ToolArguments;
+use super::call::{PrintedOutput, Reply, ToolCall};
+use super::inputs::{HandoffInput, ProfileInput, SetInput, StatusInput, TeamCreateInput};
+use crate::cli::args::MemberArg;
 use crate::cli::attach::{self, PeekArgs};
+use crate::cli::events::{self, EventsArgs};
+use crate::cli::explain;
 use crate::cli::fail::Failure;
-use crate::cli::input::{self, TypeArgs};
+use crate::cli::input::{self, KeysArgs, TypeArgs};
+use crate::cli::logs::{self, LogsArgs};
+use crate::cli::profile::{self, ProfileVerb};
+use crate::cli::requests::{self, ModeArgs, RulesArgs};
+use crate::cli::resume::{self, RestartArgs};
 use crate::cli::shutdown::{self, ShutdownArgs};
 use crate::cli::spawn::{self, SpawnArgs};
 use crate::cli::status::{self, StatusArgs};
-use crate::cli::task::{self, TaskActionVerb, TaskVerb};
-use crate::cli::team::{self, CreateTeamArgs, TeamVerb};
+use crate::cli::task::{self, TaskVerb};
+use crate::cli::team::{self, CreateTeamArgs, SetTeamArgs, TeamVerb};
 use crate::cli::wait::{self, WaitArgs};
 use crate::model::id::{MemberName, TaskId};
 use crate::ops::authority::Action;
@@ -25,6 +33,9 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 const MAX_WAIT: Duration = Duration::from_secs(600);
 /// Default time limit of a handoff.
 const HANDOFF_WAIT: Duration = Duration::from_secs(300);
+/// Number of events, and of lines of each member's output, if the call sets none.
+const EVENTS: usize = 50;
+const LOG_LINES: usize = 200;
 /// Characters of a prompt that are the subject of its task.
 const SUBJECT: usize = 80;
 
@@ -57,9 +68,12 @@ pub(super) fn delete(call: &ToolCall) -> Result<Reply, Failure> {
 }
 
 pub(super) fn spawn(call: &ToolCall, args: SpawnArgs) -> Result<Reply, Failure> {
-    let prompt = args.prompt.clone();
+    let (prompt, is_dry_run) = (args.prompt.clone(), args.dry_run);
     let args = SpawnArgs { unique: true, ..args };
     let printed = call.run(|setup| spawn::spawn(setup, args))?;
+    if is_dry_run {
+        return Ok(printed.into_reply());
+    }
     let mut document = json!({ "status": "teammate_spawned", "prompt": prompt });
     if let (Some(whole), Some(spawned)) = (document.as_object_mut(), printed.document.as_object()) {
         whole.extend(spawned.clone());
@@ -67,9 +81,13 @@ pub(super) fn spawn(call: &ToolCall, args: SpawnArgs) -> Result<Reply, Failure> 
     Ok(printed.reply_with(document))
 }
 
-pub(super) fn show(call: &ToolCall) -> Result<Reply, Failure> {
-    let args = StatusArgs::default();
-    Ok(call.run(|setup| status::status(setup, &args))?.into_reply())
+pub(super) fn show(call: &ToolCall, input: StatusInput) -> Result<Reply, Failure> {
+    let args = StatusArgs { all: input.all, ..StatusArgs::default() };
+    let printed = call.run(|setup| match input.name {
+        Some(name) => explain::explain(setup, &MemberArg { name }),
+        None => status::status(setup, &args),
+    })?;
+    Ok(printed.into_reply())
 }
 
 pub(super) fn list_members(call: &ToolCall) -> Result<Reply, Failure> {
@@ -98,8 +116,110 @@ pub(super) fn peek(call: &ToolCall, args: &PeekArgs) -> Result<Reply, Failure> {
     Ok(printed.reply_with(json!({ "screens": screens })))
 }
 
-pub(super) fn type_text(call: &ToolCall, args: &TypeArgs) -> Result<Reply, Failure> {
-    Ok(call.run(|setup| input::type_text(setup, args))?.into_reply())
+/// Reads output of members. Without a limit of its own a result would be as long as the log.
+pub(super) fn read_logs(call: &ToolCall, mut args: LogsArgs) -> Result<Reply, Failure> {
+    args.lines = args.lines.or(Some(LOG_LINES));
+    Ok(call.run_lines(|setup| logs::logs(setup, args))?.into_list("lines"))
+}
+
+pub(super) fn list_events(call: &ToolCall, mut args: EventsArgs) -> Result<Reply, Failure> {
+    args.lines = args.lines.or(Some(EVENTS));
+    Ok(call.run_lines(|setup| events::events(setup, &args))?.into_list("events"))
+}
+
+pub(super) fn type_or_press(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let printed = match (given.has("text"), given.has("keys")) {
+        (true, false) => {
+            let args: TypeArgs = given.parse()?;
+            call.run(|setup| input::type_text(setup, &args))?
+        }
+        (false, true) => {
+            let args: KeysArgs = given.parse()?;
+            call.run(|setup| input::keys(setup, &args))?
+        }
+        _ => return Err(Failure::usage("give `text`, or `keys`", "`enter` follows a text")),
+    };
+    Ok(printed.into_reply())
+}
+
+pub(super) fn list_profiles(call: &ToolCall, input: ProfileInput) -> Result<Reply, Failure> {
+    let (verb, is_list) = match input.name {
+        Some(name) => (ProfileVerb::Show { name }, false),
+        None => (ProfileVerb::List, true),
+    };
+    let printed = call.run(|setup| profile::profile(setup, verb))?;
+    Ok(if is_list { printed.into_list("profiles") } else { printed.into_reply() })
+}
+
+pub(super) fn settings(call: &ToolCall) -> Result<Reply, Failure> {
+    Ok(call.run(|setup| team::team(setup, TeamVerb::Show))?.into_reply())
+}
+
+pub(super) fn change_settings(call: &ToolCall, input: SetInput) -> Result<Reply, Failure> {
+    if input.set.is_empty() && input.unset.is_empty() {
+        return Err(Failure::usage("give `set` or `unset`", "the action show lists the settings"));
+    }
+    let pairs = input.set.iter().flat_map(|(key, value)| [key.clone(), setting(value)]).collect();
+    let args = SetTeamArgs { pairs, unset: input.unset };
+    Ok(call.run(|setup| team::team(setup, TeamVerb::Set(args)))?.into_reply())
+}
+
+/// Returns a value as `team set` takes it: TOML, or a text as it is.
+fn setting(value: &Value) -> String {
+    value.as_str().map_or_else(|| toml_text(value), str::to_owned)
+}
+
+fn toml_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => toml::Value::from(text.as_str()).to_string(),
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(toml_text).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, &Value)| {
+                format!("{} = {}", toml::Value::from(key.as_str()), toml_text(value))
+            };
+            format!("{{ {} }}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+        // TOML has no null, so this one is refused.
+        plain => plain.to_string(),
+    }
+}
+
+pub(super) fn rules(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let (shows, remove) = (given.action() == "show", given.action() == "remove");
+    let args = RulesArgs { remove, ..given.parse()? };
+    let printed = call.run(|setup| requests::rules(setup, &args))?;
+    Ok(if shows { printed.into_list("rules") } else { printed.into_reply() })
+}
+
+pub(super) fn set_mode(call: &ToolCall, args: ModeArgs) -> Result<Reply, Failure> {
+    if args.all == args.name.is_some() {
+        return Err(Failure::usage("give `name`, or `all`", "`all` changes every member"));
+    }
+    // With `--all` the only positional argument of the verb is the mode.
+    let args = match args.mode {
+        Some(mode) if args.all => {
+            ModeArgs { name: Some(mode.as_str().to_owned()), mode: None, ..args }
+        }
+        _ => args,
+    };
+    Ok(call.run(|setup| requests::mode(setup, &args))?.into_list("members"))
+}
+
+pub(super) fn restart(call: &ToolCall, args: &RestartArgs) -> Result<Reply, Failure> {
+    let printed = call.run(|setup| resume::restart(setup, args))?;
+    Ok(into_members(printed))
+}
+
+/// Returns the results of members, which a verb prints as one document for one member.
+fn into_members(mut printed: PrintedOutput) -> Reply {
+    let members = match printed.document.take() {
+        Value::Array(members) => members,
+        Value::Null => Vec::new(),
+        one => vec![one],
+    };
+    printed.reply_with(json!({ "members": members }))
 }
 
 pub(super) fn wait_for(call: &ToolCall, args: WaitArgs) -> Result<Reply, Failure> {
@@ -134,24 +254,30 @@ pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Fa
     let name = input.name.clone();
     let (id, is_member) = call.with(|setup| {
         let team = setup.team(Action::Task)?;
-        let is_member = MemberName::existing(&name)
-            .is_ok_and(|name| team.team().is_ok_and(|team| team.member(&name).is_some()));
+        let member = MemberName::existing(&name)
+            .ok()
+            .filter(|name| team.team().is_ok_and(|team| team.member(name).is_some()));
+        let is_member = member.is_some();
         let subject: String =
             input.prompt.lines().next().unwrap_or_default().chars().take(SUBJECT).collect();
-        let new = NewTask { subject, description: input.prompt.clone(), ..NewTask::default() };
+        // A task without an owner could be claimed by another member, and the team may demand one:
+        // until the member has started, the caller owns it.
+        let owner = member.or_else(|| Some(setup.ctx.speaker.clone()));
+        let description = input.prompt.clone();
+        let new = NewTask { subject, description, owner, ..NewTask::default() };
         let made = crate::ops::task::create(&setup.ctx, &team, &[new])?;
         let made = made.first().map(|task| task.id);
         let id = made.ok_or_else(|| Failure::new(Kind::Internal, "no task was made", None))?;
         Ok((id, is_member))
     })?;
-    let begun = if is_member {
-        let verb = TaskVerb::Action(TaskActionVerb::Assign { id, name: name.clone() });
-        call.run(|setup| task::task(setup, verb))
-    } else {
-        handoff_member(&input, id).and_then(|args| call.run(|setup| spawn::spawn(setup, args)))
+    let begun = match is_member {
+        true => Ok(()),
+        false => handoff_member(&input, id)
+            .and_then(|args| call.run(|setup| spawn::spawn(setup, args)))
+            .map(drop),
     };
     if let Err(failure) = begun {
-        // The task has no owner.
+        // The task has no member.
         let _ = call.run(|setup| task::task(setup, TaskVerb::Delete { id, force: true }));
         return Err(failure);
     }

@@ -6,9 +6,20 @@ mod manifest;
 mod page;
 mod verbs;
 
+use super::mcp::pages;
+
 #[test]
 fn cli_page_is_up_to_date() {
     page::check("cli.md", &verbs::blocks());
+}
+
+#[test]
+fn mcp_page_is_up_to_date() {
+    let block = |name: &str, text| page::PageBlock { name: name.to_owned(), text };
+    page::check(
+        "mcp.md",
+        &[block("tools", pages::tools()), block("not over MCP", pages::omissions())],
+    );
 }
 
 #[test]

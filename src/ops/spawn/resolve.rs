@@ -253,7 +253,7 @@ fn check_options(spec: &LaunchSpec, profile: &Profile) -> Result<(), OpsError> {
     let name = &profile.name;
     let reject = |problem: String, hint: &str| Err(usage(problem, Some(hint)));
     if profile.needs_command() && spec.command.is_empty() {
-        let hint = "put it after `--`: `phalanx spawn NAME -- CMD ARG`";
+        let hint = "give one: `phalanx spawn NAME -- CMD ARG`";
         return reject(format!("profile `{name}` needs a command line"), hint);
     }
     if !profile.needs_command() && !spec.command.is_empty() {
