@@ -261,6 +261,29 @@ fn tl_05_shutdown_request_to_an_ended_member_is_refused() {
     stage.assert_clean();
 }
 
+#[test]
+fn tl_03_shutdown_is_answered_with_the_state_of_the_work() {
+    let stage = Stage::without_tmux();
+    stage.profile("native", NATIVE);
+    let mut lead = Client::start(&stage, &["mcp"]);
+    lead.call("TeamCreate", json!({"team_name": "demo"}));
+    let spawn = json!({"name": "cleo", "profile": "native", "command": ["sleep", "600"]});
+    lead.call("SpawnTeammate", spawn);
+    let mut cleo = Client::start(&stage, &["--as", "cleo", "mcp"]);
+    let asked =
+        lead.call("SendMessage", json!({"to": "cleo", "message": {"type": "shutdown_request"}}));
+    let answer = json!({"type": "shutdown_response", "request_id": asked["request_id"], "approve": true,
+        "status": "in_progress", "pending_work": ["the tests"], "artifacts_committed": false});
+    cleo.call("SendMessage", json!({"to": "team-lead", "message": answer}));
+    let gone = lead.call("WaitFor", json!({"names": ["cleo"], "until": "gone"}));
+    assert_eq!(gone["reached"], true);
+    let mail = lead.call("ReadInbox", json!({"all": true, "since": "1h"})).to_string();
+    for part in ["shutdown_approved", "in_progress", "the tests"] {
+        assert!(mail.contains(part), "{part}: {mail}");
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 /// The board demands owners: the task of a member that is still to be started has one, too.
 #[test]
 fn tl_06_handoff_works_on_a_board_that_demands_owners() {

@@ -82,10 +82,9 @@ impl TeamServer {
             token,
         });
         // Claude Code's tools name the team in each call.
-        let team = match tool.schema().properties.contains_key(TEAM) {
-            true => None,
-            false => arguments.shift_remove(TEAM),
-        };
+        let is_own = || tool.schema().properties.contains_key(TEAM);
+        let names_team = arguments.contains_key(TEAM) && !is_own();
+        let team = if names_team { arguments.shift_remove(TEAM) } else { None };
         let team = team.as_ref().and_then(Value::as_str).map(str::to_owned);
         let (server, cancel) = (Arc::clone(&self.state), context.ct.clone());
         let call = ToolCall { server, team, cancel, progress };
