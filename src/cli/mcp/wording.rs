@@ -68,11 +68,17 @@ impl Wording {
     /// Returns the argument that an option stands for: that of the called tool, or else one of the
     /// same name.
     fn argument_for(&self, words: &str) -> Option<String> {
-        let option = words.split([' ', '=']).next()?;
-        if option == "-t" || option == "--team" {
-            return Some("`team_name`".to_owned());
-        }
-        let name = option.strip_prefix("--")?;
+        let (option, value) = words.split_once([' ', '=']).unwrap_or((words, ""));
+        let name = match option {
+            "-t" | "--team" => "`team_name`".to_owned(),
+            option => self.argument_of_option(option.strip_prefix("--")?)?,
+        };
+        // Capitals stand for a value.
+        let is_value = value.contains(|c: char| c.is_lowercase() || c.is_numeric());
+        Some(if is_value { format!("{name} {value}") } else { name })
+    }
+
+    fn argument_of_option(&self, name: &str) -> Option<String> {
         let of_call = self.called.and_then(|(tool, action)| self.argument(tool, action, name));
         // An option of the server itself.
         let is_global = matches!(name, "config-dir" | "as" | "json");
@@ -205,6 +211,7 @@ mod tests {
             ("or `phalanx team set notify '[]'`", "or TeamSettings with action set"),
             ("see `phalanx rules`", "see Rules with action show"),
             ("or `phalanx rules allow PATTERN`", "or Rules with action add"),
+            ("act in your own team: `-t demo`", "act in your own team: `team_name` demo"),
             ("choose one with `-t`: a, b", "choose one with `team_name`: a, b"),
             ("`ann` is busy", "`ann` is busy"),
         ];
@@ -237,7 +244,7 @@ mod tests {
                 "omit `page`, or give a lower number",
             ),
             ("Answer", "", "or `--reject`", "or `approve` false"),
-            ("SpawnTeammate", "", "or use `--backend pty`", "or use `backend`"),
+            ("SpawnTeammate", "", "or use `--backend pty`", "or use `backend` pty"),
             (
                 "SpawnTeammate",
                 "",
