@@ -96,7 +96,13 @@ impl LeadDriver<'_> {
                 });
             }
             Effect::Remind { name, incarnation, task, step } => {
-                ops::effects::remind::remind(self.team, name, incarnation, *task, *step)?;
+                let (about, name, incarnation) =
+                    (Some(name.clone()), name.clone(), incarnation.clone());
+                let (task, step) = (*task, *step);
+                // A worker whose task fails may need seconds to end its command.
+                self.run_blocking(about, move |_, team| {
+                    ops::effects::remind::remind(team, &name, &incarnation, task, step)
+                });
             }
             Effect::Recover { task, owner } => {
                 if let Some(task) = ops::task::claimed(self.team, *task, owner)? {

@@ -37,11 +37,11 @@ pub(crate) fn remind(
             let is_current = team.member_record(name)?.is_some_and(|record| record.is(incarnation));
             return if is_current { stall(team, name, id, after) } else { Ok(()) };
         }
-        NotificationStep::Escalation { mode: Escalation::FailTask, .. } => {
+        NotificationStep::Escalation { after, mode: Escalation::FailTask } => {
             // Before the step is persisted: after a crash in between, the next lead finds the task
-            // failed.
-            let step =
-                TaskStep { reason: Some("no update".to_owned()), ..TaskStep::of(TaskAction::Fail) };
+            // failed. The owner is told by this.
+            let reason = Some(format!("no update{}", after_reminders(after)));
+            let step = TaskStep { reason, ..TaskStep::of(TaskAction::Fail) };
             task::end(team, id, &MemberName::lead(), &step)?;
         }
     }
@@ -137,6 +137,14 @@ pub(crate) fn reset_reminders(
     Ok(())
 }
 
+fn after_reminders(count: u32) -> String {
+    match count {
+        0 => String::new(),
+        1 => " after 1 reminder".to_owned(),
+        _ => format!(" after {count} reminders"),
+    }
+}
+
 /// Returns the recipients of a step and their messages.
 fn compose_messages(
     name: &MemberName,
@@ -155,11 +163,7 @@ fn compose_messages(
             vec![(name.clone(), text)]
         }
         NotificationStep::Escalation { after, mode } => {
-            let after = match after {
-                0 => String::new(),
-                1 => " after 1 reminder".to_owned(),
-                _ => format!(" after {after} reminders"),
-            };
+            let after = after_reminders(after);
             let what = format!("{called} is in progress, but has had no update{after}");
             match mode {
                 Escalation::NotifyLead => vec![(
@@ -169,13 +173,10 @@ fn compose_messages(
                          with `phalanx peek {name}`, or make the task free for others with `phalanx task retry {id}`."
                     ),
                 )],
-                Escalation::FailTask => vec![
-                    (
-                        name.clone(),
-                        format!("{what}. It has been marked as failed. Stop working on it."),
-                    ),
-                    (MemberName::lead(), format!("{name}: {what}. It has been marked as failed.")),
-                ],
+                Escalation::FailTask => vec![(
+                    MemberName::lead(),
+                    format!("{name}: {what}. It has been marked as failed."),
+                )],
             }
         }
     }
