@@ -150,11 +150,11 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     if args.force {
         broken::prepare_deletion(setup, &team)?;
     }
+    let report =
+        args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
     if !args.force {
         may_lose_unseen_work(setup, &team)?;
     }
-    let report =
-        args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
     let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
     let mut ended = end_members(setup, &team, &options)?;
@@ -199,7 +199,9 @@ fn may_lose_unseen_work(setup: &Setup, team: &TeamStore) -> Result<(), Failure> 
     }
     let hint = match can_ask {
         true => advice,
-        false => format!("{advice}; `phalanx down --force` deletes it unseen"),
+        false => {
+            format!("{advice}; `phalanx down --force` kills the members and deletes it unseen")
+        }
     };
     Err(Failure::new(Kind::Refused, format!("{problem}; nothing was ended"), Some(hint)))
 }

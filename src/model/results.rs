@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::board::Board;
-use super::id::TaskId;
+use super::id::{LEAD, TaskId};
 use super::task::{Task, TaskState};
 use super::text;
 use super::time::{Timestamp, human};
@@ -36,10 +36,21 @@ pub(crate) fn ended(
     if board.work().any(|task| task.state == TaskState::InProgress) {
         return None;
     }
-    let fresh = |task: &&Task| task.state.is_over() && !reported.contains(&task.id);
-    let ended = board.work().filter(fresh).filter_map(|task| Some((task.id, task.extra.ended_at?)));
+    let ended = unreported(board, reported).into_iter();
+    let ended = ended.filter_map(|task| Some((task.id, task.extra.ended_at?)));
     let (ids, times): (Vec<TaskId>, Vec<Timestamp>) = ended.unzip();
     Some((times.into_iter().max()?.plus_ms(TOGETHER_MS), ids))
+}
+
+/// Returns the ended tasks without a report. Those that the lead has ended itself are
+/// among them only together with others.
+pub(crate) fn unreported<'b>(board: &'b Board, reported: &BTreeSet<TaskId>) -> Vec<&'b Task> {
+    let is_fresh = |task: &&Task| {
+        task.state.is_over() && task.extra.ended_at.is_some() && !reported.contains(&task.id)
+    };
+    let fresh: Vec<&Task> = board.work().filter(is_fresh).collect();
+    let is_by_lead = |task: &&Task| task.extra.ended_by.as_deref() == Some(LEAD);
+    if fresh.iter().all(is_by_lead) { Vec::new() } else { fresh }
 }
 
 /// Returns the heading and the full text of a report about these tasks. `files` has the files of
@@ -173,7 +184,7 @@ fn next_steps(board: &Board, ended: &[&Task]) -> Vec<String> {
         let id = first.id;
         steps.push(format!(
             "{} failed: tell the person before you retry. `phalanx task retry {id}` makes it \
-             pending again, and `phalanx task update {id} --owner NAME` gives it to another member.",
+             pending again, and `phalanx task update {id} --owner NAME` then gives it to a member.",
             named(&failed)
         ));
     }
@@ -253,6 +264,10 @@ mod tests {
         assert_eq!(ended(&busy, &none), None, "a sibling is in work");
         let silent = board([&done[..], &[task(3, TaskState::Stale, "")]].concat());
         assert_eq!(ended(&silent, &none), Some((later, vec![TaskId(1), TaskId(2)])));
+        let by_lead = task(5, TaskState::Completed, LEAD);
+        assert_eq!(ended(&board(vec![by_lead.clone()]), &none), None, "the lead's own");
+        let both = board([&done[..1], &[by_lead]].concat());
+        assert_eq!(ended(&both, &none), Some((later, vec![TaskId(1), TaskId(5)])));
         let mut foreign = task(4, TaskState::Completed, "x");
         foreign.extra.ended_at = None;
         assert_eq!(ended(&board(vec![foreign]), &none), None);

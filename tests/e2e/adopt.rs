@@ -46,7 +46,7 @@ fn cr_05_team_of_killed_lead_is_adopted_and_continues() {
     let mail = stage.phalanx(&["--json", "inbox"]).expect(0).stdout;
     assert_eq!(mail.matches("are you there?").count(), 1, "{mail}");
     assert!(!stage.phalanx(&["--json", "inbox"]).expect(0).stdout.contains("are you there?"));
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 

@@ -75,7 +75,7 @@ fn done(stage: &Stage) -> usize {
 
 /// Takes the team down and asserts that nothing is left.
 fn down(stage: &Stage) {
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 

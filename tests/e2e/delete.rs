@@ -168,7 +168,7 @@ fn down_writes_the_report_before_deleting_the_team() {
             taken.stderr.contains("exists") && stage.root().join("teams/site").exists(),
             "{taken:?}"
         );
-        stage.phalanx(&[args, &["down", "--report", &file]].concat()).expect(0);
+        stage.phalanx(&[args, &["down", "--force", "--report", &file]].concat()).expect(0);
         assert!(!stage.root().join("teams/site").exists());
         let report = std::fs::read_to_string(stage.at("work").join(&file)).expect("a report");
         if format == "json" {

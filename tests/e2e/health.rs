@@ -218,7 +218,7 @@ fn cr_02_hanging_member_is_reported_with_its_task() {
     stage.file("go", "");
     stage.wait_event("quick", "task_completed", "1");
     assert_eq!((&ada(&stage)["pid"], begun(&stage)), (&pid, 1), "nothing was done to it");
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 
@@ -235,7 +235,7 @@ fn cr_02_hanging_member_is_killed_and_restarted() {
     let left = stage.wait_event("quick", "member_left", "ada");
     let reason = left["detail"]["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("it showed no activity for "), "{reason}");
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 
@@ -250,6 +250,6 @@ fn cr_02_task_of_a_hanging_member_goes_to_another() {
     wait_for("the second run", || (begun(&stage) >= 2).then_some(()));
     stage.file("go", "");
     stage.wait_event("quick", "task_completed", "1");
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -66,7 +66,7 @@ fn hooks_from_every_source_run() {
         told["agent_transcript_path"].as_str().is_some_and(|path| path.ends_with("ada.log")),
         "{told}"
     );
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 
@@ -153,7 +153,7 @@ fn worker_answers_shutdown_while_a_hook_runs() {
     let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
     let tail = task["metadata"]["phalanx"]["outcome"]["tail"].as_str().unwrap_or_default();
     assert_eq!(tail, "task 1 was not completed; a hook rejected it: no tests");
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 

@@ -192,6 +192,8 @@ fn sd_16_down_keeps_unread_results_and_work_in_review() {
     }
     stage.phalanx(&["--as", "ben", "task", "claim", "1"]).expect(0);
     stage.phalanx(&["--as", "ben", "task", "complete", "1", "--result", "Found 3 bugs"]).expect(0);
+    let refused = stage.phalanx(&["down"]).expect(4).stderr;
+    assert!(refused.contains("ended task"), "also before the report: {refused}");
     wait_for("the report", || inbox_peek(&stage).contains("Found 3 bugs").then_some(()));
     for action in ["claim", "review"] {
         stage.phalanx(&["--as", "ben", "task", action, "2"]).expect(0);

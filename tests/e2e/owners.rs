@@ -278,6 +278,6 @@ fn lead_releases_a_task_whose_owner_is_not_on_the_team() {
     assert_eq!(released["member"], json!("ghost"));
     let task = stage.phalanx(&["--json", "task", "get", "3"]).expect(0).json();
     assert_eq!((&task["status"], &task["owner"]), (&json!("pending"), &Value::Null));
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -88,7 +88,7 @@ fn tmux_manifest_with_native_claude_on_one_of_two_hosts_runs_to_its_end() {
     let ended = phalanx(&["shutdown", "cia", "--json"]);
     assert!(ended.stdout.contains("\"outcome\":\"closed\""), "{}", ended.stdout);
     assert_eq!(inbox().matches("The report.").count(), 1, "{}", inbox());
-    phalanx(&["down"]);
+    phalanx(&["down", "--force"]);
 }
 
 /// Returns the path of node, which hosts do not have on their PATH.

@@ -287,7 +287,7 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
     judge_mail(&mut soak);
     judge_ends(&soak);
     judge_files(&soak.stage);
-    soak.stage.phalanx(&["down"]).expect(0);
+    soak.stage.phalanx(&["down", "--force"]).expect(0);
     fs::remove_dir_all(soak.stage.root().join("phalanx")).expect("profiles");
     soak.stage.assert_clean();
 }

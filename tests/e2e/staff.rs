@@ -52,7 +52,7 @@ fn team_scales_up_with_pending_tasks_and_down_when_idle() {
     );
     stage.phalanx(&["task", "create", "One more", "--", "true"]).expect(0);
     stage.wait_event("grow", "task_completed", "6");
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 

@@ -229,7 +229,7 @@ fn cr_01_task_of_a_killed_run_is_done_by_another_run() {
     go(&stage);
     stage.wait_event("alpha", "task_completed", "1");
     assert_eq!((begun(&stage).len(), count(&stage, "task_claimed")), (2, 2));
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 
@@ -248,7 +248,7 @@ fn hook_rejection_fails_the_task_of_a_run() {
     assert_eq!((&ours["state"], &ours["outcome"]["exit_code"]), (&json!("failed"), &json!(0)));
     let tail = ours["outcome"]["tail"].as_str().expect("tail");
     assert!(tail.ends_with("Task #1: one\na hook refuses it: not good"), "{tail}");
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 
@@ -278,7 +278,7 @@ fn sp_08_auto_mode_is_task_when_no_backend_is_available() {
             let members = stage.phalanx(&["--json", "status"]).expect(0).json()["members"].clone();
             assert_eq!((&members[0]["name"], count(&stage, "task_claimed")), (&json!("dev"), 0));
         }
-        stage.phalanx(&["down"]).expect(0);
+        stage.phalanx(&["down", "--force"]).expect(0);
         stage.assert_clean();
     }
 }
@@ -316,7 +316,7 @@ fn task_only_members_run_only_for_their_tasks() {
         (status["members"].as_array()?.len() == 1 && status["members"][0]["name"] == "ada")
             .then_some(())
     });
-    stage.phalanx(&["down"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 

@@ -41,6 +41,11 @@ fn team_moves_to_the_shared_store_and_back() {
     let refused = import("../files").expect(2);
     assert!(refused.stderr.contains("ada") && refused.stderr.contains("shutdown --all"));
     at(&files, &["shutdown", "--all"]).expect(0);
+    // Each copy would report the task at another time.
+    wait_for("the report", || {
+        let mail = at(&files, &["inbox", "--all", "--peek"]).expect(0).stdout;
+        mail.contains("1 task completed").then_some(())
+    });
 
     let said = import("../files").expect(0).stdout;
     assert!(said.contains("demo") && said.contains("tasks (2)"), "{said}");

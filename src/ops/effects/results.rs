@@ -68,6 +68,11 @@ pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     Ok(())
 }
 
+/// Returns the number of tasks that have ended and that the running lead has yet to report.
+pub(crate) fn unreported(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
+    Ok(results::unreported(board, &reported(team)?).len())
+}
+
 /// Returns the number of reports that are unread.
 pub(crate) fn unread(team: &TeamStore) -> Result<usize, OpsError> {
     let is_report = |envelope: &Envelope| envelope.msg_id.starts_with(PREFIX);
