@@ -1,5 +1,5 @@
-//! The work of a team that would be lost if the team were deleted now: unread results, and work that
-//! waits for a review.
+//! The work of a team that would be lost if the team were deleted now: unread results, and work
+//! that waits for a review.
 
 use super::effects::results;
 use super::error::OpsError;
