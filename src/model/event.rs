@@ -158,16 +158,16 @@ impl EventKind {
             EventKind::HandoffSent => &["to_team", "handoff_id", "type", "summary"],
             EventKind::HandoffReceived => &["from_team", "handoff_id", "type", "summary"],
             EventKind::Typed => &["by", "bytes", "enter", "keys"],
-            EventKind::TaskCreated | EventKind::TaskClaimed | EventKind::TaskVanished => {
-                &["subject"]
-            }
+            EventKind::TaskClaimed | EventKind::TaskVanished => &["subject"],
             EventKind::TaskReleased
             | EventKind::TaskSubmitted
             | EventKind::TaskApproved
             | EventKind::TaskRejected
             | EventKind::TaskStale
             | EventKind::TaskRecovered => &["subject", "by", "reason"],
-            EventKind::TaskAssigned | EventKind::TaskDeleted => &["subject", "by"],
+            EventKind::TaskCreated | EventKind::TaskAssigned | EventKind::TaskDeleted => {
+                &["subject", "by"]
+            }
             EventKind::TaskCommented => &["subject", "text"],
             EventKind::TaskProgress => &["subject", "percent", "step"],
             EventKind::TaskAttached => &["subject", "path", "bytes"],

@@ -100,8 +100,10 @@ pub(crate) fn report(ctx: &Context, team: &TeamStore, elapsed_ms: u64) -> Result
     };
     let members: Vec<MemberReport> = records.iter().map(member).collect();
     let tasks: Vec<TaskReport> = board.work().map(|t| task(t, &board)).collect();
-    let success = tasks.iter().all(|t| t.state.frees_dependants()) && board.unreadable.is_empty();
-    let deviations = requests.into_iter().filter_map(|r| r.deviations).flatten().collect();
+    let deviations: Vec<ShutdownFinding> =
+        requests.into_iter().filter_map(|r| r.deviations).flatten().collect();
+    let has_all_tasks = tasks.iter().all(|task| task.state.frees_dependants());
+    let success = has_all_tasks && board.unreadable.is_empty() && deviations.is_empty();
     if !team.exists() {
         return Err(
             StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() }.into()

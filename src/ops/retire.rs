@@ -186,9 +186,10 @@ pub(super) fn journal_departures(
 fn notice(one: &Retirement, released: &[Task]) -> Message {
     let Retirement { name, cause, reason, .. } = one;
     let was_ended = matches!(cause, Cause::Released | Cause::Forced);
-    let mut message = match was_ended {
-        true => format!("{name} has shut down."),
-        false => format!("{name} has exited: {reason}."),
+    let mut message = match cause {
+        Cause::Released => format!("{name} has shut down."),
+        Cause::Forced => format!("{name} was killed."),
+        _ => format!("{name} has exited: {reason}."),
     };
     let mut advice = Vec::new();
     if let Some(first) = released.first() {

@@ -105,7 +105,9 @@ fn quiet_words(event: &Event) -> String {
         Kind::MessageStaged => format!("{} typed into its program", messages(event)),
         Kind::MessageSubmitted => format!("{} submitted to its program", messages(event)),
         Kind::TurnEnded => "ended a turn".to_owned(),
-        Kind::TaskCreated => event_words::with_task(event, "created"),
+        Kind::TaskCreated => {
+            format!("{}{}", event_words::with_task(event, "created"), some("by", " by "))
+        }
         Kind::TaskUpdated => {
             let fields = Some(event_words::fields(event)).filter(|fields| !fields.is_empty());
             let fields = fields.map(|fields| format!(" ({fields})")).unwrap_or_default();

@@ -46,6 +46,10 @@ pub(crate) fn scope_table(scopes: &[ScopeCount], paint: Paint) -> String {
     table.render(paint)
 }
 
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
 /// Formats the page about a task: its fields, description, result, comments and files.
 pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
     let task = &history.task;
@@ -72,7 +76,9 @@ pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
         ("created by", extra.created_by.clone()),
         ("ended by", extra.ended_by.clone()),
         ("decided by", extra.decided_by.clone()),
+        ("sent back", (extra.rounds > 0).then(|| times(extra.rounds))),
         ("reason", extra.reason.clone()),
+        ("summary", extra.snapshot.as_ref().and_then(|snapshot| snapshot.summary.clone())),
         ("commit", extra.commit.clone()),
         ("exit code", outcome.and_then(|o| o.exit_code).map(|c| c.to_string())),
         ("took", outcome.map(|o| span(o.elapsed_ms))),

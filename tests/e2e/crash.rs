@@ -151,7 +151,8 @@ fn killed_end(stage: &Stage, point: &str) -> String {
     stage.wait_event("demo", "task_completed", "1");
     assert_eq!(done(stage), 1, "{point}");
     wait_for(&format!("{point}: the lead's mailbox says so"), || {
-        (messages(stage, LEAD, "ada has shut down") == 1).then_some(())
+        let ends = ["ada has shut down", "ada was killed"].map(|text| messages(stage, LEAD, text));
+        (ends.iter().sum::<usize>() == 1).then_some(())
     });
     assert_eq!(events(stage, "member_left").len(), 1, "{point}");
     let put_right =

@@ -117,7 +117,7 @@ fn pm_09_key_acts_on_what_the_frame_shows_as_highlighted() {
     let counts: Vec<String> =
         acted.iter().map(|(key, objects)| format!("{key} {}", objects.len())).collect();
     let expected = "+ 1, A 8, B 5, C 8, D 8, E 11, Enter 11, K 8, M 1, N 1, Q 1, R 8, T 1, U 2, Y 2, a 6, \
-        b 1, d 8, e 8, f 6, h 6, l 8, m 6, p 8, r 5, u 1, x 6, y 5";
+        b 1, d 8, e 8, f 6, h 6, l 8, m 6, p 8, r 5, u 3, x 6, y 5";
     assert_eq!(counts.join(", "), expected);
 }
 

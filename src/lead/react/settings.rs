@@ -11,6 +11,11 @@ pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Setting
     (state.budget.budgets, state.budget.prices) = (now.budgets, now.prices);
     state.resume_limited = now.resume_limited;
     state.hang = Some(HangRule::new(now.on_hang, now.hang_after_s));
+    if before.on_hang != now.on_hang {
+        // The new action applies to members that hang already.
+        let checks = state.members.values_mut().filter_map(|view| view.activity.as_mut());
+        checks.for_each(|activity| activity.is_reported = false);
+    }
     // An agent lead decides itself when the work is done.
     if let Goal::Lead(finish) = &mut state.goal
         && before.finish != now.finish

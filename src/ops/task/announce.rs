@@ -160,6 +160,7 @@ fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Resul
     let called = format!("task #{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
     let round = match task.extra.rounds {
         0 => String::new(),
+        1 => " again, after it was sent back once".to_owned(),
         n => format!(" again, after it was sent back {n} times"),
     };
     let said = format!(

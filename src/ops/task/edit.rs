@@ -73,9 +73,10 @@ pub(crate) fn lay_out(
 
 /// Returns the events of new tasks, and of their assignments.
 pub(in crate::ops) fn created(tasks: &[Task], by: &MemberName) -> Vec<Note> {
-    let notes = tasks
-        .iter()
-        .flat_map(|task| [Some(Note::of_task(EventKind::TaskCreated, task)), assigned(task, by)]);
+    let notes = tasks.iter().flat_map(|task| {
+        let note = Note::of_task(EventKind::TaskCreated, task).with("by", by.as_str());
+        [Some(note), assigned(task, by)]
+    });
     notes.flatten().collect()
 }
 

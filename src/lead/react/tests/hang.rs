@@ -1,7 +1,7 @@
 //! Hang detection, on a simulated clock.
 
 use super::*;
-use crate::model::settings::OnHang;
+use crate::model::settings::{OnHang, Settings};
 use crate::ops::effects::health::Silence;
 
 const AFTER_S: u64 = 40;
@@ -110,4 +110,18 @@ fn owner_of_a_stale_task_can_hang() {
     let mut state = at_work(OnHang::Release);
     react(&mut state, Event::Board(board(TaskState::Stale)), NOW);
     assert!(hang(&mut state).contains(&Effect::Release(who("ann"))));
+}
+
+/// The setting is changed while a member hangs.
+#[test]
+fn new_action_applies_to_a_member_that_hangs_already() {
+    let mut state = at_work(OnHang::Report);
+    hang(&mut state);
+    let settings = |on_hang| Settings { on_hang, hang_after_s: AFTER_S, ..Settings::by_hand(8) };
+    let before = Box::new(settings(OnHang::Report));
+    let later = NOW.plus_ms(60_000);
+    let now = Box::new(settings(OnHang::Release));
+    react(&mut state, Event::Settings { before, now }, later);
+    react(&mut state, Event::Tick, later);
+    assert!(react(&mut state, activity(7), later).contains(&Effect::Release(who("ann"))));
 }
