@@ -338,8 +338,9 @@ impl<'a> LeadSession<'a> {
         let finish = self.agent_gets_mail.map_or(finish, |_| Finish::Manual);
         let (goal, journal) = (Goal::Lead(finish), self.journal.borrow().clone());
         let has_agent_lead = self.agent_gets_mail == Some(true);
-        let options =
-            LeadOptions { ctx: self.ctx, team: self.team, lease, goal, has_agent_lead, journal };
+        let keeps = settings.as_ref().is_none_or(|settings| settings.keep);
+        let (ctx, team) = (self.ctx, self.team);
+        let options = LeadOptions { ctx, team, lease, goal, settings, has_agent_lead, journal };
         let mut show_event = |event: &Event| self.show_event(event);
         let end = self
             .run_beside(signals, false, lead(options, &mut stop_requests, &mut show_event))
@@ -351,7 +352,7 @@ impl<'a> LeadSession<'a> {
             Err(_) if !self.team.exists() => LeadEnd::TeamGone,
             Err(e) => return Err(e.into()),
         };
-        Ok(self.conclude(end, settings.is_none_or(|s| s.keep)))
+        Ok(self.conclude(end, keeps))
     }
 
     fn show_event(&self, event: &Event) {

@@ -179,8 +179,8 @@ pub(super) async fn carry_out(
 ) -> Result<(), OpsError> {
     let (_stops, mut stop_requests) = unbounded_channel();
     let journal = team.journal_end()?;
-    let options =
-        LeadOptions { ctx, team, lease, goal: Goal::Carry(ids), has_agent_lead: false, journal };
+    let (goal, settings) = (Goal::Carry(ids), team.settings()?);
+    let options = LeadOptions { ctx, team, lease, goal, settings, has_agent_lead: false, journal };
     lead(options, &mut stop_requests, &mut |_| {}).await?;
     Ok(())
 }

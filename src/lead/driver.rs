@@ -28,6 +28,7 @@ use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, JournalReader, Kind, Lease, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
+use crate::sys::failpoint;
 use crate::sys::fs;
 
 /// Delay before handled messages are marked as read in the lead's mailbox, counted from its last
@@ -50,6 +51,9 @@ pub(crate) struct LeadOptions<'a> {
     /// Held until the lead has ended.
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
+    /// The settings that the goal follows from; `None` for a team of another program. Later ones are
+    /// applied as changes.
+    pub(crate) settings: Option<Settings>,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub(crate) has_agent_lead: bool,
     /// Earlier events are not reported.
@@ -163,10 +167,11 @@ impl<'a> LeadDriver<'a> {
         let leads = matches!(lead.goal, Goal::Lead(_));
         if leads {
             ops::lease::announce(lead.team)?;
+            failpoint::hit("lead.announced");
             let failed = "could not recover everything that an earlier process left unfinished";
             attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
         }
-        let settings = lead.team.settings()?;
+        let settings = lead.settings.clone();
         let mut driver = LeadDriver {
             ctx: lead.ctx,
             team: lead.team,

@@ -190,6 +190,20 @@ fn team_without_tasks_is_not_ended_by_its_new_finish() {
     stage.assert_clean();
 }
 
+/// The setting is changed between the lead's first read of it and its first look at the team.
+#[test]
+fn finish_that_changes_while_the_lead_starts_applies() {
+    let stage = team();
+    let lead = stage.start_and_stop_at("lead.announced", &["lead"]);
+    stage.phalanx(&["team", "set", "finish", "tasks-done"]).expect(0);
+    lead.signal("CONT");
+    stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
+    stage.phalanx(&["task", "create", "T", "--", "true"]).expect(0);
+    lead.end().expect(0);
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
+
 #[test]
 fn running_member_gets_a_restart_policy_from_settings() {
     let stage = team();
