@@ -60,7 +60,8 @@ pub(crate) enum OnHang {
     Report,
     /// Kills the member and starts it as `resume` does.
     Restart,
-    /// Releases its tasks to other members, after a worker has ended their command, and leaves it running.
+    /// Releases its tasks to other members, after a worker has ended their command, and leaves it
+    /// running.
     Release,
 }
 

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::context::now;
 use super::error::OpsError;
-use super::lease;
 use super::names::started_record;
 use super::send;
+use super::{lease, presence};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
@@ -72,6 +72,9 @@ pub(crate) fn ask(
         asked.push(request);
     }
     failpoint::hit("shutdown.filed");
+    for record in records.iter().filter(|record| record.restart.is_some()) {
+        presence::plan_restart(team, &record.name, 0, None)?;
+    }
     send_all(team, &new, options)?;
     failpoint::hit("shutdown.asked");
     Ok(asked)
@@ -212,7 +215,8 @@ fn file(
     agrees: bool,
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
-    let over = record.state.is_over();
+    // The lead starts a member again after its failure, unless it sees an open request.
+    let over = record.state.is_over() && record.restart.is_none();
     // Requests for one name in the same millisecond need different ids.
     for offset in 0.. {
         let request = ShutdownRequest {

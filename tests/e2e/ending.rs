@@ -333,6 +333,39 @@ fn sd_14_end_wins_against_restarts() {
     }
 }
 
+/// A member that has failed is killed while it waits for its restart: it is not started again.
+#[test]
+fn sd_14_kill_wins_against_a_planned_restart() {
+    let stage = Stage::without_tmux();
+    let head = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n";
+    let member = |name: &str| {
+        format!(
+            "[[member]]\nname = \"{name}\"\nrestart = \"on-failure\"\nrun = [\"sleep\", \"600\"]\n"
+        )
+    };
+    let manifest = stage.file("team.toml", &(head.to_owned() + &member("ada") + &member("bob")));
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    for line in stage.processes().iter().filter(|line| line.ends_with("sleep 600 ")) {
+        let pid = line.split(' ').next().expect("pid");
+        Command::new("kill").args(["-9", pid]).status().expect("kill");
+    }
+    for name in ["ada", "bob"] {
+        stage.wait_event("alpha", "restart_delayed", name);
+    }
+    stage.phalanx(&["kill", "ada"]).expect(0);
+    // Its restart was due at the same time.
+    let starts = |name: &str| {
+        let ready = |e: &serde_json::Value| e["event"] == "member_ready" && e["member"] == name;
+        stage.journal("alpha").into_iter().filter(ready).count()
+    };
+    wait_for("the restart of bob", || (starts("bob") == 2).then_some(()));
+    let status = stage.phalanx(&["--json", "status"]).expect(0).stdout;
+    assert!(!status.contains("restarting"), "{status}");
+    assert_eq!(starts("ada"), 1);
+    end(&stage, &["down", "--force"], 0, "after a kill");
+    stage.assert_clean();
+}
+
 /// Returns the state of a process, such as `T` for a stopped one; none if there is no such process.
 fn state_of(pid: &str) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
