@@ -56,7 +56,7 @@ pub(crate) enum WorkerEffect {
     Cancel,
     /// Record that the command has ended, for the member that takes the task. Reports `LetGo`.
     ConfirmStopped(TaskId),
-    /// Give back a task whose command was ended and that nobody has taken. Reports `LetGo`.
+    /// Give back a task whose command was ended and that no member has taken. Reports `LetGo`.
     GiveBack(TaskId),
     /// Record the outcome of the task. Reports `TaskEnded`; if hooks guard it, first `Held`, and
     /// `Refused` if one of them objects.

@@ -129,6 +129,7 @@ fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut V
         },
     ))));
     state.idle_reported = false;
+    state.check_due = false;
     state.work = Work::Proposed(job, request_id);
 }
 
@@ -139,8 +140,10 @@ fn handle_recheck(
     effects: &mut Vec<WorkerEffect>,
 ) {
     state.reported(Outstanding::Recheck);
-    let Work::Approved(job) = &state.work else {
-        return stop::handle_recheck(state, result, now, effects);
+    let is_taken = matches!(&result, Ok(Some(task)) if task.extra.stopping.is_some());
+    let job = match &state.work {
+        Work::Approved(job) if !is_taken => job,
+        _ => return stop::handle_recheck(state, result, now, effects),
     };
     match result {
         Ok(Some(task)) => return begin(state, task, now, effects),

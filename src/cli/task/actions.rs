@@ -41,7 +41,7 @@ pub(in crate::cli) enum TaskActionVerb {
         #[arg(value_parser = task_id)]
         #[schemars(schema_with = "json::task_id")]
         id: TaskId,
-        /// What is to be done; the owner is notified.
+        /// The work that is left; the owner is notified.
         #[arg(long, value_name = "TEXT")]
         reason: String,
         /// Cancel the task instead; those that wait for it can start.

@@ -55,6 +55,18 @@ pub(crate) fn end(
         None => Some(team.task_before(id, who, step)?),
         Some(_) => None,
     };
+    carry_out(team, before, id, who, step)
+}
+
+/// Performs an action. `before` is the task that the action was checked on; `None` for the end of a
+/// command.
+fn carry_out(
+    team: &TeamStore,
+    before: Option<Task>,
+    id: TaskId,
+    who: &MemberName,
+    step: &TaskStep,
+) -> Result<(Task, Vec<TaskId>), OpsError> {
     if before.is_some() && !step.action.to().is_running() {
         end_command(team, id, who)?;
     }
@@ -99,7 +111,8 @@ pub(crate) fn act(
         TaskState::Completed => hooks::before_completion(ctx, team, hooks, &task, who)?,
         _ => Vec::new(),
     };
-    let (task, freed) = end(team, id, who, step)?;
+    let before = Some(task).filter(|_| step.outcome.is_none());
+    let (task, freed) = carry_out(team, before, id, who, step)?;
     Ok(Completed { task, freed, complaints })
 }
 

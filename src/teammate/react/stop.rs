@@ -38,6 +38,11 @@ pub(super) fn handle_recheck(
             effects.push(WorkerEffect::Cancel);
             state.work = Work::Stopping { job: job.clone(), asked: stopping.is_some() };
         }
+        // Nothing of the command runs yet.
+        Work::Proposed(job, _) | Work::Approved(job) if stopping.is_some() => {
+            let until = now.plus_ms(LATE_MS);
+            state.work = Work::Stopped { job: job.clone(), confirmed: false, until };
+        }
         Work::Stopped { until, .. } if found.is_some() => {
             // Without the mark, the taker was refused.
             *until = stopping.map_or(now, |stopping| stopping.until.plus_ms(LATE_MS));
@@ -98,7 +103,9 @@ pub(super) fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect
         Work::Stopped { job, confirmed: false, .. } => {
             Some((Outstanding::LetGo, WorkerEffect::ConfirmStopped(job.id)))
         }
-        Work::Running(job) | Work::Stopped { job, .. } if state.check_due => {
+        Work::Proposed(job, _) | Work::Running(job) | Work::Stopped { job, .. }
+            if state.check_due =>
+        {
             state.check_due = false;
             Some((Outstanding::Recheck, WorkerEffect::Recheck(job.id)))
         }

@@ -85,3 +85,20 @@ fn tk_11_a_command_that_ends_first_is_recorded() {
     let effects = react(&mut state, rechecked(Some(wanted())), NOW);
     assert!(matches!(effects[..], [Effect::EndTask { ending: TaskAction::Complete, .. }]));
 }
+
+/// The lead takes a task whose plan it has not answered, or has just approved: no command runs, and
+/// none begins.
+#[test]
+fn tk_11_a_task_that_waits_for_its_approval_is_let_go_at_once() {
+    for approved in [false, true] {
+        let mut state = idle();
+        let job = CurrentTask::new(&task(3), NOW);
+        state.work = match approved {
+            true => Work::Approved(job),
+            false => Work::Proposed(job, "plan-1".to_owned()),
+        };
+        assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Recheck(TaskId(3))]);
+        let effects = react(&mut state, rechecked(Some(wanted())), NOW);
+        assert_eq!(effects, [Effect::ConfirmStopped(TaskId(3))], "approved: {approved}");
+    }
+}
