@@ -139,6 +139,7 @@ fn supervise(
     });
     let awaited = run.record_exit(record.clone());
     output.send_exit(exit);
+    failpoint::hit("launch.ended");
     let grace = if signalled { REST_GRACE_WHEN_SIGNALLED } else { REST_GRACE };
     run.journal_leftovers(&proc::end_tree(Process::current(), false, grace));
     output.wait_end(LAST_OUTPUT);

@@ -267,15 +267,14 @@ fn marks<'a>(group: &[EndingRun<'a>]) -> Vec<Mark<'a>> {
 
 /// Ends the launchers, which end the trees of their programs.
 fn end_processes(group: &[EndingRun<'_>]) {
-    // A launcher that was dead already and left no exit record may have been killed from outside.
-    let killed = group.iter().filter(|run| run.record.exit.is_none() && run.has_dead_launcher());
-    let killed: Vec<String> =
-        killed.map(|run| format!("PHALANX_INCARNATION={}", run.record.incarnation)).collect();
     let launchers: Vec<Process> = group.iter().filter_map(EndingRun::launcher).collect();
     let programs: Vec<Process> = group.iter().filter_map(EndingRun::program).collect();
     proc::end_supervised(&launchers, &programs);
-    // Processes that had left the program's tree still have the run in their environment (SD-09).
-    proc::end_marked(&killed, STRAY_GRACE);
+    // A launcher can be killed at any time until it has ended the tree. Processes that had left the
+    // tree still have the run in their environment (SD-09).
+    let mark = |run: &EndingRun<'_>| format!("PHALANX_INCARNATION={}", run.record.incarnation);
+    let marks: Vec<String> = group.iter().map(mark).collect();
+    proc::end_marked(&marks, STRAY_GRACE);
 }
 
 /// Sets the error for the first run, and its text for the others.

@@ -442,3 +442,27 @@ fn sd_14_members_end_while_their_store_is_gone() {
     assert!(run.stderr.contains("its files stay"), "{run:?}");
     assert_eq!(sleeps(), 0);
 }
+
+/// SD-09: a launcher that is killed between the record of its program's end and that of the rest.
+#[test]
+fn sd_09_shutdown_ends_what_a_launcher_left_that_had_recorded_the_exit() {
+    let mut stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let script = "(setsid sleep 307 >/dev/null 2>&1 &) ; touch up; until [ -e go ]; do sleep 0.1; done";
+    stage.set_env("MEMBER_FAILPOINT", "launch.ended");
+    stage.phalanx(&["spawn", "bob", "--backend", "pty", "--", "sh", "-c", script]).expect(0);
+    let stray = || stage.processes().into_iter().any(|line| line.contains("sleep 307"));
+    wait_for("all to be up", || (stage.at("work/up").exists() && stray()).then_some(()));
+    fs::write(stage.at("work/go"), "").expect("go");
+    let record = stage.root().join("teams/alpha/phalanx/members/bob.json");
+    wait_for("the launcher to end", || {
+        let record = fs::read_to_string(&record).expect("a record");
+        let launcher = stage.processes().iter().any(|line| line.contains(" exec "));
+        (record.contains("\"exit\"") && !launcher).then_some(())
+    });
+    assert!(stray(), "the test is worth something only if it outlives the launcher");
+    stage.phalanx(&["shutdown", "bob"]).expect(0);
+    assert_eq!(stage.processes(), Vec::<String>::new());
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
