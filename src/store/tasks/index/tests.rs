@@ -72,8 +72,9 @@ fn only_changed_files_are_read() {
 
 #[test]
 fn recently_changed_files_are_neither_trusted_nor_indexed() {
-    let (_dir, team, ids) = large();
+    // Before the files were written, which can take longer than they need to settle.
     let started = now_ms();
+    let (_dir, team, ids) = large();
     team.read_tasks(&ids, BoardScope::All, started).expect("board");
     assert!(!fs::exists(&team.layout.board_index()));
     put_index(&team, &tamper(&indexed(&team, &ids)));
