@@ -18,6 +18,7 @@ use super::setup::Setup;
 use super::start::{how_to_watch, start};
 use super::{interrupt, json, stop};
 use crate::backend::choose::Chosen;
+use crate::model::board_policy::Pull;
 use crate::model::host::HostChoice;
 use crate::model::id::{HostName, MemberName, TaskId};
 use crate::model::launch::LaunchSpec;
@@ -79,6 +80,11 @@ pub(super) struct SpawnArgs {
     #[arg(long)]
     #[serde(default)]
     pub(super) no_attention: bool,
+    /// Whether the lead tells it of free tasks while it is idle [default: as the team has it].
+    #[arg(long, value_parser = pull(), value_name = "WHEN")]
+    #[serde(default)]
+    #[schemars(schema_with = "json::words::<Pull>")]
+    pub(super) pull: Option<Pull>,
     /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
@@ -149,6 +155,10 @@ pub(super) struct SpawnArgs {
 
 fn layout() -> impl TypedValueParser<Value = Layout> {
     PossibleValuesParser::new(Layout::VARIANTS).map(|word| word.parse().unwrap_or_default())
+}
+
+fn pull() -> impl TypedValueParser<Value = Pull> {
+    PossibleValuesParser::new(Pull::VARIANTS).map(|word| word.parse().unwrap_or_default())
 }
 
 fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
@@ -367,6 +377,7 @@ fn launch_specs(args: SpawnArgs, chat: Option<String>) -> Result<Vec<LaunchSpec>
         mode: args.mode,
         plan: args.plan,
         is_unattended: args.no_attention,
+        pull: args.pull,
         prompt,
         host: args.host.map(HostChoice::Name),
         cwd: args.cwd,

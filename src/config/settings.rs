@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::ConfigError;
 use super::manifest::Manifest;
 use crate::model::access::LinkAccess;
-use crate::model::board_policy::BoardPolicy;
+use crate::model::board_policy::{BoardPolicy, Pull};
 use crate::model::budget::{Budget, OnExceeded};
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::host::{HostChoice, HostConfig};
@@ -26,7 +26,7 @@ use crate::model::worktree::WorktreeRequest;
 
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
-pub(crate) const KEYS: [(&str, &str); 36] = [
+pub(crate) const KEYS: [(&str, &str); 37] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
@@ -52,6 +52,7 @@ pub(crate) const KEYS: [(&str, &str); 36] = [
     ("board.assignee", "a new task needs an owner: true or false"),
     ("board.list_before_create", "look at the board before creating a task"),
     ("board.delegation_task", "spawn with a prompt needs --task"),
+    ("board.pull", "tell idle agents of free tasks: tell or never"),
     ("routing.allow", "who may message whom: [\"dev -> lead\"]"),
     ("routing.deny", "who may not, even if allowed"),
     ("routing.escalate", "who gets blockers: { dev = \"lead\" }"),
@@ -347,6 +348,9 @@ fn board(policy: &BoardPolicy) -> Table {
     put_flag(&mut table, "assignee", policy.assignee);
     put_flag(&mut table, "list_before_create", policy.list_before_create);
     put_flag(&mut table, "delegation_task", policy.delegation_task);
+    if policy.pull != Pull::default() {
+        table.insert("pull".to_owned(), word(policy.pull));
+    }
     table
 }
 
@@ -468,6 +472,7 @@ pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
     if spec.is_unattended {
         table.insert("attention".to_owned(), Value::Boolean(false));
     }
+    table.extend(spec.pull.map(|pull| ("pull".to_owned(), word(pull))));
     table.extend(lists([("run", spec.command.clone())]));
     let env = spec.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
     put(&mut table, "env", env.collect());

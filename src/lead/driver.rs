@@ -146,6 +146,7 @@ fn initial_state(
             state
                 .unresponsive_after(settings.unresponsive_after_s)
                 .on_hang(settings.on_hang, settings.hang_after_s)
+                .with_settings(Some(settings))
         }
         // Another program has made this team.
         None => State::new(goal, Vec::new()),

@@ -72,6 +72,8 @@ pub(crate) enum Effect {
     Recover { task: TaskId, owner: MemberName },
     /// Sends the reminder that a member has set on this task, to the lead.
     SendReminder(TaskId),
+    /// Tells an idle member of a task that it could claim.
+    Offer { task: TaskId, name: MemberName, incarnation: Incarnation },
     /// Resets the persisted reminder counter of the member.
     ResetReminders { name: MemberName, incarnation: Incarnation },
     /// Reports the results of these tasks to the lead's mailbox.
@@ -128,6 +130,7 @@ impl Effect {
             Effect::Remind { name, task, .. } => format!("remind `{name}` of task #{task}"),
             Effect::Recover { task, owner } => format!("resume task #{task} of `{owner}`"),
             Effect::SendReminder(task) => format!("send the reminder of task #{task}"),
+            Effect::Offer { task, name, .. } => format!("tell `{name}` of task #{task}"),
             Effect::ResetReminders { name, .. } => format!("reset the reminders of `{name}`"),
             Effect::Report(_) => "report results to the lead".to_owned(),
             Effect::JournalChange(_) => "journal a change of a task by another program".to_owned(),

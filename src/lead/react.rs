@@ -10,6 +10,7 @@ mod limit;
 mod mail;
 mod members;
 mod native_state;
+mod offer;
 mod questions;
 mod settings;
 mod shutdown;
@@ -44,6 +45,7 @@ impl State {
             .chain(native_state::next_correction(self))
             .chain(hang::next_check(self))
             .chain(limit::next_limit_step(self))
+            .chain(offer::next_offer(self))
             .chain(results)
             .min()
     }
@@ -107,6 +109,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     idle_check::check_idle(state, now, &mut effects);
     hang::check(state, now, &mut effects);
     limit::resume(state, now, &mut effects);
+    offer::offer(state, now, &mut effects);
     check_goal(state, &mut effects);
     effects
 }
@@ -130,6 +133,7 @@ fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         release_absent(state, &board, effects);
     }
     let seen = BoardView {
+        free: board.free_for_agents().map(|task| task.id).collect(),
         can_move: board.can_move(),
         given: board.given(),
         working: board.working(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::board::Board;
+use crate::model::board_policy::Pull;
 use crate::model::budget::Budgets;
 use crate::model::followup::{LastNotification, Reminded, ReminderPolicy};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -121,6 +122,10 @@ pub(super) struct TrackedMember {
     pub(super) says_active: Option<(bool, Timestamp)>,
     /// It waits for a person, as its screen shows.
     pub(super) is_blocked: bool,
+    /// It was started for one task, and claims no other.
+    pub(super) has_one_task: bool,
+    /// Whether it is told of free tasks; `None` means as the team has it.
+    pub(super) pull: Option<Pull>,
     /// The start of the last wait at a prompt that this lead has announced.
     pub(super) announced_prompt: Option<Timestamp>,
     /// The last check of its screen in this state.
@@ -168,6 +173,8 @@ impl ActivityCheck {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BoardView {
     pub(super) board: Board,
+    /// The tasks that any fitting agent could claim, in claim order.
+    pub(super) free: Vec<TaskId>,
     /// A task is in progress or can be started.
     pub(super) can_move: bool,
     /// The first task that each owner was given and could start, by the owner's name in lower case.
@@ -189,6 +196,16 @@ impl BoardView {
     pub(super) fn given_to(&self, name: &MemberName) -> Option<TaskId> {
         self.given.get(&name.folded()).copied()
     }
+}
+
+/// A free task, and the idle members that were told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TaskOffer {
+    /// Since when it is free, as far as known.
+    pub(super) since: Timestamp,
+    pub(super) told: BTreeSet<Incarnation>,
+    /// The member that was told last, while it may still claim the task, and the time.
+    pub(super) open: Option<(MemberName, Timestamp)>,
 }
 
 /// The silence of a task in progress.
@@ -268,6 +285,10 @@ pub(crate) struct State {
     pub(super) rejected: BTreeMap<String, MemberName>,
     /// `None` before the first read of the board.
     pub(super) seen: Option<BoardView>,
+    /// The free tasks that idle members can claim.
+    pub(super) offers: BTreeMap<TaskId, TaskOffer>,
+    /// As last read; `None` for a team of another program.
+    pub(super) settings: Option<Settings>,
     /// Tasks whose results were reported to the lead's mailbox.
     pub(super) reported: BTreeSet<TaskId>,
     /// Tasks to be reported together, and when, if none is started meanwhile.
@@ -309,6 +330,8 @@ impl State {
             filed: BTreeSet::new(),
             notifications: BTreeMap::new(),
             followup: None,
+            offers: BTreeMap::new(),
+            settings: None,
             reported: BTreeSet::new(),
             results: None,
             makers: makers(&kinds),
@@ -347,6 +370,10 @@ impl State {
         let (budgets, prices) = (settings.budgets.clone(), settings.prices.clone());
         let budget = BudgetWatch { budgets, prices, reported, stops_starts: false };
         State { budget, resume_limited: settings.resume_limited, ..self }
+    }
+
+    pub(crate) fn with_settings(self, settings: Option<Settings>) -> State {
+        State { settings, ..self }
     }
 
     pub(crate) fn with_followup(self, followup: Option<ReminderPolicy>) -> State {

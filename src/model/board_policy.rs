@@ -55,7 +55,31 @@ impl From<BoardVersion> for u8 {
     }
 }
 
-/// The rules of a team's board. All are off by default.
+/// Whether an idle agent is told of tasks that it could claim (`pull`).
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::VariantNames,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Pull {
+    /// The lead tells one idle agent after the other of a free task.
+    #[default]
+    Tell,
+    /// It looks for tasks by itself.
+    Never,
+}
+
+/// The rules of a team's board. By default none restricts its users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct BoardPolicy {
@@ -66,6 +90,8 @@ pub(crate) struct BoardPolicy {
     pub(crate) list_before_create: bool,
     /// A member that is started with a prompt needs a task.
     pub(crate) delegation_task: bool,
+    /// For members without a choice of their own.
+    pub(crate) pull: Pull,
 }
 
 impl BoardPolicy {

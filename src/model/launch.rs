@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::board::{self, Board};
+use super::board_policy::Pull;
 use super::host::HostChoice;
 use super::id::{MemberName, TaskId};
 use super::mode::Mode;
@@ -46,6 +47,9 @@ pub(crate) struct LaunchSpec {
     /// Its prompts do not ask for a person's attention.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unattended: bool,
+    /// Whether it is told of free tasks; `None` means as the team has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pull: Option<Pull>,
     pub(crate) prompt: Option<String>,
     /// Session of the member's program to resume.
     #[serde(skip_serializing_if = "Option::is_none")]

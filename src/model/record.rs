@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::board_policy::Pull;
 use super::followup::Reminded;
 use super::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
 use super::launch::ability;
@@ -60,6 +61,9 @@ pub(crate) struct LaunchRequest {
     /// Its prompts do not ask for a person's attention.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unattended: bool,
+    /// Whether it is told of free tasks; `None` means as the team has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pull: Option<Pull>,
     /// Variables set for this member only. They may hold secrets, so the file is readable by its
     /// owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -444,6 +448,7 @@ mod tests {
                 cwd: "/".to_owned(),
                 color: "blue".to_owned(),
                 is_unattended: false,
+                pull: None,
                 env: vec![("A".to_owned(), "b".to_owned())],
             },
             spawner: Some(process),

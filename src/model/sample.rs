@@ -46,6 +46,7 @@ pub(crate) fn record(
             cwd: "/".to_owned(),
             color: "blue".to_owned(),
             is_unattended: false,
+            pull: None,
             env: Vec::new(),
         },
         spawner: None,

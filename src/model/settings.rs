@@ -7,8 +7,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::access::AccessPolicy;
-use super::board_policy::BoardPolicy;
+use super::access::{AccessDenied, AccessPolicy, LinkAccess};
+use super::board_policy::{BoardPolicy, Pull};
 use super::budget::Budgets;
 use super::environ::EnvRules;
 use super::followup::ReminderPolicy;
@@ -22,6 +22,8 @@ use super::rate_limit::ResumePolicy;
 use super::role::Roles;
 use super::routing::RoutingPolicy;
 use super::rules::TeamRules;
+use super::scope::Scope;
+use super::task::Task;
 use super::time::Timestamp;
 use super::usage::Prices;
 use super::workspace::WorkspaceRules;
@@ -279,6 +281,37 @@ impl Settings {
             self.homes.insert(host.clone(), home);
         }
         self
+    }
+
+    /// Checks whether a member with this role takes requests of this origin.
+    ///
+    /// # Errors
+    /// As [`AccessPolicy::admit_to`].
+    pub(crate) fn admit_to(
+        &self,
+        scope: &Scope,
+        member: &MemberName,
+        role: Option<&str>,
+    ) -> Result<(), AccessDenied> {
+        let role = role.and_then(|role| {
+            let lists = &self.roles.named.get(role)?.access;
+            Some((role, lists)).filter(|(_, lists)| **lists != LinkAccess::default())
+        });
+        let template = self.templates.iter().find(|template| template.makes(member));
+        let entry = template.map_or(member.as_str(), |template| &template.spec.name);
+        self.access.admit_to(scope, member, entry, role)
+    }
+
+    /// Returns whether a member is told of this free task while it is idle. `pull` is its own choice.
+    pub(crate) fn tells_of(
+        &self,
+        task: &Task,
+        member: &MemberName,
+        role: Option<&str>,
+        pull: Option<Pull>,
+    ) -> bool {
+        let is_told = pull.unwrap_or(self.board.pull) == Pull::Tell;
+        is_told && task.fits(role) && self.admit_to(&task.extra.scope, member, role).is_ok()
     }
 
     /// Returns the settings of a team created by hand: it runs until it is asked to end, and keeps

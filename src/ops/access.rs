@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::access::{AccessDenied, LinkAccess};
+use crate::model::access::AccessDenied;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::scope::Scope;
@@ -47,15 +47,8 @@ pub(super) fn must_admit_to(
         Some(role) => Some(role.to_owned()),
         None => role_of(team, &settings, member)?,
     };
-    let role = role.as_deref().and_then(|role| {
-        let lists = settings.roles.named.get(role)?;
-        Some((role, &lists.access)).filter(|(_, lists)| **lists != LinkAccess::default())
-    });
-    let undone = format!("{undone} `{member}`");
-    let template = settings.templates.iter().find(|template| template.makes(member));
-    let entry = template.map_or(member.as_str(), |template| &template.spec.name);
-    let admitted = settings.access.admit_to(scope, member, entry, role);
-    admitted.or_else(|why| refuse(ctx, team, undone, why))
+    let admitted = settings.admit_to(scope, member, role.as_deref());
+    admitted.or_else(|why| refuse(ctx, team, format!("{undone} `{member}`"), why))
 }
 
 /// As [`must_admit_to`], for a member of the team. Returns false if it is refused.

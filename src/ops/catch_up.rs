@@ -8,8 +8,11 @@ use super::lease;
 use super::presence;
 use super::retire;
 use crate::model::event::{EventKind, Note};
+use crate::model::launch::ability;
 use crate::model::record::MemberRecord;
 use crate::model::settings::Finish;
+use crate::model::task::Task;
+use crate::model::waiting::Ability;
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
 
@@ -17,22 +20,58 @@ use crate::sys::proc::{self, Liveness};
 /// another program leads the team.
 pub(crate) fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let Some(settings) = team.settings()? else { return Ok(()) };
-    if lease::is_led(team)? || lease::stranger(team)?.is_some() {
+    if !is_leaderless(team)? {
         return Ok(());
     }
-    for record in team.member_records()?.iter().filter(|record| has_exited(record)) {
-        if let Err(e) = retire::terminate_and_retire(ctx, team, record) {
-            // One member must not hide the news of the others.
-            let text = format!("could not be retired: {e}");
-            team.record(Note::of(EventKind::Warning).member(&record.name).with("text", text))?;
-        }
-    }
+    retire_exited(ctx, team)?;
     // In a team that ends with its tasks the final report has the results.
     if settings.finish == Finish::Manual {
         effects::results::report_due(team, now())
     } else {
         Ok(())
     }
+}
+
+/// Frees the tasks of members that have exited, for a member that finds no task. Returns whether
+/// there were such members. Does nothing if a lead runs, which does the same by itself.
+pub(crate) fn free_tasks_of_dead(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+    Ok(team.settings()?.is_some() && is_leaderless(team)? && retire_exited(ctx, team)?)
+}
+
+/// Returns true if neither phalanx nor another program leads the team.
+pub(crate) fn is_leaderless(team: &TeamStore) -> Result<bool, OpsError> {
+    Ok(!lease::is_led(team)? && lease::stranger(team)?.is_none())
+}
+
+/// Returns true if the task is free, an agent of the team could claim it, and no lead runs that
+/// would tell one.
+pub(crate) fn lies_untold(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
+    let is_plain = task.owner.is_none() && task.extra.run.is_empty();
+    if !is_plain || !is_leaderless(team)? || !team.open_board()?.is_free(task) {
+        return Ok(false);
+    }
+    let Some(settings) = team.settings()? else { return Ok(false) };
+    let could_claim = |record: &MemberRecord| {
+        let request = &record.request;
+        let is_agent = record.reads_mail() && ability(&request.profile) == Ability::Prompts;
+        let is_told = settings.tells_of(task, &record.name, request.role.as_deref(), request.pull);
+        record.state.is_up() && is_agent && is_told
+    };
+    Ok(team.member_records()?.iter().any(could_claim))
+}
+
+/// Retires the members that have exited. Returns whether there were any.
+fn retire_exited(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+    let mut found = false;
+    for record in team.member_records()?.iter().filter(|record| has_exited(record)) {
+        found = true;
+        if let Err(e) = retire::terminate_and_retire(ctx, team, record) {
+            // One member must not hide the news of the others.
+            let text = format!("could not be retired: {e}");
+            team.record(Note::of(EventKind::Warning).member(&record.name).with("text", text))?;
+        }
+    }
+    Ok(found)
 }
 
 /// Returns true for a run that came up and whose launcher has exited. The spawner handles a run

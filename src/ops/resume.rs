@@ -188,6 +188,7 @@ pub(super) fn relaunch_spec(
         mode: request.mode,
         plan: request.plan,
         is_unattended: request.is_unattended,
+        pull: request.pull,
         prompt: first.map(str::to_owned),
         session: None,
         host: record.other_host().cloned().map(HostChoice::Name),

@@ -448,7 +448,8 @@ fn sd_14_members_end_while_their_store_is_gone() {
 fn sd_09_shutdown_ends_what_a_launcher_left_that_had_recorded_the_exit() {
     let mut stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let script = "(setsid sleep 307 >/dev/null 2>&1 &) ; touch up; until [ -e go ]; do sleep 0.1; done";
+    let script =
+        "(setsid sleep 307 >/dev/null 2>&1 &) ; touch up; until [ -e go ]; do sleep 0.1; done";
     stage.set_env("MEMBER_FAILPOINT", "launch.ended");
     stage.phalanx(&["spawn", "bob", "--backend", "pty", "--", "sh", "-c", script]).expect(0);
     let stray = || stage.processes().into_iter().any(|line| line.contains("sleep 307"));

@@ -61,6 +61,7 @@ mod mcp_tools;
 mod names;
 mod nested;
 mod news;
+mod offers;
 mod owners;
 mod plans;
 mod popup;

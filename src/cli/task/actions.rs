@@ -368,21 +368,30 @@ pub(super) fn perform(
 
 fn claim(setup: &Setup, team: &TeamStore, args: ClaimArgs) -> VerbResult {
     let (who, busy_check) = (&setup.ctx.speaker, args.busy_check);
-    let task = match args.id {
-        Some(id) => ops::task::claim(team, id, who, busy_check)?,
+    let role = match (args.id, args.role) {
+        (None, None) => ops::task::role_of(team, who)?,
+        (_, given) => given,
+    };
+    let claimed = || match args.id {
+        Some(id) => ops::task::claim(team, id, who, busy_check).map(Some),
         None => {
-            let role = match args.role {
-                None => ops::task::role_of(team, who)?,
-                given => given,
-            };
             let kind = ClaimKind::Prompt { busy_check };
-            let Some(task) = ops::task::claim_next(team, who, role.as_deref(), kind)? else {
-                let hint = Some("see what the tasks wait for: `phalanx task list`".to_owned());
-                let problem = format!("no task is free for {who}");
-                return Err(Failure::new(Kind::NotFound, problem, hint));
-            };
-            task
+            ops::task::claim_next(team, who, role.as_deref(), kind)
         }
+    };
+    let claimed = match claimed() {
+        // Its owner may be dead, and no lead there to notice it.
+        Ok(Some(task)) => Some(task),
+        Err(e) if !e.is_refused_claim() => return Err(e.into()),
+        refused => match ops::catch_up::free_tasks_of_dead(&setup.ctx, team)? {
+            true => claimed()?,
+            false => refused?,
+        },
+    };
+    let Some(task) = claimed else {
+        let hint = Some("see what the tasks wait for: `phalanx task list`".to_owned());
+        let problem = format!("no task is free for {who}");
+        return Err(Failure::new(Kind::NotFound, problem, hint));
     };
     let words = format!("task {} is in progress, owned by {who}", task.id);
     print_task(setup, &task, &words)

@@ -21,6 +21,7 @@ use crate::config::value::{
     Variables,
 };
 use crate::model::access::LinkAccess;
+use crate::model::board_policy::Pull;
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use crate::model::mode::Mode;
 use crate::model::rules::{RuleSet, TeamRules};
@@ -88,6 +89,9 @@ pub(super) struct MemberTable {
     /// docs/lifecycle.md#prompts-of-plain-programs.
     #[schemars(extend("default" = true))]
     attention: Option<bool>,
+    /// Whether the lead tells the member of free tasks while it is idle, as `pull` in
+    /// `[team.board]`, which is the default.
+    pull: Option<Pull>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another
     /// host. See docs/worktrees.md.
     worktree: Option<Positioned<WorktreeKey>>,
@@ -206,6 +210,7 @@ pub(super) fn locate_member(
         env: env.into_iter().collect(),
         plan: table.plan.unwrap_or(false),
         is_unattended: table.attention == Some(false),
+        pull: table.pull,
         tools: tools(table.allowed_tools, table.disallowed_tools),
         ..LaunchSpec::default()
     };

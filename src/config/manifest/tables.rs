@@ -24,7 +24,7 @@ use crate::config::value::{
     VariablePattern, parse_non_blank, text_types, unknown_word,
 };
 use crate::model::access::LinkAccess;
-use crate::model::board_policy::{BoardPolicy, BoardVersion};
+use crate::model::board_policy::{BoardPolicy, BoardVersion, Pull};
 use crate::model::budget::Budgets;
 use crate::model::environ::EnvRules;
 use crate::model::followup::{Escalation, MAX_REMINDERS};
@@ -159,6 +159,9 @@ struct BoardTable {
     list_before_create: bool,
     /// Require a task for a member that is started with a prompt.
     delegation_task: bool,
+    /// Whether the lead tells idle agents of free tasks. `"tell"`: one after the other, until one
+    /// claims the task. `"never"`: they look by themselves.
+    pull: Pull,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -318,6 +321,7 @@ impl TeamTable {
                 assignee: self.board.0.assignee,
                 list_before_create: self.board.0.list_before_create,
                 delegation_task: self.board.0.delegation_task,
+                pull: self.board.0.pull,
             },
             routing: self.routing.0.into(),
             max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),

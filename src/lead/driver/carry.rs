@@ -116,6 +116,9 @@ impl LeadDriver<'_> {
                     });
                 }
             }
+            Effect::Offer { task, name, incarnation } => {
+                ops::effects::offer::tell(self.team, *task, name, incarnation)?
+            }
             Effect::ResetReminders { name, incarnation } => {
                 ops::effects::remind::reset_reminders(self.team, name, incarnation)?
             }

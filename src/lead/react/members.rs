@@ -124,6 +124,8 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         reads_mail: record.reads_mail(),
         runs_commands: ability(&record.request.profile) == Ability::Commands,
         role: record.request.role.clone(),
+        has_one_task: record.request.task.is_some(),
+        pull: record.request.pull,
         watched: false,
         ending: None,
         refused: false,

@@ -6,6 +6,7 @@ use crate::model::settings::Settings;
 
 /// Applies the differences. Running members keep the settings of their start.
 pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Settings) {
+    state.settings = Some(now.clone());
     state.followup = now.followup;
     state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
     (state.budget.budgets, state.budget.prices) = (now.budgets, now.prices);

@@ -23,6 +23,7 @@ mod hooks;
 mod idle_check;
 mod limit;
 mod native_state;
+mod offer;
 mod questions;
 mod recorded;
 mod replay;

@@ -6,6 +6,7 @@ pub(crate) mod health;
 pub(crate) mod idle_check;
 pub(crate) mod limit;
 pub(crate) mod notify;
+pub(crate) mod offer;
 pub(crate) mod remind;
 pub(crate) mod results;
 pub(crate) mod task_reminder;

@@ -225,6 +225,7 @@ fn new_start(
             cwd: worktree.clone().unwrap_or_else(|| launch.cwd.clone()),
             color: launch.color().unwrap_or_else(|| known.next_color()).to_owned(),
             is_unattended: spec.is_unattended,
+            pull: spec.pull,
             env: spec.env.clone(),
         },
         spawner: Some(ProcessId { pid: spawner.pid, start: spawner.start }),

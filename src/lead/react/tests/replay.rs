@@ -312,6 +312,7 @@ impl World {
             | Effect::PutBack { .. }
             | Effect::Announce { .. }
             | Effect::Remind { .. }
+            | Effect::Offer { .. }
             | Effect::ResetReminders { .. }
             | Effect::Hook(_)
             | Effect::JournalChange(_)

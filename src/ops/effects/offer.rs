@@ -1,0 +1,42 @@
+//! Tells idle members of tasks that they could claim.
+
+use crate::model::digest;
+use crate::model::id::{Incarnation, MemberName, TaskId};
+use crate::model::protocol::Message;
+use crate::model::task::{Task, TaskState};
+use crate::model::text;
+use crate::ops::owners::SUBJECT;
+use crate::ops::{OpsError, send};
+use crate::store::TeamStore;
+
+/// Tells the member of the task, unless it has been claimed. A lead that crashed may have told this
+/// run of it, so the id of the message does not change until the task does.
+///
+/// # Errors
+/// A task or mailbox that cannot be read or written.
+pub(crate) fn tell(
+    team: &TeamStore,
+    id: TaskId,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<(), OpsError> {
+    let is_free = |task: &Task| task.state == TaskState::Pending && task.owner.is_none();
+    let Some(task) = team.task(id)?.filter(is_free) else { return Ok(()) };
+    if !send::can_be_told(team, name)? {
+        return Ok(());
+    }
+    let text = format!(
+        "Task #{id} \"{}\" is free, and you are idle. If it suits you, claim it (`phalanx task \
+         claim {id}`) and begin. If not, another member is told of it.",
+        text::short(&task.subject, SUBJECT)
+    );
+    let event = task.extra.event.clone();
+    let freed = event.clone().unwrap_or_default();
+    let msg_id = digest::of(&[
+        b"offer",
+        id.to_string().as_bytes(),
+        freed.as_bytes(),
+        incarnation.as_str().as_bytes(),
+    ]);
+    send::say_once_as(team, &MemberName::lead(), name, &Message::Text(text), event, msg_id)
+}
