@@ -18,6 +18,7 @@ use super::setup::Setup;
 use super::start::{how_to_watch, start};
 use super::{interrupt, json, stop};
 use crate::backend::choose::Chosen;
+use crate::model::access::LinkAccess;
 use crate::model::board_policy::Pull;
 use crate::model::host::HostChoice;
 use crate::model::id::{HostName, MemberName, TaskId};
@@ -80,6 +81,14 @@ pub(super) struct SpawnArgs {
     #[arg(long)]
     #[serde(default)]
     pub(super) no_attention: bool,
+    /// User whose requests it takes, and no others'; repeatable.
+    #[arg(long, value_name = "USER")]
+    #[serde(default)]
+    pub(super) allow_user: Vec<String>,
+    /// User whose requests it does not take; repeatable.
+    #[arg(long, value_name = "USER")]
+    #[serde(default)]
+    pub(super) deny_user: Vec<String>,
     /// Whether the lead tells it of free tasks while it is idle [default: as the team has it].
     #[arg(long, value_parser = pull(), value_name = "WHEN")]
     #[serde(default)]
@@ -378,6 +387,7 @@ fn launch_specs(args: SpawnArgs, chat: Option<String>) -> Result<Vec<LaunchSpec>
         plan: args.plan,
         is_unattended: args.no_attention,
         pull: args.pull,
+        access: LinkAccess { allow_users: args.allow_user, deny_users: args.deny_user },
         prompt,
         host: args.host.map(HostChoice::Name),
         cwd: args.cwd,

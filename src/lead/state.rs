@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::board::Board;
-use crate::model::board_policy::Pull;
 use crate::model::budget::Budgets;
 use crate::model::followup::{LastNotification, Reminded, ReminderPolicy};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::launch::Template;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::rate_limit::{RateLimit, ResumePolicy};
+use crate::model::record::LaunchRequest;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::{Finish, OnHang, Settings};
 use crate::model::time::Timestamp;
@@ -83,7 +83,6 @@ pub(super) struct TrackedMember {
     pub(super) reads_mail: bool,
     /// It claims tasks by itself and runs their commands.
     pub(super) runs_commands: bool,
-    pub(super) role: Option<String>,
     /// It has proven that it runs, and its process is watched for exit.
     pub(super) watched: bool,
     /// Set while it is being terminated.
@@ -122,10 +121,8 @@ pub(super) struct TrackedMember {
     pub(super) says_active: Option<(bool, Timestamp)>,
     /// It waits for a person, as its screen shows.
     pub(super) is_blocked: bool,
-    /// It was started for one task, and claims no other.
-    pub(super) has_one_task: bool,
-    /// Whether it is told of free tasks; `None` means as the team has it.
-    pub(super) pull: Option<Pull>,
+    /// How it was started.
+    pub(super) request: LaunchRequest,
     /// The start of the last wait at a prompt that this lead has announced.
     pub(super) announced_prompt: Option<Timestamp>,
     /// The last check of its screen in this state.

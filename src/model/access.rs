@@ -12,6 +12,9 @@ use super::text;
 /// Channels of requests that the team itself makes. They are always admitted.
 const OWN_CHANNELS: [&str; 2] = ["system", "teammate"];
 
+/// The section that names the lists of `spawn`.
+const OF_START: &str = "spawn";
+
 /// `[team.access]`, with the lists of members. An empty list of what is allowed allows everything,
 /// and a denial overrides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +64,11 @@ impl AccessDenied {
     /// Returns the next step for the user.
     pub(crate) fn hint(&self) -> String {
         match self {
+            AccessDenied::Listed { setting, .. } | AccessDenied::NotListed { setting, .. }
+                if setting.starts_with(OF_START) =>
+            {
+                "it was started with this list (`spawn --allow-user`, `--deny-user`)".to_owned()
+            }
             AccessDenied::Listed { setting, .. } | AccessDenied::NotListed { setting, .. } => {
                 format!("the lead can change the list: `phalanx team set {setting} '[…]'`")
             }
@@ -89,8 +97,8 @@ impl AccessPolicy {
     }
 
     /// Checks whether this member takes requests of this origin. `entry` is the name of its entry
-    /// in the settings, which may stand for several members. `role` is its role, with the lists of
-    /// that role.
+    /// in the settings, which may stand for several members. `own` has the lists of its start, and
+    /// `role` its role with the lists of that role.
     ///
     /// # Errors
     /// As [`AccessPolicy::admit`]; the lists of the member come first.
@@ -99,6 +107,7 @@ impl AccessPolicy {
         scope: &Scope,
         member: &MemberName,
         entry: &str,
+        own: &LinkAccess,
         role: Option<(&str, &LinkAccess)>,
     ) -> Result<(), AccessDenied> {
         if is_own(scope) {
@@ -108,6 +117,7 @@ impl AccessPolicy {
             let setting = format!("member.{entry}.access");
             check("user", &scope.user, &setting, &link.allow_users, &link.deny_users)?;
         }
+        check("user", &scope.user, OF_START, &own.allow_users, &own.deny_users)?;
         let Some((name, link)) = role else { return Ok(()) };
         let setting = format!("role.{}.access", text::line(name));
         check("user", &scope.user, &setting, &link.allow_users, &link.deny_users)
@@ -238,12 +248,16 @@ mod tests {
         for (member, role, scope, expected) in table {
             let member = MemberName::existing(member).expect("a name");
             let scope = Scope::parse(scope).expect("a scope");
-            assert_eq!(
-                answer(policy.admit_to(&scope, &member, "entry", role)),
-                expected,
-                "{member} {scope}"
-            );
+            let answered = answer(policy.admit_to(&scope, &member, "entry", &link("", ""), role));
+            assert_eq!(answered, expected, "{member} {scope}");
         }
+        let bob = MemberName::existing("bob").expect("a name");
+        let of_start = |own: LinkAccess| {
+            let scope = Scope::parse("user=u3").expect("a scope");
+            answer(policy.admit_to(&scope, &bob, "entry", &own, None))
+        };
+        assert_eq!(of_start(link("u1", "")), "spawn.allow_users");
+        assert_eq!(of_start(link("u3", "u1")), "yes");
     }
 
     #[test]

@@ -246,6 +246,9 @@ pub(crate) struct Note {
     pub(crate) detail: Object,
 }
 
+/// Details of every event about a task that has them.
+const OF_TASKS: [&str; 2] = ["active_form", "scope"];
+
 impl Note {
     /// Returns a note of this kind without details.
     pub(crate) fn of(event: EventKind) -> Note {
@@ -265,9 +268,13 @@ impl Note {
         let (id, cause) = (task.extra.event.clone(), task.extra.cause.clone());
         let note = Note { id, cause, task: Some(task.id), ..Note::of(event) };
         let note = note.with("subject", task.subject.as_str());
-        match &task.active_form {
+        let note = match &task.active_form {
             Some(words) => note.with("active_form", words.as_str()),
             None => note,
+        };
+        match task.extra.scope.is_empty() {
+            true => note,
+            false => note.with("scope", task.extra.scope.to_string()),
         }
     }
 
@@ -280,7 +287,7 @@ impl Note {
     /// test finds a key without documentation.
     pub(crate) fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Note {
         debug_assert!(
-            key == "active_form" || self.event.detail_keys().contains(&key),
+            OF_TASKS.contains(&key) || self.event.detail_keys().contains(&key),
             "add `{key}` to the details of {} in EventKind::detail_keys and docs/events.md",
             self.event.as_str()
         );

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::access::LinkAccess;
 use super::board::{self, Board};
 use super::board_policy::Pull;
 use super::host::HostChoice;
@@ -50,6 +51,9 @@ pub(crate) struct LaunchSpec {
     /// Whether it is told of free tasks; `None` means as the team has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pull: Option<Pull>,
+    /// Whose requests it takes, besides the lists of its entry in the settings.
+    #[serde(skip_serializing_if = "LinkAccess::is_empty")]
+    pub(crate) access: LinkAccess,
     pub(crate) prompt: Option<String>,
     /// Session of the member's program to resume.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::access::LinkAccess;
 use super::board_policy::Pull;
 use super::followup::Reminded;
 use super::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
@@ -64,6 +65,9 @@ pub(crate) struct LaunchRequest {
     /// Whether it is told of free tasks; `None` means as the team has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pull: Option<Pull>,
+    /// Whose requests it takes, besides the lists of its entry in the settings.
+    #[serde(default, skip_serializing_if = "LinkAccess::is_empty")]
+    pub(crate) access: LinkAccess,
     /// Variables set for this member only. They may hold secrets, so the file is readable by its
     /// owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -449,6 +453,7 @@ mod tests {
                 color: "blue".to_owned(),
                 is_unattended: false,
                 pull: None,
+                access: LinkAccess::default(),
                 env: vec![("A".to_owned(), "b".to_owned())],
             },
             spawner: Some(process),

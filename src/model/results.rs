@@ -126,8 +126,12 @@ fn line(task: &Task) -> String {
     let after = after.map(|time| format!(" after {time}")).unwrap_or_default();
     let code = outcome.and_then(|o| o.exit_code).filter(|code| *code != 0);
     let code = code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let origin = match task.extra.scope.is_empty() {
+        true => String::new(),
+        false => format!(" for {}", text::short(&task.extra.scope.to_string(), 120)),
+    };
     format!(
-        "- #{} \"{}\": {}{after}{code}",
+        "- #{} \"{}\"{origin}: {}{after}{code}",
         task.id,
         text::short(&task.subject, 120),
         task.state.as_str()
@@ -233,6 +237,7 @@ fn named(tasks: &[&Task]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::scope::Scope;
     use crate::model::task::CommandOutcome;
 
     const NOW: Timestamp = Timestamp(100_000);
@@ -342,6 +347,7 @@ mod tests {
         answered.extra.outcome =
             Some(CommandOutcome { exit_code: Some(0), signal: None, tail, elapsed_ms: 700 });
         let mut dropped = task(5, TaskState::Cancelled, "ann");
+        dropped.extra.scope = Scope::parse("user=u,channel=web").expect("a scope");
         (dropped.extra.ended_by, dropped.extra.reason) = (None, Some("not needed".to_owned()));
         let all = board(vec![found, long, failed, answered, dropped]);
         let ids: Vec<TaskId> = (1..=5).map(TaskId).collect();
@@ -354,7 +360,7 @@ mod tests {
             "xxx… (all of it: `phalanx task get 2 --full`)\n",
             "\"T3\": failed after 1.5s\n    reason: no network\n",
             "\"T4\": completed after 0.7s\n    the answer is 42\n",
-            "no owner\n- #5 \"T5\": cancelled after 1.5s\n    reason: not needed\n",
+            "no owner\n- #5 \"T5\" for user=u,channel=web: cancelled after 1.5s\n    reason: not needed\n",
         ] {
             assert!(text.contains(part), "{part}\n--\n{text}");
         }

@@ -1,5 +1,6 @@
 //! Minimal domain values for tests.
 
+use super::access::LinkAccess;
 use super::id::{Incarnation, MemberName, RequestId};
 use super::lifecycle::MemberState;
 use super::placement::BackendKind;
@@ -47,6 +48,7 @@ pub(crate) fn record(
             color: "blue".to_owned(),
             is_unattended: false,
             pull: None,
+            access: LinkAccess::default(),
             env: Vec::new(),
         },
         spawner: None,

@@ -19,6 +19,7 @@ use super::launch::Template;
 use super::limits::Limits;
 use super::placement::{BackendKind, Layout};
 use super::rate_limit::ResumePolicy;
+use super::record::LaunchRequest;
 use super::role::Roles;
 use super::routing::RoutingPolicy;
 use super::rules::TeamRules;
@@ -283,7 +284,8 @@ impl Settings {
         self
     }
 
-    /// Checks whether a member with this role takes requests of this origin.
+    /// Checks whether a member with this role, and the lists of its start, takes requests of this
+    /// origin.
     ///
     /// # Errors
     /// As [`AccessPolicy::admit_to`].
@@ -291,6 +293,7 @@ impl Settings {
         &self,
         scope: &Scope,
         member: &MemberName,
+        own: &LinkAccess,
         role: Option<&str>,
     ) -> Result<(), AccessDenied> {
         let role = role.and_then(|role| {
@@ -299,19 +302,20 @@ impl Settings {
         });
         let template = self.templates.iter().find(|template| template.makes(member));
         let entry = template.map_or(member.as_str(), |template| &template.spec.name);
-        self.access.admit_to(scope, member, entry, role)
+        self.access.admit_to(scope, member, entry, own, role)
     }
 
-    /// Returns whether a member is told of this free task while it is idle. `pull` is its own choice.
+    /// Returns whether a member is told of this free task while it is idle.
     pub(crate) fn tells_of(
         &self,
         task: &Task,
         member: &MemberName,
-        role: Option<&str>,
-        pull: Option<Pull>,
+        request: &LaunchRequest,
     ) -> bool {
-        let is_told = pull.unwrap_or(self.board.pull) == Pull::Tell;
-        is_told && task.fits(role) && self.admit_to(&task.extra.scope, member, role).is_ok()
+        let role = request.role.as_deref();
+        let is_told = request.pull.unwrap_or(self.board.pull) == Pull::Tell && task.fits(role);
+        let scope = &task.extra.scope;
+        is_told && self.admit_to(scope, member, &request.access, role).is_ok()
     }
 
     /// Returns the settings of a team created by hand: it runs until it is asked to end, and keeps

@@ -225,17 +225,23 @@ impl FileFault {
     }
 }
 
-/// Returns the task that was in progress at this time, if it was the only one: a file that was
-/// written then and that no verb wrote is attributed to it.
-pub(crate) fn only_task_at(board: &Board, at: Timestamp) -> Option<&Task> {
+/// Returns the task that was in progress at this time, if it was the only one, or the only one that
+/// works in its directory (`works_there`): a file that was written then and that no verb wrote is
+/// attributed to it.
+pub(crate) fn only_task_at<'b>(
+    board: &'b Board,
+    at: Timestamp,
+    works_there: impl Fn(&Task) -> bool,
+) -> Option<&'b Task> {
     let was_open = |task: &&Task| {
         let extra = &task.extra;
         let until = extra.ended_at.map_or(task.state.is_running(), |end| at <= end);
         task.owner.is_some() && until && extra.claimed_at.is_some_and(|begin| begin <= at)
     };
-    let mut open = board.work().filter(was_open);
-    let only = open.next();
-    only.filter(|_| open.next().is_none())
+    let only = |tasks: &[&'b Task]| (tasks.len() == 1).then(|| tasks[0]);
+    let open: Vec<&Task> = board.work().filter(was_open).collect();
+    let there: Vec<&Task> = open.iter().copied().filter(|task| works_there(task)).collect();
+    only(&open).or_else(|| only(&there))
 }
 
 #[cfg(test)]
@@ -344,14 +350,20 @@ mod tests {
             task.state = if end.is_some() { TaskState::Completed } else { TaskState::InProgress };
             board.tasks.insert(TaskId(id), task);
         }
-        let at = |ms| only_task_at(&board, Timestamp(ms)).map(|task| task.id.0);
+        let at = |ms| only_task_at(&board, Timestamp(ms), |_| false).map(|task| task.id.0);
         let table =
             [(9, None), (10, Some(1)), (17, None), (25, Some(2)), (35, None), (99, Some(3))];
         for (ms, expected) in table {
             assert_eq!(at(ms), expected, "{ms}");
         }
+        // At 17 the tasks 1 and 2 are in progress.
+        let in_dir = |own: &[u64]| {
+            let task = only_task_at(&board, Timestamp(17), |task| own.contains(&task.id.0));
+            task.map(|task| task.id.0)
+        };
+        assert_eq!((in_dir(&[2, 3]), in_dir(&[1, 2])), (Some(2), None));
         let mut pending = board.clone();
         pending.tasks.get_mut(&TaskId(3)).expect("a task").state = TaskState::Pending;
-        assert_eq!(only_task_at(&pending, Timestamp(99)).map(|task| task.id), None);
+        assert_eq!(only_task_at(&pending, Timestamp(99), |_| true).map(|task| task.id), None);
     }
 }

@@ -2,9 +2,10 @@
 
 use super::context::Context;
 use super::error::OpsError;
-use crate::model::access::AccessDenied;
+use crate::model::access::{AccessDenied, LinkAccess};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
+use crate::model::launch::LaunchSpec;
 use crate::model::scope::Scope;
 use crate::model::settings::Settings;
 use crate::store::TeamStore;
@@ -27,8 +28,8 @@ pub(super) fn must_admit(
     settings.access.admit(scope).or_else(|why| refuse(ctx, team, undone.to_owned(), why))
 }
 
-/// Checks that this member takes requests of this origin. A member that is still to start has the
-/// role `role`.
+/// Checks that this member takes requests of this origin. `new` describes one that is still to
+/// start.
 ///
 /// # Errors
 /// As [`must_admit`].
@@ -36,18 +37,18 @@ pub(super) fn must_admit_to(
     ctx: &Context,
     team: &TeamStore,
     scope: &Scope,
-    (member, role): (&MemberName, Option<&str>),
+    (member, new): (&MemberName, Option<&LaunchSpec>),
     undone: &str,
 ) -> Result<(), OpsError> {
     if scope.is_empty() {
         return Ok(());
     }
     let Some(settings) = team.settings()? else { return Ok(()) };
-    let role = match role {
-        Some(role) => Some(role.to_owned()),
-        None => role_of(team, &settings, member)?,
+    let (role, own) = match new {
+        Some(spec) => (spec.role.clone(), spec.access.clone()),
+        None => role_and_access(team, &settings, member)?,
     };
-    let admitted = settings.admit_to(scope, member, role.as_deref());
+    let admitted = settings.admit_to(scope, member, &own, role.as_deref());
     admitted.or_else(|why| refuse(ctx, team, format!("{undone} `{member}`"), why))
 }
 
@@ -65,20 +66,21 @@ pub(super) fn admits_to(
     }
 }
 
-/// Returns the role of a member, also of one that the lead has yet to start.
-fn role_of(
+/// Returns the role of a member and the lists of its start, also of one that the lead has yet to
+/// start.
+fn role_and_access(
     team: &TeamStore,
     settings: &Settings,
     member: &MemberName,
-) -> Result<Option<String>, OpsError> {
+) -> Result<(Option<String>, LinkAccess), OpsError> {
     if let Some(record) = team.member_record(member)? {
-        return Ok(record.request.role);
+        return Ok((record.request.role, record.request.access));
     }
     if let Some(member) = team.team()?.member(member) {
-        return Ok(member.agent_type.clone());
+        return Ok((member.agent_type.clone(), LinkAccess::default()));
     }
     let template = settings.templates.iter().find(|template| template.makes(member));
-    Ok(template.and_then(|template| template.spec.role.clone()))
+    Ok((template.and_then(|template| template.spec.role.clone()), LinkAccess::default()))
 }
 
 fn refuse(

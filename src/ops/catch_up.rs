@@ -54,8 +54,7 @@ pub(crate) fn lies_untold(team: &TeamStore, task: &Task) -> Result<bool, OpsErro
     let could_claim = |record: &MemberRecord| {
         let request = &record.request;
         let is_agent = record.reads_mail() && ability(&request.profile) == Ability::Prompts;
-        let is_told = settings.tells_of(task, &record.name, request.role.as_deref(), request.pull);
-        record.state.is_up() && is_agent && is_told
+        record.state.is_up() && is_agent && settings.tells_of(task, &record.name, request)
     };
     Ok(team.member_records()?.iter().any(could_claim))
 }

@@ -189,6 +189,7 @@ pub(super) fn relaunch_spec(
         plan: request.plan,
         is_unattended: request.is_unattended,
         pull: request.pull,
+        access: request.access.clone(),
         prompt: first.map(str::to_owned),
         session: None,
         host: record.other_host().cloned().map(HostChoice::Name),

@@ -12,10 +12,13 @@ use super::error::StoreError;
 use super::team::TeamStore;
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
+use crate::model::record::MemberRecord;
 use crate::model::scope::ChatName;
+use crate::model::task::Task;
 use crate::model::time::Timestamp;
 use crate::model::workspace::{
-    FileFault, WorkspaceFile, WorkspacePath, WorkspaceRules, WorkspaceUse, only_task_at,
+    FileFault, WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules, WorkspaceUse,
+    only_task_at,
 };
 use crate::sys::fs::{self, Beneath, EntryBeneath, FsError, LineFile};
 use crate::sys::lock::{Gate, LOCK_DEADLINE};
@@ -253,6 +256,7 @@ impl TeamStore {
             return Ok(listing);
         }
         let (log, board) = (self.logged_writes()?, self.board()?);
+        let chats = self.chats_of_members()?;
         for entry in entries {
             listing.used.bytes = listing.used.bytes.saturating_add(entry.len);
             let Ok(inside) = entry.path.strip_prefix(dir) else { continue };
@@ -260,12 +264,27 @@ impl TeamStore {
             match name.filter(|_| entry.is_file) {
                 Some(name) => {
                     listing.used.files += 1;
-                    listing.files.push(file(name, &entry, &log, &board));
+                    listing.files.push(file(name, &entry, &log, (&board, &chats)));
                 }
                 None => listing.unusable.push(entry.path.to_string_lossy().into_owned()),
             }
         }
         Ok(listing)
+    }
+
+    /// Returns the directory in which each member works, by its name in lower case; empty if all work
+    /// in one.
+    fn chats_of_members(&self) -> Result<BTreeMap<String, String>, StoreError> {
+        let rules = self.settings()?.map(|settings| settings.workspace).unwrap_or_default();
+        if rules.scope == WorkspaceMode::Shared {
+            return Ok(BTreeMap::new());
+        }
+        let chat = |record: MemberRecord| {
+            let chat =
+                record.request.chat.unwrap_or_else(|| ChatName::default().as_str().to_owned());
+            (record.name.folded(), chat)
+        };
+        Ok(self.member_records()?.into_iter().map(chat).collect())
     }
 
     /// Returns the combined log entries, by path relative to the workspace. Skips lines that do not
@@ -293,15 +312,21 @@ fn file(
     name: WorkspacePath,
     entry: &EntryBeneath,
     log: &BTreeMap<String, LoggedWrites>,
-    board: &Board,
+    (board, chats): (&Board, &BTreeMap<String, String>),
 ) -> WorkspaceFile {
     let path = entry.path.to_string_lossy().into_owned();
+    let works_there = |task: &Task| {
+        let of_member = || chats.get(&task.owner_member()?.folded()).map(String::as_str);
+        let chat = task.extra.scope.chat.as_deref().or_else(of_member);
+        let dir = entry.path.iter().next().filter(|_| !chats.is_empty());
+        dir.zip(chat).is_some_and(|(dir, chat)| dir == chat)
+    };
     let modified = Timestamp(entry.modified_ms);
     let logged = log.get(&path);
     let mut tasks = logged.map(|writes| writes.tasks.clone()).unwrap_or_default();
     let by = match logged.filter(|writes| modified <= writes.at) {
         Some(writes) => Some(writes.by.clone()),
-        None => only_task_at(board, modified).and_then(|task| {
+        None => only_task_at(board, modified, works_there).and_then(|task| {
             tasks.insert(task.id);
             task.owner_name().map(str::to_owned)
         }),

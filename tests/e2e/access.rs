@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, Stage, binary};
+use crate::harness::{Run, Stage, binary, wait_for};
 
 fn team(settings: &[&str]) -> Stage {
     let stage = Stage::without_tmux();
@@ -148,4 +148,65 @@ fn scopes_are_counted_and_filter_the_list() {
     for bad in ["", "user", "who=x", "chat=../x", "user=a,user=b"] {
         stage.phalanx(&["task", "create", "T", "--scope", bad]).expect(2);
     }
+}
+
+/// The lists of `spawn` hold for the member, whatever the settings say.
+#[test]
+fn lists_of_a_start_hold_for_its_member() {
+    let stage = team(&["access.allow_users", r#"["u1", "u2"]"#]);
+    let spawn = |name: &str, scope: &str| {
+        let args = ["spawn", name, "--backend", "pty", "--allow-user", "u1", "--scope", scope];
+        stage.phalanx(&[&args[..], &["--", "sleep", "300"]].concat())
+    };
+    let refused = spawn("ann", "user=u2").expect(4);
+    let line = "error: cannot start `ann`: user `u2` is not in `spawn.allow_users`\n\
+        hint: it was started with this list (`spawn --allow-user`, `--deny-user`)\n";
+    assert_eq!(refused.stderr, line);
+    spawn("ann", "user=u1").expect(0);
+    let create =
+        |scope: &str| stage.phalanx(&["task", "create", "T", "--owner", "ann", "--scope", scope]);
+    create("user=u2").expect(4);
+    create("user=u1").expect(0);
+    stage.phalanx(&["kill", "ann"]).expect(0);
+    stage.phalanx(&["resume", "ann"]).expect(0);
+    create("user=u2").expect(4);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// What a member creates during a task comes from where the task came; events and the report say so.
+#[test]
+fn origin_of_a_task_travels_with_what_follows_from_it() {
+    let stage = team(&["max_members", "9"]);
+    stage.add_native("demo", &["ann"]);
+    let ann = |args: &[&str]| stage.phalanx(&[&["--as", "ann"], args].concat()).expect(0);
+    let scope = "user=u1,channel=web,chat=x";
+    stage.phalanx(&["task", "create", "Look", "--scope", scope]).expect(0);
+    ann(&["task", "create", "of the member itself"]);
+    ann(&["task", "claim", "1"]);
+    ann(&["task", "create", "follows from it"]);
+    ann(&["task", "create", "of another", "--scope", "user=u2"]);
+    ann(&["task", "complete", "1", "--result", "found"]);
+    let scope_of = |id: &str| {
+        let task = stage.phalanx(&["--json", "task", "get", id]).expect(0).json();
+        task["metadata"]["phalanx"]["scope"].clone()
+    };
+    let expected = json!({"user": "u1", "channel": "web", "chat": "x"});
+    assert_eq!(scope_of("2"), Value::Null);
+    assert_eq!((scope_of("3"), scope_of("4")), (expected, json!({"user": "u2"})));
+    let of_first = stage.journal("demo").into_iter().filter(|event| event["task"] == "1");
+    let events: Vec<Value> = of_first.collect();
+    let is_of_scope = |event: &&Value| event["detail"]["scope"] == scope;
+    for name in ["task_created", "task_claimed", "task_completed"] {
+        assert!(
+            events.iter().filter(is_of_scope).any(|event| event["event"] == name),
+            "{events:?}"
+        );
+    }
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    wait_for("the report", || {
+        let inbox = stage.phalanx(&["inbox", "--all", "--peek"]).expect(0).stdout;
+        inbox.contains("#1 \"Look\" for user=u1,channel=web,chat=x: completed").then_some(())
+    });
+    stage.phalanx(&["down", "--force"]).expect(0);
 }

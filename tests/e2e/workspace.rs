@@ -170,3 +170,30 @@ fn member_gets_directory_of_its_conversation_in_environment() {
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
+
+/// Files that programs write are linked to the task that works in their directory, also while
+/// another task is in progress.
+#[test]
+fn file_of_a_program_is_linked_by_its_directory() {
+    let stage = team();
+    for name in ["ann", "ben"] {
+        stage.phalanx(&["spawn", name, "--backend", "pty"]).expect(0);
+    }
+    for (chat, other) in [("x", "y"), ("y", "x")] {
+        let script = format!(
+            "echo {chat} > \"$PHALANX_WORKSPACE/out\"; touch {chat}; until [ -e {other} ]; do sleep 0.05; done"
+        );
+        let scope = format!("chat={chat}");
+        let create = ["task", "create", chat, "--scope", &scope, "--", "bash", "-c", &script];
+        stage.phalanx(&create).expect(0);
+    }
+    for id in ["1", "2"] {
+        stage.wait_event("demo", "task_completed", id);
+    }
+    for (id, path) in [("1", "x/out"), ("2", "y/out")] {
+        let page = stage.phalanx(&["--json", "task", "get", id]).expect(0).json();
+        let files: Vec<&Value> = page["files"].as_array().expect("files").iter().collect();
+        assert_eq!((files.len(), &files[0]["path"]), (1, &json!(path)), "{page}");
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
+}

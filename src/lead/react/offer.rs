@@ -82,7 +82,7 @@ fn candidates<'a>(
 /// Returns whether the member has nothing to do and could begin a task.
 fn is_idle(state: &State, name: &MemberName, view: &TrackedMember) -> bool {
     let runs = view.watched && view.ending.is_none() && view.limit.is_none() && !view.is_blocked;
-    let claims = view.reads_mail && !view.runs_commands && !view.has_one_task;
+    let claims = view.reads_mail && !view.runs_commands && view.request.task.is_none();
     let has_work = view.given.is_some() || work_of(&state.seen, name).is_some();
     let ends = state.request_for(name, &view.incarnation).is_some();
     runs && claims && view.state == MemberState::Idle && !has_work && !ends
@@ -94,8 +94,7 @@ fn work_of(seen: &Option<BoardView>, name: &MemberName) -> Option<TaskId> {
 
 /// Returns whether the member may be told of the task and may claim it.
 fn suits(state: &State, name: &MemberName, view: &TrackedMember, task: &Task) -> bool {
-    let settings = state.settings.as_ref();
-    settings.is_some_and(|it| it.tells_of(task, name, view.role.as_deref(), view.pull))
+    state.settings.as_ref().is_some_and(|settings| settings.tells_of(task, name, &view.request))
 }
 
 /// Returns whether a member that was told at `at` may still claim the task: it has not begun

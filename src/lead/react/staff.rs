@@ -169,8 +169,12 @@ fn takers(state: &State, nth: usize) -> usize {
             && !view.dismissed;
         rests && view.runs_commands && view.kind != Some(nth) && seen.work_of(name).is_none()
     };
-    let mut roles: Vec<_> =
-        state.members.iter().filter(is_free).map(|(_, view)| view.role.as_deref()).collect();
+    let mut roles: Vec<_> = state
+        .members
+        .iter()
+        .filter(is_free)
+        .map(|(_, view)| view.request.role.as_deref())
+        .collect();
     if roles.is_empty() {
         return 0;
     }

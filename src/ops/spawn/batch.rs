@@ -202,8 +202,8 @@ impl<'a> BatchContext<'a> {
         access::must_admit(self.ctx, self.team, scope, "cannot start members")?;
         launches.iter().try_for_each(|launch| {
             // An earlier run of this name may have had a role, which does not count.
-            let role = Some(launch.spec.role.as_deref().unwrap_or_default());
-            access::must_admit_to(self.ctx, self.team, scope, (&launch.name, role), "cannot start")
+            let new = Some(&launch.spec);
+            access::must_admit_to(self.ctx, self.team, scope, (&launch.name, new), "cannot start")
         })
     }
 

@@ -226,6 +226,7 @@ fn new_start(
             color: launch.color().unwrap_or_else(|| known.next_color()).to_owned(),
             is_unattended: spec.is_unattended,
             pull: spec.pull,
+            access: spec.access.clone(),
             env: spec.env.clone(),
         },
         spawner: Some(ProcessId { pid: spawner.pid, start: spawner.start }),

@@ -28,13 +28,29 @@ pub(crate) fn create(
         .iter()
         .filter_map(|t| t.owner.as_ref())
         .try_for_each(|owner| must_be_member(team, owner))?;
-    may_create(ctx, team, batch)?;
     let mut batch = batch.to_vec();
+    inherit_scope(ctx, team, &mut batch)?;
+    may_create(ctx, team, &batch)?;
     batch.iter_mut().try_for_each(|new| prepare_assignment(ctx, team, new))?;
     let tasks = lay_out(ctx, team, &batch)?;
     failpoint::hit("assign.noted");
     notify_new_owners(ctx, team, &tasks)?;
     Ok(tasks)
+}
+
+/// What a member creates while it works on a task comes from where that task came, unless the caller
+/// names another origin.
+fn inherit_scope(ctx: &Context, team: &TeamStore, batch: &mut [NewTask]) -> Result<(), OpsError> {
+    if ctx.speaker.is_lead() || batch.iter().all(|new| !new.extra.scope.is_empty()) {
+        return Ok(());
+    }
+    let board = team.open_board()?;
+    let work = board.work_of(&ctx.speaker).and_then(|id| board.tasks.get(&id));
+    let Some(scope) = work.map(|task| &task.extra.scope) else { return Ok(()) };
+    for new in batch.iter_mut().filter(|new| new.extra.scope.is_empty()) {
+        new.extra.scope = scope.clone();
+    }
+    Ok(())
 }
 
 /// Sets the limits of a new task's owner, and whether it must be notified.

@@ -108,8 +108,8 @@ pub(crate) fn may_delegate(
             Some(task) if task.state == TaskState::Pending => {
                 return specs.iter().try_for_each(|spec| {
                     let name = MemberName::new(&spec.name)?;
-                    let role = Some(spec.role.as_deref().unwrap_or_default());
-                    access::must_admit_to(ctx, team, &task.extra.scope, (&name, role), NOT_ASSIGNED)
+                    let new = (&name, Some(spec));
+                    access::must_admit_to(ctx, team, &task.extra.scope, new, NOT_ASSIGNED)
                 });
             }
             Some(task) => format!("task {id} is {}, not pending", task.state.as_str()),
