@@ -110,6 +110,7 @@ mod visible;
 mod waits;
 mod walks;
 mod watch;
+mod waves;
 mod way_in;
 mod workspace;
 mod worktree;

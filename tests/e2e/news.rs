@@ -2,7 +2,9 @@
 //! (MSG-17).
 
 use std::fs;
+use std::ops::Range;
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -30,7 +32,8 @@ fn team(stage: &Stage) {
 }
 
 /// Makes each kind of news but the last two.
-fn make_news(stage: &Stage) {
+/// Returns the times at which they were made.
+fn make_news(stage: &Stage) -> Vec<Instant> {
     let spawn = |name: &str, more: &[&str]| {
         let args = [&["--json", "spawn", name, "--backend", "pty"], more].concat();
         stage.phalanx(&args).expect(0).json()
@@ -39,43 +42,57 @@ fn make_news(stage: &Stage) {
     let ada = spawn("ada", &[]);
     spawn("ben", &["--profile", "native", "--", "sleep", "300"]);
     ben(&["send", "team-lead", "which colour?"]);
+    let question = Instant::now();
     ben(&["send", "team-lead", &permission("q-1", "curl x").to_string()]);
+    let request = Instant::now();
     for subject in ["Fetch", "Look", "Write"] {
         stage.phalanx(&["task", "create", subject]).expect(0);
     }
     ben(&["task", "claim", "1"]);
     ben(&["task", "fail", "1", "--reason", "no network"]);
+    let failure = Instant::now();
     ben(&["task", "claim", "2"]);
     ben(&["task", "complete", "2", "--result", "Found 3 bugs"]);
+    let result = Instant::now();
     let pid = ada["pid"].to_string();
     Command::new("kill").args(["-KILL", &pid]).status().expect("kill");
+    let death = Instant::now();
     // Without a lead this command carries the shutdown out, so it runs beside the answer.
     let asking = stage.start(&["shutdown", "ben"]);
     let asked = stage.wait_event("alpha", "shutdown_requested", "ben");
     let id = asked["detail"]["request_id"].as_str().expect("an id");
     ben(&["answer", id, "--reject", "--reason", "half of it is written"]);
+    let refusal = Instant::now();
     asking.end().expect(4);
+    vec![death, refusal, failure, result, question, request]
 }
 
-/// Makes all news, and reads with `read` until it has shown all. Asserts that each was shown once.
-fn assert_shown_once(stage: &Stage, mut read: impl FnMut() -> String) {
-    make_news(stage);
+/// Makes all news, and reads with `read` until it has shown all. Asserts that each was shown once,
+/// and prints how long each took.
+fn assert_shown_once(stage: &Stage, way: &str, mut read: impl FnMut() -> String) {
+    let mut made = make_news(stage);
     let mut shown = String::new();
-    let mut wait_for_news = |news: &[(&str, &str)]| {
-        for (what, text) in news {
-            wait_for(&format!("the {what}"), || {
-                shown.push_str(&read());
-                shown.contains(text).then_some(())
-            });
-        }
+    let mut seen = [None; NEWS.len()];
+    let mut wait_for_news = |nths: Range<usize>, made: &[Instant]| {
+        wait_for(&format!("{:?}", &NEWS[nths.clone()]), || {
+            shown.push_str(&read());
+            for nth in nths.clone().filter(|nth| shown.contains(NEWS[*nth].1)) {
+                seen[nth].get_or_insert_with(|| made[nth].elapsed());
+            }
+            nths.clone().all(|nth| seen[nth].is_some()).then_some(())
+        });
     };
-    wait_for_news(&NEWS[..6]);
+    wait_for_news(0..6, &made);
     for action in ["claim", "review"] {
         stage.phalanx(&["--as", "ben", "task", action, "3"]).expect(0);
     }
-    wait_for_news(&NEWS[6..7]);
+    made.push(Instant::now());
+    wait_for_news(6..7, &made);
     stage.phalanx(&["task", "approve", "3"]).expect(0);
-    wait_for_news(&NEWS[7..]);
+    made.push(Instant::now());
+    wait_for_news(7..8, &made);
+    let times = seen.iter().flatten().map(|time| format!("{:.1}", time.as_secs_f64()));
+    println!("{way}: {} s", times.collect::<Vec<_>>().join(" "));
     shown.push_str(&read());
     for (what, text) in NEWS {
         assert_eq!(shown.matches(text).count(), 1, "{what}: {shown}");
@@ -99,7 +116,7 @@ fn msg_17_person_beside_a_detached_lead_reads_all_news_once() {
     let stage = Stage::without_tmux();
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);
-    assert_shown_once(&stage, || inbox(&stage));
+    assert_shown_once(&stage, "inbox beside lead --detach", || inbox(&stage));
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
@@ -109,7 +126,7 @@ fn msg_17_mcp_lead_beside_a_detached_lead_reads_all_news_once() {
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);
     let mut client = Client::start(&stage, &["mcp"]);
-    assert_shown_once(&stage, || read_inbox(&mut client));
+    assert_shown_once(&stage, "MCP beside lead --detach", || read_inbox(&mut client));
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
@@ -118,7 +135,7 @@ fn msg_17_mcp_lead_without_a_loop_reads_all_news_once() {
     let stage = Stage::without_tmux();
     team(&stage);
     let mut client = Client::start(&stage, &["mcp"]);
-    assert_shown_once(&stage, || read_inbox(&mut client));
+    assert_shown_once(&stage, "MCP alone", || read_inbox(&mut client));
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
@@ -128,7 +145,7 @@ fn tmux_msg_17_agent_lead_with_a_profile_is_typed_all_news_once() {
     terminal.stage.profile("native", NATIVE);
     terminal.lead_fake("", "busy");
     let mut seen = 0;
-    assert_shown_once(&terminal.stage, || {
+    assert_shown_once(&terminal.stage, "lead --profile", || {
         let turns = terminal.turns();
         let new = turns[seen..].to_owned();
         seen = turns.len();
@@ -148,7 +165,7 @@ fn tmux_msg_17_agent_lead_without_a_profile_reads_all_news_once() {
         terminal.stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
     });
     let mut seen = 0;
-    assert_shown_once(&terminal.stage, || {
+    assert_shown_once(&terminal.stage, "lead -- CMD", || {
         let read = fs::read_to_string(&log).unwrap_or_default();
         let new = read[seen..].to_owned();
         seen = read.len();
