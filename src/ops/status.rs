@@ -17,6 +17,7 @@ use crate::model::launch::{Template, ability};
 use crate::model::lifecycle::MemberState;
 use crate::model::need::Need;
 use crate::model::placement::IN_PROCESS;
+use crate::model::protocol::news::is_news;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::Settings;
@@ -195,6 +196,9 @@ pub(crate) struct Status {
     pub(crate) task_list: Vec<TaskStatus>,
     /// Number of requests that wait for an answer.
     pub(crate) requests: usize,
+    /// Number of unread messages of the lead that are news; `None` if they were not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unread: Option<usize>,
     /// The usage of all members, also those that left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<UsageTotal>,
@@ -244,6 +248,12 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     // Without records that cannot be read: one of them must not hide the other members.
     let records = team.member_records()?;
     status_with(team, &roster, &board, &records, team.settings()?.as_ref())
+}
+
+/// Like [`status`], with the number of unread news of the lead. A mailbox can be large.
+pub(crate) fn status_with_unread(team: &TeamStore) -> Result<Status, OpsError> {
+    let unread = team.mailbox(&MemberName::lead()).unread_where(is_news)?.len();
+    Ok(Status { unread: Some(unread), ..status(team)? })
 }
 
 /// Like [`status`], with parts that were read before, the roster before the records.
@@ -319,6 +329,7 @@ pub(super) fn status_with(
         tasks,
         task_list,
         requests,
+        unread: None,
         usage: UsageTotal::of(records.iter().filter_map(|r| r.usage.as_ref()), prices),
         budgets: settings
             .map(|settings| budget::uses(&settings.budgets, prices, records))

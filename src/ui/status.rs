@@ -35,9 +35,19 @@ pub(crate) fn status(status: &Status, format: StatusFormat) -> String {
         0 => String::new(),
         some => format!("  open requests: {some}"),
     };
+    let unread = match status.unread {
+        None | Some(0) => String::new(),
+        Some(some) => paint.put(
+            Tint::Warn,
+            &format!(
+                "\nunread: {some}; `phalanx inbox -t {}` shows what the lead was told",
+                status.team
+            ),
+        ),
+    };
     let usage = status.usage.map(|usage| format!("  used: {}", usage.describe()));
     let head = format!(
-        "{team}  {}\n{}{requests}{}",
+        "{team}  {}\n{}{requests}{}{unread}",
         lead(status, paint),
         counts(&status.tasks),
         usage.unwrap_or_default()

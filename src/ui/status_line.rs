@@ -209,6 +209,7 @@ mod tests {
             },
             task_list: Vec::new(),
             requests: 9,
+            unread: None,
             usage: None,
             budgets: Vec::new(),
         };

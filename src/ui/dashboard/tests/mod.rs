@@ -162,6 +162,7 @@ fn sample() -> TeamSnapshot {
         tasks: TaskCounts::default(),
         task_list: Vec::new(),
         requests: 1,
+        unread: None,
         usage: None,
         budgets: Vec::new(),
     };
