@@ -12,7 +12,7 @@ use strum::VariantNames;
 
 use super::fail::Failure;
 use super::out::Color;
-use crate::model::id::{HostName, RequestId, TaskId};
+use crate::model::id::{HostName, RequestId};
 use crate::model::mode::Mode;
 use crate::model::settings::BackendChoice;
 
@@ -75,11 +75,6 @@ pub(super) fn variable(given: &str) -> Result<(String, String), String> {
 pub(super) fn seconds(given: &str) -> Result<Duration, String> {
     let number: f64 = given.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())
-}
-
-/// Parses a task id, with or without the `#` that output puts before it.
-pub(super) fn task_id(given: &str) -> Result<TaskId, String> {
-    TaskId::parse(given.strip_prefix('#').unwrap_or(given)).map_err(|e| e.to_string())
 }
 
 pub(super) fn object(given: &str) -> Result<Map<String, Value>, String> {

@@ -20,10 +20,12 @@ use super::out::{Color, Out};
 use super::setup::Setup;
 use super::verbs::definition;
 use crate::config::settings::KEYS;
+use crate::model::board::Board;
 use crate::model::handoff::HandoffType;
 use crate::model::id::LEAD;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;
+use crate::model::task::Task;
 use crate::model::text;
 use crate::ops::{self, TeamStore};
 use crate::sys::env;
@@ -198,7 +200,9 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
         NameSource::Templates => setup(global).and_then(|setup| templates(&setup)),
         NameSource::Hosts => setup(global).and_then(|setup| hosts(&setup)),
         NameSource::Members => visible_team(global).and_then(|team| members(&team)),
-        NameSource::Tasks => visible_team(global).and_then(|team| tasks(&team)),
+        NameSource::Tasks => visible_team(global)
+            .and_then(|team| ops::task::board(&team).ok())
+            .map(|board| task_ids(&board).into_iter().chain(task_keys(&board)).collect()),
         NameSource::Requests => visible_team(global).and_then(|team| requests(&team)),
         NameSource::Roles => return roles(global),
     };
@@ -226,7 +230,7 @@ pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Opt
             found.retain(|one| one.get_value() != LEAD);
             ("member", found)
         }
-        NameSource::Tasks => ("task", tasks(&team()?)?),
+        NameSource::Tasks => ("task", task_ids(&ops::task::board(&team()?).ok()?)),
         NameSource::Requests => ("request", requests(&team()?)?),
         NameSource::Handoffs => ("handoff", handoffs(&team()?)?),
         NameSource::Teams => ("team", teams(&setup)?),
@@ -250,7 +254,7 @@ pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Opt
 
 /// Returns a candidate, or `None` for a name that a shell would not read as one word.
 fn candidate(name: &str, help: &str) -> Option<CompletionCandidate> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:=".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:=/".contains(c);
     let usable = !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain);
     let help = (!help.trim().is_empty()).then(|| text::short(help, HELP).into());
     usable.then(|| CompletionCandidate::new(name).help(help))
@@ -275,9 +279,13 @@ fn members(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     Some(roster.members.iter().filter_map(described).collect())
 }
 
-fn tasks(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
-    let board = ops::task::board(team).ok()?;
-    Some(board.work().filter_map(|task| candidate(&task.id.to_string(), task.title())).collect())
+fn task_ids(board: &Board) -> Vec<CompletionCandidate> {
+    board.work().filter_map(|task| candidate(&task.id.to_string(), task.title())).collect()
+}
+
+fn task_keys(board: &Board) -> Vec<CompletionCandidate> {
+    let key = |task: &Task| candidate(task.extra.key.as_deref()?, task.title());
+    board.work().filter_map(key).collect()
 }
 
 fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {

@@ -91,12 +91,12 @@ pub(super) fn texts(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string" } })
 }
 
-/// The schema of the id of a task.
+/// The schema of the id or the key of a task.
 pub(super) fn task_id(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string" })
 }
 
-/// The schema of a list of ids of tasks.
+/// The schema of a list of ids and keys of tasks.
 pub(super) fn task_ids(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string" } })
 }

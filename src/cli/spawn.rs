@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use strum::VariantNames;
 
-use super::args::{backend, host_name, mode, seconds, task_id, variable};
+use super::args::{backend, host_name, mode, seconds, variable};
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::read::text_from;
 use super::scope::{ChatArg, ScopeArgs};
@@ -21,7 +21,7 @@ use crate::backend::choose::Chosen;
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::Pull;
 use crate::model::host::HostChoice;
-use crate::model::id::{HostName, MemberName, TaskId};
+use crate::model::id::{HostName, MemberName};
 use crate::model::launch::LaunchSpec;
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout};
@@ -29,6 +29,7 @@ use crate::model::role::Tools;
 use crate::model::rules::Rule;
 use crate::model::scope::ChatName;
 use crate::model::settings::BackendChoice;
+use crate::model::task_ref::TaskRef;
 use crate::model::text;
 use crate::model::worktree::{WorktreeRequest, check_branch};
 use crate::ops::authority::Action;
@@ -98,10 +99,10 @@ pub(super) struct SpawnArgs {
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
     /// Pending task that the prompt is about; it becomes the member's, and is claimed for it.
-    #[arg(long, value_name = "ID", value_parser = task_id)]
+    #[arg(long, value_name = "ID", value_parser = TaskRef::parse)]
     #[serde(default)]
     #[schemars(schema_with = "json::task_id")]
-    pub(super) task: Option<TaskId>,
+    pub(super) task: Option<TaskRef>,
     /// File with the first message; - reads stdin.
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
@@ -221,7 +222,8 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     };
     let own = Some(ChatArg::default().resolve(setup)?).filter(|own| *own != ChatName::default());
     let chat = options.scope.chat.clone().or(own.map(|own| own.as_str().to_owned()));
-    let (dry_run, delegated) = (args.dry_run, args.task);
+    let dry_run = args.dry_run;
+    let delegated = args.task.as_ref().map(|task| ops::task::find(&team, task)).transpose()?;
     let has_prompt = args.prompt.is_some() || args.prompt_file.is_some();
     let specs = launch_specs(args, chat)?;
     ops::task::may_delegate(&setup.ctx, &team, delegated, has_prompt, &specs)?;
@@ -266,8 +268,8 @@ fn check_names(args: &SpawnArgs) -> Result<(), Failure> {
             "name each member once, or number them with `--unique`",
         ));
     }
-    if let (Some(id), 2..) = (args.task, args.names.len()) {
-        let problem = format!("task {id} cannot be delegated to several members");
+    if let (Some(task), 2..) = (&args.task, args.names.len()) {
+        let problem = format!("task {task} cannot be delegated to several members");
         return Err(Failure::usage(problem, "start them one by one, each with its own task"));
     }
     if let (Some(WorktreeRequest::Branch(branch)), 2..) = (&args.worktree, args.names.len()) {

@@ -17,14 +17,15 @@ use output::{print_change, print_task, run_with_hooks, warn_if_nobody_is_told};
 pub(super) use views::ListTasksArgs;
 use views::{get, graph, graph_format, list, scopes, search};
 
-use super::args::{object, task_id, variable};
+use super::args::{object, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::json;
 use super::scope::ScopeArgs;
 use super::setup::Setup;
 use super::task_import::{self, ExportTasksArgs, ImportTasksArgs};
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::MemberName;
 use crate::model::task::Extra;
+use crate::model::task_ref::TaskRef;
 use crate::model::wire::Object;
 use crate::ops::authority::Action;
 use crate::ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
@@ -62,9 +63,9 @@ pub(super) enum TaskVerb {
     },
     /// Show one task with its comments and files.
     Get {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
-        id: TaskId,
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
+        id: TaskRef,
         /// Show the whole result, also if it has more than 8000 characters.
         #[arg(long)]
         full: bool,
@@ -74,9 +75,9 @@ pub(super) enum TaskVerb {
     Update(Box<UpdateTaskArgs>),
     /// Delete a task that has ended.
     Delete {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
-        id: TaskId,
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
+        id: TaskRef,
         /// Delete it even if it has not ended.
         #[arg(long)]
         force: bool,
@@ -87,7 +88,7 @@ pub(super) enum TaskVerb {
 
 impl TaskVerb {
     /// The verb that `phalanx retry` stands for.
-    pub(super) fn retry(id: TaskId) -> TaskVerb {
+    pub(super) fn retry(id: TaskRef) -> TaskVerb {
         TaskVerb::Action(TaskActionVerb::Retry { id })
     }
 }
@@ -116,10 +117,10 @@ pub(super) struct CreateTaskArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) owner: Option<String>,
     /// Tasks that must be completed first.
-    #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::task_ids")]
-    pub(super) blocked_by: Vec<TaskId>,
+    pub(super) blocked_by: Vec<TaskRef>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(super) scope: ScopeArgs,
@@ -136,10 +137,10 @@ pub(super) struct CreateTaskArgs {
     phalanx task update 3 --priority 5 -- cargo test --all\n\n\
     An empty text removes --active-form, --role, --type and --cwd. --file, --label, --env and a command replace what was there.")]
 pub(super) struct UpdateTaskArgs {
-    /// Id of the task.
-    #[arg(value_parser = task_id)]
+    /// Id or key of the task.
+    #[arg(value_parser = TaskRef::parse)]
     #[schemars(schema_with = "json::task_id")]
-    pub(super) id: TaskId,
+    pub(super) id: TaskRef,
     /// Short title.
     #[arg(long, value_name = "TEXT")]
     pub(super) subject: Option<String>,
@@ -159,20 +160,20 @@ pub(super) struct UpdateTaskArgs {
     #[serde(default)]
     pub(super) no_owner: bool,
     /// Tasks that must be completed first.
-    #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::task_ids")]
-    pub(super) blocked_by: Vec<TaskId>,
+    pub(super) blocked_by: Vec<TaskRef>,
     /// Tasks that no longer have to be completed first.
-    #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::task_ids")]
-    pub(super) unblock: Vec<TaskId>,
+    pub(super) unblock: Vec<TaskRef>,
     /// Tasks that have to wait for this one.
-    #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::task_ids")]
-    pub(super) blocks: Vec<TaskId>,
+    pub(super) blocks: Vec<TaskRef>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(super) fields: TaskFields,
@@ -265,10 +266,11 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         TaskVerb::Scopes => scopes(setup, &team),
         TaskVerb::Graph { format, all } => graph(setup, &team, format, all),
         TaskVerb::Search { words, limit } => search(setup, &team, &words.join(" "), limit),
-        TaskVerb::Get { id, full } => get(setup, &team, id, full),
+        TaskVerb::Get { id, full } => get(setup, &team, ops::task::find(&team, &id)?, full),
         TaskVerb::Action(verb) => actions::perform(setup, &team, verb, owner.pop()),
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
+            let id = ops::task::find(&team, &id)?;
             let task = ops::task::delete(&setup.ctx, &team, id, force)?;
             print_task(setup, &task, &format!("task {id} is deleted"))
         }
@@ -283,7 +285,7 @@ fn update(
     args: UpdateTaskArgs,
     owner: Option<MemberName>,
 ) -> VerbResult {
-    let (id, fields) = (args.id, args.fields);
+    let (id, fields) = (ops::task::find(team, &args.id)?, args.fields);
     let cwd = fields
         .cwd
         .map(|dir| if dir.is_empty() { Ok(dir) } else { setup.absolute(Path::new(&dir)) });
@@ -304,9 +306,9 @@ fn update(
         kind: fields.kind,
         labels: fields.labels,
         owner: owner.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
-        blocked_by: args.blocked_by,
-        unblock: args.unblock,
-        blocks: args.blocks,
+        blocked_by: ops::task::find_all(team, &args.blocked_by)?,
+        unblock: ops::task::find_all(team, &args.unblock)?,
+        blocks: ops::task::find_all(team, &args.blocks)?,
         ..TaskChanges::default()
     };
     if changes == TaskChanges::default() {
@@ -342,7 +344,7 @@ fn create(
         description: args.description,
         active_form: fields.active_form,
         owner,
-        blocked_by: args.blocked_by,
+        blocked_by: ops::task::find_all(team, &args.blocked_by)?,
         extra: Extra {
             run: fields.command,
             cwd: fields.cwd.map(|dir| setup.absolute(Path::new(&dir))).transpose()?,

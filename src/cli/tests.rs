@@ -19,6 +19,7 @@ use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
+use crate::model::task_ref::TaskRef;
 use crate::model::worktree::WorktreeRequest;
 use crate::ops::spawn::StartedWhen;
 use crate::ops::wait::Until;
@@ -256,7 +257,7 @@ fn task_verbs_are_parsed() {
                 --priority -2 --file 'a/**' --file b --type bug --metadata '{\"k\": 1}' -- cargo test --all";
     let Verb::Task(TaskVerb::Create(create)) = verb(line) else { panic!("another verb") };
     assert_eq!((create.subject.as_str(), create.description.as_str()), ("Run it", "d"));
-    assert_eq!(create.blocked_by, [TaskId(1), TaskId(2), TaskId(3), TaskId(4)]);
+    assert_eq!(create.blocked_by, [1, 2, 3, 4].map(|id| TaskRef::Id(TaskId(id))));
     let fields = create.fields;
     assert_eq!((fields.priority, fields.kind.as_deref()), (Some(-2), Some("bug")));
     assert_eq!(
@@ -266,18 +267,22 @@ fn task_verbs_are_parsed() {
     assert_eq!(fields.metadata.and_then(|m| m.get("k").cloned()), Some(1.into()));
     assert!(matches!(verb("task list --all"), Verb::Task(TaskVerb::List(args)) if args.all));
     let get = verb("task get 3");
-    assert!(matches!(get, Verb::Task(TaskVerb::Get { id: TaskId(3), full: false })));
+    assert!(matches!(get, Verb::Task(TaskVerb::Get { id: TaskRef::Id(TaskId(3)), full: false })));
     let retry = verb("task retry '#3'");
-    assert!(matches!(retry, Verb::Task(TaskVerb::Action(TaskActionVerb::Retry { id: TaskId(3) }))));
+    assert!(matches!(
+        retry,
+        Verb::Task(TaskVerb::Action(TaskActionVerb::Retry { id: TaskRef::Id(TaskId(3)) }))
+    ));
     for line in [
         "task",
         "task create",
-        "task get x",
+        "task get ''",
+        "task get x y",
         "task get 0",
         "task claim 1 2",
         "task create s --metadata '[]'",
         "task create s --metadata '{\"phalanx\": {}}'",
-        "task create s --blocked-by a",
+        "task create s --blocked-by",
     ] {
         assert!(refused(line), "{line}");
     }
@@ -302,7 +307,7 @@ fn read_only_and_wait_verbs_are_parsed() {
         ("ready", Until::Ready),
         ("idle", Until::Idle),
         ("gone", Until::Gone),
-        ("task=7", Until::Task(TaskId(7))),
+        ("task=7", Until::Task(TaskRef::Id(TaskId(7)))),
     ];
     for (word, until) in table {
         let Verb::Wait(wait) = verb(&format!("wait ada ben --any --until {word} --timeout 0.5"))
@@ -351,7 +356,7 @@ fn read_only_and_wait_verbs_are_parsed() {
     for line in [
         "wait",
         "wait --until later",
-        "wait --until task=x",
+        "wait --until task=",
         "wait --until idle --timeout -1",
         "peek",
         "logs -n x",

@@ -135,8 +135,8 @@ mod tests {
                 "see ",
             ),
             (
-                &["phalanx", "task", "get", "x"],
-                "invalid value 'x' for '<ID>': task id \"x\" is not a number from 1 to 9007199254740991",
+                &["phalanx", "task", "list", "--page", "x"],
+                "invalid value 'x' for '--page <N>': not a number from 1",
                 "see ",
             ),
         ];

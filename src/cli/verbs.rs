@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::env::Shells;
 
 use super::answer::AnswerArgs;
-use super::args::{Global, MemberArg, task_id};
+use super::args::{Global, MemberArg};
 use super::ask::{AskVerb, PlanVerb};
 use super::attach::{AttachArgs, PeekArgs};
 use super::brief::BriefArgs;
@@ -42,7 +42,7 @@ use super::watch::args::WatchArgs;
 use super::worker::HookArgs;
 use super::workspace::WorkspaceVerb;
 use super::worktree::WorktreeVerb;
-use crate::model::id::TaskId;
+use crate::model::task_ref::TaskRef;
 use crate::sys::selftest::HelperRole;
 
 const EXAMPLES: &str = "\
@@ -119,9 +119,9 @@ pub(super) enum Verb {
     Restart(RestartArgs),
     /// Make a failed task pending again, as `task retry` does.
     Retry {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
-        id: TaskId,
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
+        id: TaskRef,
     },
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]

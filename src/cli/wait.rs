@@ -6,13 +6,14 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::args::{seconds, task_id};
+use super::args::seconds;
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::json;
 use super::notice::WaitNotice;
 use super::setup::Setup;
 use crate::model::id::MemberName;
+use crate::model::task_ref::TaskRef;
 use crate::ops::authority::Action;
 use crate::ops::wait::{StateWait, Until};
 use crate::ops::{self, Kind, TeamStore};
@@ -53,7 +54,7 @@ fn until(given: &str) -> Result<Until, String> {
         ("quiet", "") => Ok(Until::Quiet(QUIET)),
         ("quiet", span) => seconds(span).map(Until::Quiet),
         ("gone", "") => Ok(Until::Gone),
-        ("task", id) => task_id(id).map(Until::Task),
+        ("task", task) => TaskRef::parse(task).map(Until::Task),
         _ => Err("possible: ready, idle, quiet, quiet=S, gone, task=ID".to_owned()),
     }
 }

@@ -24,6 +24,11 @@ pub(crate) struct Board {
 pub(crate) enum Refusal {
     #[error("task {0} does not exist")]
     TaskNotFound(TaskId),
+    /// `known` are the keys of the board.
+    #[error("no task has the id or the key {key:?}")]
+    KeyNotFound { key: String, known: Vec<String> },
+    #[error("tasks {} have the same key {key:?}", list(.ids))]
+    AmbiguousKey { key: String, ids: Vec<TaskId> },
     #[error("task {id} is claimed by {owner}")]
     AlreadyClaimed { id: TaskId, owner: String },
     #[error("task {id} is already {}", .state.as_str())]
@@ -51,6 +56,25 @@ impl Board {
     /// Returns the tasks that members work on: all except those internal to another program.
     pub(crate) fn work(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values().filter(|task| !task.is_internal())
+    }
+
+    /// Returns the id of the task with this key.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyNotFound`]; [`Refusal::AmbiguousKey`] if several tasks have it.
+    pub(crate) fn find(&self, key: &str) -> Result<TaskId, Refusal> {
+        let keyed =
+            || self.tasks.values().filter_map(|task| Some((task, task.extra.key.as_deref()?)));
+        let ids: Vec<TaskId> =
+            keyed().filter(|(_, found)| *found == key).map(|(task, _)| task.id).collect();
+        match ids.as_slice() {
+            [id] => Ok(*id),
+            [] => {
+                let known = keyed().map(|(_, known)| known.to_owned()).collect();
+                Err(Refusal::KeyNotFound { key: key.to_owned(), known })
+            }
+            _ => Err(Refusal::AmbiguousKey { key: key.to_owned(), ids }),
+        }
     }
 
     /// Returns the pending tasks in claim order: higher priority first, then lower id.

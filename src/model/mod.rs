@@ -49,6 +49,7 @@ pub(crate) mod shutdown_check;
 pub(crate) mod spec;
 pub(crate) mod task;
 pub(crate) mod task_definition;
+pub(crate) mod task_ref;
 pub(crate) mod team;
 pub(crate) mod text;
 pub(crate) mod time;

@@ -68,6 +68,7 @@ pub(crate) struct MemberDetails {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskCard {
     pub(crate) id: TaskId,
+    pub(crate) key: Option<String>,
     pub(crate) subject: String,
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,
@@ -345,6 +346,7 @@ impl SnapshotReader {
             let task = self.board.tasks.get(&status.id).filter(|task| !task.is_internal())?;
             Some(TaskCard {
                 id: status.id,
+                key: status.key.clone(),
                 subject: status.subject.clone(),
                 state: status.state,
                 owner: status.owner.clone(),

@@ -160,6 +160,8 @@ pub(crate) struct LeftStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskStatus {
     pub(crate) id: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
     pub(crate) subject: String,
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,
@@ -342,6 +344,7 @@ fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> 
     let ran = task.extra.outcome.as_ref().map(|outcome| outcome.elapsed_ms);
     TaskStatus {
         id: task.id,
+        key: task.extra.key.clone(),
         subject: task.subject.clone(),
         state: board.state(task),
         owner: task.extra.ended_by.clone().filter(|_| task.state.is_over()).or(task.owner.clone()),

@@ -20,7 +20,7 @@ pub(crate) use guards::{may_delegate, note_look};
 pub(crate) use notes::{attach, comment, report_progress, resume};
 pub(crate) use page::{TaskHistory, history};
 pub(super) use read::must_be_member;
-pub(crate) use read::{ScopeCount, board, board_of, claimed, get, role_of, scopes};
+pub(crate) use read::{ScopeCount, board, board_of, claimed, find, find_all, get, role_of, scopes};
 pub(crate) use remind::{ReminderRequest, remind, unremind};
 pub(crate) use steps::{
     Completed, act, claim, claim_next, end, release, release_absent, release_hanging,

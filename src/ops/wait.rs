@@ -11,10 +11,11 @@ use super::status::ShownState;
 use super::{lease, output, profiles, remote, spawn};
 use crate::model::assessment::Doing;
 use crate::model::board::Board;
-use crate::model::id::{Incarnation, MemberName, TaskId};
+use crate::model::id::{Incarnation, MemberName};
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::task::TaskState;
+use crate::model::task_ref::TaskRef;
 use crate::model::team::Team;
 use crate::model::text;
 use crate::store::{StoreError, TeamChanges, TeamStore};
@@ -32,7 +33,7 @@ pub(crate) enum Until {
     /// It has ended.
     Gone,
     /// The task has ended.
-    Task(TaskId),
+    Task(TaskRef),
 }
 
 /// A member, or the task, that has reached the state.
@@ -70,7 +71,7 @@ impl StateWait {
     /// limit counts from here.
     ///
     /// # Errors
-    /// The team cannot be watched.
+    /// The team cannot be watched; as [`find`](super::task::find) for a key.
     pub(crate) fn begin(
         ctx: &Context,
         team: &TeamStore,
@@ -86,7 +87,10 @@ impl StateWait {
             team: team.clone(),
             names: names.to_vec(),
             any,
-            until: until.clone(),
+            until: match until {
+                Until::Task(task) => Until::Task(TaskRef::Id(super::task::find(team, task)?)),
+                other => other.clone(),
+            },
             limit,
             deadline: limit.map(Deadline::after),
             changes: team.changes()?,
@@ -156,8 +160,9 @@ impl StateWait {
 
     /// Returns who has reached the state, and the number of the others.
     fn check(&mut self) -> Result<(Vec<Came>, usize), OpsError> {
-        if let Until::Task(id) = &self.until {
-            let task = super::task::get(&self.team, *id)?;
+        if let Until::Task(task) = &self.until {
+            let id = super::task::find(&self.team, task)?;
+            let task = super::task::get(&self.team, id)?;
             let came = Came { name: id.to_string(), state: task.state.as_str().to_owned() };
             return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
         }
@@ -384,7 +389,7 @@ mod tests {
             "waiting for one of ann (working), bob (idle) to end, without a limit \
              (`--timeout S` sets one)"
         );
-        let task = Until::Task(TaskId(3));
+        let task = Until::Task(TaskRef::Id(crate::model::id::TaskId(3)));
         assert_eq!(words(&[], false, &task, half), "waiting for task #3 to end, at most 2.5 s");
     }
 }

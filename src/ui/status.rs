@@ -176,10 +176,11 @@ fn tasks(status: &Status, format: StatusFormat) -> Option<String> {
     let whole = format.all || status.task_list.len() <= FEW;
     let is_shown = |task: &&TaskStatus| whole || !task.state.frees_dependants();
     let shown: Vec<&TaskStatus> = status.task_list.iter().filter(is_shown).collect();
-    let mut table = Table::new(&["ID", "STATE", "OWNER", "SUBJECT", "DETAIL"]);
+    let mut table = Table::new(&["ID", "KEY", "STATE", "OWNER", "SUBJECT", "DETAIL"]);
     for task in &shown {
         table.row(vec![
             cell(format!("#{}", task.id)),
+            maybe(task.key.as_deref()),
             tinted(task_mark(task.state).1, task_word(task.state)),
             maybe(task.owner.as_deref()),
             cell(&task.subject),
@@ -190,7 +191,7 @@ fn tasks(status: &Status, format: StatusFormat) -> Option<String> {
         true => String::new(),
         false => table.render_within(
             format.width,
-            &["OWNER"],
+            &["KEY", "OWNER"],
             &["SUBJECT", "DETAIL", "OWNER"],
             format.paint,
         ),

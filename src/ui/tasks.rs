@@ -12,10 +12,11 @@ use crate::model::text;
 use crate::ops::task::{ScopeCount, TaskHistory};
 
 pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> String {
-    let mut table = Table::new(&["ID", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
+    let mut table = Table::new(&["ID", "KEY", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
     for task in shown.iter().filter_map(|id| board.tasks.get(id)) {
         table.row(vec![
             cell(task.id.to_string()),
+            maybe(task.extra.key.as_deref()),
             tinted(task_mark(board.state(task)).1, task_word(board.state(task))),
             maybe(
                 task.extra
@@ -56,6 +57,7 @@ pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
     let extra = &task.extra;
     let outcome = extra.outcome.as_ref();
     let facts = [
+        ("key", extra.key.clone()),
         ("state", Some(task_word(history.state).to_owned())),
         ("progress", extra.progress.as_ref().map(progress)),
         ("owner", task.owner.clone()),

@@ -168,6 +168,10 @@ fn tl_04_tasks_are_imported_exported_scoped_and_deleted() {
     assert_eq!(lead.call("TaskList", json!({}))["tasks"], json!([]), "a dry run imports nothing");
     let done = lead.call("TeamTasks", import(false));
     assert_eq!(done["created"].as_array().map(Vec::len), Some(2));
+    let key = lead.call("TaskList", json!({}))["tasks"][0]["key"].clone();
+    assert_eq!(lead.call("TaskGet", json!({"taskId": key}))["task"]["id"], "1");
+    let changes = json!({"taskId": "2", "addBlockedBy": [key]});
+    assert_eq!(lead.call("TaskUpdate", changes)["task"]["blockedBy"], json!(["1"]));
     let scoped = json!({"subject": "asked", "scope": "user=u,channel=c", "env": {"A": "b"}});
     let made = lead.call("TaskCreate", scoped);
     assert_eq!(made["task"]["metadata"]["phalanx"]["env"]["A"], "b");

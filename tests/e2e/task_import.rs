@@ -91,6 +91,67 @@ fn plans_are_imported_with_all_their_edges() {
 }
 
 #[test]
+fn key_is_shown_and_accepted_wherever_an_id_is() {
+    let stage = stage();
+    let plan = stage.file("03-01.jsonl", FIRST);
+    import(&stage, &[&plan]).expect(0);
+    let run = |line: &str| stage.phalanx(&line.split(' ').collect::<Vec<_>>());
+    let listed = run("task list").expect(0).stdout;
+    assert!(listed.contains("KEY") && listed.contains("03-01/T3"), "{listed}");
+    let page = run("task get 03-01/T2").expect(0).stdout;
+    assert!(page.starts_with("#2 Map plans") && page.contains("key        03-01/T2"), "{page}");
+    let status = run("--json status").expect(0).json();
+    assert_eq!(status["task_list"][1]["key"], "03-01/T2");
+
+    run("task create Docs --blocked-by 03-01/T1,03-01/T2").expect(0);
+    run("task update 8 --unblock 03-01/T2 --blocks 03-01/T7").expect(0);
+    run("task block 03-01/T6 --by 03-01/T4 5").expect(0);
+    run("task unblock 03-01/T6 --by 03-01/T5").expect(0);
+    run("task claim 03-01/T1").expect(0);
+    run("task progress 03-01/T1 40").expect(0);
+    run("task comment 03-01/T1 half").expect(0);
+    run("task assign 03-01/T2 team-lead").expect(0);
+    run("task update 03-01/T4 --priority 3").expect(0);
+    run("task fail 03-01/T4").expect(0);
+    run("retry 03-01/T4").expect(0);
+    run("task cancel 03-01/T4").expect(0);
+    run("task delete 03-01/T4").expect(0);
+    let done = run("task complete 03-01/T1 --result done").expect(0);
+    assert!(done.stdout.contains("task 03-01/T1 is completed"), "{done:?}");
+    let ended = run("--json wait --until task=03-01/T1 --timeout 5").expect(0).json();
+    assert_eq!(ended[0]["name"], "1");
+    let blockers = |id: &str| {
+        let task = stage.phalanx(&["--json", "task", "get", id]).expect(0).json();
+        task["blockedBy"].clone()
+    };
+    assert_eq!(
+        [blockers("8"), blockers("7"), blockers("6")],
+        [json!(["1"]), json!(["8"]), json!([])]
+    );
+
+    for line in ["task get 03-01/T33", "spawn ann --task 03-01/T33", "wait --until task=03-01/T33"]
+    {
+        let unknown = run(line).expect(3);
+        assert!(
+            unknown.stderr.contains("no task has the id or the key \"03-01/T33\""),
+            "{unknown:?}"
+        );
+        assert!(unknown.stderr.contains("did you mean `03-01/T3`?"), "{unknown:?}");
+        assert!(unknown.stderr.contains("phalanx task list --all"), "{unknown:?}");
+    }
+    // Another program copied a task with its metadata.
+    let tasks = stage.root().join("tasks/demo");
+    fs::copy(tasks.join("5.json"), tasks.join("20.json")).expect("copied");
+    let ambiguous = run("task claim 03-01/T5").expect(2);
+    assert!(
+        ambiguous.stderr.contains("tasks 5, 20 have the same key \"03-01/T5\""),
+        "{ambiguous:?}"
+    );
+    assert!(ambiguous.stderr.contains("such as 5"), "{ambiguous:?}");
+    run("task claim 5").expect(0);
+}
+
+#[test]
 fn errors_name_file_and_line_and_nothing_is_imported() {
     let stage = stage();
     let good = stage.file("03-01.jsonl", FIRST);

@@ -350,7 +350,7 @@ fn worker_claims_the_highest_priority_first() {
     let listed = stage.phalanx(&["task", "list", "--all", "-t", "demo"]).expect(0).stdout;
     assert!(
         listed.starts_with(
-            "ID  STATE      PRIORITY  OWNER  SUBJECT\n1   completed  9         ada    plain\n3 "
+            "ID  KEY    STATE      PRIORITY  OWNER  SUBJECT\n1   plain  completed  9         ada    plain\n3 "
         ),
         "{listed}"
     );

@@ -181,11 +181,10 @@ fn converted(value: Value, property: &Value) -> Result<Value, String> {
     }
 }
 
-/// Accepts ids of tasks as numbers, and with the `#` of texts.
+/// Accepts ids of tasks as numbers.
 fn task_ids(value: Value) -> Value {
     match value {
         Value::Number(number) => number.to_string().into(),
-        Value::String(text) => text.strip_prefix('#').unwrap_or(&text).into(),
         Value::Array(ids) => ids.into_iter().map(task_ids).collect(),
         other => other,
     }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::cli::scope::ScopeArgs;
 use crate::model::protocol::ShutdownStatus;
+use crate::model::task_ref::TaskRef;
 use crate::model::wire::Object;
 
 /// No arguments.
@@ -121,9 +122,9 @@ pub(super) struct TaskFilterInput {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct TaskGetInput {
-    /// Id of the task.
+    /// Id or key of the task.
     #[schemars(schema_with = "crate::cli::json::task_id")]
-    pub(super) id: crate::model::id::TaskId,
+    pub(super) id: TaskRef,
     /// Show the whole result, also if it has more than 8000 characters.
     #[serde(default)]
     pub(super) full: bool,
@@ -131,9 +132,9 @@ pub(super) struct TaskGetInput {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct TaskDeleteInput {
-    /// Id of the task.
+    /// Id or key of the task.
     #[schemars(schema_with = "crate::cli::json::task_id")]
-    pub(super) id: crate::model::id::TaskId,
+    pub(super) id: TaskRef,
     /// Delete it even if it has not ended.
     #[serde(default)]
     pub(super) force: bool,

@@ -13,7 +13,7 @@ use crate::cli::setup::Setup;
 use crate::cli::task::{self, CreateTaskArgs, ListTasksArgs, TaskVerb, UpdateTaskArgs};
 use crate::cli::task_import::{ExportTasksArgs, ImportTasksArgs};
 use crate::model::assessment::Doing;
-use crate::model::id::TaskId;
+use crate::model::task_ref::TaskRef;
 use crate::ops::{self, Kind, TargetStatus};
 
 /// Claude Code's names of the arguments of its task tools.
@@ -49,8 +49,18 @@ const DELETED: &str = "deleted";
 /// Characters of a description that a result contains.
 const DESCRIPTION: usize = 8000;
 /// The fields of a task in a list.
-const LISTED: [&str; 9] =
-    ["id", "subject", "status", "state", "owner", "blockedBy", "priority", "labels", "progress"];
+const LISTED: [&str; 10] = [
+    "id",
+    "key",
+    "subject",
+    "status",
+    "state",
+    "owner",
+    "blockedBy",
+    "priority",
+    "labels",
+    "progress",
+];
 
 pub(super) fn create(call: &ToolCall, args: CreateTaskArgs) -> Result<Reply, Failure> {
     act(call, TaskVerb::Create(Box::new(args)))
@@ -82,10 +92,10 @@ pub(super) fn update(call: &ToolCall, mut given: ToolArguments) -> Result<Reply,
 }
 
 pub(super) fn get(call: &ToolCall, input: &TaskGetInput) -> Result<Reply, Failure> {
-    show(call, input.id, input.full)
+    show(call, input.id.clone(), input.full)
 }
 
-fn show(call: &ToolCall, id: TaskId, full: bool) -> Result<Reply, Failure> {
+fn show(call: &ToolCall, id: TaskRef, full: bool) -> Result<Reply, Failure> {
     let mut printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full }))?;
     let task = printed.document.take();
     let task = if full { task } else { shortened(task) };
@@ -142,7 +152,7 @@ pub(super) fn search(call: &ToolCall, input: TaskSearchInput) -> Result<Reply, F
 }
 
 pub(super) fn delete(call: &ToolCall, input: &TaskDeleteInput) -> Result<Reply, Failure> {
-    act(call, TaskVerb::Delete { id: input.id, force: input.force })
+    act(call, TaskVerb::Delete { id: input.id.clone(), force: input.force })
 }
 
 pub(super) fn import(call: &ToolCall, args: ImportTasksArgs) -> Result<Reply, Failure> {

@@ -24,6 +24,7 @@ use crate::cli::task::{self, TaskVerb};
 use crate::cli::team::{self, CreateTeamArgs, SetTeamArgs, TeamVerb};
 use crate::cli::wait::{self, WaitArgs};
 use crate::model::id::{MemberName, TaskId};
+use crate::model::task_ref::TaskRef;
 use crate::ops::authority::Action;
 use crate::ops::wait::{Came, Until};
 use crate::ops::{Kind, NewTask};
@@ -278,14 +279,16 @@ pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Fa
     };
     if let Err(failure) = begun {
         // The task has no member.
-        let _ = call.run(|setup| task::task(setup, TaskVerb::Delete { id, force: true }));
+        let _ = call
+            .run(|setup| task::task(setup, TaskVerb::Delete { id: TaskRef::Id(id), force: true }));
         return Err(failure);
     }
     let what = format!("waiting for {name} to end task {id}");
-    let until = Until::Task(id);
+    let until = Until::Task(TaskRef::Id(id));
     let wanted = WaitArgs { names: Vec::new(), any: false, until, timeout: None };
     let ended = wait_until(call, limit, &what, wanted)?;
-    let printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full: false }))?;
+    let printed =
+        call.run(|setup| task::task(setup, TaskVerb::Get { id: TaskRef::Id(id), full: false }))?;
     let task = &printed.document;
     let mut document = json!({
         "name": name, "task_id": id, "state": task["state"], "result": result_of(task),

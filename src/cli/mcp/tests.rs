@@ -17,7 +17,9 @@ use super::wording::{argument_of_field, command_of};
 use crate::cli::fail::Failure;
 use crate::cli::task::{CreateTaskArgs, TaskVerb, UpdateTaskArgs};
 use crate::cli::verbs::{definition, shown};
+use crate::model::id::TaskId;
 use crate::model::mode::Mode;
+use crate::model::task_ref::TaskRef;
 use crate::model::wire::Object;
 
 const LEAD: ToolUser = ToolUser { is_lead: true, mode: None, read_only: false };
@@ -291,7 +293,7 @@ fn tl_02_wrong_arguments_are_named_without_a_list_of_all_others() {
     let update = |given| {
         problem(read("TaskUpdate", "", given).and_then(ToolArguments::parse::<UpdateTaskArgs>))
     };
-    assert_eq!(update(json!({})), "`taskId` is missing (`taskId`: Id of the task.)");
+    assert_eq!(update(json!({})), "`taskId` is missing (`taskId`: Id or key of the task.)");
     let wrong = update(json!({"taskId": "1", "status": "done"}));
     assert!(
         wrong.contains("argument `status`: unknown variant `done`, expected one of"),
@@ -315,7 +317,7 @@ fn tl_03_names_are_taken_in_each_spelling() {
     for given in [json!({"taskId": 3}), json!({"task_id": "3"}), json!({"id": "#3"})] {
         let args: UpdateTaskArgs =
             read("TaskUpdate", "", given).and_then(ToolArguments::parse).expect("valid");
-        assert_eq!(args.id.0, 3);
+        assert_eq!(args.id, TaskRef::Id(TaskId(3)));
     }
     let given = json!({"task_id": 3, "blocked_by": 1, "add_blocks": [2]});
     let args: UpdateTaskArgs =

@@ -9,15 +9,15 @@ use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
 use super::output::{print_change, print_task, run_with_hooks};
-use crate::cli::args::task_id;
 use crate::cli::fail::{Failure, VerbResult};
 use crate::cli::json;
 use crate::cli::setup::Setup;
 use crate::model::followup::{Escalation, LONGEST_MINUTES, MOST_REMINDERS, interval_ms};
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::MemberName;
 use crate::model::task::{Progress, TaskAction};
+use crate::model::task_ref::TaskRef;
 use crate::ops::task::ReminderRequest;
-use crate::ops::{self, ClaimKind, Kind, TaskChanges, TaskOwner, TaskStep, TeamStore};
+use crate::ops::{self, ClaimKind, Kind, OpsError, TaskChanges, TaskOwner, TaskStep, TeamStore};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]
@@ -28,19 +28,19 @@ pub(in crate::cli) enum TaskActionVerb {
     Review(ReviewArgs),
     /// Approve finished work: the task is completed.
     Approve {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
     },
     /// Send finished work back to its owner.
     #[command(after_help = "Example:\n  phalanx task reject 3 --reason \"the tests fail\"\n\n\
         The task is in progress again, and what waits for it goes on waiting. A worker runs its command again.")]
     Reject {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// The work that is left; the owner is notified.
         #[arg(long, value_name = "TEXT")]
         reason: String,
@@ -51,20 +51,20 @@ pub(in crate::cli) enum TaskActionVerb {
     },
     /// Cancel a task; those that wait for it can start.
     Cancel {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// Why.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
     /// Mark a task as failed; those that wait for it stay blocked.
     Fail {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// Why.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
@@ -73,65 +73,65 @@ pub(in crate::cli) enum TaskActionVerb {
     #[command(after_help = "Example:\n  phalanx task retry 3\n\n\
         A member that the task was assigned to keeps it, if it is still on the team; else any member may claim it.")]
     Retry {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
     },
     /// Give a task back: it is pending and has no owner.
     Release {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
     },
     /// Assign a task to a member, which is notified.
     Assign {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// Name of the member.
         name: String,
     },
     /// Let a task wait for others.
     Block {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// Tasks that must be completed first.
-        #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',', required = true)]
+        #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',', required = true)]
         #[schemars(schema_with = "json::task_ids")]
-        by: Vec<TaskId>,
+        by: Vec<TaskRef>,
     },
     /// Let a task no longer wait for others.
     Unblock {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// Tasks that need not be completed first [default: all].
-        #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+        #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
         #[serde(default)]
         #[schemars(schema_with = "json::task_ids")]
-        by: Vec<TaskId>,
+        by: Vec<TaskRef>,
     },
     /// Comment on a task; its owner is notified.
     Comment {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// The comment.
         text: String,
     },
     /// Report how far a task is.
     Progress {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// Percent of the work that is done.
         #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
         percent: u8,
@@ -145,17 +145,17 @@ pub(in crate::cli) enum TaskActionVerb {
     /// End the reminders about a task.
     #[serde(alias = "clear_ask_user")]
     Unremind {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
     },
     /// Attach a file to a task; it stays where it is.
     Attach {
-        /// Id of the task.
-        #[arg(value_parser = task_id)]
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
-        id: TaskId,
+        id: TaskRef,
         /// The file.
         file: PathBuf,
     },
@@ -169,11 +169,11 @@ pub(in crate::cli) enum TaskActionVerb {
     priority, then the oldest. Tasks with a command are for workers."
 )]
 pub(in crate::cli) struct ClaimArgs {
-    /// Id of the task.
-    #[arg(value_parser = task_id, required_unless_present = "next", conflicts_with = "next")]
+    /// Id or key of the task.
+    #[arg(value_parser = TaskRef::parse, required_unless_present = "next", conflicts_with = "next")]
     #[serde(default)]
     #[schemars(schema_with = "json::task_id")]
-    id: Option<TaskId>,
+    id: Option<TaskRef>,
     /// Claim the next task in the order of priority, then age.
     #[arg(long)]
     #[serde(default)]
@@ -194,10 +194,10 @@ pub(in crate::cli) struct ClaimArgs {
     A pending task is claimed first."
 )]
 pub(in crate::cli) struct CompleteArgs {
-    /// Id of the task.
-    #[arg(value_parser = task_id)]
+    /// Id or key of the task.
+    #[arg(value_parser = TaskRef::parse)]
     #[schemars(schema_with = "json::task_id")]
-    id: TaskId,
+    id: TaskRef,
     /// Result of the work.
     #[arg(long, value_name = "TEXT")]
     result: Option<String>,
@@ -212,10 +212,10 @@ pub(in crate::cli) struct CompleteArgs {
 /// Submit finished work for the lead's approval.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(in crate::cli) struct ReviewArgs {
-    /// Id of the task.
-    #[arg(value_parser = task_id)]
+    /// Id or key of the task.
+    #[arg(value_parser = TaskRef::parse)]
     #[schemars(schema_with = "json::task_id")]
-    id: TaskId,
+    id: TaskRef,
     /// Result of the work.
     #[arg(long, value_name = "TEXT")]
     result: Option<String>,
@@ -229,10 +229,10 @@ pub(in crate::cli) struct ReviewArgs {
 #[command(after_help = "Example:\n  phalanx task remind 3 --every 30 \"Which licence?\"\n\n\
     The first reminder is sent after the first interval. The reminders end with the task, or with `task unremind`.")]
 pub(in crate::cli) struct RemindArgs {
-    /// Id of the task.
-    #[arg(value_parser = task_id)]
+    /// Id or key of the task.
+    #[arg(value_parser = TaskRef::parse)]
     #[schemars(schema_with = "json::task_id")]
-    id: TaskId,
+    id: TaskRef,
     /// The question to be decided.
     text: String,
     /// Minutes between two reminders [default: followup_interval_minutes of the team].
@@ -290,37 +290,38 @@ pub(super) fn perform(
     named: Option<MemberName>,
 ) -> VerbResult {
     let step = TaskStep::of;
+    let find = |named: &TaskRef| ops::task::find(team, named);
     match verb {
         TaskActionVerb::Claim(args) => claim(setup, team, args),
         TaskActionVerb::Complete(CompleteArgs { id, result, summary, commit }) => {
             let step = TaskStep { result, summary, commit, ..step(TaskAction::Complete) };
-            act(setup, team, id, step, "completed")
+            act(setup, team, &id, step, "completed")
         }
         TaskActionVerb::Review(ReviewArgs { id, result, commit }) => {
             let step = TaskStep { result, commit, ..step(TaskAction::Review) };
-            act(setup, team, id, step, "submitted for approval")
+            act(setup, team, &id, step, "submitted for approval")
         }
         TaskActionVerb::Approve { id } => {
-            act(setup, team, id, step(TaskAction::Approve), "completed")
+            act(setup, team, &id, step(TaskAction::Approve), "completed")
         }
         TaskActionVerb::Reject { id, reason, cancel } => {
             let (action, words) = match cancel {
                 true => (TaskAction::Cancel, "rejected and cancelled"),
                 false => (TaskAction::Reject, "sent back"),
             };
-            act(setup, team, id, TaskStep { reason: Some(reason), ..step(action) }, words)
+            act(setup, team, &id, TaskStep { reason: Some(reason), ..step(action) }, words)
         }
         TaskActionVerb::Cancel { id, reason } => {
-            act(setup, team, id, TaskStep { reason, ..step(TaskAction::Cancel) }, "cancelled")
+            act(setup, team, &id, TaskStep { reason, ..step(TaskAction::Cancel) }, "cancelled")
         }
         TaskActionVerb::Fail { id, reason } => {
-            act(setup, team, id, TaskStep { reason, ..step(TaskAction::Fail) }, "failed")
+            act(setup, team, &id, TaskStep { reason, ..step(TaskAction::Fail) }, "failed")
         }
         TaskActionVerb::Release { id } => {
-            act(setup, team, id, step(TaskAction::Release), "pending and has no owner")
+            act(setup, team, &id, step(TaskAction::Release), "pending and has no owner")
         }
         TaskActionVerb::Retry { id } => {
-            let task = ops::task::retry(&setup.ctx, team, id)?;
+            let task = ops::task::retry(&setup.ctx, team, find(&id)?)?;
             let assignee =
                 task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
             print_task(setup, &task, &format!("task {id} is pending again{assignee}"))
@@ -328,39 +329,40 @@ pub(super) fn perform(
         TaskActionVerb::Assign { id, name } => {
             let changes =
                 TaskChanges { owner: named.map(TaskOwner::Member), ..TaskChanges::default() };
-            change(setup, team, id, changes, &format!("task {id} is assigned to {name}"))
+            change(setup, team, &id, changes, &format!("task {id} is assigned to {name}"))
         }
         TaskActionVerb::Block { id, by } => {
-            let changes = TaskChanges { blocked_by: by, ..TaskChanges::default() };
-            change(setup, team, id, changes, &format!("task {id} waits"))
+            let blocked_by = ops::task::find_all(team, &by)?;
+            let changes = TaskChanges { blocked_by, ..TaskChanges::default() };
+            change(setup, team, &id, changes, &format!("task {id} waits"))
         }
         TaskActionVerb::Unblock { id, by } => {
-            let all = || ops::task::get(team, id).map(|task| task.blocked_by);
-            let unblock = if by.is_empty() { all()? } else { by };
+            let all = || Ok::<_, OpsError>(ops::task::get(team, find(&id)?)?.blocked_by);
+            let unblock = if by.is_empty() { all()? } else { ops::task::find_all(team, &by)? };
             let changes = TaskChanges { unblock, ..TaskChanges::default() };
-            change(setup, team, id, changes, &format!("task {id} no longer waits for them"))
+            change(setup, team, &id, changes, &format!("task {id} no longer waits for them"))
         }
         TaskActionVerb::Comment { id, text } => {
-            let task = ops::task::comment(&setup.ctx, team, id, &text)?;
+            let task = ops::task::comment(&setup.ctx, team, find(&id)?, &text)?;
             print_task(setup, &task, &format!("commented on task {id}"))
         }
         TaskActionVerb::Progress { id, percent, step } => {
             let progress = Progress { percent, step };
-            let task = ops::task::report_progress(&setup.ctx, team, id, &progress)?;
+            let task = ops::task::report_progress(&setup.ctx, team, find(&id)?, &progress)?;
             print_task(setup, &task, &format!("task {id} is at {percent} %"))
         }
         TaskActionVerb::Remind(RemindArgs { id, text, every, max, escalation }) => {
             let wanted = ReminderRequest { text, every_ms: every, max, escalation };
-            let task = ops::task::remind(&setup.ctx, team, id, wanted)?;
+            let task = ops::task::remind(&setup.ctx, team, find(&id)?, wanted)?;
             print_task(setup, &task, &format!("reminders are set on task {id}"))
         }
         TaskActionVerb::Unremind { id } => {
-            let task = ops::task::unremind(&setup.ctx, team, id)?;
+            let task = ops::task::unremind(&setup.ctx, team, find(&id)?)?;
             print_task(setup, &task, &format!("task {id} has no reminders"))
         }
         TaskActionVerb::Attach { id, file } => {
             let path = setup.absolute(&file)?;
-            let task = ops::task::attach(&setup.ctx, team, id, path.as_ref())?;
+            let task = ops::task::attach(&setup.ctx, team, find(&id)?, path.as_ref())?;
             print_task(setup, &task, &format!("attached {path} to task {id}"))
         }
     }
@@ -368,11 +370,12 @@ pub(super) fn perform(
 
 fn claim(setup: &Setup, team: &TeamStore, args: ClaimArgs) -> VerbResult {
     let (who, busy_check) = (&setup.ctx.speaker, args.busy_check);
-    let role = match (args.id, args.role) {
+    let id = args.id.map(|id| ops::task::find(team, &id)).transpose()?;
+    let role = match (id, args.role) {
         (None, None) => ops::task::role_of(team, who)?,
         (_, given) => given,
     };
-    let claimed = || match args.id {
+    let claimed = || match id {
         Some(id) => ops::task::claim(team, id, who, busy_check).map(Some),
         None => {
             let kind = ClaimKind::Prompt { busy_check };
@@ -397,20 +400,22 @@ fn claim(setup: &Setup, team: &TeamStore, args: ClaimArgs) -> VerbResult {
     print_task(setup, &task, &words)
 }
 
-fn act(setup: &Setup, team: &TeamStore, id: TaskId, step: TaskStep, word: &str) -> VerbResult {
+fn act(setup: &Setup, team: &TeamStore, named: &TaskRef, step: TaskStep, word: &str) -> VerbResult {
+    let id = ops::task::find(team, named)?;
     let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
         ops::task::act(ctx, team, hooks, id, &ctx.speaker, &step)
     })?;
-    print_change(setup, &done, &format!("task {id} is {word}"))
+    print_change(setup, &done, &format!("task {named} is {word}"))
 }
 
 fn change(
     setup: &Setup,
     team: &TeamStore,
-    id: TaskId,
+    named: &TaskRef,
     changes: TaskChanges,
     words: &str,
 ) -> VerbResult {
+    let id = ops::task::find(team, named)?;
     let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
         ops::task::update(ctx, team, hooks, id, &changes)
     })?;

@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use crate::model::id::{MemberName, TaskId};
+use crate::model::task_ref::TaskRef;
 use crate::ui::dashboard::{NewMember, NewTeam, RequestAnswer, TeamAction};
 
 /// The words of a verb: options as one word each, so that no value is taken for an option.
@@ -94,9 +95,9 @@ pub(super) fn command_line(action: &TeamAction) -> Vec<String> {
         TeamAction::CancelTask { task: id, reason } => {
             task("task cancel", id).maybe("reason", reason.as_deref()).0
         }
-        TeamAction::BlockTask { task: id, by } => task("task block", id).option("by", &ids(by)).0,
+        TeamAction::BlockTask { task: id, by } => task("task block", id).option("by", &names(by)).0,
         TeamAction::UnblockTask { task: id, by } => {
-            task("task unblock", id).option("by", &ids(by)).0
+            task("task unblock", id).option("by", &names(by)).0
         }
         TeamAction::CommentTask { task: id, text } => {
             task("task comment", id).texts([text.as_str()])
@@ -116,6 +117,6 @@ fn spawn(new: &NewMember) -> Vec<String> {
     if new.worktree { line.flag("worktree").0 } else { line.0 }
 }
 
-fn ids(ids: &[TaskId]) -> String {
-    ids.iter().map(TaskId::to_string).collect::<Vec<_>>().join(",")
+fn names(tasks: &[TaskRef]) -> String {
+    tasks.iter().map(TaskRef::to_string).collect::<Vec<_>>().join(",")
 }

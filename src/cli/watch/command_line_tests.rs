@@ -10,6 +10,7 @@ use crate::cli::task::{TaskActionVerb, TaskVerb};
 use crate::cli::verbs::{Verb, parse};
 use crate::cli::worktree::WorktreeVerb;
 use crate::model::id::TaskId;
+use crate::model::task_ref::TaskRef;
 use crate::ui::dashboard::tests::walk::{Step, walk};
 use crate::ui::dashboard::tests::{THEME, dashboard, name, picture, press};
 use crate::ui::dashboard::{ChosenCommand, Effect, RequestAnswer, TeamAction};
@@ -38,6 +39,10 @@ fn object(verb: &Verb) -> ParsedObject {
         [name] => Member(name.clone()),
         names => panic!("{names:?}"),
     };
+    let task = |named: &TaskRef| match named {
+        TaskRef::Id(id) => Task(*id),
+        TaskRef::Key(key) => panic!("{key:?}"),
+    };
     match verb {
         Verb::Send(args) => Member(args.to.clone()),
         Verb::Shutdown(args) => only(&args.names),
@@ -51,8 +56,8 @@ fn object(verb: &Verb) -> ParsedObject {
         Verb::Worktree(WorktreeVerb::Diff(args)) => Member(args.name.clone()),
         Verb::Worktree(WorktreeVerb::Merge(args)) => Member(args.name.clone()),
         Verb::Answer(args) => Request(args.id.clone()),
-        Verb::Task(TaskVerb::Get { id, .. }) => Task(*id),
-        Verb::Task(TaskVerb::Update(args)) => Task(args.id),
+        Verb::Task(TaskVerb::Get { id, .. }) => task(id),
+        Verb::Task(TaskVerb::Update(args)) => task(&args.id),
         Verb::Task(TaskVerb::Action(action)) => match action {
             TaskActionVerb::Approve { id }
             | TaskActionVerb::Reject { id, .. }
@@ -61,7 +66,7 @@ fn object(verb: &Verb) -> ParsedObject {
             | TaskActionVerb::Assign { id, .. }
             | TaskActionVerb::Block { id, .. }
             | TaskActionVerb::Unblock { id, .. }
-            | TaskActionVerb::Comment { id, .. } => Task(*id),
+            | TaskActionVerb::Comment { id, .. } => task(id),
             other => panic!("no key does this: {other:?}"),
         },
         Verb::Task(TaskVerb::Create(_))
@@ -163,7 +168,7 @@ fn keys_become_command_lines() {
         ("3 x Enter", &["task cancel 6"]),
         ("3 x 'no time' Enter", &["task cancel 6 '--reason=no time'"]),
         ("3 B '#3, 4' Enter", &["task block 6 --by=3,4"]),
-        ("3 B three Enter", &[]),
+        ("3 B '#3, 01-01/T2' Enter", &["task block 6 --by=3,01-01/T2"]),
         ("3 U", &[]),
         ("3 Down U Enter", &["task unblock 4 --by=3"]),
         ("3 C -done Enter", &["task comment 6 -- -done"]),
@@ -217,7 +222,7 @@ fn every_text_reaches_its_argument_unchanged() {
         else {
             panic!("comment")
         };
-        assert_eq!((id, found), (TaskId(3), text.clone()));
+        assert_eq!((id, found), (TaskRef::Id(TaskId(3)), text.clone()));
         let reject = RequestAnswer::Reject { reason: text.clone() };
         let input = Map::from_iter([("command".to_owned(), json!(text))]);
         for (answer, expected) in [

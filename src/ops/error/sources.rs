@@ -3,6 +3,7 @@
 use super::kind::Kind;
 use crate::model::board::Refusal;
 use crate::model::id::{MemberName, TeamName, nearest_name};
+use crate::model::name::nearest;
 use crate::model::task::TaskState;
 use crate::model::workspace::FileFault;
 use crate::remote::HostError;
@@ -125,8 +126,9 @@ pub(super) fn store_kind(e: &StoreError) -> Kind {
         StoreError::NoSuchTeam { .. }
         | StoreError::NoSuchMember { .. }
         | StoreError::NoSuchRequest { .. } => Kind::NotFound,
-        StoreError::Refused(Refusal::TaskNotFound(_))
+        StoreError::Refused(Refusal::TaskNotFound(_) | Refusal::KeyNotFound { .. })
         | StoreError::Workspace(FileFault::Missing { .. }) => Kind::NotFound,
+        StoreError::Refused(Refusal::AmbiguousKey { .. }) => Kind::Usage,
         StoreError::TeamTaken { .. }
         | StoreError::MemberTaken { .. }
         | StoreError::TeamFull { .. }
@@ -196,6 +198,15 @@ pub(super) fn store_hint(e: &StoreError) -> Option<String> {
         StoreError::NotRunning { id, state: TaskState::Pending } => {
             Some(format!("claim it first: `phalanx task claim {id}`"))
         }
+        StoreError::Refused(Refusal::KeyNotFound { key, known }) => {
+            let near = nearest(key, known.iter().map(String::as_str));
+            let meant = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            Some(format!("{meant}see ids and keys with `phalanx task list --all`"))
+        }
+        StoreError::Refused(Refusal::AmbiguousKey { ids, .. }) => Some(format!(
+            "name one of them by its id, such as {}",
+            ids.first().map(ToString::to_string).unwrap_or_default()
+        )),
         StoreError::LeadOnly { .. } => {
             Some("ask the lead: `phalanx send team-lead TEXT`".to_owned())
         }

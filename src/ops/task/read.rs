@@ -9,6 +9,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::scope::Scope;
 use crate::model::settings::Settings;
 use crate::model::task::Task;
+use crate::model::task_ref::TaskRef;
 use crate::ops::error::OpsError;
 use crate::store::{StoreError, TeamStore};
 
@@ -44,6 +45,25 @@ pub(crate) fn scopes(team: &TeamStore) -> Result<Vec<ScopeCount>, OpsError> {
 
 pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     Ok(team.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?)
+}
+
+/// Returns the id of the task that `named` names.
+///
+/// # Errors
+/// As [`Board::find`], for a key.
+pub(crate) fn find(team: &TeamStore, named: &TaskRef) -> Result<TaskId, OpsError> {
+    match named {
+        TaskRef::Id(id) => Ok(*id),
+        TaskRef::Key(key) => Ok(team.board()?.find(key).map_err(StoreError::from)?),
+    }
+}
+
+/// Returns the ids of the tasks that `named` names.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn find_all(team: &TeamStore, named: &[TaskRef]) -> Result<Vec<TaskId>, OpsError> {
+    named.iter().map(|named| find(team, named)).collect()
 }
 
 /// Returns the role of a member, as the roster has it.

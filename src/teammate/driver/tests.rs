@@ -18,6 +18,7 @@ use crate::model::sample;
 use crate::model::scope::Scope;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
+use crate::model::task_ref::TaskRef;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
 use crate::ops::wait::{StateWait, Until};
@@ -155,7 +156,7 @@ impl Stage {
     }
 
     fn wait_task(&self, id: u64) -> TaskState {
-        let until = Until::Task(TaskId(id));
+        let until = Until::Task(TaskRef::Id(TaskId(id)));
         StateWait::begin(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE))
             .and_then(StateWait::finish)
             .expect("its end");

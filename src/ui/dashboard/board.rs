@@ -17,6 +17,7 @@ use crate::model::assessment::Doing;
 use crate::model::id::TaskId;
 use crate::model::need::Need;
 use crate::model::task::TaskState;
+use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::snapshot::TaskCard;
 use crate::ui::Paint;
@@ -199,11 +200,16 @@ fn draw_card(
     let head = format!("#{} ", task.id);
     let detail = detail(task, now);
     let head_width = Span::raw(format!("{mark}{symbol} {head}")).width();
-    let room = width.saturating_sub(head_width);
+    let key = task.key.as_deref().map(|key| format!("{} ", text::line(key))).unwrap_or_default();
+    let key_width = Span::raw(key.as_str()).width();
+    let subject_width = Span::raw(text::line(&task.subject)).width();
+    // A card that is too narrow for both shows the subject without the key.
+    let key = if head_width + key_width + subject_width <= width { key } else { String::new() };
+    let room = width.saturating_sub(head_width + Span::raw(key.as_str()).width());
     let mut spans = vec![
         Span::styled(mark.to_owned(), theme.style(mark_tone)),
         Span::styled(format!("{symbol} "), theme.style(tone)),
-        Span::styled(head, theme.style(Tone::Dim)),
+        Span::styled(head + &key, theme.style(Tone::Dim)),
     ];
     if place.height >= 2 {
         spans.push(Span::raw(cut(&task.subject, room)));

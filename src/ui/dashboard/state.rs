@@ -298,7 +298,8 @@ impl Dashboard {
         let mut columns: [Vec<usize>; 4] = Default::default();
         for (at, task) in snapshot.tasks.iter().enumerate() {
             let owner = task.owner.as_deref().unwrap_or_default();
-            if self.passes([task.subject.as_str(), owner, &format!("#{}", task.id)]) {
+            let key = task.key.as_deref().unwrap_or_default();
+            if self.passes([task.subject.as_str(), owner, key, &format!("#{}", task.id)]) {
                 columns[BoardColumn::of(task.state).index()].push(at);
             }
         }

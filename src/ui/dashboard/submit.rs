@@ -8,7 +8,8 @@ use super::layout::Panel;
 use super::state::Dashboard;
 use super::team_action::{RequestAnswer, TeamAction};
 use super::theme::Tone;
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::MemberName;
+use crate::model::task_ref::TaskRef;
 use crate::model::time::Timestamp;
 
 impl Dashboard {
@@ -89,8 +90,8 @@ impl Dashboard {
             }
             PromptKind::SendBackTask(task) => TeamAction::SendBackTask { task, reason: text },
             PromptKind::Cancel(task) => TeamAction::CancelTask { task, reason: Some(text) },
-            PromptKind::Block(task) => TeamAction::BlockTask { task, by: task_ids(&text)? },
-            PromptKind::Unblock(task) => TeamAction::UnblockTask { task, by: task_ids(&text)? },
+            PromptKind::Block(task) => TeamAction::BlockTask { task, by: task_refs(&text)? },
+            PromptKind::Unblock(task) => TeamAction::UnblockTask { task, by: task_refs(&text)? },
             PromptKind::Comment(task) => TeamAction::CommentTask { task, text },
             PromptKind::Reject(asked) => {
                 let reject = RequestAnswer::Reject { reason: text };
@@ -129,11 +130,10 @@ impl Dashboard {
     }
 }
 
-/// Parses the ids of tasks, separated by spaces or commas, each with or without `#`.
-fn task_ids(text: &str) -> Result<Vec<TaskId>, String> {
+/// Parses ids and keys of tasks, separated by spaces or commas.
+fn task_refs(text: &str) -> Result<Vec<TaskRef>, String> {
     let words = text.split([' ', ',']).filter(|word| !word.is_empty());
-    let parse = |word: &str| TaskId::parse(word.strip_prefix('#').unwrap_or(word));
-    words.map(|word| parse(word).map_err(|e| e.to_string())).collect()
+    words.map(TaskRef::parse).collect()
 }
 
 /// Returns true for a verb that reads keys, or that runs until it is interrupted.

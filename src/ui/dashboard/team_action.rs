@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::id::{MemberName, RequestId, TaskId};
+use crate::model::task_ref::TaskRef;
 
 /// An action on a team, with the object that it acts on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,12 +60,12 @@ pub(crate) enum TeamAction {
     },
     BlockTask {
         task: TaskId,
-        by: Vec<TaskId>,
+        by: Vec<TaskRef>,
     },
     UnblockTask {
         task: TaskId,
         /// Empty for all.
-        by: Vec<TaskId>,
+        by: Vec<TaskRef>,
     },
     CommentTask {
         task: TaskId,

@@ -73,6 +73,7 @@ fn member(who: &str, state: &str, role: &str, task: Option<u64>) -> MemberStatus
 fn card(id: u64, subject: &str, state: TaskState) -> TaskCard {
     TaskCard {
         id: TaskId(id),
+        key: None,
         subject: subject.to_owned(),
         state,
         owner: None,
