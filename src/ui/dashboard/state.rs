@@ -58,10 +58,9 @@ pub(super) enum BoardColumn {
 impl BoardColumn {
     pub(super) fn of(state: TaskState) -> BoardColumn {
         match state {
-            TaskState::Pending | TaskState::Blocked => BoardColumn::ToDo,
-            TaskState::InProgress | TaskState::Stopping | TaskState::Stale | TaskState::Failed => {
-                BoardColumn::Doing
-            }
+            // No member works on a failed task, and a retry makes it pending.
+            TaskState::Pending | TaskState::Blocked | TaskState::Failed => BoardColumn::ToDo,
+            TaskState::InProgress | TaskState::Stopping | TaskState::Stale => BoardColumn::Doing,
             TaskState::InReview => BoardColumn::Review,
             TaskState::Completed | TaskState::Cancelled => BoardColumn::Done,
         }
@@ -306,7 +305,13 @@ impl Dashboard {
         let tasks = &snapshot.tasks;
         columns[BoardColumn::ToDo.index()].sort_by_key(|at| {
             let task = &tasks[*at];
-            (task.state == TaskState::Blocked, std::cmp::Reverse(task.priority), task.id)
+            // First the tasks that can be begun, then those that can be retried.
+            let rank = match task.state {
+                TaskState::Failed => 1,
+                TaskState::Blocked => 2,
+                _ => 0,
+            };
+            (rank, std::cmp::Reverse(task.priority), task.id)
         });
         columns[BoardColumn::Done.index()].reverse();
         columns

@@ -303,7 +303,7 @@ fn mouse_selects_scrolls_and_drags() {
     assert_eq!(dashboard.places.divider, Some(60));
     let board = dashboard.places.of(Panel::Board).expect("shown");
     mouse(&mut dashboard, down, board.x + 4, board.y + 3);
-    assert_eq!(dashboard.task, Some(TaskId(4)), "the second task of the first column");
+    assert_eq!(dashboard.task, Some(TaskId(7)), "the second task of the first column");
 }
 
 #[test]

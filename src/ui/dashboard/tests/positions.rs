@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::dialog::OpenDialog;
 use super::super::layout::Panel;
+use super::super::state::BoardColumn;
 use super::{
     NOW, THEME, card, dashboard, event, message, name, permission, picture, press, sample,
 };
@@ -238,4 +239,16 @@ fn msg_17_shown_mail_of_the_lead_is_reported_once() {
         all += shown(&mut dashboard).len();
     }
     assert_eq!(all, 60, "as they are scrolled to");
+}
+
+#[test]
+fn failed_task_is_to_do_before_blocked_ones_and_not_in_progress() {
+    let dashboard = dashboard(THEME);
+    let tasks = dashboard.snapshot.as_ref().expect("a snapshot").tasks.clone();
+    let column = |column: BoardColumn| {
+        let ids = dashboard.columns[column.index()].iter().map(|at| tasks[*at].id.0);
+        ids.collect::<Vec<u64>>()
+    };
+    assert_eq!(column(BoardColumn::ToDo), [6, 7, 4, 5]);
+    assert_eq!(column(BoardColumn::Doing), [3]);
 }
