@@ -170,7 +170,7 @@ impl EventKind {
             }
             EventKind::TaskCommented => &["subject", "text"],
             EventKind::TaskProgress => &["subject", "percent", "step"],
-            EventKind::TaskAttached => &["subject", "path", "bytes"],
+            EventKind::TaskAttached => &["subject", "path", "bytes", "host"],
             EventKind::TaskRetried => &["subject", "by", "failure"],
             EventKind::TaskCompleted | EventKind::TaskFailed | EventKind::TaskCancelled => {
                 &["subject", "exit_code", "elapsed_ms", "reason", "freed"]

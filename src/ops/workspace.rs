@@ -107,6 +107,7 @@ pub(crate) fn max_file(team: &TeamStore) -> Result<u64, OpsError> {
     Ok(workspace_rules(team)?.max_file())
 }
 
-fn workspace_rules(team: &TeamStore) -> Result<WorkspaceRules, OpsError> {
+/// Returns the limits on the files of a team.
+pub(super) fn workspace_rules(team: &TeamStore) -> Result<WorkspaceRules, OpsError> {
     Ok(team.settings()?.map(|settings| settings.workspace).unwrap_or_default())
 }

@@ -140,10 +140,11 @@ fn comments(history: &TaskHistory, paint: Paint) -> Vec<String> {
 
 /// Formats the attachments and the files in the workspace.
 fn files(history: &TaskHistory, paint: Paint) -> Vec<String> {
-    let attached = history
-        .attachments
-        .iter()
-        .map(|file| format!("  {} ({} bytes)", text::line(&file.path), file.bytes));
+    let attached = history.attachments.iter().map(|file| {
+        let host = file.host.as_ref().map(|host| format!("{host}:")).unwrap_or_default();
+        let gone = if file.gone { ", gone" } else { "" };
+        format!("  {} ({} bytes{gone})", text::line(&(host + &file.path)), file.bytes)
+    });
     let produced = history.files.iter().map(|file| {
         format!("  {} in the workspace ({} bytes)", text::line(&file.path), file.bytes)
     });

@@ -1,5 +1,7 @@
 //! The task board: states, claims, review, comments, files and filters.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage};
@@ -198,6 +200,35 @@ fn comments_progress_and_files_are_part_of_the_page() {
     assert_eq!(listed(&stage, &["--label", "none"]), Vec::<String>::new());
     stage.phalanx(&["--as", "ben", "task", "progress", "1", "50"]).expect(4);
     lead(&stage, &["update", "1", "--label", ""]).expect(0);
+}
+
+#[test]
+fn file_is_attached_once_has_a_limit_and_is_marked_when_it_is_gone() {
+    let stage = team();
+    lead(&stage, &["create", "a"]).expect(0);
+    let file = stage.file("report.txt", "one");
+    lead(&stage, &["attach", "1", &file]).expect(0);
+    stage.file("report.txt", "three");
+    lead(&stage, &["attach", "1", &file.replace("/report", "/../work/report")]).expect(0);
+    let files = || task(&stage, "1")["attachments"].as_array().cloned().expect("a list");
+    let found = files();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["path"], file.as_str());
+    assert_eq!((&found[0]["bytes"], &found[0]["gone"]), (&json!(5), &json!(false)));
+    fs::remove_file(&file).expect("removed");
+    let page = stage.phalanx(&["task", "get", "1"]).expect(0).stdout;
+    assert!(page.contains("report.txt (5 bytes, gone)"), "{page}");
+    assert_eq!(files()[0]["gone"], true);
+
+    stage.phalanx(&["team", "set", "workspace.max_file_mb", "1"]).expect(0);
+    let large = stage.file("large.bin", &"x".repeat(1024 * 1024 + 1));
+    let refused = lead(&stage, &["attach", "1", &large]).expect(2);
+    assert!(refused.stderr.contains("large.bin has 1048577 bytes"), "{refused:?}");
+    assert!(refused.stderr.contains("at most 1 MB"), "{refused:?}");
+    assert!(refused.stderr.contains("phalanx team set workspace.max_file_mb N"), "{refused:?}");
+    stage.phalanx(&["team", "set", "workspace.max_file_mb", "2"]).expect(0);
+    lead(&stage, &["attach", "1", &large]).expect(0);
+    assert_eq!(files().len(), 2);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::guards::must_have_verb;
 use super::read::get;
 use super::steps::end;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::{HostName, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Progress, Task, TaskAction, TaskState};
 use crate::model::text;
@@ -14,6 +14,7 @@ use crate::ops::context::Context;
 use crate::ops::error::OpsError;
 use crate::ops::owners::SUBJECT;
 use crate::ops::send::{can_be_told, say};
+use crate::ops::workspace::workspace_rules;
 use crate::store::{StoreError, TaskStep, TeamStore};
 use crate::sys::fs::{self, FileKind};
 use crate::sys::rand;
@@ -78,7 +79,8 @@ pub(crate) fn report_progress(
 /// Attaches a file to a task. The file stays where it is.
 ///
 /// # Errors
-/// [`OpsError::Usage`] if `path` is not a regular file.
+/// [`OpsError::Usage`] if `path` is not a regular file, or is larger than a file of the workspace
+/// may be.
 pub(crate) fn attach(
     ctx: &Context,
     team: &TeamStore,
@@ -88,13 +90,25 @@ pub(crate) fn attach(
     must_have_verb(team, "attach")?;
     if fs::about(path)?.is_none_or(|about| about.kind != FileKind::File) {
         let problem = format!("{} is not a regular file", path.display());
-        return Err(OpsError::Usage { problem, hint: None });
+        let hint = Some("attach a file that exists, not a directory or a link".to_owned());
+        return Err(OpsError::Usage { problem, hint });
     }
-    let bytes = fs::len(path)?.unwrap_or_default();
+    let (bytes, rules) = (fs::len(path)?.unwrap_or_default(), workspace_rules(team)?);
+    if bytes > rules.max_file() {
+        let (path, max) = (path.display(), rules.max_file_mb);
+        let problem = format!("{path} has {bytes} bytes; a file of a task has at most {max} MB");
+        let hint =
+            "name it in a comment, or raise the limit: `phalanx team set workspace.max_file_mb N`";
+        return Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
+    }
+    // Two paths of one file are one attachment.
+    let path = fs::canonical(path)?;
     let task = resume(team, get(team, id)?, &ctx.speaker)?;
     let note = Note::of(EventKind::TaskAttached).task(id).member(&ctx.speaker);
     let note = note.with("subject", task.subject.as_str());
-    team.record(note.with("path", path.to_string_lossy()).with("bytes", bytes))?;
+    let note = note.with("path", path.to_string_lossy()).with("bytes", bytes);
+    let host = team.host().map(HostName::as_str);
+    team.record(host.into_iter().fold(note, |note, host| note.with("host", host)))?;
     Ok(task)
 }
 

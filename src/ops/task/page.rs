@@ -1,16 +1,20 @@
 //! A task with everything that its page shows.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::read::get;
 use crate::model::event::{Event, EventKind};
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::{HostName, MemberName, TaskId};
 use crate::model::task::{Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::model::workspace::WorkspaceFile;
 use crate::ops::error::OpsError;
 use crate::store::TeamStore;
+use crate::sys::fs::{self, FileKind};
 
 /// A comment on a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,10 +30,16 @@ pub(crate) struct Comment {
 pub(crate) struct Attachment {
     pub(crate) at: Timestamp,
     pub(crate) by: Option<MemberName>,
+    /// The host that has the file; `None` in a team of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
     /// Absolute path.
     pub(crate) path: String,
     /// Size when it was attached.
     pub(crate) bytes: u64,
+    /// The file is no longer there. False for a file on another host, which cannot be seen from
+    /// here.
+    pub(crate) gone: bool,
 }
 
 /// A task with its history.
@@ -53,7 +63,7 @@ pub(crate) fn history(team: &TeamStore, id: TaskId) -> Result<TaskHistory, OpsEr
     let state = team.with_blockers(id)?.state(&task);
     let events = team.task_events(id)?;
     let comments = events.iter().filter_map(comment).collect();
-    let attachments = events.iter().filter_map(attachment).collect();
+    let attachments = attachments(team, &events);
     let files = team.workspace_files_of(id)?;
     Ok(TaskHistory { task, state, comments, attachments, files, events })
 }
@@ -64,9 +74,26 @@ fn comment(event: &Event) -> Option<Comment> {
     Some(Comment { id: event.id.clone(), at: event.at, by: event.member.clone(), text })
 }
 
+/// Returns the attachments, oldest first. A file that was attached again is one attachment.
+fn attachments(team: &TeamStore, events: &[Event]) -> Vec<Attachment> {
+    let mut latest = BTreeMap::new();
+    for mut file in events.iter().filter_map(attachment) {
+        let is_here = file.host.as_deref() == team.host().map(HostName::as_str);
+        let found = fs::about(Path::new(&file.path));
+        let is_missing =
+            found.is_ok_and(|found| found.is_none_or(|found| found.kind != FileKind::File));
+        file.gone = is_here && is_missing;
+        latest.insert((file.host.clone(), file.path.clone()), file);
+    }
+    let mut files: Vec<Attachment> = latest.into_values().collect();
+    files.sort_by_key(|file| file.at);
+    files
+}
+
 fn attachment(event: &Event) -> Option<Attachment> {
     let path =
         wire::text(&event.detail, "path").filter(|_| event.event == EventKind::TaskAttached)?;
     let bytes = wire::number(&event.detail, "bytes").unwrap_or_default();
-    Some(Attachment { at: event.at, by: event.member.clone(), path, bytes })
+    let host = wire::text(&event.detail, "host");
+    Some(Attachment { at: event.at, by: event.member.clone(), host, path, bytes, gone: false })
 }
