@@ -208,6 +208,13 @@ fn ended(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
         true => record.reason.clone().or_else(|| record.ending()),
         false => record.ending().or_else(|| record.reason.clone()),
     };
+    let reason = match record.gave_up_after {
+        Some(failures) => {
+            let first = reason.map(|reason| format!("{reason}; ")).unwrap_or_default();
+            Some(format!("{first}not started again after {failures} failures in a row"))
+        }
+        None => reason,
+    };
     let restart = record.restart.filter(|_| evidence.is_led && is_failure(state));
     let Some(restart) = restart else {
         return Some(Assessment::new(Doing::Ended(state), since, because).with_reason(reason));

@@ -229,6 +229,9 @@ pub(crate) struct MemberRecord {
     /// The start that the lead plans in place of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) restart: Option<PlannedRestart>,
+    /// Failures in a row after which the lead starts no run in place of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) gave_up_after: Option<u32>,
     /// Boot id of the machine when the run was started. Missing in older records and on systems
     /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -486,6 +489,7 @@ mod tests {
             session: Some("s-1".to_owned()),
             turn_ended_at: Some(Timestamp(9)),
             restart: Some(PlannedRestart { failures: 2, at: Timestamp(10) }),
+            gave_up_after: Some(5),
             boot_id: None,
             host: None,
             machine: None,

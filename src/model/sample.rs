@@ -65,6 +65,7 @@ pub(crate) fn record(
         session: None,
         turn_ended_at: None,
         restart: None,
+        gave_up_after: None,
         boot_id: None,
         host: None,
         machine: None,

@@ -6,7 +6,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::Placement;
-use crate::model::record::{MemberRecord, PlannedRestart};
+use crate::model::record::MemberRecord;
 use crate::model::team::Member;
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
@@ -169,22 +169,6 @@ pub(crate) fn set_active(
     is_active: bool,
 ) -> Result<(), OpsError> {
     team.change_roster(|roster| Ok(roster.set(name, "isActive", is_active)))?;
-    Ok(())
-}
-
-/// Records when the lead starts a failed run again; `delay_ms` is `None` if it does not.
-pub(crate) fn plan_restart(
-    team: &TeamStore,
-    name: &MemberName,
-    failures: u32,
-    delay_ms: Option<u64>,
-) -> Result<(), OpsError> {
-    let Some(record) = team.member_record(name)? else { return Ok(()) };
-    let restart = delay_ms.map(|delay| PlannedRestart { failures, at: now().plus_ms(delay) });
-    if record.restart == restart {
-        return Ok(());
-    }
-    team.change_record(name, &record.incarnation, |record| record.restart = restart)?;
     Ok(())
 }
 

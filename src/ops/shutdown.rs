@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::context::now;
 use super::error::OpsError;
+use super::lease;
 use super::names::started_record;
 use super::send;
-use super::{lease, presence};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
@@ -73,7 +73,7 @@ pub(crate) fn ask(
     }
     failpoint::hit("shutdown.filed");
     for record in records.iter().filter(|record| record.restart.is_some()) {
-        presence::plan_restart(team, &record.name, 0, None)?;
+        team.change_record(&record.name, &record.incarnation, |record| record.restart = None)?;
     }
     send_all(team, &new, options)?;
     failpoint::hit("shutdown.asked");

@@ -152,6 +152,9 @@ pub(crate) struct LeftStatus {
     pub(crate) state: ShownState,
     /// Milliseconds since its run ended.
     pub(crate) age_ms: u64,
+    /// Failures in a row after which the lead does not start it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gave_up_after: Option<u32>,
     /// True if `resume` restarts it by default: its run failed or disappeared.
     pub(crate) resumable: bool,
 }
@@ -419,6 +422,7 @@ fn left_status(evidence: &TeamEvidence, record: &MemberRecord) -> LeftStatus {
     LeftStatus {
         name: record.name.clone(),
         age_ms: now().since(record.state_since),
+        gave_up_after: record.gave_up_after,
         resumable: unasked && !matches!(state.doing, Doing::Restarting(_)),
         state,
     }

@@ -189,6 +189,7 @@ mod tests {
             name: name("gone"),
             state: ShownState::of(ended(MemberState::Failed), None),
             age_ms: 1,
+            gave_up_after: None,
             resumable,
         };
         let status = Status {

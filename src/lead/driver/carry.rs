@@ -55,11 +55,7 @@ impl LeadDriver<'_> {
             }
             Effect::CheckActivity { name, incarnation } => self.check_activity(name, incarnation),
             Effect::JournalRestart { member, failures, delay_ms } => {
-                let note =
-                    Note::of(EventKind::RestartDelayed).member(member).with("failures", *failures);
-                let delay = delay_ms.iter().fold(note, |note, delay| note.with("delay_ms", *delay));
-                ops::events::note(self.team, delay)?;
-                ops::presence::plan_restart(self.team, member, *failures, *delay_ms)?;
+                ops::effects::restart::record_breaker(self.team, member, *failures, *delay_ms)?;
             }
             Effect::Release(name) => {
                 // A worker may need seconds to end its command.

@@ -8,5 +8,6 @@ pub(crate) mod limit;
 pub(crate) mod notify;
 pub(crate) mod offer;
 pub(crate) mod remind;
+pub(crate) mod restart;
 pub(crate) mod results;
 pub(crate) mod task_reminder;

@@ -243,6 +243,7 @@ fn new_start(
         session: None,
         turn_ended_at: None,
         restart: None,
+        gave_up_after: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
         host: batch.team.host().cloned(),
         machine: batch.team.machine(),

@@ -97,6 +97,7 @@ fn team() -> TeamSnapshot {
         name: name("zoe"),
         state: ShownState::of(Doing::Ended(MemberState::Failed), Some("exited with code 7")),
         age_ms: 5_000,
+        gave_up_after: None,
         resumable: true,
     }];
     let plan = Shown {
