@@ -423,6 +423,14 @@ impl Task {
         active.filter(|_| self.state.is_running()).unwrap_or(&self.subject)
     }
 
+    /// Returns one line about an ended task: its summary, else the beginning of its result, else
+    /// the reason of its end.
+    pub(crate) fn ending(&self) -> Option<&str> {
+        let snapshot = self.extra.snapshot.as_ref().filter(|_| self.state.is_over())?;
+        let preview = Some(snapshot.result_preview.as_str()).filter(|text| !text.is_empty());
+        snapshot.summary.as_deref().or(preview).or(self.extra.reason.as_deref())
+    }
+
     /// Returns true if a member of this role may take the task.
     pub(crate) fn fits(&self, role: Option<&str>) -> bool {
         let wanted = self.extra.role.as_deref();

@@ -82,6 +82,8 @@ pub(crate) struct TaskCard {
     pub(crate) stuck_since: Option<Timestamp>,
     /// The reason why it has not started, or why it failed.
     pub(crate) reason: Option<String>,
+    /// One line about its end, once it has ended.
+    pub(crate) ending: Option<String>,
 }
 
 /// A message and the mailbox in which it is.
@@ -361,6 +363,7 @@ impl SnapshotReader {
                     .map(|waits| waits.text.clone())
                     .or_else(|| task.extra.reason.clone())
                     .or_else(|| failure(task)),
+                ending: task.ending().map(str::to_owned),
             })
         };
         list.iter().filter_map(card).collect()

@@ -7,12 +7,23 @@ use super::table::{Table, cell, maybe, tinted};
 use crate::model::board::Board;
 use crate::model::followup::TaskReminder;
 use crate::model::id::{MemberName, TaskId};
-use crate::model::task::Progress;
+use crate::model::task::{PREVIEW, Progress};
 use crate::model::text;
 use crate::ops::task::{ScopeCount, TaskHistory};
 
-pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> String {
-    let mut table = Table::new(&["ID", "KEY", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
+/// Formats tasks as a table. With `details`, it says when and how ended tasks ended.
+pub(crate) fn task_table(board: &Board, shown: &[TaskId], details: bool, paint: Paint) -> String {
+    let mut table = Table::new(&[
+        "ID",
+        "KEY",
+        "STATE",
+        "PRIORITY",
+        "OWNER",
+        "SUBJECT",
+        "WAITS FOR",
+        "ENDED",
+        "SUMMARY",
+    ]);
     for task in shown.iter().filter_map(|id| board.tasks.get(id)) {
         table.row(vec![
             cell(task.id.to_string()),
@@ -27,6 +38,8 @@ pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> Strin
             maybe(task.owner.as_deref()),
             cell(text::short(task.title(), 72)),
             cell(ids(&board.open_blockers(task))),
+            maybe(task.extra.ended_at.filter(|_| details).map(|at| at.iso())),
+            maybe(task.ending().filter(|_| details).map(|words| text::short(words, PREVIEW))),
         ]);
     }
     table.render(paint)
@@ -76,6 +89,7 @@ pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
         ("scope", Some(extra.scope.to_string())),
         ("created", extra.created_at.map(|at| at.iso())),
         ("created by", extra.created_by.clone()),
+        ("ended", extra.ended_at.map(|at| at.iso())),
         ("ended by", extra.ended_by.clone()),
         ("decided by", extra.decided_by.clone()),
         ("sent back", (extra.rounds > 0).then(|| times(extra.rounds))),
@@ -181,7 +195,7 @@ mod tests {
         board.tasks.insert(TaskId(1), Task::new(TaskId(1), "Build", ""));
         board.tasks.insert(TaskId(2), task);
         assert_eq!(
-            task_table(&board, &[TaskId(2)], Paint { on: false }),
+            task_table(&board, &[TaskId(2)], true, Paint { on: false }),
             "ID  STATE    SUBJECT  WAITS FOR\n2   blocked  Test\u{241b}    #1"
         );
     }

@@ -90,6 +90,10 @@ fn every_state_is_shown_and_mapped_to_the_wire() {
     let done = task(&stage, "4")["metadata"]["phalanx"].clone();
     assert_eq!(done["snapshot"]["final_status"], "completed");
     assert_eq!(done["snapshot"]["summary"], "quick");
+    let table = stage.phalanx(&["task", "list", "--completed", "-v"]).expect(0).stdout;
+    assert!(["ENDED", "SUMMARY", "quick"].iter().all(|word| table.contains(word)), "{table}");
+    let brief = stage.phalanx(&["task", "list", "--completed"]).expect(0).stdout;
+    assert!(!brief.contains("SUMMARY"), "{brief}");
     assert_eq!(task(&stage, "4")["owner"], "ann", "a pending task is claimed first");
     assert_eq!(task(&stage, "5")["metadata"]["phalanx"]["reason"], "no disk");
     lead(&stage, &["retry", "5"]).expect(0);

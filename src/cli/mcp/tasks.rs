@@ -49,7 +49,7 @@ const DELETED: &str = "deleted";
 /// Characters of a description that a result contains.
 const DESCRIPTION: usize = 8000;
 /// The fields of a task in a list.
-const LISTED: [&str; 10] = [
+const LISTED: [&str; 11] = [
     "id",
     "key",
     "subject",
@@ -60,6 +60,7 @@ const LISTED: [&str; 10] = [
     "priority",
     "labels",
     "progress",
+    "snapshot",
 ];
 
 pub(super) fn create(call: &ToolCall, args: CreateTaskArgs) -> Result<Reply, Failure> {

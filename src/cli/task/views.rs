@@ -164,7 +164,7 @@ pub(super) fn list(
         );
     } else {
         let ids: Vec<_> = items.iter().map(|task| task.id).collect();
-        setup.out.print_text(&ui::task_table(&board, &ids, setup.out.paint))?;
+        setup.out.print_text(&ui::task_table(&board, &ids, setup.out.verbose, setup.out.paint))?;
     }
     if number < count {
         let next = number + 1;

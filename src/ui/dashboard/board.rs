@@ -262,7 +262,7 @@ fn relation(dashboard: &Dashboard, task: &TaskCard) -> (&'static str, Tone) {
     }
 }
 
-/// Returns owner and age, or what the task waits for.
+/// Returns the owner with the age, what the task waits for, or how it ended.
 fn detail(task: &TaskCard, now: Timestamp) -> String {
     let mut words = Vec::new();
     words.extend(task.owner.clone());
@@ -277,11 +277,8 @@ fn detail(task: &TaskCard, now: Timestamp) -> String {
         TaskState::Pending | TaskState::Failed | TaskState::Stale => {
             words.extend(task.reason.clone());
         }
-        TaskState::InProgress
-        | TaskState::Stopping
-        | TaskState::InReview
-        | TaskState::Completed
-        | TaskState::Cancelled => {}
+        TaskState::Completed | TaskState::Cancelled => words.extend(task.ending.clone()),
+        TaskState::InProgress | TaskState::Stopping | TaskState::InReview => {}
     }
     words.join(" ")
 }

@@ -83,6 +83,7 @@ fn card(id: u64, subject: &str, state: TaskState) -> TaskCard {
         running_since: None,
         stuck_since: None,
         reason: None,
+        ending: None,
     }
 }
 
@@ -203,7 +204,10 @@ fn sample() -> TeamSnapshot {
         ..card(id, subject, TaskState::Blocked)
     };
     let tasks = vec![
-        card(1, "Agree on the format", TaskState::Completed),
+        TaskCard {
+            ending: Some("Version 2, with a checksum".to_owned()),
+            ..card(1, "Agree on the format", TaskState::Completed)
+        },
         TaskCard {
             owner: Some("cleo".to_owned()),
             ..card(2, "Review the plan", TaskState::InReview)
