@@ -14,7 +14,7 @@ use super::setup::{Setup, since};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
-use crate::ops::{self, OpsError};
+use crate::ops::{self, EndedTeam, Kind, OpsError};
 use crate::sys::env;
 use crate::ui;
 
@@ -36,6 +36,12 @@ pub(super) struct EventsArgs {
     /// Show events since then: 90s, 10m, 2h, 1d, or a time.
     #[arg(long, value_name = "TIME")]
     pub(super) since: Option<String>,
+    /// Show the journal of the team of this name that ended last, or last before TIME; it is kept
+    /// for 7 days.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "0s", conflicts_with = "follow")]
+    #[serde(skip)]
+    pub(super) ended: Option<String>,
     /// Of the earlier events, show only the last N.
     #[arg(short = 'n', long, value_name = "N")]
     pub(super) lines: Option<usize>,
@@ -46,13 +52,19 @@ const SWEEP: Duration = Duration::from_secs(60);
 
 pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
     let since = args.since.as_deref().map(since).transpose()?;
-    let (team, names) = setup.members(&args.names, Action::Look)?;
-    let mut stream = EventStream { out: setup.out.clone(), names, ended: BTreeSet::new() };
-    let (lines, follow) = (args.lines, args.follow);
     let first = move |events: Vec<Event>| {
         let is_new = |event: &Event| since.is_none_or(|since| event.at >= since);
         events.into_iter().filter(is_new).collect::<Vec<_>>()
     };
+    let (lines, follow) = (args.lines, args.follow);
+    let stream = |names| EventStream { out: setup.out.clone(), names, ended: BTreeSet::new() };
+    if let Some(before) = &args.ended {
+        let (names, team) = ended_team(setup, &args.names, before)?;
+        stream(names).show(first(team.events()?), lines)?;
+        return Ok(Exit::DONE);
+    }
+    let (team, names) = setup.members(&args.names, Action::Look)?;
+    let mut stream = stream(names);
     if !follow {
         stream.show(first(team.events()?), lines)?;
         return Ok(Exit::DONE);
@@ -74,6 +86,28 @@ pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
             changes.wait(SWEEP);
         }
     })
+}
+
+/// Returns the ended team that the options name, with the members that the arguments name.
+///
+/// # Errors
+/// A refusal for a member: a team that has ended has no members, and only a person may look at it.
+fn ended_team(
+    setup: &Setup,
+    names: &[String],
+    before: &str,
+) -> Result<(Vec<MemberName>, EndedTeam), Failure> {
+    let before = since(before)?;
+    if ops::speaker::has_token(&setup.ctx) {
+        let problem = "only a person may look at the journal of a team that has ended";
+        let hint = Some("ask the person who started the team".to_owned());
+        return Err(Failure::new(Kind::Refused, problem, hint));
+    }
+    let (names, team) = setup.unopened_members(names)?;
+    let team = team.ok_or_else(|| {
+        Failure::usage("no ended team is named", "name it: `phalanx events -t NAME --ended`")
+    })?;
+    Ok((names, setup.ctx.store.ended_team(&team, before)?))
 }
 
 /// The events that are shown, in order.

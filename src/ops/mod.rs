@@ -97,6 +97,6 @@ pub(crate) use context::{Caller, Context, now};
 pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
 pub(crate) use crate::store::{
-    ClaimKind, JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges, TaskOwner,
-    TaskStep, TeamChanges, TeamStore,
+    ClaimKind, EndedTeam, JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges,
+    TaskOwner, TaskStep, TeamChanges, TeamStore,
 };

@@ -27,6 +27,9 @@ pub(crate) enum StoreError {
     MemberTaken { team: TeamName, holder: MemberName },
     #[error("team `{team}` is full: it has its maximum of {max} members")]
     TeamFull { team: TeamName, max: usize },
+    /// `known` are the last teams whose journals are kept, with the times of their ends.
+    #[error("no journal of an ended team `{name}` is kept for that time")]
+    NoEndedTeam { name: TeamName, known: Vec<String> },
     #[error("request `{id}` does not exist")]
     NoSuchRequest { id: RequestId },
     /// A rule of the task board forbids it.

@@ -54,6 +54,11 @@ impl TeamLayout {
         root.join("phalanx").join("machine")
     }
 
+    /// The journals of teams that have ended.
+    pub(super) fn ended(root: &Path) -> PathBuf {
+        root.join("phalanx").join("ended")
+    }
+
     /// The sockets of the brokers of shared stores.
     pub(super) fn broker_dir(root: &Path) -> PathBuf {
         root.join("phalanx").join("store")

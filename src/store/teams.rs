@@ -328,8 +328,8 @@ impl TeamStore {
     }
 
     /// Deletes the team: renames its directories, so that it disappears at once, and then removes
-    /// them. [`Store::finish_deletion`] or the next team of this name completes an interrupted
-    /// deletion.
+    /// them, except for the journal, which is kept for some days. [`Store::finish_deletion`] or the
+    /// next team of this name completes an interrupted deletion, without the journal.
     pub(crate) fn delete(&self) -> Result<(), StoreError> {
         if let Some(shared) = &self.shared {
             shared.database.delete_team(shared.name())?;
@@ -343,6 +343,10 @@ impl TeamStore {
             fs::rename(&dir, &target)?;
             failpoint::hit("delete.moved");
             aside.push(target);
+        }
+        if let Some(moved) = aside.first() {
+            // The team ends also if its journal cannot be kept.
+            let _ = self.keep_journal(moved);
         }
         for dir in aside {
             fs::remove_dir_all(&dir)?;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, wait_for};
+use crate::harness::{Stage, binary, wait_for};
 
 /// A team with one tmux member in the state that `make` sets up.
 struct Row {
@@ -180,5 +180,52 @@ fn down_writes_the_report_before_deleting_the_team() {
             assert!(!report.contains('\u{1b}'), "no colours: {report}");
         }
     }
+    stage.assert_clean();
+}
+
+#[test]
+fn journal_of_an_ended_team_is_shown() {
+    let stage = Stage::without_tmux();
+    let run = |line: &str| stage.phalanx(&line.split(' ').collect::<Vec<_>>());
+    let subjects = |line: &str| -> Vec<String> {
+        let events = run(line).expect(0).stdout;
+        let events = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.filter_map(|e| Some(e["detail"]["subject"].as_str()?.to_owned())).collect()
+    };
+    let end = |subject: &str, verb: &str| {
+        run("team create demo").expect(0);
+        run(&format!("task create {subject}")).expect(0);
+        run(verb).expect(0);
+        let now = run("--json events -t demo --ended").expect(0).stdout;
+        assert!(now.lines().last().is_some_and(|line| line.contains("team_deleted")), "{now}");
+    };
+    let missing = run("events -t demo --ended").expect(3);
+    assert!(missing.stderr.contains("no journal of an ended team `demo`"), "{missing:?}");
+    end("First", "down --force");
+    end("Second", "team delete -t demo");
+    assert_eq!(subjects("--json events -t demo --ended"), ["Second"]);
+    let other = run("events -t other --ended").expect(3);
+    assert!(other.stderr.contains("journals are kept for 7 days"), "{other:?}");
+    let first = other.stderr.split_once("demo (").and_then(|(_, rest)| rest.split_once(')'));
+    let first = first.expect("the time of the first end").0;
+    assert_eq!(subjects(&format!("--json events -t demo --ended={first}")), ["First"]);
+    assert!(run("events -t demo --ended").expect(0).stdout.contains("team deleted"));
+
+    // The ended team is not listed, and its name is free.
+    assert_eq!(run("--json team list").expect(0).json(), json!([]));
+    run("events -t demo").expect(3);
+    run("events --ended").expect(2);
+    run("events -t demo --ended --follow").expect(2);
+    let found = run("--json doctor").json()["findings"].clone();
+    let mut found = found.as_array().expect("findings").iter();
+    assert!(found.all(|finding| finding["id"] == "tmux_missing"));
+    // A team that runs has its own journal.
+    run("team create demo").expect(0);
+    assert_eq!(subjects("--json events -t demo"), Vec::<String>::new());
+    assert_eq!(subjects("--json events -t demo --ended"), ["Second"]);
+    let mut member = stage.command(binary());
+    member.args(["events", "-t", "demo", "--ended"]).env("PHALANX_TOKEN", "x");
+    assert_eq!(member.output().expect("phalanx runs").status.code(), Some(4));
+    run("team delete -t demo").expect(0);
     stage.assert_clean();
 }

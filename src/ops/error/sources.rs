@@ -125,7 +125,8 @@ pub(super) fn store_kind(e: &StoreError) -> Kind {
     match e {
         StoreError::NoSuchTeam { .. }
         | StoreError::NoSuchMember { .. }
-        | StoreError::NoSuchRequest { .. } => Kind::NotFound,
+        | StoreError::NoSuchRequest { .. }
+        | StoreError::NoEndedTeam { .. } => Kind::NotFound,
         StoreError::Refused(Refusal::TaskNotFound(_) | Refusal::KeyNotFound { .. })
         | StoreError::Workspace(FileFault::Missing { .. }) => Kind::NotFound,
         StoreError::Refused(Refusal::AmbiguousKey { .. }) => Kind::Usage,
@@ -174,6 +175,15 @@ pub(super) fn store_hint(e: &StoreError) -> Option<String> {
         StoreError::NoSuchMember { name, known, .. } => {
             let known: Vec<&str> = known.iter().map(MemberName::as_str).collect();
             Some(meant_name(name.as_str(), "members", &known))
+        }
+        StoreError::NoEndedTeam { known, .. } => {
+            let kept = match known.as_slice() {
+                [] => "none".to_owned(),
+                known => known.join(", "),
+            };
+            Some(format!(
+                "journals are kept for 7 days, not those of teams in PostgreSQL; the last ones are: {kept}"
+            ))
         }
         StoreError::TeamTaken { name } => Some(format!(
             "choose another name, or end that team with `phalanx down -t {name}` (`--force` if its files are broken)"
