@@ -187,7 +187,8 @@ fn sec_12_watch_of_a_resource_ends_with_the_members_run() {
     stage.phalanx(&["task", "create", "First"]).expect(0);
     client.notification("notifications/resources/updated");
     // It ends by itself: an end by phalanx takes its tools with it.
-    let pid = stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["pid"].to_string();
+    let pid =
+        stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["pid"].to_string();
     let killed = std::process::Command::new("kill").arg(&pid).status();
     assert!(killed.expect("kill runs").success());
     wait_for("the refusal", || (!warnings(&stage, "alpha").is_empty()).then_some(()));
