@@ -192,7 +192,7 @@ fn tasks(status: &Status, format: StatusFormat) -> Option<String> {
         false => table.render_within(
             format.width,
             &["KEY", "OWNER"],
-            &["SUBJECT", "DETAIL", "OWNER"],
+            &["KEY", "SUBJECT", "DETAIL", "OWNER"],
             format.paint,
         ),
     };
