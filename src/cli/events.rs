@@ -7,6 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::ended::ended_team;
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
@@ -14,7 +15,7 @@ use super::setup::{Setup, since};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
-use crate::ops::{self, EndedTeam, Kind, OpsError};
+use crate::ops::{self, OpsError};
 use crate::sys::env;
 use crate::ui;
 
@@ -59,7 +60,7 @@ pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
     let (lines, follow) = (args.lines, args.follow);
     let stream = |names| EventStream { out: setup.out.clone(), names, ended: BTreeSet::new() };
     if let Some(before) = &args.ended {
-        let (names, team) = ended_team(setup, &args.names, before)?;
+        let (names, team) = ended_team(setup, &args.names, before, "events")?;
         stream(names).show(first(team.events()?), lines)?;
         return Ok(Exit::DONE);
     }
@@ -86,28 +87,6 @@ pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
             changes.wait(SWEEP);
         }
     })
-}
-
-/// Returns the ended team that the options name, with the members that the arguments name.
-///
-/// # Errors
-/// A refusal for a member: a team that has ended has no members, and only a person may look at it.
-fn ended_team(
-    setup: &Setup,
-    names: &[String],
-    before: &str,
-) -> Result<(Vec<MemberName>, EndedTeam), Failure> {
-    let before = since(before)?;
-    if ops::speaker::has_token(&setup.ctx) {
-        let problem = "only a person may look at the journal of a team that has ended";
-        let hint = Some("ask the person who started the team".to_owned());
-        return Err(Failure::new(Kind::Refused, problem, hint));
-    }
-    let (names, team) = setup.unopened_members(names)?;
-    let team = team.ok_or_else(|| {
-        Failure::usage("no ended team is named", "name it: `phalanx events -t NAME --ended`")
-    })?;
-    Ok((names, setup.ctx.store.ended_team(&team, before)?))
 }
 
 /// The events that are shown, in order.

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::ended::ended_team;
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
+use crate::model::protocol::news::is_news;
 use crate::model::protocol::render_for_agent;
 use crate::model::text;
 use crate::model::time::Timestamp;
@@ -35,6 +37,11 @@ pub(super) struct InboxArgs {
     /// Show all messages since then, including read and handled ones: 90s, 10m, 2h, 1d, or a time.
     #[arg(long, value_name = "TIME", conflicts_with = "all")]
     pub(super) since: Option<String>,
+    /// Show the messages to the lead of the team of this name that ended last, or last before TIME;
+    /// they are kept for 7 days.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "0s",
+          conflicts_with_all = ["name", "since", "follow", "afterwards"])]
+    pub(super) ended: Option<String>,
     /// Do not mark them as read.
     #[arg(long, group = "afterwards")]
     pub(super) peek: bool,
@@ -95,6 +102,17 @@ pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> VerbResult {
             "leave one of them out",
         ));
     }
+    let format = args.format.unwrap_or(if setup.out.json {
+        MessageFormat::Json
+    } else {
+        MessageFormat::Text
+    });
+    if let Some(before) = &args.ended {
+        let (_, team) = ended_team(setup, &[], before, "inbox")?;
+        let mut messages = team.messages().map_err(OpsError::from)?;
+        messages.retain(|message| args.all || !message.read && is_news(message));
+        return print_ended(&setup.out, format, &messages);
+    }
     let (team, owner) = setup
         .member(args.name.as_deref().unwrap_or(setup.ctx.speaker.as_str()), Action::ReadMail)?;
     let afterwards = afterwards(args, owner == setup.ctx.speaker);
@@ -106,11 +124,7 @@ pub(super) fn inbox(setup: &Setup, args: &InboxArgs) -> VerbResult {
         team,
         owner,
         out: setup.out.clone(),
-        format: args.format.unwrap_or(if setup.out.json {
-            MessageFormat::Json
-        } else {
-            MessageFormat::Text
-        }),
+        format,
         follow: args.follow,
         past: past(args)?,
         afterwards,
@@ -272,16 +286,8 @@ impl MailboxReader {
             MessageFormat::Json if self.follow => {
                 messages.iter().try_for_each(|message| self.out.print_document(&message.to_entry()))
             }
-            MessageFormat::Json => {
-                let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
-                self.out.print_document(&entries)
-            }
-            MessageFormat::Text => {
-                let now = (!self.out.verbose).then(ops::now);
-                self.print_blocks(
-                    messages.iter().map(|m| ui::message(m, now, self.out.paint)).collect(),
-                )
-            }
+            MessageFormat::Json => print_entries(&self.out, messages),
+            MessageFormat::Text => self.print_blocks(text_blocks(&self.out, messages)),
             MessageFormat::Xml => self.print_blocks(messages.iter().map(as_xml).collect()),
         }
     }
@@ -312,6 +318,33 @@ impl MailboxReader {
         let end = if self.follow && !blocks.is_empty() { "\n\n" } else { "" };
         self.out.print_text(&format!("{}{end}", blocks.join("\n\n")))
     }
+}
+
+/// Prints messages to the lead of a team that has ended.
+fn print_ended(out: &Out, format: MessageFormat, messages: &[Envelope]) -> VerbResult {
+    let blocks = match format {
+        MessageFormat::Json => {
+            print_entries(out, messages)?;
+            return Ok(Exit::DONE);
+        }
+        MessageFormat::Text => text_blocks(out, messages),
+        MessageFormat::Xml => messages.iter().map(as_xml).collect(),
+    };
+    if blocks.is_empty() {
+        out.print_message("no unread messages; `--all` shows those that were read");
+    }
+    out.print_text(&blocks.join("\n\n"))?;
+    Ok(Exit::DONE)
+}
+
+fn print_entries(out: &Out, messages: &[Envelope]) -> Result<(), Failure> {
+    let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
+    out.print_document(&entries)
+}
+
+fn text_blocks(out: &Out, messages: &[Envelope]) -> Vec<String> {
+    let now = (!out.verbose).then(ops::now);
+    messages.iter().map(|message| ui::message(message, now, out.paint)).collect()
 }
 
 /// Formats a message for an agent's prompt. A pipe gets it verbatim, a terminal without control

@@ -397,6 +397,10 @@ impl<'a> LeadSession<'a> {
             return Conclusion { end, report: last(), deletion_failure: None, interrupted };
         }
         let report = self.report().ok().or_else(last);
+        if end == LeadEnd::TasksOver && !keep {
+            // Nobody may be looking on. What was in the mailbox is kept for some days.
+            let _ = ops::effects::results::report_rest(self.team);
+        }
         let deletion_failure = if keep {
             None
         } else {

@@ -16,6 +16,7 @@ mod conclusion;
 mod crash;
 mod deletion;
 mod doctor;
+mod ended;
 mod events;
 mod explain;
 mod fail;

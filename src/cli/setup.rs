@@ -10,7 +10,7 @@ use super::fail::{ErrorMessage, Exit, Failure, chain};
 use super::out::Out;
 use crate::database::{BrokerCommand, StoreUrl};
 use crate::model::id::{HostName, MemberName, TeamName};
-use crate::model::time::{Timestamp, parse_since};
+use crate::model::time::{self, Timestamp, parse_since};
 use crate::ops::authority::Action;
 use crate::ops::{self, Caller, Context, Kind, Store, TeamStore};
 use crate::store::{StoreAccess, StoreError};
@@ -195,7 +195,17 @@ impl Setup {
     fn missing_team(&self, name: &TeamName, error: StoreError) -> Failure {
         let is_missing = matches!(error, StoreError::NoSuchTeam { .. });
         let root = is_missing.then(|| ops::ps::root_of(&self.ctx, name)).flatten();
+        let ended = self.ctx.store.ended_team(name, ops::now()).ok().filter(|_| is_missing);
         match (Failure::from(error), root) {
+            (Failure::Message(error), None) if ended.is_some() => {
+                let ago = ended.map(|team| time::human(ops::now().since(team.ended_at)));
+                let hint = format!(
+                    "it ended {} ago; `phalanx inbox -t {name} --ended` shows its reports, and \
+                     `phalanx events -t {name} --ended` what happened",
+                    ago.unwrap_or_default()
+                );
+                Failure::Message(ErrorMessage { hint: Some(hint), ..error })
+            }
             (Failure::Message(error), Some(root)) => {
                 let hint = format!(
                     "a team of that name is under another root: add `--config-dir {}`",

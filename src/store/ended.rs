@@ -1,5 +1,6 @@
-//! The journals of teams that have ended, kept for some days in a directory that no other program
-//! reads. Each is below a directory of its own, at the place that it had in the team.
+//! The journals of teams that have ended, and the mailboxes of their leads, kept for some days in a
+//! directory that no other program reads. They are below a directory of each team, at the place
+//! that they had in the team.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +9,9 @@ use super::journal::now;
 use super::layout::TeamLayout;
 use super::team::TeamStore;
 use super::teams::Store;
+use crate::model::envelope::Envelope;
 use crate::model::event::Event;
-use crate::model::id::TeamName;
+use crate::model::id::{MemberName, TeamName};
 use crate::model::time::Timestamp;
 use crate::sys::fs::{self, FileKind};
 
@@ -40,7 +42,16 @@ impl EndedTeam {
 
     /// Returns all events of its journal.
     pub(crate) fn events(&self) -> Result<Vec<Event>, StoreError> {
-        Store::at(&self.dir).open(&self.name).events()
+        self.files().events()
+    }
+
+    /// Returns the messages to its lead, oldest first.
+    pub(crate) fn messages(&self) -> Result<Vec<Envelope>, StoreError> {
+        self.files().mailbox(&MemberName::lead()).all()
+    }
+
+    fn files(&self) -> TeamStore {
+        Store::at(&self.dir).open(&self.name)
     }
 }
 
@@ -87,13 +98,14 @@ impl Store {
 }
 
 impl TeamStore {
-    /// Keeps the journal of this team, whose directory was moved to `moved` to be removed, and
-    /// removes older journals. A rename needs no space on the disk.
+    /// Keeps the journal of this team and the mailbox of its lead, and removes older ones. The
+    /// directory of the team was moved to `moved` to be removed. A rename needs no space on the disk.
     pub(super) fn keep_journal(&self, moved: &Path) -> Result<(), StoreError> {
         let team_dir = self.layout.team_dir();
         let dir = TeamLayout::ended(&self.root).join(format!("{}@{}", self.name, now().0));
-        let kept = TeamLayout::new(&dir, &self.name);
+        let (kept, lead) = (TeamLayout::new(&dir, &self.name), MemberName::lead());
         for (from, to) in [
+            (self.layout.inbox(&lead), kept.inbox(&lead)),
             (self.layout.older_journal(), kept.older_journal()),
             (self.layout.journal(), kept.journal()),
         ] {

@@ -229,3 +229,28 @@ fn journal_of_an_ended_team_is_shown() {
     run("team delete -t demo").expect(0);
     stage.assert_clean();
 }
+
+/// SD-16: a team that ends with its tasks while nobody looks on leaves its results.
+#[test]
+fn sd_16_results_of_a_team_that_ended_by_itself_can_be_read() {
+    let stage = Stage::without_tmux();
+    let manifest = "[team]\nname = \"nightly\"\nbackend = \"pty\"\n[[member]]\nname = \"ann\"\n\
+        [[task]]\nkey = \"find\"\nsubject = \"Find\"\nrun = [\"echo\", \"Found 3 bugs\"]\nshow_output = true\n";
+    stage.phalanx(&["up", &stage.file("team.toml", manifest), "--detach"]).expect(0);
+    let team = stage.root().join("teams/nightly");
+    wait_for("the end of the team", || (!team.exists()).then_some(()));
+    let gone = stage.phalanx(&["status", "-t", "nightly"]).expect(3);
+    assert!(gone.stderr.contains("`phalanx inbox -t nightly --ended`"), "{gone:?}");
+    let inbox = ["inbox", "-t", "nightly", "--ended"];
+    let read = |more: &[&str]| stage.phalanx(&[&inbox[..], more].concat());
+    let report = read(&[]).expect(0).stdout;
+    assert!(
+        report.contains("#1 \"Find\": completed") && report.contains("Found 3 bugs"),
+        "{report}"
+    );
+    assert_eq!(read(&[]).expect(0).stdout.contains("Found 3 bugs"), true, "it is not marked");
+    let entries = read(&["--json", "--all"]).expect(0).json();
+    assert!(entries.as_array().is_some_and(|entries| !entries.is_empty()), "{entries}");
+    read(&["--follow"]).expect(2);
+    stage.assert_clean();
+}

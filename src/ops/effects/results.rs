@@ -47,6 +47,14 @@ pub(crate) fn report_due(team: &TeamStore, now: Timestamp) -> Result<(), OpsErro
     }
 }
 
+/// Reports all ended tasks that were not reported, in a team that ends with its tasks.
+pub(crate) fn report_rest(team: &TeamStore) -> Result<(), OpsError> {
+    let (board, reported) = (team.board()?, reported(team)?);
+    let ids: Vec<TaskId> =
+        results::unreported(&board, &reported).iter().map(|task| task.id).collect();
+    if ids.is_empty() { Ok(()) } else { report(team, &ids) }
+}
+
 /// Reports these tasks to the lead. After a crash between the message and the journal it is called
 /// again; the id of the message prevents a duplicate.
 pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
