@@ -350,7 +350,7 @@ fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> 
         key: task.extra.key.clone(),
         subject: task.subject.clone(),
         state: board.state(task),
-        owner: task.extra.ended_by.clone().filter(|_| task.state.is_over()).or(task.owner.clone()),
+        owner: task.owner.clone(),
         elapsed_ms: running.map(|since| now().since(since)).or(ran),
         waits_for: waiting::why(board, task, crew, is_led, now()).map(WaitsFor::from),
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::Stage;
 
@@ -96,4 +96,25 @@ fn list_prints_pages_of_30_tasks() {
         listed.json().as_array().map(Vec::len)
     };
     assert_eq!((count(&[]), count(&["--page", "3"])), (Some(61), Some(1)));
+}
+
+/// TK-14: a task that the lead ended keeps its owner, in each face.
+#[test]
+fn tk_14_faces_name_the_same_owner_of_an_ended_task() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.add_native("demo", &["ann"]);
+    stage.phalanx(&["task", "create", "Hers", "--owner", "ann"]).expect(0);
+    stage.phalanx(&["task", "create", "Free"]).expect(0);
+    for id in ["1", "2"] {
+        stage.phalanx(&["task", "cancel", id]).expect(0);
+    }
+    let owners = |tasks: &Value| -> Vec<Value> {
+        let tasks = tasks.as_array().expect("tasks").iter();
+        tasks.map(|task| task["owner"].clone()).collect()
+    };
+    let listed = stage.phalanx(&["--json", "task", "list", "--all"]).expect(0).json();
+    assert_eq!(owners(&listed), [json!("ann"), json!(null)]);
+    let status = stage.phalanx(&["--json", "status", "--all"]).expect(0).json();
+    assert_eq!(owners(&status["task_list"]), owners(&listed));
 }
