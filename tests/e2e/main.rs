@@ -51,6 +51,7 @@ mod init;
 mod input;
 mod install;
 mod iterm2;
+mod joints;
 mod lead;
 mod lease;
 mod limits;

@@ -126,6 +126,14 @@ impl Client {
         parsed
     }
 
+    /// Calls a tool, and returns whether it succeeded, and its structured result.
+    pub fn result(&mut self, tool: &str, arguments: Value) -> (bool, Value) {
+        let id = self.send_call(tool, arguments);
+        let response = self.response(id);
+        let result = &response["result"];
+        (result["isError"] == false, result["structuredContent"].clone())
+    }
+
     /// Calls a tool that is refused, and returns its structured result.
     pub fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send_call(tool, arguments);
