@@ -70,26 +70,30 @@ fn play(
     let mut team = Team::new(backend, patience, Arc::clone(script));
     let (mut model, mut seen) = (Model::default(), Seen::default());
     let mut steps = 0;
-    let mut step = |team: &mut Team, model: &mut Model, seen: &mut Seen, action: &Action| {
-        let before = model.clone();
-        let shown = team.shown.len();
-        let outcome = model.apply(action);
-        if outcome != Outcome::Void {
-            let has_ended = |key: &&Key| model.ends.get(*key) != before.ends.get(*key);
-            let ended = model.ends.keys().filter(has_ended);
-            seen.ended.extend(ended.map(|key| (*key, shown)));
-            team.play(action, outcome, &before);
-            team.settle(model, seen, steps);
-            steps += 1;
-        }
-    };
-    for action in actions {
-        begun.set(begun.get() + 1);
-        step(&mut team, &mut model, &mut seen, action);
+    let mut step =
+        |team: &mut Team, model: &mut Model, seen: &mut Seen, action: &Action, settles: bool| {
+            let before = model.clone();
+            let shown = team.shown.len();
+            let outcome = model.apply(action);
+            if outcome != Outcome::Void {
+                let has_ended = |key: &&Key| model.ends.get(*key) != before.ends.get(*key);
+                let ended = model.ends.keys().filter(has_ended);
+                seen.ended.extend(ended.map(|key| (*key, shown)));
+                team.play(action, outcome, &before);
+                steps += 1;
+            }
+            if settles {
+                team.settle(model, seen, steps);
+            }
+        };
+    for (action, nth) in actions.iter().zip(1..) {
+        begun.set(nth);
+        let settles = !actions.get(nth).is_some_and(Action::is_hasty);
+        step(&mut team, &mut model, &mut seen, action, settles);
     }
     // The last work, after which each end was reported once.
     while let Some(action) = Team::last_action(&model) {
-        step(&mut team, &mut model, &mut seen, &action);
+        step(&mut team, &mut model, &mut seen, &action, true);
     }
     let (key, by) = (0, Actor::Person);
     let (has_command, file, after, owner) = (false, None, None, None);
@@ -100,7 +104,7 @@ fn play(
         Action::Act { by: Actor::Member("ben"), verb: Verb::Complete, key },
     ];
     for action in &finish {
-        step(&mut team, &mut model, &mut seen, action);
+        step(&mut team, &mut model, &mut seen, action, true);
     }
     team.await_reports(&model, &seen);
     team.end();

@@ -15,6 +15,9 @@ const SETTINGS: [(&str, &str); 4] = [
     ("max_members", "12"),
 ];
 
+/// Steps of a verb at which it is killed, in their order.
+const STEPS: [&str; 4] = ["task.stopping", "task.ended", "task.told", "task.freed"];
+
 /// splitmix64.
 struct Dice(u64);
 
@@ -80,33 +83,39 @@ impl Generator {
     fn propose(&mut self) -> Option<Action> {
         let word = self.next;
         match self.dice.roll(100) {
-            0..20 => Some(self.create()),
-            20..52 => self.act(),
-            52..63 => {
+            0..17 => Some(self.create()),
+            17..42 => self.act(),
+            42..53 => {
                 let runs = |key: &Key| self.model.runner(*key).is_some();
                 let running: Vec<Key> = self.model.tasks.keys().copied().filter(runs).collect();
                 let with_success = !self.dice.one_in(4);
                 self.dice.pick(&running).map(|key| Action::EndCommand { key, with_success })
             }
-            63..67 => {
+            53..57 => {
                 let to = self.name();
                 let by = self.lead();
                 self.task().map(|key| Action::Assign { by, key, to })
             }
-            67..71 => Some(Action::Block { key: self.task()?, after: self.task()? }),
-            71..74 => {
+            57..61 => Some(Action::Block { key: self.task()?, after: self.task()? }),
+            61..64 => {
                 let key = self.task()?;
                 let after: Vec<Key> = self.model.blockers(key).iter().copied().collect();
                 self.dice.pick(&after).map(|after| Action::Unblock { key, after })
             }
-            74..80 => Some(Action::Spawn(self.name())),
-            80 => Some(Action::Shutdown(self.name())),
-            81 => Some(Action::Kill(self.name())),
-            82 => Some(Action::Restart(self.name())),
-            83..86 => Some(Action::Crash(self.name())),
-            86 => Some(Action::CrashLead),
-            87..90 => Some(Action::StartLead),
-            90..92 => Some(Action::Report { from: self.agent(), word }),
+            64..71 => Some(Action::Spawn(self.name())),
+            71..73 => Some(Action::Shutdown(self.name())),
+            73 => Some(Action::Kill(self.name())),
+            74 => Some(Action::Restart(self.name())),
+            75..77 => Some(Action::Crash(self.name())),
+            77..79 => Some(Action::CrashLauncher(self.name())),
+            79..83 => {
+                let verb = self.dice.pick(&[Verb::Cancel, Verb::Fail, Verb::Release])?;
+                let step = self.dice.pick(&STEPS)?;
+                self.task().map(|key| Action::CrashVerb { verb, key, step })
+            }
+            83..87 => Some(Action::CrashLead),
+            87..91 => Some(Action::StartLead),
+            91 => Some(Action::Report { from: self.agent(), word }),
             92 => Some(Action::Tell { to: self.name(), word }),
             93..95 => Some(Action::Ask { from: self.agent(), word }),
             95..98 => Some(Action::Answer { from: self.agent(), approve: self.dice.one_in(2) }),

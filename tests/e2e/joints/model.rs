@@ -108,6 +108,14 @@ pub enum Action {
     Restart(Name),
     /// The program of a member is killed by the kernel.
     Crash(Name),
+    /// The launcher of a member is killed, and not its program.
+    CrashLauncher(Name),
+    /// A verb of a person is killed at a step of its work.
+    CrashVerb {
+        verb: Verb,
+        key: Key,
+        step: &'static str,
+    },
     /// The loop of the lead is killed by the kernel.
     CrashLead,
     StartLead,
@@ -133,6 +141,22 @@ pub enum Action {
         key: &'static str,
         value: &'static str,
     },
+}
+
+impl Action {
+    /// Returns true if the action is performed at once, before the team has settled after the one
+    /// before. Neither its result nor its effect depends on what the workers do meanwhile.
+    pub fn is_hasty(&self) -> bool {
+        matches!(
+            self,
+            Action::CrashLead
+                | Action::StartLead
+                | Action::Report { .. }
+                | Action::Tell { .. }
+                | Action::Ask { .. }
+                | Action::Set { .. }
+        )
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -350,6 +374,19 @@ impl Model {
                 Outcome::Done
             }
             Action::Act { by, verb, key } => self.act(by, verb, key),
+            Action::CrashVerb { verb, key, step } => {
+                let is_run = self.runner(key).is_some();
+                let mut after = self.clone();
+                let outcome = after.act(Actor::Person, verb, key);
+                if outcome == Outcome::Done && is_run && step == "task.stopping" {
+                    // The worker has ended the command, and gives the task back.
+                    let task = self.tasks.get_mut(&key).expect("a task");
+                    (task.state, task.owner, task.is_assigned) = (State::Pending, None, false);
+                } else {
+                    *self = after;
+                }
+                outcome
+            }
             Action::Assign { key, to, .. } => self.assign(key, to),
             Action::Block { key, after } => self.block(key, after),
             Action::Unblock { key, after } => {
@@ -385,6 +422,7 @@ impl Model {
         | Action::Kill(name)
         | Action::Restart(name)
         | Action::Crash(name)
+        | Action::CrashLauncher(name)
         | Action::Report { from: name, .. }
         | Action::Tell { to: name, .. }
         | Action::Ask { from: name, .. }
@@ -404,7 +442,9 @@ impl Model {
                 self.expect_news(News::Refusal(name));
                 return Outcome::Refused;
             }
-            Action::Shutdown(_) | Action::Kill(_) | Action::Crash(_) => self.leave(name),
+            Action::Shutdown(_) | Action::Kill(_) | Action::Crash(_) | Action::CrashLauncher(_) => {
+                self.leave(name)
+            }
             Action::Restart(_) => {
                 self.leave(name);
                 self.members.insert(name);

@@ -146,6 +146,8 @@ impl Team {
         let (codes, result): (&[i32], _) = match (outcome, action) {
             (Outcome::Void, _) => return,
             (Outcome::Refused, _) => (&[3, 4], self.perform(action, before)),
+            // A verb that does not pass the step ends by itself.
+            (Outcome::Done, Action::CrashVerb { .. }) => (&[-1, 0], self.perform(action, before)),
             (Outcome::Done, _) => (&[0], self.perform(action, before)),
         };
         let (code, said) = result;
@@ -190,7 +192,18 @@ impl Team {
             Action::Shutdown(name) => self.phalanx(&["shutdown", name, "--deadline", "3"]),
             Action::Kill(name) => self.phalanx(&["kill", name]),
             Action::Restart(name) => self.phalanx(&["restart", name, "--force"]),
-            Action::Crash(name) => return self.crash(name),
+            Action::Crash(name) => {
+                let pid = self.pid(name);
+                return self.kill(pid, name);
+            }
+            Action::CrashLauncher(name) => {
+                let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid(name)));
+                let stat = stat.expect("a live member");
+                let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
+                let parent = parent.and_then(|pid| pid.parse().ok()).expect("a parent");
+                return self.kill(parent, &format!("the launcher of {name}"));
+            }
+            Action::CrashVerb { verb, key, step } => return self.crash_verb(verb, key, step),
             Action::Report { from, word } => {
                 self.phalanx(&["--as", from, "send", "team-lead", &format!("word-{word}.")])
             }
@@ -321,15 +334,30 @@ impl Team {
         self.stage.phalanx(&["--json", "status"]).expect(0).json()
     }
 
-    fn crash(&self, name: Name) -> (i32, String) {
+    /// Returns the pid of a member's program.
+    fn pid(&self, name: Name) -> i64 {
         let status = self.status();
-        let members = status["members"].as_array().expect("members").iter();
-        let pid = members.filter(|member| member["name"] == name).find_map(|m| m["pid"].as_i64());
-        self.kill(pid, name)
+        let mut members = status["members"].as_array().expect("members").iter();
+        let member = members.find(|member| member["name"] == name).expect("a member");
+        member["pid"].as_i64().expect("a pid")
+    }
+
+    fn crash_verb(&self, verb: Verb, key: Key, step: &str) -> (i32, String) {
+        let word = match verb {
+            Verb::Fail => "fail",
+            Verb::Release => "release",
+            _ => "cancel",
+        };
+        let id = self.id(key);
+        self.note(format!("PHALANX_FAILPOINT={step} phalanx task {word} {id}"));
+        let mut command = self.stage.command(binary());
+        command.env("PHALANX_FAILPOINT", step).args(["task", word, &id]);
+        let run = Run::from(command.output().expect("phalanx runs"));
+        (run.code, run.stdout + &run.stderr)
     }
 
     fn crash_lead(&self) -> (i32, String) {
-        let pid = self.status()["lead"]["pid"].as_i64();
+        let pid = self.status()["lead"]["pid"].as_i64().expect("a lead");
         let killed = self.kill(pid, "the lead");
         wait_within(self.patience, "the end of the lead", || {
             self.status()["lead"].is_null().then_some(())
@@ -338,8 +366,8 @@ impl Team {
     }
 
     /// Kills a process, which must be one of this stage.
-    fn kill(&self, pid: Option<i64>, what: &str) -> (i32, String) {
-        let pid = pid.unwrap_or_else(|| panic!("no pid of {what}")).to_string();
+    fn kill(&self, pid: i64, what: &str) -> (i32, String) {
+        let pid = pid.to_string();
         let is_it = |line: &String| line.split(' ').next() == Some(&pid);
         assert!(self.stage.processes().iter().any(is_it), "{what} ({pid}) is not of this stage");
         self.note(format!("kill -KILL {pid}  # {what}"));
