@@ -6,6 +6,7 @@ use super::effects;
 use super::error::OpsError;
 use super::lease;
 use super::presence;
+use super::recover;
 use super::retire;
 use crate::model::event::{EventKind, Note};
 use crate::model::launch::ability;
@@ -59,9 +60,10 @@ pub(crate) fn lies_untold(team: &TeamStore, task: &Task) -> Result<bool, OpsErro
     Ok(team.member_records()?.iter().any(could_claim))
 }
 
-/// Retires the members that have exited. Returns whether there were any.
+/// Retires the members that have exited, also those that a killed process had begun to retire.
+/// Returns whether there were any.
 fn retire_exited(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
-    let mut found = false;
+    let mut found = recover::complete_retirements(ctx, team)?;
     for record in team.member_records()?.iter().filter(|record| has_exited(record)) {
         found = true;
         if let Err(e) = retire::terminate_and_retire(ctx, team, record) {

@@ -53,6 +53,17 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     sweep(team)
 }
 
+/// Completes the retirement of runs that are over but still on the roster: the process that retired
+/// them was killed. Returns whether there were any.
+///
+/// # Errors
+/// A store that cannot be read or written.
+pub(super) fn complete_retirements(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+    let mut done = Recovered::default();
+    retire_ended(ctx, team, &ended(team)?, &mut done)?;
+    Ok(!done.retired.is_empty())
+}
+
 /// Frees locks of killed processes, announces changes of tasks that killed processes did not
 /// announce, and prunes shutdowns that ended long ago.
 pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {

@@ -197,6 +197,27 @@ fn msg_17_refusal_is_handled_once_across_leads() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
+/// CR-16: the lead is killed between the record of an end and the roster. Without another lead the
+/// next reader completes it.
+#[test]
+fn cr_16_reader_completes_an_end_that_a_killed_lead_began() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    let mut command = stage.command(crate::harness::binary());
+    command.env("PHALANX_FAILPOINT", "retire.ended").arg("lead");
+    let lead = crate::harness::Background::start(command);
+    let leads = || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"].is_object();
+    wait_for("the lead", || leads().then_some(()));
+    let ada = stage.phalanx(&["--json", "spawn", "ada", "--backend", "pty"]).expect(0).json();
+    Command::new("kill").args(["-KILL", &ada["pid"].to_string()]).status().expect("kill");
+    assert_eq!(lead.end().code, -1, "the lead is killed");
+    let (first, second) = (inbox(&stage), inbox(&stage));
+    assert_eq!((first + &second).matches("ada has exited").count(), 1);
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["members"], json!([]), "{status}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 /// SD-16: `down` does not delete unread results and work in review, unless it is forced.
 #[test]
 fn sd_16_down_keeps_unread_results_and_work_in_review() {
