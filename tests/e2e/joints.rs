@@ -5,6 +5,7 @@
 //! `PHALANX_JOINTS=SEED` plays one walk. A walk that fails is played again with fewer actions, and
 //! its shortest form is printed as a list of commands.
 
+mod actions;
 mod faces;
 mod generator;
 mod model;
@@ -15,8 +16,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use actions::{Action, Actor, Key, Verb};
 use faces::Seen;
-use model::{Action, Actor, Key, Model, Outcome, Verb};
+use model::{Model, Outcome};
 use play::{Script, Team};
 
 use crate::gear;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::model::{Key, Model, Name, State, WORKERS, is_worker};
+use super::actions::{Key, Name, WORKERS, is_worker};
+use super::model::{Model, State};
 use super::play::{Team, begin};
 
 /// The state and the owner of each task, by its id.

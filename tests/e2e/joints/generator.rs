@@ -1,7 +1,8 @@
 //! Sequences of actions from a seed. The same seed gives the same sequence on every machine: only
 //! the model decides which action comes next.
 
-use super::model::{AGENTS, Action, Actor, Key, LEAD, Model, Name, Outcome, State, Verb, WORKERS};
+use super::actions::{AGENTS, Action, Actor, Key, LEAD, Name, Verb, WORKERS};
+use super::model::{Model, Outcome, State};
 
 /// The number of actions in a walk.
 const LENGTH: usize = 30;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::model::{AGENTS, Action, Actor, Key, Model, Name, Outcome, State, Verb, is_worker};
+use super::actions::{AGENTS, Action, Actor, Key, Name, Verb, is_worker};
+use super::model::{Model, Outcome, State};
 use crate::fake;
 use crate::harness::{Run, Stage, binary, wait_for, wait_within};
 use crate::mcp::Client;
