@@ -65,6 +65,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     match event {
         Event::Mail(mail) => {
             followup::handle_mail(state, &mail, now, &mut effects);
+            offer::handle_mail(state, &mail);
             mail::read_mail(state, mail, now, &mut effects);
             shutdown::pass_time(state, now, &mut effects);
         }

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use crate::lead::effect::Effect;
 use crate::lead::state::{BoardView, Phase, State, TaskOffer, TrackedMember};
+use crate::model::envelope::Envelope;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
+use crate::model::protocol::Message;
 use crate::model::task::Task;
 use crate::model::time::Timestamp;
 
@@ -43,6 +45,21 @@ pub(super) fn offer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         }
     }
     state.offers = offers;
+}
+
+/// Treats a report of idleness that is newer than the offer as a refusal. The record of the member
+/// shows only a turn that was seen to begin.
+pub(super) fn handle_mail(state: &mut State, mail: &[Envelope]) {
+    for envelope in mail {
+        let is_idle = || matches!(Message::parse(&envelope.text), Message::IdleNotification(_));
+        for offer in state.offers.values_mut() {
+            let is_refused = offer.open.as_ref().is_some_and(|(name, at)| {
+                let is_newer = Timestamp::parse(&envelope.timestamp).is_some_and(|sent| sent > *at);
+                is_newer && name.clashes_with(&envelope.from) && is_idle()
+            });
+            offer.open = offer.open.take().filter(|_| !is_refused);
+        }
+    }
 }
 
 /// Returns the time of the next offer.

@@ -93,6 +93,19 @@ fn tk_13_task_is_offered_again_after_a_refusal_or_a_timeout() {
     }
 }
 
+/// TK-13: a member that was never seen to work refuses by reporting that it is idle.
+#[test]
+fn tk_13_report_of_idleness_is_a_refusal() {
+    for (sent, expected) in [(SOON.minus_ms(1), &[][..]), (SOON.plus_ms(1), &["1 ann"])] {
+        let mut state = leading_two(|_, _| {});
+        react(&mut state, board(&[(0, plain)]), NOW);
+        assert_eq!(tick(&mut state, SOON), ["1 ben"]);
+        let report = Envelope::new("ben", &idle().to_text(), "m1".to_owned(), sent);
+        let effects = react(&mut state, Event::Mail(vec![report]), SOON.plus_ms(2));
+        assert_eq!(offers(&effects), expected, "{sent:?}");
+    }
+}
+
 /// TK-13: a task that was claimed and is free again is offered anew.
 #[test]
 fn tk_13_task_that_is_released_is_offered_anew() {
