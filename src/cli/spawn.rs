@@ -90,7 +90,7 @@ pub(super) struct SpawnArgs {
     #[arg(long, value_name = "USER")]
     #[serde(default)]
     pub(super) deny_user: Vec<String>,
-    /// Whether the lead tells it of free tasks while it is idle [default: as the team has it].
+    /// Notification of free tasks while it is idle [default: the setting of the team].
     #[arg(long, value_parser = pull(), value_name = "WHEN")]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<Pull>")]

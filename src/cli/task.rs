@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
 pub(super) use actions::TaskActionVerb;
-use output::{print_change, print_task, run_with_hooks, warn_if_nobody_is_told};
+use output::{print_change, print_task, run_with_hooks, warn_if_unnoticed};
 pub(super) use views::ListTasksArgs;
 use views::{get, graph, graph_format, list, scopes, search};
 
@@ -364,7 +364,7 @@ fn create(
     match made.first() {
         Some(task) => {
             let printed = print_task(setup, task, &format!("created task {}", task.id));
-            warn_if_nobody_is_told(setup, team, task)?;
+            warn_if_unnoticed(setup, team, task)?;
             printed
         }
         None => Ok(Exit::DONE),

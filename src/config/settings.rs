@@ -52,7 +52,7 @@ pub(crate) const KEYS: [(&str, &str); 37] = [
     ("board.assignee", "a new task needs an owner: true or false"),
     ("board.list_before_create", "look at the board before creating a task"),
     ("board.delegation_task", "spawn with a prompt needs --task"),
-    ("board.pull", "tell idle agents of free tasks: tell or never"),
+    ("board.pull", "notification of idle agents of free tasks: tell or never"),
     ("routing.allow", "who may message whom: [\"dev -> lead\"]"),
     ("routing.deny", "who may not, even if allowed"),
     ("routing.escalate", "who gets blockers: { dev = \"lead\" }"),

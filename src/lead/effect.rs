@@ -72,7 +72,7 @@ pub(crate) enum Effect {
     Recover { task: TaskId, owner: MemberName },
     /// Sends the reminder that a member has set on this task, to the lead.
     SendReminder(TaskId),
-    /// Tells an idle member of a task that it could claim.
+    /// Notifies an idle member of a task that it could claim.
     Offer { task: TaskId, name: MemberName, incarnation: Incarnation },
     /// Resets the persisted reminder counter of the member.
     ResetReminders { name: MemberName, incarnation: Incarnation },

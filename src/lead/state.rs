@@ -195,13 +195,13 @@ impl BoardView {
     }
 }
 
-/// A free task, and the idle members that were told of it.
+/// A free task, and the idle members that were notified of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TaskOffer {
     /// Since when it is free, as far as known.
     pub(super) since: Timestamp,
     pub(super) told: BTreeSet<Incarnation>,
-    /// The member that was told last, while it may still claim the task, and the time.
+    /// The member that was notified last, while it may still claim the task, and the time.
     pub(super) open: Option<(MemberName, Timestamp)>,
 }
 

@@ -55,7 +55,7 @@ impl From<BoardVersion> for u8 {
     }
 }
 
-/// Whether an idle agent is told of tasks that it could claim (`pull`).
+/// Notification of an idle agent of tasks that it could claim (`pull`).
 #[derive(
     Debug,
     Clone,
@@ -72,7 +72,7 @@ impl From<BoardVersion> for u8 {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Pull {
-    /// The lead tells one idle agent after the other of a free task.
+    /// The lead notifies one idle agent after the other of a free task.
     #[default]
     Tell,
     /// It looks for tasks by itself.

@@ -62,7 +62,7 @@ pub(crate) struct LaunchRequest {
     /// Its prompts do not ask for a person's attention.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unattended: bool,
-    /// Whether it is told of free tasks; `None` means as the team has it.
+    /// Notification of free tasks; `None` means the setting of the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pull: Option<Pull>,
     /// Whose requests it takes, besides the lists of its entry in the settings.

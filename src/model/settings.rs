@@ -305,7 +305,7 @@ impl Settings {
         self.access.admit_to(scope, member, entry, own, role)
     }
 
-    /// Returns whether a member is told of this free task while it is idle.
+    /// Returns true if a member is notified of this free task while it is idle.
     pub(crate) fn tells_of(
         &self,
         task: &Task,

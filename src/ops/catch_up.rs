@@ -45,8 +45,8 @@ pub(crate) fn is_leaderless(team: &TeamStore) -> Result<bool, OpsError> {
 }
 
 /// Returns true if the task is free, an agent of the team could claim it, and no lead runs that
-/// would tell one.
-pub(crate) fn lies_untold(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
+/// would notify one.
+pub(crate) fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
     let is_plain = task.owner.is_none() && task.extra.run.is_empty();
     if !is_plain || !is_leaderless(team)? || !team.open_board()?.is_free(task) {
         return Ok(false);

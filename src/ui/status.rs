@@ -39,10 +39,7 @@ pub(crate) fn status(status: &Status, format: StatusFormat) -> String {
         None | Some(0) => String::new(),
         Some(some) => paint.put(
             Tint::Warn,
-            &format!(
-                "\nunread: {some}; `phalanx inbox -t {}` shows what the lead was told",
-                status.team
-            ),
+            &format!("\nunread: {some}; `phalanx inbox -t {}` shows them", status.team),
         ),
     };
     let usage = status.usage.map(|usage| format!("  used: {}", usage.describe()));

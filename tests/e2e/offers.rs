@@ -1,4 +1,4 @@
-//! Free tasks and idle agents: the lead tells one agent after the other (TK-13), and without a lead
+//! Free tasks and idle agents: the lead notifies one agent after the other (TK-13), and without a lead
 //! nothing lies there unseen.
 
 use std::process::Command;
@@ -23,7 +23,7 @@ fn mail(stage: &Stage, name: &str) -> String {
     stage.phalanx(&["--as", name, "inbox", "--all", "--peek"]).expect(0).stdout
 }
 
-/// Waits until one of the members is told of the task, and returns which one.
+/// Waits until one of the members is notified of the task, and returns which one.
 fn told<'a>(stage: &Stage, names: &[&'a str], id: u64) -> &'a str {
     let text = format!("phalanx task claim {id}");
     wait_for(&format!("an offer of task {id}"), || {
@@ -33,7 +33,7 @@ fn told<'a>(stage: &Stage, names: &[&'a str], id: u64) -> &'a str {
 
 /// TK-13: each free task is offered to an agent that is idle, and after it has refused to the other.
 #[test]
-fn tk_13_idle_agents_are_told_of_free_tasks_one_by_one() {
+fn tk_13_idle_agents_are_notified_of_free_tasks_one_by_one() {
     let stage = Stage::without_tmux();
     team(&stage);
     for name in ["ann", "ben", "cleo"] {
@@ -42,7 +42,7 @@ fn tk_13_idle_agents_are_told_of_free_tasks_one_by_one() {
     }
     stage.phalanx(&["lead", "--detach"]).expect(0);
     let created = stage.phalanx(&["task", "create", "Fix the parser"]).expect(0);
-    assert!(!created.stderr.contains("nobody"), "{created:?}");
+    assert!(!created.stderr.contains("notified"), "{created:?}");
     let first = told(&stage, &["ann", "ben"], 1);
     let other = if first == "ann" { "ben" } else { "ann" };
     stage.phalanx(&["--as", first, "task", "claim", "1"]).expect(0);
@@ -61,14 +61,14 @@ fn tk_13_idle_agents_are_told_of_free_tasks_one_by_one() {
     stage.assert_clean();
 }
 
-/// TK-13: without a lead, who creates a task hears that nobody was told of it.
+/// TK-13: without a lead, `task create` prints that no member was notified.
 #[test]
-fn tk_13_creator_hears_that_nobody_was_told_without_a_lead() {
+fn tk_13_task_create_prints_that_no_member_was_notified_without_a_lead() {
     let stage = Stage::without_tmux();
     team(&stage);
     let says = |args: &[&str], expected: bool| {
         let run = stage.phalanx(&[&["task", "create"], args].concat()).expect(0);
-        assert_eq!(run.stderr.contains("nobody was told"), expected, "{args:?}: {run:?}");
+        assert_eq!(run.stderr.contains("no member was notified"), expected, "{args:?}: {run:?}");
     };
     says(&["no agent is there"], false);
     spawn(&stage, "ann", &[]);
@@ -78,7 +78,7 @@ fn tk_13_creator_hears_that_nobody_was_told_without_a_lead() {
     says(&["for a role", "--role", "tester"], false);
     says(&["for a worker", "--", "true"], false);
     stage.phalanx(&["team", "set", "board.pull", "never"]).expect(0);
-    says(&["nobody is ever told"], false);
+    says(&["no member is ever notified"], false);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -42,12 +42,12 @@ pub(super) fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult 
     Ok(Exit::DONE)
 }
 
-/// Says that no member hears of a free task, where no lead runs that would tell one.
-pub(super) fn warn_if_nobody_is_told(setup: &Setup, team: &TeamStore, task: &Task) -> VerbResult {
-    if ops::catch_up::lies_untold(team, task)? {
+/// Prints that no member was notified of a free task, because no lead runs.
+pub(super) fn warn_if_unnoticed(setup: &Setup, team: &TeamStore, task: &Task) -> VerbResult {
+    if ops::catch_up::is_unnoticed(team, task)? {
         let id = task.id;
         setup.out.print_message(&format!(
-            "nobody was told of task {id}, because no lead is running: `phalanx lead --detach` \
+            "no member was notified of task {id}, because no lead is running: `phalanx lead --detach` \
              starts one, `phalanx task assign {id} NAME` gives it to a member"
         ));
     }

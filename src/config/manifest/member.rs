@@ -89,7 +89,7 @@ pub(super) struct MemberTable {
     /// docs/lifecycle.md#prompts-of-plain-programs.
     #[schemars(extend("default" = true))]
     attention: Option<bool>,
-    /// Whether the lead tells the member of free tasks while it is idle, as `pull` in
+    /// Notification of free tasks while the member is idle, as `pull` in
     /// `[team.board]`, which is the default.
     pull: Option<Pull>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another

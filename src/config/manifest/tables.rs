@@ -159,7 +159,7 @@ struct BoardTable {
     list_before_create: bool,
     /// Require a task for a member that is started with a prompt.
     delegation_task: bool,
-    /// Whether the lead tells idle agents of free tasks. `"tell"`: one after the other, until one
+    /// Notification of idle agents of free tasks. `"tell"`: one after the other, until one
     /// claims the task. `"never"`: they look by themselves.
     pull: Pull,
 }

@@ -1,5 +1,4 @@
-//! Tells idle agents of tasks that nobody has claimed, one after the other, so that a free task
-//! does not lie there beside idle hands. `docs/board.md` has the rules.
+//! Notifies idle agents of tasks that no member has claimed, one after the other. `docs/board.md` has the rules.
 
 use std::cmp::max;
 use std::collections::BTreeMap;
@@ -13,14 +12,14 @@ use crate::model::protocol::Message;
 use crate::model::task::Task;
 use crate::model::time::Timestamp;
 
-/// Time for which the task is free and the member is idle before it is told, in ms: most claim
-/// without being told.
+/// Time for which the task is free and the member is idle before it is notified, in ms: most claim
+/// without a message.
 const SETTLE_MS: u64 = 2_000;
-/// Time to claim the task before another member is told, in ms.
+/// Time to claim the task before another member is notified, in ms.
 const ANSWER_MS: u64 = 120_000;
 
 /// Requests the offers that are due: the most urgent task first, and the member that has been idle
-/// for the longest time. Each member is told once of a task, until the task is free anew.
+/// for the longest time. Each member is notified once of a task, until the task is free anew.
 pub(super) fn offer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let Some(seen) = state.seen.as_ref().filter(|_| is_leading(state)) else { return };
     let before = std::mem::take(&mut state.offers);
@@ -75,7 +74,7 @@ fn is_leading(state: &State) -> bool {
     state.leads() && state.phase == Phase::Leading
 }
 
-/// Returns the members that can be told of the task next, each with the time from which it can.
+/// Returns the members that can be notified of the task next, each with the time from which it can.
 fn candidates<'a>(
     state: &'a State,
     offers: &'a BTreeMap<TaskId, TaskOffer>,
@@ -109,12 +108,12 @@ fn work_of(seen: &Option<BoardView>, name: &MemberName) -> Option<TaskId> {
     seen.as_ref()?.work_of(name)
 }
 
-/// Returns whether the member may be told of the task and may claim it.
+/// Returns whether the member may be notified of the task and may claim it.
 fn suits(state: &State, name: &MemberName, view: &TrackedMember, task: &Task) -> bool {
     state.settings.as_ref().is_some_and(|settings| settings.tells_of(task, name, &view.request))
 }
 
-/// Returns whether a member that was told at `at` may still claim the task: it has not begun
+/// Returns whether a member that was notified at `at` may still claim the task: it has not begun
 /// another one, and has not had a turn without claiming.
 fn may_still_claim(state: &State, name: &MemberName, at: Timestamp, now: Timestamp) -> bool {
     let Some(view) = state.members.get(name) else { return false };

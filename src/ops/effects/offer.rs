@@ -1,4 +1,4 @@
-//! Tells idle members of tasks that they could claim.
+//! Notifies idle members of tasks that they could claim.
 
 use crate::model::digest;
 use crate::model::id::{Incarnation, MemberName, TaskId};
@@ -9,8 +9,8 @@ use crate::ops::owners::SUBJECT;
 use crate::ops::{OpsError, send};
 use crate::store::TeamStore;
 
-/// Tells the member of the task, unless it has been claimed. A lead that crashed may have told this
-/// run of it, so the id of the message does not change until the task does.
+/// Notifies the member of the task, unless it has been claimed. A lead that crashed may have notified
+/// this run, so the id of the message does not change until the task does.
 ///
 /// # Errors
 /// A task or mailbox that cannot be read or written.
@@ -27,7 +27,7 @@ pub(crate) fn tell(
     }
     let text = format!(
         "Task #{id} \"{}\" is free, and you are idle. If it suits you, claim it (`phalanx task \
-         claim {id}`) and begin. If not, another member is told of it.",
+         claim {id}`) and begin. If not, another member is notified.",
         text::short(&task.subject, SUBJECT)
     );
     let event = task.extra.event.clone();

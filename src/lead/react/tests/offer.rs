@@ -87,7 +87,7 @@ fn tk_13_task_is_offered_again_after_a_refusal_or_a_timeout() {
         answer(&mut members[1]);
         let effects = react(&mut state, Event::Members(members.to_vec()), at);
         assert_eq!(offers(&effects), expected, "{what}");
-        // Nobody is told twice of one task.
+        // No member is notified twice of one task.
         let effects = tick(&mut state, much_later.plus_ms(500_000));
         assert!(!effects.contains(&"1 ben".to_owned()), "{what}: {effects:?}");
     }
@@ -119,9 +119,9 @@ fn tk_13_task_that_is_released_is_offered_anew() {
     assert_eq!(tick(&mut state, SOON.plus_ms(10_000)), ["1 ben"]);
 }
 
-/// TK-13: only a member that could claim the task and has nothing else to do is told of it.
+/// TK-13: only a member that could claim the task and has nothing else to do is notified of it.
 #[test]
-fn tk_13_only_members_that_could_begin_the_task_are_told() {
+fn tk_13_only_members_that_could_begin_the_task_are_notified() {
     type Case =
         (&'static str, fn(&mut Settings, &mut [MemberRecord; 2]), Change, &'static [&'static str]);
     let table: [Case; 12] = [
