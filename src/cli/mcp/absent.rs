@@ -94,6 +94,7 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("watch", "", "Status", TERMINAL),
     ("events", "follow", "WaitFor", STREAM),
     ("events", "ended", "", ONE_TEAM),
+    ("inbox", "ended", "", ONE_TEAM),
     ("attach", "", "Peek", TERMINAL),
     ("logs", "follow", "", STREAM),
     ("completions", "", "", "it is for a shell"),
