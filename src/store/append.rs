@@ -32,6 +32,7 @@ impl Mailbox<'_> {
         let place = &self.place();
         let held = HeldGate::take(place).or_else(|e| self.on_roster().and(Err(e)))?;
         self.on_roster()?;
+        self.make_dir()?;
         let text = entry_text(&envelope.to_entry());
         for nth in 0..CONFLICT_TRIES {
             let early = held.exclude_peers_early(place, PeerExclusion::WhilePublishing, nth)?;

@@ -103,6 +103,7 @@ impl Mailbox<'_> {
         }
         let entries: Vec<Object> = first.map(Envelope::to_entry).into_iter().collect();
         first.map_or(Ok(()), check_length)?;
+        self.make_dir()?;
         document::write_new(&self.place().path, &entries, Durability::ThisBoot)
     }
 
@@ -218,6 +219,7 @@ impl Mailbox<'_> {
         let place = self.place();
         let held = HeldGate::take(&place)?;
         self.on_roster()?;
+        self.make_dir()?;
         document::change_held(&place, &held, PeerExclusion::WhilePublishing, &mut |found| {
             let mut entries = self.entries_of(found)?;
             entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
@@ -458,6 +460,16 @@ impl Mailbox<'_> {
             name: self.owner.clone(),
             known,
         })
+    }
+
+    /// Creates the directory of the mailboxes, which a team of Claude Code lacks until its first
+    /// message. The directory of the team is not created: it may have been deleted.
+    pub(super) fn make_dir(&self) -> Result<(), StoreError> {
+        let dir = self.team.layout.inboxes();
+        if !fs::exists(&dir) {
+            fs::private_dir_in_existing(&dir)?;
+        }
+        Ok(())
     }
 
     pub(super) fn place(&self) -> FilePlace {

@@ -186,13 +186,39 @@ impl From<PermissionResponse> for Object {
 
 /// Member → lead: asks for permission to reach a network host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", try_from = "WireSandboxRequest")]
 pub(crate) struct SandboxPermissionRequest {
-    #[serde(alias = "request_id", deserialize_with = "text")]
     pub(crate) request_id: String,
     /// A host name, without scheme or port.
-    #[serde(deserialize_with = "text")]
     pub(crate) host: String,
+}
+
+/// A request for a host as programs send it: the host by itself, or in a pattern (Claude Code 2.1.34
+/// to 2.1.331).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireSandboxRequest {
+    #[serde(alias = "request_id", deserialize_with = "text")]
+    request_id: String,
+    #[serde(default)]
+    host: Option<Value>,
+    #[serde(default, deserialize_with = "lenient")]
+    host_pattern: Option<Object>,
+}
+
+impl TryFrom<WireSandboxRequest> for SandboxPermissionRequest {
+    type Error = String;
+
+    fn try_from(wire: WireSandboxRequest) -> Result<Self, String> {
+        let WireSandboxRequest { request_id, host, host_pattern } = wire;
+        let in_pattern = || host_pattern?.get("host").cloned();
+        match host.or_else(in_pattern) {
+            Some(Value::String(host)) if host.is_empty() => Err("`host` is empty".to_owned()),
+            Some(Value::String(host)) => Ok(SandboxPermissionRequest { request_id, host }),
+            Some(_) => Err("`host` is not a string".to_owned()),
+            None => Err("it has no `host`, also not in `hostPattern`".to_owned()),
+        }
+    }
 }
 
 /// Lead → member: answers a [`SandboxPermissionRequest`].

@@ -164,6 +164,28 @@ fn each_kind_is_malformed_without_its_required_field() {
     }
 }
 
+/// Claude Code names the host of a network request in a pattern.
+#[test]
+fn host_of_a_request_is_read_by_itself_and_in_a_pattern() {
+    let ask = |host: &str| {
+        let text = format!(
+            r#"{{"type":"sandbox_permission_request","requestId":"r-1","workerId":"ann@demo",
+                "workerName":"ann","workerColor":"blue",{host},"createdAt":1795214670250}}"#
+        );
+        match Message::parse(&text) {
+            Message::SandboxPermissionRequest(ask) => Ok(ask.host),
+            Message::Malformed { problem, .. } => Err(problem),
+            other => panic!("{other:?}"),
+        }
+    };
+    let host = || Ok("example.org".to_owned());
+    assert_eq!(ask(r#""host":"example.org""#), host());
+    assert_eq!(ask(r#""hostPattern":{"host":"example.org"}"#), host());
+    for bad in [r#""host":"""#, r#""host":7"#, r#""hostPattern":{}"#, r#""hostPattern":"x""#] {
+        assert!(ask(bad).is_err_and(|problem| problem.contains("`host`")), "{bad}");
+    }
+}
+
 #[test]
 fn senders_are_limited_by_message_kind() {
     use SenderRole::{Lead, Member, System};

@@ -326,3 +326,28 @@ fn msg_07_cut_emoji_is_read_and_left_unchanged() {
     );
     assert!(raw(&path).starts_with(&format!("[{theirs},")), "an append touches nothing else");
 }
+
+/// MSG-19: the first message to a team of Claude Code creates the directory of the mailboxes, and
+/// none brings a deleted team back.
+#[test]
+fn msg_19_first_message_creates_the_directory_of_the_mailboxes() {
+    let (_dir, team) = fresh();
+    join(&team, "bob");
+    let (bob, inboxes) = (who("bob"), team.layout.inboxes());
+    type Write = fn(&TeamStore, &MemberName) -> Result<(), StoreError>;
+    let one: Write = |team, bob| team.mailbox(bob).append(&message("alice", "text", "m-1"));
+    let several: Write = |team, bob| {
+        team.mailbox(bob).append_all(&[message("alice", "a", "m-1"), message("alice", "b", "m-2")])
+    };
+    let create: Write = |team, bob| team.mailbox(bob).create(None).map(drop);
+    for (write, count) in [(one, 1), (several, 2), (create, 0)] {
+        fs::remove_dir_all(&inboxes).expect("removed");
+        assert_eq!(team.mailbox(&bob).entries().expect("no messages"), []);
+        write(&team, &bob).expect("written");
+        assert_eq!(team.mailbox(&bob).entries().expect("readable").len(), count);
+    }
+    fs::remove_dir_all(&team.layout.team_dir()).expect("removed");
+    for write in [one, several, create] {
+        assert!(write(&team, &bob).is_err() && !fs::exists(&team.layout.team_dir()));
+    }
+}
