@@ -116,7 +116,8 @@ fn supervise(
         hung_up |= sig == HUP;
         forwarding(sig)
     };
-    let exit = supervisor.supervise(child, &mut on_signal, &jobs, KILL_AFTER);
+    let exit =
+        after_hangup(supervisor.supervise(child, &mut on_signal, &jobs, KILL_AFTER), hung_up);
     drop(jobs);
     if let Some(prompt) = prompt {
         prompt.finish();
@@ -152,6 +153,15 @@ fn supervise(
         (one_shot.leave)(run, &record);
     }
     exit_code(exit)
+}
+
+/// Some programs exit with 0 when their terminal is closed (observed: Claude Code). They had not
+/// come to their end, so the exit counts as one by the signal.
+fn after_hangup(exit: ChildExit, hung_up: bool) -> ChildExit {
+    match exit.code {
+        Some(0) if hung_up => ChildExit { code: None, signal: Some(HUP) },
+        _ => exit,
+    }
 }
 
 /// Decides whether a signal received by the launcher is forwarded. Signals typed on the keyboard do

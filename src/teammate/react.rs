@@ -186,7 +186,7 @@ fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>
         from: Some(state.me.name.to_string()),
         timestamp: Some(now.iso()),
         idle_reason: Some(word("available")),
-        completed_status: last.as_ref().map(|_| word("success")),
+        completed_status: last.as_ref().map(|_| word("resolved")),
         completed_task_id: last.map(|last| last.id.to_string()),
         failure_reason: failure.clone(),
         ..IdleNotification::default()

@@ -207,3 +207,23 @@ settle_ms = 300
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
+
+/// CR-05: a program that exits with 0 because its terminal was closed is started again.
+#[test]
+fn tmux_cr_05_resume_restarts_a_program_that_exits_with_0_on_a_hangup() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let script = "trap 'exit 0' HUP; echo up >>up; while :; do sleep 0.05; done";
+    stage.phalanx(&["spawn", "log", "--backend", "tmux", "--", "bash", "-c", script]).expect(0);
+    let starts =
+        || std::fs::read_to_string(stage.at("work/up")).unwrap_or_default().lines().count();
+    wait_for("the program to be up", || (starts() == 1).then_some(()));
+    stage.tmux(&["kill-server"]).expect("ended");
+    wait_for("its end", || record(&stage, "log").get("exit").is_some().then_some(()));
+    assert_eq!(record(&stage, "log")["exit"]["signal"], 1);
+    let again = stage.phalanx(&["--json", "resume"]).expect(0).json();
+    assert_eq!(again[0]["name"], "log", "{again}");
+    wait_for("the program to be up again", || (starts() == 2).then_some(()));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}

@@ -54,7 +54,7 @@ fn wrap_msg_04_turn_end_report_has_task_message_and_screen() {
             &first["completedTaskId"],
             &first["completedStatus"]
         ),
-        (&json!("ada"), &json!("available"), &json!("1"), &json!("success"))
+        (&json!("ada"), &json!("available"), &json!("1"), &json!("resolved"))
     );
     let summary = first["summary"].as_str().expect("a summary");
     assert!(

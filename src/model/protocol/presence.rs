@@ -14,7 +14,7 @@ pub(crate) struct IdleNotification {
     /// RFC 3339, UTC, with milliseconds.
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) timestamp: Option<String>,
-    /// An open set of words; `available` was observed.
+    /// `available`, `interrupted` or `failed` (read in 2.1.331); other words are kept.
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) idle_reason: Option<String>,
     /// Short summary of the member's last message to a peer.
@@ -22,7 +22,8 @@ pub(crate) struct IdleNotification {
     pub(crate) summary: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) completed_task_id: Option<String>,
-    /// An open set of words, for example `success` and `failed`.
+    /// `resolved`, `blocked` or `failed` (read in Claude Code 2.1.331, which shows a notification
+    /// with another word as raw JSON); other words are kept.
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) completed_status: Option<String>,
     #[serde(default, deserialize_with = "lenient")]

@@ -403,7 +403,7 @@ fn msg_12_the_lead_is_notified_once_per_transition_to_idle() {
         timestamp: Some(NOW.iso()),
         idle_reason: Some("available".to_owned()),
         completed_task_id: Some("4".to_owned()),
-        completed_status: Some("success".to_owned()),
+        completed_status: Some("resolved".to_owned()),
         ..IdleNotification::default()
     };
     let said = [

@@ -358,7 +358,7 @@ impl WrapperDriver<'_> {
             deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
         notice.summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
         notice.completed_status =
-            deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
+            deeds.task.map(|(_, well)| if well { "resolved" } else { "failed" }.to_owned());
         notice.completed_task_id = deeds.task.map(|(id, _)| id.to_string());
         Ok((journal, now))
     }
