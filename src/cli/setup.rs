@@ -76,7 +76,16 @@ impl Setup {
         given: Option<&str>,
         action: Action,
     ) -> Result<TeamStore, Failure> {
-        self.authorize(self.resolve(given.as_slice())?, action, &[])
+        let team = self.resolve(given.as_slice())?;
+        let ends = matches!(action, Action::Down | Action::Delete);
+        if ends && ops::lease::is_foreign(&team) && self.one_team(given.as_slice())?.is_none() {
+            let problem = format!("team {} was made by another program", team.name());
+            return Err(Failure::usage(
+                problem,
+                &format!("name it to end it: `-t {}`", team.name()),
+            ));
+        }
+        self.authorize(team, action, &[])
     }
 
     /// Resolves the member that `given` names, as NAME or NAME@TEAM, and its team.
@@ -148,8 +157,11 @@ impl Setup {
     /// Opens the team of the dashboard. Returns `None` if there are several teams and neither the
     /// options, `given` nor the environment name one of them: the dashboard then lists them.
     pub(super) fn team_to_watch(&self, given: Option<&str>) -> Result<Option<TeamStore>, Failure> {
-        if self.one_team(given.as_slice())?.is_none() && self.ctx.store.teams()?.len() > 1 {
-            return Ok(None);
+        if self.one_team(given.as_slice())?.is_none() {
+            let teams = self.ctx.store.teams()?;
+            if teams.len() > 1 && self.default_team(&teams).is_none() {
+                return Ok(None);
+            }
         }
         self.team_called(given, Action::Watch).map(Some)
     }
@@ -173,10 +185,24 @@ impl Setup {
         }
     }
 
+    /// Returns the only team that phalanx has made, or else the only one: each session of Claude Code
+    /// makes a team of its own.
+    fn default_team<'t>(&self, teams: &'t [TeamName]) -> Option<&'t TeamName> {
+        let is_ours = |name: &&TeamName| !ops::lease::is_foreign(&self.ctx.store.open(name));
+        let ours: Vec<&TeamName> = teams.iter().filter(is_ours).collect();
+        match (ours.as_slice(), teams) {
+            ([only], _) => Some(only),
+            ([], [only]) => Some(only),
+            _ => None,
+        }
+    }
+
     fn only_team(&self) -> Result<TeamStore, Failure> {
         let teams = self.ctx.store.teams()?;
+        if let Some(only) = self.default_team(&teams) {
+            return Ok(self.ctx.store.team(only)?);
+        }
         match teams.as_slice() {
-            [only] => Ok(self.ctx.store.team(only)?),
             [] => {
                 Err(Failure::new(Kind::NotFound, "there is no team", Some(ops::NO_TEAM.to_owned())))
             }

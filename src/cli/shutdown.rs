@@ -147,6 +147,7 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         broken::restore_missing(setup, None)?;
     }
     let team = setup.team(Action::Down)?;
+    ops::lease::must_be_left(&setup.ctx, &team)?;
     if args.force {
         broken::prepare_deletion(setup, &team)?;
     }

@@ -275,6 +275,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
         broken::restore_missing(setup, given)?;
     }
     let team = setup.team_called(given, Action::Delete)?;
+    ops::lease::must_be_left(&setup.ctx, &team)?;
     if force {
         broken::prepare_deletion(setup, &team)?;
     }

@@ -26,18 +26,30 @@ const TEAMMATE: &str = "--agent-id";
 /// Age up to which a write to the team's files counts as a sign.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// Returns true if another program made the team, no process is on record as its lead, and phalanx
-/// has not adopted it.
-pub(super) fn is_unnamed(team: &TeamStore) -> Result<bool, OpsError> {
-    if team.settings()?.is_some() || team.team()?.lead_process.is_some() {
+/// Returns true if another program made the team, and phalanx has not adopted it.
+pub(super) fn is_foreign(team: &TeamStore) -> Result<bool, OpsError> {
+    if team.settings()?.is_some() {
         return Ok(false);
     }
     let events = team.events()?;
     Ok(!events.iter().any(|event| event.event == EventKind::LeadAdopted))
 }
 
+/// Returns true if the team is foreign, and no process is on record as its lead.
+pub(super) fn is_unnamed(team: &TeamStore) -> Result<bool, OpsError> {
+    Ok(is_foreign(team)? && team.team()?.lead_process.is_none())
+}
+
 /// Returns the signs that the lead may be running: a process, its open pane, a recent write.
 pub(super) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
+    let write = team.latest_write()?.filter(|(_, age)| *age < RECENT);
+    let write =
+        write.map(|(path, age)| format!("{} was written {} s ago", path.display(), age.as_secs()));
+    Ok(signs_of_life(ctx, team)?.into_iter().chain(write).collect())
+}
+
+/// Returns the signs of a living lead: a process, and its open pane.
+pub(super) fn signs_of_life(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
     let file = team.team()?;
     let lead = file.members.iter().find(|member| member.name.is_lead());
     let process = lead.and_then(|lead| process_sign(team, &file, lead));
@@ -48,10 +60,7 @@ pub(super) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsE
         }
         Some(_) | None => None,
     };
-    let write = team.latest_write()?.filter(|(_, age)| *age < RECENT);
-    let write =
-        write.map(|(path, age)| format!("{} was written {} s ago", path.display(), age.as_secs()));
-    Ok([process, pane, write].into_iter().flatten().collect())
+    Ok([process, pane].into_iter().flatten().collect())
 }
 
 /// Time limit for a process that seems to be exiting.

@@ -152,6 +152,28 @@ pub(crate) fn may_lead(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> 
     Ok(())
 }
 
+/// Returns true if another program made the team, and phalanx has not adopted it; false also if
+/// that cannot be read.
+pub(crate) fn is_foreign(team: &TeamStore) -> bool {
+    foreign_lead::is_foreign(team).unwrap_or(false)
+}
+
+/// Checks that no program lives that made the team and may lead it: its files are not removed under
+/// it. Of a team file that cannot be read nothing is known.
+///
+/// # Errors
+/// [`OpsError::MayBeLed`] while a process or a pane shows one.
+pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    if !foreign_lead::is_unnamed(team).unwrap_or(false) {
+        return Ok(());
+    }
+    let signs = foreign_lead::signs_of_life(ctx, team)?;
+    match signs.is_empty() {
+        true => Ok(()),
+        false => Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true }),
+    }
+}
+
 /// Checks that this process may take the team over. Returns a sentence about what the check does
 /// not cover, if that can matter. With `force`, only a lead that is on record and alive is
 /// respected.
@@ -182,7 +204,7 @@ pub(crate) fn may_adopt(
 
 /// Records this process in the team file as the lead, for other programs to see.
 pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
-    if foreign_lead::is_unnamed(team)? {
+    if foreign_lead::is_foreign(team)? {
         // So that later leads need not rule out the other program again.
         team.record(Note::of(EventKind::LeadAdopted).with("pid", Process::current().pid))?;
     }

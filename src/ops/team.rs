@@ -165,6 +165,7 @@ pub(crate) fn living_strangers(
 /// (SD-04). Returns the worktrees that stay because work would be lost with them.
 pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     lease::must_be_free(team)?;
+    lease::must_be_left(ctx, team)?;
     status::see_off(team)?;
     let mut live = status::live_members(team)?;
     let starting = starting_members(ctx, team)?;

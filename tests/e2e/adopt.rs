@@ -171,6 +171,15 @@ fn cr_04_unrecorded_lead_is_not_replaced_while_it_may_be_alive() {
     for args in [&["lead", "--detach"][..], &["adopt", "--detach"], &["lead", "--", "true"]] {
         refused(args, &sign);
     }
+    // SD-17: nor are its files removed.
+    for args in [
+        &["down", "-t", "demo"][..],
+        &["down", "--force", "-t", "demo"],
+        &["team", "delete", "-t", "demo"],
+        &["rm", "demo", "--force"],
+    ] {
+        refused(args, &sign);
+    }
     claude.kill().expect("killed");
     claude.wait().expect("reaped");
     let mut session =
@@ -281,4 +290,27 @@ fn sd_12_lead_on_exit_detaches_refuses_or_stops() {
         lead.end().expect(130);
         stage.assert_clean();
     }
+}
+
+/// SD-17: the default team is the only one that phalanx made; a team of another program is ended
+/// only by its name.
+#[test]
+fn sd_17_team_of_another_program_is_ended_only_by_its_name() {
+    let stage = Stage::without_tmux();
+    of_claude(&stage, &Value::Null);
+    let team_of = || stage.phalanx(&["--json", "status"]).expect(0).json()["team"].clone();
+    assert_eq!(team_of(), "demo", "the only team");
+    for args in [&["down"][..], &["down", "--force"], &["team", "delete"]] {
+        let run = stage.phalanx(args).expect(2);
+        assert!(
+            run.stderr.contains("made by another program") && run.stderr.contains("-t demo"),
+            "{run:?}"
+        );
+    }
+    stage.phalanx(&["team", "create", "mine"]).expect(0);
+    assert_eq!(team_of(), "mine");
+    stage.phalanx(&["down"]).expect(0);
+    assert!(stage.root().join("teams/demo").exists());
+    stage.phalanx(&["down", "-t", "demo"]).expect(0);
+    stage.assert_clean();
 }

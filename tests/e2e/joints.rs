@@ -26,8 +26,8 @@ use crate::harness::PATIENCE;
 
 /// The time within which no further walk begins, in the default gear and in the full one, where a
 /// second test walks in panes for as long.
-const MINUTE: Duration = Duration::from_secs(60);
-const FIVE_MINUTES: Duration = Duration::from_secs(300);
+const DEFAULT: Duration = Duration::from_secs(60);
+const FULL: Duration = Duration::from_secs(150);
 /// The time within which a failed walk is played again with fewer actions, and the limit of each
 /// wait meanwhile.
 const SHRINKING: Duration = Duration::from_secs(240);
@@ -166,7 +166,7 @@ fn walks(backend: &'static str, first: u64, limit: Duration) {
 
 #[test]
 fn tmux_walks_over_the_joints_keep_all_faces_the_same() {
-    walks("pty", 1, gear::sized(MINUTE, FIVE_MINUTES));
+    walks("pty", 1, gear::sized(DEFAULT, FULL));
 }
 
 #[test]
@@ -174,5 +174,5 @@ fn tmux_walks_over_the_joints_in_panes_keep_all_faces_the_same() {
     if !gear::is_full() {
         return gear::skip("walks in panes run with --full");
     }
-    walks("tmux", 1_000_000, FIVE_MINUTES);
+    walks("tmux", 1_000_000, FULL);
 }
