@@ -77,7 +77,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Requests(requests) => shutdown::handle_requests(state, requests, &mut effects),
         Event::Board(board) => {
             followup::handle_board(state, &board, now, &mut effects);
-            handle_board(state, board, &mut effects);
+            handle_board(state, board, now, &mut effects);
         }
         Event::Settings { before, now: new } => settings::handle_settings(state, &before, *new),
         Event::Answers(answers) => questions::handle_answers(state, &answers, &mut effects),
@@ -116,7 +116,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 }
 
 /// Journals what other programs did to tasks since the last read (TK-07).
-fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
+fn handle_board(state: &mut State, board: Board, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.seen {
         let changes = external_change::between(&before.board, &board);
         let unblocked = external_change::freed(&before.board, &board, &changes);
@@ -142,6 +142,7 @@ fn handle_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         reminders: followup::task_reminders(&board),
         board,
     };
+    offer::handle_board(state, &seen.free, now);
     state.awaits_tasks &= seen.board.work().next().is_none();
     state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));
     for (name, view) in &mut state.members {

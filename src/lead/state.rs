@@ -121,7 +121,7 @@ pub(super) struct TrackedMember {
     pub(super) says_active: Option<(bool, Timestamp)>,
     /// It waits for a person, as its screen shows.
     pub(super) is_blocked: bool,
-    /// How it was started.
+    /// The request that started it.
     pub(super) request: LaunchRequest,
     /// The start of the last wait at a prompt that this lead has announced.
     pub(super) announced_prompt: Option<Timestamp>,
@@ -201,8 +201,6 @@ pub(super) struct TaskOffer {
     /// Since when it is free, as far as known.
     pub(super) since: Timestamp,
     pub(super) told: BTreeSet<Incarnation>,
-    /// The member that was notified last, while it may still claim the task, and the time.
-    pub(super) open: Option<(MemberName, Timestamp)>,
 }
 
 /// The silence of a task in progress.
@@ -284,6 +282,8 @@ pub(crate) struct State {
     pub(super) seen: Option<BoardView>,
     /// The free tasks that idle members can claim.
     pub(super) offers: BTreeMap<TaskId, TaskOffer>,
+    /// The members that may still claim the task that they were notified of last, with the time.
+    pub(super) asked: BTreeMap<MemberName, (TaskId, Timestamp)>,
     /// As last read; `None` for a team of another program.
     pub(super) settings: Option<Settings>,
     /// Tasks whose results were reported to the lead's mailbox.
@@ -328,6 +328,7 @@ impl State {
             notifications: BTreeMap::new(),
             followup: None,
             offers: BTreeMap::new(),
+            asked: BTreeMap::new(),
             settings: None,
             reported: BTreeSet::new(),
             results: None,

@@ -1,14 +1,15 @@
 //! Notifies idle agents of tasks that no member has claimed, one after the other. `docs/board.md` has the rules.
 
 use std::cmp::max;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lead::effect::Effect;
 use crate::lead::state::{BoardView, Phase, State, TaskOffer, TrackedMember};
 use crate::model::envelope::Envelope;
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::protocol::Message;
+use crate::model::settings::Settings;
 use crate::model::task::Task;
 use crate::model::time::Timestamp;
 
@@ -18,81 +19,114 @@ const SETTLE_MS: u64 = 2_000;
 /// Time to claim the task before another member is notified, in ms.
 const ANSWER_MS: u64 = 120_000;
 
+/// Begins the offers of tasks that have become free, and drops those of the others.
+pub(super) fn handle_board(state: &mut State, free: &[TaskId], now: Timestamp) {
+    let mut before = std::mem::take(&mut state.offers);
+    let new = || TaskOffer { since: now, told: BTreeSet::new() };
+    let renewed = free.iter().map(|id| (*id, before.remove(id).unwrap_or_else(new)));
+    state.offers = renewed.collect();
+}
+
 /// Requests the offers that are due: the most urgent task first, and the member that has been idle
 /// for the longest time. Each member is notified once of a task, until the task is free anew.
 pub(super) fn offer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let Some(seen) = state.seen.as_ref().filter(|_| is_leading(state)) else { return };
-    let before = std::mem::take(&mut state.offers);
-    let renewed = seen.free.iter().map(|id| {
-        let new = || TaskOffer { since: now, told: Default::default(), open: None };
-        (*id, before.get(id).cloned().unwrap_or_else(new))
-    });
-    let mut offers: BTreeMap<TaskId, TaskOffer> = renewed.collect();
-    for offer in offers.values_mut() {
-        offer.open = offer.open.take().filter(|(name, at)| may_still_claim(state, name, *at, now));
+    if !is_leading(state) {
+        return;
     }
-    for id in &seen.free {
-        let Some(task) = seen.board.tasks.get(id) else { continue };
-        let next = candidates(state, &offers, task)
-            .filter(|(at, _, _)| *at <= now)
-            .min_by_key(|(_, _, view)| view.state_since)
-            .map(|(_, name, view)| (name.clone(), view.incarnation.clone()));
-        if let (Some((name, incarnation)), Some(offer)) = (next, offers.get_mut(id)) {
+    let mut asked = std::mem::take(&mut state.asked);
+    asked.retain(|name, (task, at)| {
+        state.offers.contains_key(task) && may_still_claim(state, name, *at, now)
+    });
+    for (task, name, incarnation) in due(state, &asked, now) {
+        if let Some(offer) = state.offers.get_mut(&task) {
             offer.told.insert(incarnation.clone());
-            offer.open = Some((name.clone(), now));
-            effects.push(Effect::Offer { task: *id, name, incarnation });
+        }
+        asked.insert(name.clone(), (task, now));
+        effects.push(Effect::Offer { task, name, incarnation });
+    }
+    state.asked = asked;
+}
+
+/// Returns the offers that are due, at most one for each idle member.
+fn due(
+    state: &State,
+    asked: &BTreeMap<MemberName, (TaskId, Timestamp)>,
+    now: Timestamp,
+) -> Vec<(TaskId, MemberName, Incarnation)> {
+    let (mut idle, mut due) = (idle_members(state, asked), Vec::new());
+    for (task, offer) in open_tasks(state, asked) {
+        let fits = |(name, view): &(&MemberName, &TrackedMember)| {
+            offered_at(offer, view) <= now && suits(state, name, view, task, offer)
+        };
+        let next = idle.iter().enumerate().filter(|(_, member)| fits(member));
+        let Some(nth) = next.min_by_key(|(_, (_, view))| view.state_since).map(|(nth, _)| nth)
+        else {
+            continue;
+        };
+        let (name, view) = idle.remove(nth);
+        due.push((task.id, name.clone(), view.incarnation.clone()));
+        if idle.is_empty() {
+            break;
         }
     }
-    state.offers = offers;
+    due
 }
 
 /// Treats a report of idleness that is newer than the offer as a refusal. The record of the member
 /// shows only a turn that was seen to begin.
 pub(super) fn handle_mail(state: &mut State, mail: &[Envelope]) {
     for envelope in mail {
-        let is_idle = || matches!(Message::parse(&envelope.text), Message::IdleNotification(_));
-        for offer in state.offers.values_mut() {
-            let is_refused = offer.open.as_ref().is_some_and(|(name, at)| {
-                let is_newer = Timestamp::parse(&envelope.timestamp).is_some_and(|sent| sent > *at);
-                is_newer && name.clashes_with(&envelope.from) && is_idle()
-            });
-            offer.open = offer.open.take().filter(|_| !is_refused);
-        }
+        state.asked.retain(|name, (_, at)| {
+            let is_newer = || Timestamp::parse(&envelope.timestamp).is_some_and(|sent| sent > *at);
+            let is_idle = || matches!(Message::parse(&envelope.text), Message::IdleNotification(_));
+            !(name.clashes_with(&envelope.from) && is_newer() && is_idle())
+        });
     }
 }
 
 /// Returns the time of the next offer.
 pub(super) fn next_offer(state: &State) -> Option<Timestamp> {
-    let seen = state.seen.as_ref().filter(|_| is_leading(state))?;
-    let tasks = seen.free.iter().filter_map(|id| seen.board.tasks.get(id));
-    let next = tasks.flat_map(|task| candidates(state, &state.offers, task)).map(|(at, _, _)| at);
-    let open = state.offers.values().filter_map(|offer| offer.open.as_ref());
-    next.chain(open.map(|(_, at)| at.plus_ms(ANSWER_MS))).min()
+    if !is_leading(state) {
+        return None;
+    }
+    let idle = idle_members(state, &state.asked);
+    let tasks = open_tasks(state, &state.asked).filter(|_| !idle.is_empty());
+    let next = tasks.flat_map(|(task, offer)| {
+        let fitting = idle.iter().filter(move |(name, view)| suits(state, name, view, task, offer));
+        fitting.map(move |(_, view)| offered_at(offer, view))
+    });
+    let answers = state.asked.values().map(|(_, at)| at.plus_ms(ANSWER_MS));
+    next.chain(answers).min()
+}
+
+/// Returns the free tasks that no member is considering, in claim order.
+fn open_tasks<'s>(
+    state: &'s State,
+    asked: &BTreeMap<MemberName, (TaskId, Timestamp)>,
+) -> impl Iterator<Item = (&'s Task, &'s TaskOffer)> {
+    let considered: BTreeSet<TaskId> = asked.values().map(|(task, _)| *task).collect();
+    let seen = state.seen.iter();
+    let tasks = seen.flat_map(|seen| seen.free.iter().filter_map(|id| seen.board.tasks.get(id)));
+    let open = tasks.filter(move |task| !considered.contains(&task.id));
+    open.filter_map(|task| Some((task, state.offers.get(&task.id)?)))
+}
+
+/// Returns the members that have nothing to do and consider no task.
+fn idle_members<'s>(
+    state: &'s State,
+    asked: &BTreeMap<MemberName, (TaskId, Timestamp)>,
+) -> Vec<(&'s MemberName, &'s TrackedMember)> {
+    let members = state.members.iter().filter(|(name, _)| !asked.contains_key(*name));
+    members.filter(|(name, view)| is_idle(state, name, view)).collect()
+}
+
+/// Returns the time from which the member can be notified.
+fn offered_at(offer: &TaskOffer, view: &TrackedMember) -> Timestamp {
+    max(offer.since, view.state_since).plus_ms(SETTLE_MS)
 }
 
 fn is_leading(state: &State) -> bool {
     state.leads() && state.phase == Phase::Leading
-}
-
-/// Returns the members that can be notified of the task next, each with the time from which it can.
-fn candidates<'a>(
-    state: &'a State,
-    offers: &'a BTreeMap<TaskId, TaskOffer>,
-    task: &'a Task,
-) -> impl Iterator<Item = (Timestamp, &'a MemberName, &'a TrackedMember)> {
-    let offer = offers.get(&task.id).filter(|offer| offer.open.is_none());
-    let is_asked = |name: &MemberName| {
-        offers.values().any(|other| other.open.as_ref().is_some_and(|(asked, _)| asked == name))
-    };
-    let members = offer.into_iter().flat_map(move |offer| {
-        let untold = |view: &&TrackedMember| !offer.told.contains(&view.incarnation);
-        let fitting = state.members.iter().filter(move |(name, view)| {
-            untold(view) && is_idle(state, name, view) && suits(state, name, view, task)
-        });
-        fitting
-            .map(|(name, view)| (max(offer.since, view.state_since).plus_ms(SETTLE_MS), name, view))
-    });
-    members.filter(move |(_, name, _)| !is_asked(name))
 }
 
 /// Returns whether the member has nothing to do and could begin a task.
@@ -108,9 +142,16 @@ fn work_of(seen: &Option<BoardView>, name: &MemberName) -> Option<TaskId> {
     seen.as_ref()?.work_of(name)
 }
 
-/// Returns whether the member may be notified of the task and may claim it.
-fn suits(state: &State, name: &MemberName, view: &TrackedMember, task: &Task) -> bool {
-    state.settings.as_ref().is_some_and(|settings| settings.tells_of(task, name, &view.request))
+/// Returns whether the member may claim the task and has not been notified of it.
+fn suits(
+    state: &State,
+    name: &MemberName,
+    view: &TrackedMember,
+    task: &Task,
+    offer: &TaskOffer,
+) -> bool {
+    let tells = |settings: &Settings| settings.tells_of(task, name, &view.request);
+    !offer.told.contains(&view.incarnation) && state.settings.as_ref().is_some_and(tells)
 }
 
 /// Returns whether a member that was notified at `at` may still claim the task: it has not begun
