@@ -363,9 +363,9 @@ fn create(
     let made = ops::task::create(&setup.ctx, team, &[new])?;
     match made.first() {
         Some(task) => {
-            let printed = print_task(setup, task, &format!("created task {}", task.id));
+            print_task(setup, task, &format!("created task {}", task.id))?;
             warn_if_unnoticed(setup, team, task)?;
-            printed
+            Ok(Exit::DONE)
         }
         None => Ok(Exit::DONE),
     }

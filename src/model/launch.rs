@@ -51,7 +51,7 @@ pub(crate) struct LaunchSpec {
     /// Notification of free tasks; `None` means the setting of the team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pull: Option<Pull>,
-    /// Whose requests it takes, besides the lists of its entry in the settings.
+    /// The users whose requests it takes, besides the lists of its entry in the settings.
     #[serde(skip_serializing_if = "LinkAccess::is_empty")]
     pub(crate) access: LinkAccess,
     pub(crate) prompt: Option<String>,

@@ -65,7 +65,7 @@ pub(crate) struct LaunchRequest {
     /// Notification of free tasks; `None` means the setting of the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pull: Option<Pull>,
-    /// Whose requests it takes, besides the lists of its entry in the settings.
+    /// The users whose requests it takes, besides the lists of its entry in the settings.
     #[serde(default, skip_serializing_if = "LinkAccess::is_empty")]
     pub(crate) access: LinkAccess,
     /// Variables set for this member only. They may hold secrets, so the file is readable by its

@@ -34,7 +34,7 @@ pub(crate) fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> 
 }
 
 /// Frees the tasks of members that have exited, for a member that finds no task. Returns whether
-/// there were such members. Does nothing if a lead runs, which does the same by itself.
+/// there were such members. A running lead frees them itself.
 pub(crate) fn free_tasks_of_dead(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
     Ok(team.settings()?.is_some() && is_leaderless(team)? && retire_exited(ctx, team)?)
 }

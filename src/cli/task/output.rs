@@ -43,7 +43,11 @@ pub(super) fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult 
 }
 
 /// Prints that no member was notified of a free task, because no lead runs.
-pub(super) fn warn_if_unnoticed(setup: &Setup, team: &TeamStore, task: &Task) -> VerbResult {
+pub(super) fn warn_if_unnoticed(
+    setup: &Setup,
+    team: &TeamStore,
+    task: &Task,
+) -> Result<(), Failure> {
     if ops::catch_up::is_unnoticed(team, task)? {
         let id = task.id;
         setup.out.print_message(&format!(
@@ -51,5 +55,5 @@ pub(super) fn warn_if_unnoticed(setup: &Setup, team: &TeamStore, task: &Task) ->
              starts one, `phalanx task assign {id} NAME` gives it to a member"
         ));
     }
-    Ok(Exit::DONE)
+    Ok(())
 }

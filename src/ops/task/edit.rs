@@ -38,8 +38,7 @@ pub(crate) fn create(
     Ok(tasks)
 }
 
-/// What a member creates while it works on a task comes from where that task came, unless the caller
-/// names another origin.
+/// Gives new tasks without an origin that of the task which their creator has in progress.
 fn inherit_scope(ctx: &Context, team: &TeamStore, batch: &mut [NewTask]) -> Result<(), OpsError> {
     if ctx.speaker.is_lead() || batch.iter().all(|new| !new.extra.scope.is_empty()) {
         return Ok(());
