@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use strum::VariantNames;
+use strum::IntoEnumIterator;
 
 use super::fail::Failure;
 use super::out::Color;
@@ -61,8 +61,12 @@ pub(super) fn backend(given: &str) -> Result<BackendChoice, String> {
 }
 
 pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
-    PossibleValuesParser::new(Mode::VARIANTS)
-        .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
+    let values = Mode::iter().map(|mode| {
+        let value = PossibleValue::new(mode.as_str());
+        // As later releases of Claude Code call it.
+        if mode == Mode::Default { value.alias("manual") } else { value }
+    });
+    PossibleValuesParser::new(values).map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }
 
 /// Parses `NAME=VALUE`. The operation checks whether the name may be set.

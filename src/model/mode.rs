@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The six permission modes of Claude Code, in its spelling.
+/// The permission modes of Claude Code, in its spelling. From 2.1.3xx on it has no `delegate`, and
+/// calls `default` also `manual`.
 #[derive(
     Debug,
     Clone,
@@ -22,9 +23,13 @@ use serde::{Deserialize, Serialize};
 #[strum(serialize_all = "camelCase")]
 pub(crate) enum Mode {
     /// Asks about everything that is not yet allowed.
+    #[serde(alias = "manual")]
+    #[strum(to_string = "default", serialize = "manual")]
     Default,
     /// Allows file edits without asking.
     AcceptEdits,
+    /// Lets a model of the program decide, instead of a person or a rule.
+    Auto,
     /// Allows everything without asking.
     BypassPermissions,
     /// Only reads, until a plan is approved.
@@ -41,7 +46,7 @@ impl Mode {
         self.into()
     }
 
-    /// Parses the spelling on the wire.
+    /// Parses the spelling on the wire, and `manual`.
     pub(crate) fn parse(text: &str) -> Option<Mode> {
         text.parse().ok()
     }
@@ -54,7 +59,21 @@ impl Mode {
             Mode::DontAsk => 1,
             Mode::Default => 2,
             Mode::AcceptEdits => 3,
-            Mode::BypassPermissions => 4,
+            Mode::Auto => 4,
+            Mode::BypassPermissions => 5,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pm_10_later_name_of_the_mode_that_asks_is_known() {
+        let by_serde = serde_json::from_str::<Mode>("\"manual\"").ok();
+        assert_eq!((Mode::parse("manual"), by_serde), (Some(Mode::Default), Some(Mode::Default)));
+        assert_eq!(Mode::Default.as_str(), "default");
+        assert_eq!(serde_json::to_string(&Mode::Auto).ok().as_deref(), Some("\"auto\""));
     }
 }

@@ -161,7 +161,8 @@ impl Member {
             prompt: wire::text(entry, "prompt"),
             color: wire::text(entry, "color"),
             plan_mode_required: wire::flag(entry, "planModeRequired").unwrap_or(false),
-            mode: wire::text(entry, "mode").and_then(|m| Mode::parse(&m)),
+            // An unknown mode grants no more than the one that asks.
+            mode: wire::text(entry, "mode").map(|m| Mode::parse(&m).unwrap_or(Mode::Default)),
             allowed_tools: entry
                 .contains_key("allowedTools")
                 .then(|| wire::texts(entry, "allowedTools")),

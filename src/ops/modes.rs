@@ -110,7 +110,10 @@ fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsEr
 
 fn request_change(team: &TeamStore, name: MemberName, mode: Mode) -> Result<ModeChange, OpsError> {
     let lead = MemberName::lead();
-    let message = Message::ModeSetRequest(ModeSetRequest { mode, from: Some(lead.to_string()) });
+    let message = Message::ModeSetRequest(ModeSetRequest {
+        mode: mode.as_str().to_owned(),
+        from: Some(lead.to_string()),
+    });
     let msg_id = send::say(team, &lead, &name, &message, None)?;
     team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
     Ok(ModeChange { name, mode, msg_id: Some(msg_id) })

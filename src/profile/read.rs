@@ -84,9 +84,9 @@ struct LaunchTable {
 struct ModesTable {
     default: Option<Vec<PlainText>>,
     accept_edits: Option<Vec<PlainText>>,
+    auto: Option<Vec<PlainText>>,
     bypass_permissions: Option<Vec<PlainText>>,
     plan: Option<Vec<PlainText>>,
-    delegate: Option<Vec<PlainText>>,
     dont_ask: Option<Vec<PlainText>>,
 }
 
@@ -368,9 +368,9 @@ impl ModesTable {
         [
             (Mode::Default, self.default),
             (Mode::AcceptEdits, self.accept_edits),
+            (Mode::Auto, self.auto),
             (Mode::BypassPermissions, self.bypass_permissions),
             (Mode::Plan, self.plan),
-            (Mode::Delegate, self.delegate),
             (Mode::DontAsk, self.dont_ask),
         ]
         .into_iter()

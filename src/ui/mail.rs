@@ -129,9 +129,7 @@ fn message_text(message: &Message) -> MessageText {
                 update.tool_name.as_deref().map(|tool| format!(" for {tool}")).unwrap_or_default();
             only(format!("changes the team's permissions{tool}"))
         }
-        Message::ModeSetRequest(ask) => {
-            only(format!("asks you to work in mode {}", ask.mode.as_str()))
-        }
+        Message::ModeSetRequest(ask) => only(format!("asks you to work in mode {}", ask.mode)),
         Message::TeammateTerminated(notice) => only(notice.message.clone()),
     }
 }

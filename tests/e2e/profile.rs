@@ -42,7 +42,9 @@ fn id_01_id_02_native_command_line_has_each_flag_once() {
     ];
     assert_eq!(words[..11], [&["claude"][..], &flags, &["--parent-session-id", session]].concat());
     // phalanx chooses the session id, so that it can resume the session (CR-05).
-    assert_eq!((words[11], words[12].len(), words.len()), ("--session-id", 36, 13));
+    assert_eq!((words[11], words[12].len()), ("--session-id", 36));
+    // Later releases start in auto mode if they are not told otherwise (PM-10).
+    assert_eq!(words[13..], ["--permission-mode", "default"]);
     assert_eq!(
         (&plain["model"], &plain["mode"], &plain["prompt"]),
         (&json!(null), &json!(null), &json!(null))
@@ -55,19 +57,11 @@ fn id_01_id_02_native_command_line_has_each_flag_once() {
     let full = full.json();
     let words: Vec<&str> =
         full["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
-    let rest = [
-        "--plan-mode-required",
-        "--agent-type",
-        "reviewer",
-        "--permission-mode",
-        "plan",
-        "--model",
-        "opus",
-    ];
+    let rest = ["--plan-mode-required", "--agent-type", "reviewer", "--model", "opus"];
     assert_eq!(words[13..], rest);
     assert_eq!(
         (&full["model"], &full["mode"], &full["role"]),
-        (&json!("opus"), &json!("plan"), &json!("reviewer"))
+        (&json!("opus"), &json!(null), &json!("reviewer"))
     );
     assert_eq!(full["prompt"], json!("mailbox"));
     let names: Vec<&str> =

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, wait_for};
+use crate::mcp::Client;
 
 const REVIEWER: &str = "---\nname: reviewer\ndescription: reads\ntools: Read, Grep\ndisallowedTools: Edit, Bash(git push:*)\n\
     model: sonnet\ncolor: pink\npermissionMode: plan\nskills: x\n---\nMARKER-7: you only read.\n";
@@ -70,10 +71,8 @@ fn id_02_agent_file_reaches_the_program() {
         "Read,Grep,SendMessage,TaskCreate,TaskGet,TaskList,TaskUpdate,ExitPlanMode"
     );
     assert_eq!(after(&seen, "--disallowedTools"), "Edit,Bash(git push:*)");
-    assert_eq!(
-        (after(&seen, "--model"), after(&seen, "--permission-mode")),
-        ("sonnet".to_owned(), "plan".to_owned())
-    );
+    assert_eq!(after(&seen, "--model"), "sonnet");
+    assert!(seen.contains(&"--plan-mode-required".to_owned()), "{seen:?}");
     assert!(
         !seen.iter().any(|word| word.contains("MARKER-7")),
         "claude reads the file itself: {seen:?}"
@@ -244,4 +243,76 @@ fn id_02_tool_lists_override_and_denials_add_up() {
     }
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
+}
+
+/// PM-10: a mode means the same, whichever way it is given: none is the mode that asks, whatever
+/// the program's default is; `plan` is a plan to be approved; `manual` is `default` by its later
+/// name. The mode of leads is refused.
+#[test]
+fn pm_10_mode_means_the_same_whichever_way_it_is_given() {
+    const PLAN: &[&str] = &["--plan-mode-required"];
+    const ASKS: &[&str] = &["--permission-mode", "default"];
+    let cases: [(&str, Option<&[&str]>); 7] = [
+        ("", Some(ASKS)),
+        ("default", Some(ASKS)),
+        ("manual", Some(ASKS)),
+        ("acceptEdits", Some(&["--permission-mode", "acceptEdits"])),
+        ("auto", Some(&["--permission-mode", "auto"])),
+        ("plan", Some(PLAN)),
+        ("delegate", None),
+    ];
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let mut lead = Client::start(&stage, &["mcp"]);
+    for (mode, expected) in cases {
+        let option = (!mode.is_empty()).then(|| format!("--mode={mode}"));
+        let mut call = json!({"name": "ada", "profile": "claude", "dry_run": true});
+        if !mode.is_empty() {
+            call["mode"] = json!(mode);
+        }
+        let front =
+            if mode.is_empty() { String::new() } else { format!("permissionMode: {mode}\n") };
+        let file = format!("---\nname: scout\ndescription: d\n{front}---\n");
+        agent(&stage.at("work/.claude"), "scout.md", &file);
+        let base = ["--json", "spawn", "ada", "--profile", "claude", "--dry-run"];
+        let by_option =
+            [&base[..], &option.iter().map(String::as_str).collect::<Vec<_>>()].concat();
+        let by_role = [&base[..], &["--role", "scout"]].concat();
+        let ways = [("option", stage.phalanx(&by_option)), ("role", stage.phalanx(&by_role))];
+        for (way, run) in ways {
+            let Some(expected) = expected else {
+                // A role file is written for another program, so it only warns.
+                let code = if way == "role" { 0 } else { 2 };
+                let run = run.expect(code);
+                assert!(format!("{run:?}").contains("`delegate`"), "{way}: {run:?}");
+                continue;
+            };
+            assert_modes(&run.expect(0).stdout, expected, &format!("{mode:?} by {way}"));
+        }
+        match expected {
+            Some(expected) => {
+                let plan = lead.call("SpawnTeammate", call).to_string();
+                assert_modes(&plan, expected, &format!("{mode:?} by MCP"));
+            }
+            None => {
+                let refused = lead.refused("SpawnTeammate", call);
+                assert!(refused.to_string().contains("delegate"), "{refused}");
+            }
+        }
+    }
+    assert_eq!(lead.end(), Some(0));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// Checks the words of `argv`, as printed, that decide what the program asks about.
+fn assert_modes(printed: &str, expected: &[&str], case: &str) {
+    let words: Vec<&str> = printed.split('"').collect();
+    let at = |flag: &str| words.iter().position(|word| *word == flag);
+    let mut found = Vec::new();
+    if let Some(at) = at("--permission-mode") {
+        found.extend([words[at], words[at + 2]]);
+    }
+    found.extend(at("--plan-mode-required").map(|at| words[at]));
+    assert_eq!(found, expected, "{case}: {printed}");
 }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::fields::{self, KeyCase, boolean, lenient, lenient_list, object, text, word};
-use crate::model::mode::Mode;
 use crate::model::wire::{self, Object};
 
 /// Member → lead: asks for permission to use a tool with this input.
@@ -248,9 +247,9 @@ pub(crate) struct TeamPermissionUpdate {
 /// Lead → member: switches to another permission mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModeSetRequest {
-    /// An unknown mode makes the message malformed, since it could not be applied.
+    /// One of [`Mode`](crate::model::mode::Mode), or a mode of a later release.
     #[serde(deserialize_with = "word")]
-    pub(crate) mode: Mode,
+    pub(crate) mode: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) from: Option<String>,
 }
@@ -340,12 +339,10 @@ mod tests {
     }
 
     #[test]
-    fn unknown_mode_is_malformed() {
-        let Message::Malformed { problem, .. } =
-            Message::parse(r#"{"type":"mode_set_request","mode":"root"}"#)
-        else {
-            panic!("taken for a message")
-        };
-        assert_eq!(problem, "`mode` is an unknown word: \"root\"");
+    fn unknown_mode_is_kept() {
+        let text = r#"{"type":"mode_set_request","mode":"bubble"}"#;
+        let message = Message::parse(text);
+        assert!(matches!(&message, Message::ModeSetRequest(ask) if ask.mode == "bubble"));
+        assert_eq!(message.to_text(), text);
     }
 }

@@ -195,6 +195,17 @@ impl<'a> BatchContext<'a> {
         }
     }
 
+    /// Returns the mode in which the program starts. Without one of its own, a person or a rule
+    /// decides, whatever the program's default is; nobody, if that is the lead's mode. A program
+    /// that has to plan first starts in its plan mode.
+    pub(super) fn mode_of(&self, launch: &ResolvedLaunch) -> Option<Mode> {
+        let asking = || match decide::lead_mode(&self.roster) {
+            Some(Mode::DontAsk) => Mode::DontAsk,
+            Some(_) | None => Mode::Default,
+        };
+        launch.spec.mode.or_else(|| (!launch.spec.plan).then(asking))
+    }
+
     /// Rejects a request whose origin the access policy of the team, or of one of the members,
     /// refuses.
     pub(super) fn check_access(&self, launches: &[ResolvedLaunch]) -> Result<(), OpsError> {

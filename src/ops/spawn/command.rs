@@ -115,7 +115,7 @@ fn values(batch: &BatchContext, launch: &ResolvedLaunch, member: &Member) -> Val
     let value = |name: Placeholder| match name {
         Placeholder::Model => spec.model.as_deref().and_then(one),
         Placeholder::Mode => {
-            spec.mode.and_then(|mode| profile.mode_words(mode)).map(<[String]>::to_vec)
+            batch.mode_of(launch).and_then(|mode| profile.mode_words(mode)).map(<[String]>::to_vec)
         }
         Placeholder::Plan => spec.plan.then(|| profile.launch.plan.clone()),
         Placeholder::AgentId => one(&member.agent_id),

@@ -67,6 +67,10 @@ pub(super) fn resolve(
     if let Some(role) = &role {
         apply_role(&mut spec, role, &profile, &mut warnings);
     }
+    // A member in plan mode has its plan approved before it does anything else.
+    if spec.mode == Some(Mode::Plan) && spec.task.is_none() {
+        (spec.mode, spec.plan) = (None, true);
+    }
     spec.tools = spec.tools.or(&roles.tools).without_forbidden();
     warnings.extend(unenforced(&spec.tools, &profile));
     check_options(&spec, &profile)?;
@@ -208,6 +212,7 @@ fn apply_role(
     }
     if spec.mode.is_none() {
         match role.mode {
+            Some(Mode::Plan) if !profile.launch.plan.is_empty() => spec.mode = Some(Mode::Plan),
             Some(mode) if is_file && profile.mode_words(mode).is_none() => {
                 warn(format!("`{program}` has no mode `{}`", mode.as_str()));
             }
@@ -292,7 +297,7 @@ fn check_plan(spec: &LaunchSpec, profile: &Profile) -> Result<Option<String>, Op
         Runs::Native if profile.takes(Placeholder::Phalanx) => Ok(None),
         Runs::Native if !is_agent || profile.launch.plan.is_empty() => Err(usage(
             format!("profile `{name}` cannot be held to a plan"),
-            Some("omit `--plan`, or use a profile with `plan` in [launch]"),
+            Some("omit `--plan` and `--mode plan`, or use a profile with `plan` in [launch]"),
         )),
         Runs::Native => Ok(None),
         Runs::Wrapped if profile.launch.plan.is_empty() => Ok(Some(format!(

@@ -4,7 +4,6 @@ use super::*;
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
 use crate::model::lifecycle::MemberState;
-use crate::model::mode::Mode;
 use crate::model::protocol::{
     self, ModeSetRequest, ShutdownApproved, ShutdownRejected, ShutdownStatus, TaskAssignment,
 };
@@ -497,7 +496,7 @@ fn failed_claims_and_mail_are_retried_even_if_the_clock_goes_back() {
 #[test]
 fn messages_are_printed_once_and_acknowledged_each_time() {
     let mode = Message::ModeSetRequest(ModeSetRequest {
-        mode: Mode::Plan,
+        mode: "plan".to_owned(),
         from: Some("team-lead".to_owned()),
     });
     let given = Message::TaskAssignment(TaskAssignment {
