@@ -1,5 +1,5 @@
 //! Real Claude Code from npm as native teammates: prompts, mail, permissions, plans, modes and
-//! shutdown (EN-02, PM-03, PM-04, PM-07, SD-02). Runs without a network, in its own namespaces,
+//! shutdown (EN-02, PM-03, PM-04, PM-07, PM-11, SD-02). Runs without a network, in its own namespaces,
 //! against a stand-in of its API.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::run::LauncherRun;
+use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::rate_limit::LimitHit;
 use crate::model::transcript::TranscriptForm;
@@ -154,6 +155,13 @@ impl UsageReader {
         read_all(self.form, &mut usage);
         if usage != before {
             self.team.record_usage(&self.member, &self.incarnation, &usage)?;
+        }
+        let error_of =
+            |usage: &MemberUsage| usage.transcripts.first().and_then(|t| t.error.clone());
+        if let Some(error) = error_of(&usage).filter(|new| error_of(&before).as_ref() != Some(new))
+        {
+            let note = Note::of(EventKind::MemberHealth).member(&self.member);
+            self.team.record(note.with("state", "error").with("reason", error.said))?;
         }
         if let Some(main) = usage.transcripts.first().filter(|_| self.is_native) {
             let is_new = main.refused != self.refused;

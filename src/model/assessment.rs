@@ -164,6 +164,7 @@ pub(crate) fn assess(evidence: &Evidence) -> Assessment {
     let Some(record) = evidence.record else { return assess_unrecorded(evidence) };
     ended(evidence, record)
         .or_else(|| held_up(evidence, record))
+        .or_else(|| failed_turn(evidence, record))
         .unwrap_or_else(|| at_work(evidence, record))
 }
 
@@ -304,6 +305,32 @@ fn waits_for_answer(evidence: &Evidence) -> Option<Assessment> {
     let because = format!("its request {} is open", asked.id);
     let waiting = Assessment::new(Doing::Waiting(asked.need), Some(asked.since), because);
     Some(waiting.with_reason(Some(asked.summary.clone())))
+}
+
+/// A run that rests because its last turn ended with an error.
+fn failed_turn(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
+    let error = record.turn_error()?;
+    let rests = match at_work(evidence, record).doing {
+        Doing::Idle => true,
+        // 2.1.34 does not say in the team file that such a turn is over. The lead may have recorded
+        // its beginning a little later.
+        Doing::Working => {
+            let is_late = record.is_native() && evidence.is_active == Some(true);
+            let took = evidence.mail_changed_at.filter(|at| *at > error.at);
+            let is_next = record.state_since > error.at.plus_ms(TAKING_UP_MS)
+                || untaken(evidence).is_some()
+                || took.is_some_and(|at| evidence.now.since(at) < TAKING_UP_MS);
+            is_late && !is_next && evidence.screen != Some(&ScreenSign::Working)
+        }
+        _ => false,
+    };
+    if !rests {
+        return None;
+    }
+    let need = if error.needs_login { Need::Login } else { Need::Error };
+    let because = "its transcript says that its last turn ended with this error";
+    let waiting = Assessment::new(Doing::Waiting(need), Some(error.at), because);
+    Some(waiting.with_reason(Some(error.said.clone())))
 }
 
 /// A living run that nothing holds up.

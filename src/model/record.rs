@@ -18,7 +18,7 @@ use super::role::Tools;
 use super::team::Member;
 use super::time::{self, Timestamp};
 use super::transcript::TranscriptForm;
-use super::usage::MemberUsage;
+use super::usage::{MemberUsage, TurnError};
 use super::waiting::Ability;
 
 /// The request for a member, complete enough to start it again.
@@ -255,6 +255,13 @@ impl MemberRecord {
     /// Returns the usage limit that keeps the member from working.
     pub(crate) fn limit(&self) -> Option<&RateLimit> {
         self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
+    }
+
+    /// Returns the error with which the last turn of this run ended, if nothing was said to its
+    /// program since then.
+    pub(crate) fn turn_error(&self) -> Option<&TurnError> {
+        let error = self.usage.as_ref()?.transcripts.first()?.error.as_ref();
+        error.filter(|error| error.at >= self.asked_at && !self.state.is_over())
     }
 
     /// Returns the mark on the member's pane or session.

@@ -1,12 +1,13 @@
-//! Reads the transcripts that agent programs write: the tokens of each response, and whether the
-//! program has reached the usage limit of its account. A transcript is a file of JSON lines, which
+//! Reads the transcripts that agent programs write: the tokens of each response, whether the program
+//! has reached the usage limit of its account, and the error of its last turn. A transcript is a file of JSON lines, which
 //! is read from where the last read ended. Lines of other forms are skipped.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::text;
-use super::usage::{MemberUsage, Response, TranscriptState, Usage};
+use super::time::Timestamp;
+use super::usage::{MemberUsage, Response, TranscriptState, TurnError, Usage};
 
 /// Number of responses that are remembered per transcript. Claude Code repeats the usage of a
 /// response on each line about it; responses of agents that work side by side alternate.
@@ -43,19 +44,26 @@ impl TranscriptState {
     }
 
     fn read_claude(&mut self, entry: &Value, member: &mut MemberUsage) {
+        if entry["type"] == "user" {
+            self.error = None;
+        }
         if entry["type"] != "assistant" {
             return;
         }
         let message = &entry["message"];
         if entry["isApiErrorMessage"] == true {
+            let said = message["content"][0]["text"].as_str();
             if entry["error"] == "rate_limit" {
-                let said = message["content"][0]["text"].as_str().unwrap_or("usage limit reached");
+                let said = said.unwrap_or("usage limit reached");
                 self.limit = Some(text::short(said, LONGEST_TEXT));
                 self.refused += 1;
+            } else {
+                let needs_login = entry["error"] == "authentication_failed";
+                self.error = turn_error(entry, said.unwrap_or("API error"), needs_login);
             }
             return;
         }
-        self.limit = None;
+        (self.limit, self.error) = (None, None);
         let (Some(id), Some(model)) = (word(&message["id"]), word(&message["model"])) else {
             return;
         };
@@ -107,18 +115,27 @@ impl TranscriptState {
                     self.counted = total;
                 }
             }
+            (Some("event_msg"), Some("task_started")) => self.error = None,
             (Some("event_msg"), Some("task_complete")) => {
                 let error = &payload["error"];
                 let is_limit = error["codex_error_info"] == "usage_limit_exceeded";
-                self.limit = error["message"]
-                    .as_str()
-                    .filter(|_| is_limit)
-                    .map(|said| text::short(said, LONGEST_TEXT));
+                let said = error["message"].as_str();
+                self.limit = said.filter(|_| is_limit).map(|said| text::short(said, LONGEST_TEXT));
                 self.refused += u64::from(is_limit);
+                let needs_login = error["codex_error_info"] == "unauthorized";
+                self.error = said
+                    .filter(|_| !is_limit)
+                    .and_then(|said| turn_error(entry, said, needs_login));
             }
             (_, _) => {}
         }
     }
+}
+
+/// Returns the error of a turn; `None` if the entry has no time.
+fn turn_error(entry: &Value, said: &str, needs_login: bool) -> Option<TurnError> {
+    let at = Timestamp::parse(entry["timestamp"].as_str()?)?;
+    Some(TurnError { said: text::short(said, LONGEST_TEXT), needs_login, at })
 }
 
 /// Returns a text of limited length that is not empty.
@@ -195,6 +212,41 @@ mod tests {
             (usage.input, usage.cached_input, usage.cache_write, usage.output),
             (20, 200, 40, 47)
         );
+    }
+
+    /// PM-11: recorded from Claude Code 2.1.332 (fields shortened) and codex 0.169.0.
+    #[test]
+    fn pm_11_turn_that_ends_with_an_error_is_remembered_until_the_next_one() {
+        let refused = |error: &str, said: &str| {
+            format!(
+                r#"{{"type":"assistant","timestamp":"2026-11-26T02:48:47.725Z","isApiErrorMessage":true,
+                "error":"{error}","message":{{"model":"<synthetic>","content":[{{"type":"text","text":"{said}"}}]}}}}"#
+            )
+            .replace('\n', "")
+        };
+        let login = "Please run /login · API Error: 403 refused by the stand-in";
+        let cases = [
+            (refused("authentication_failed", login), Some((login, true))),
+            (refused("invalid_request", "Prompt is too long"), Some(("Prompt is too long", false))),
+            // The limit is one of its own.
+            (refused("rate_limit", "You've hit your limit"), None),
+        ];
+        let user = r#"{"type":"user","message":{"role":"user","content":"go on"}}"#;
+        for (line, expected) in cases {
+            let (_, state) = read(TranscriptForm::Claude, &line);
+            let found = state.error.as_ref().map(|e| (e.said.as_str(), e.needs_login));
+            assert_eq!(found, expected);
+            for next in [user.to_owned(), response("a", 1)] {
+                let (_, state) = read(TranscriptForm::Claude, &format!("{line}\n{next}"));
+                assert_eq!(state.error, None, "{next}");
+            }
+        }
+        let (_, state) = read(TranscriptForm::Codex, CODEX);
+        let error = state.error.expect("an error");
+        assert_eq!(error.said, "exceeded retry limit, last status: 429 Too Many Requests");
+        let next = r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t"}}"#;
+        let (_, state) = read(TranscriptForm::Codex, &format!("{CODEX}{next}"));
+        assert_eq!(state.error, None);
     }
 
     #[test]

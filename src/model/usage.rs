@@ -5,6 +5,8 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use super::time::Timestamp;
+
 /// Maximum number of models that are counted separately for one member.
 const MOST_MODELS: usize = 32;
 /// The name under which the tokens of further models, and of unnamed ones, are counted.
@@ -84,9 +86,23 @@ pub(crate) struct TranscriptState {
     /// The text of the program about its usage limit, if its last request was refused for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<String>,
+    /// The error with which the last turn ended, if nothing was said to the program since then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<TurnError>,
     /// Number of requests that were refused.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) refused: u64,
+}
+
+/// An error with which a program gave up a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TurnError {
+    /// The text of the program, on one line.
+    pub(crate) said: String,
+    /// Its provider refuses the login.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) needs_login: bool,
+    pub(crate) at: Timestamp,
 }
 
 /// A response of a model, as it was counted.

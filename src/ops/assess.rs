@@ -97,7 +97,7 @@ impl<'t> TeamEvidence<'t> {
         let is_active = self.roster.member(name).and_then(|member| member.is_active);
         let folded = name.folded();
         let may_rest = match record {
-            Some(record) => may_rest(record, is_active),
+            Some(record) => may_rest(record, is_active) || record.turn_error().is_some(),
             None => is_active == Some(false),
         };
         let mail = may_rest.then(|| untaken(self.team, name)).flatten();

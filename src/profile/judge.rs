@@ -96,7 +96,7 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> ScreenFinding {
         ScreenState::Limited => rule.group("until", look).map(|until| unframed(&until)),
         _ => None,
     };
-    let said = rule.group("text", look).filter(|_| rule.state == ScreenState::Limited);
+    let said = rule.group("text", look);
     // The question is more specific than all the text that the patterns match around it.
     let evidence = said.unwrap_or(evidence);
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));

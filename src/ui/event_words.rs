@@ -62,6 +62,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::MemberHealth => Some(match wire::text(&event.detail, "state").as_deref() {
             Some("unresponsive") => with_reason(event, "warning: unresponsive"),
             Some("limited") => with_reason(event, "warning: at its usage limit"),
+            Some("error") => with_reason(event, "warning: ended its turn with an error"),
             Some(_) | None
                 if wire::text(&event.detail, "prev_state").as_deref() == Some("limited") =>
             {

@@ -71,7 +71,12 @@ fn message_text(message: &Message) -> MessageText {
                 format!(" after task #{id} ({state})")
             });
             let why = idle.failure_reason.as_deref().or(idle.summary.as_deref());
-            only(format!("is idle{}{}", task.unwrap_or_default(), because(why)))
+            let how = match idle.idle_reason.as_deref() {
+                Some("failed") => "is idle after an error",
+                Some("interrupted") => "was interrupted",
+                Some(_) | None => "is idle",
+            };
+            only(format!("{how}{}{}", task.unwrap_or_default(), because(why)))
         }
         Message::TaskAssignment(task) => {
             let subject =

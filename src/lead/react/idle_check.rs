@@ -1,6 +1,6 @@
 //! Schedules screen checks of native members: of those that have not reported idle, which would
 //! count as working indefinitely, and of all in their first minutes, when a program may ask a
-//! person something before it reads its mail. A check is slow, so the first one waits until most
+//! person something before it reads its mail. A check is slow, so the first ones wait until most
 //! have reported.
 
 use crate::lead::effect::Effect;
@@ -8,11 +8,11 @@ use crate::lead::state::{State, TrackedMember};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
 
-/// Time from the start of the work to the first check, in ms.
+/// Time from the start of the work to the first check whether it is over, in ms.
 const FIRST_MS: u64 = 15_000;
 /// Time between two checks, in ms.
 const AGAIN_MS: u64 = 20_000;
-/// Time from the start of an idle member to the first check for questions, in ms.
+/// Time from the start of a member, or of its work, to the first check for questions, in ms.
 const QUESTIONS_MS: u64 = 5_000;
 /// Time from the start of an idle member to the last check, in ms, unless it waits for a person.
 const UNTIL_MS: u64 = 120_000;
@@ -40,7 +40,13 @@ fn due(view: &TrackedMember) -> Option<Timestamp> {
     }
     let next = |first: Timestamp| view.idle_checked_at.map_or(first, |at| at.plus_ms(AGAIN_MS));
     match view.state {
-        MemberState::Working => Some(next(view.state_since.plus_ms(FIRST_MS))),
+        MemberState::Working => {
+            let first = view.state_since.plus_ms(FIRST_MS);
+            match view.idle_checked_at {
+                Some(at) if at < first => Some(first),
+                Some(_) | None => Some(next(view.state_since.plus_ms(QUESTIONS_MS))),
+            }
+        }
         MemberState::Idle => {
             let at = next(view.since.plus_ms(QUESTIONS_MS));
             (view.is_blocked || at <= view.since.plus_ms(UNTIL_MS)).then_some(at)

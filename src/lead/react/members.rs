@@ -44,6 +44,7 @@ pub(super) fn handle_members(
         view.state_since = record.state_since;
         view.limit = record.limit().cloned();
         view.is_blocked = record.is_blocked();
+        view.has_failed = record.turn_error().is_some();
         if let Some(seen) = record.prompt.as_ref().filter(|seen| leads && !seen.is_announced)
             && view.announced_prompt.replace(seen.since) != Some(seen.since)
         {
@@ -142,6 +143,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         native: record.is_native(),
         says_active: None,
         is_blocked: record.is_blocked(),
+        has_failed: record.turn_error().is_some(),
         announced_prompt: None,
         idle_checked_at: None,
         reminded: record.reminded,

@@ -131,7 +131,8 @@ fn is_leading(state: &State) -> bool {
 
 /// Returns whether the member has nothing to do and could begin a task.
 fn is_idle(state: &State, name: &MemberName, view: &TrackedMember) -> bool {
-    let runs = view.watched && view.ending.is_none() && view.limit.is_none() && !view.is_blocked;
+    let stops = view.limit.is_some() || view.is_blocked || view.has_failed;
+    let runs = view.watched && view.ending.is_none() && !stops;
     let claims = view.reads_mail && !view.runs_commands && view.request.task.is_none();
     let has_work = view.given.is_some() || work_of(&state.seen, name).is_some();
     let ends = state.request_for(name, &view.incarnation).is_some();

@@ -11,6 +11,7 @@ use crate::model::prompt::PromptSeen;
 use crate::model::rate_limit::RateLimit;
 use crate::model::record::{ExitRecord, StartRecord, blocked_reason};
 use crate::model::sample;
+use crate::model::usage::{MemberUsage, TranscriptState, TurnError};
 use strum::VariantArray;
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -38,6 +39,7 @@ struct Case {
     exit: Option<i32>,
     unresponsive: bool,
     is_limited: bool,
+    has_failed: bool,
     restart: bool,
     turn_ended_at: Option<Timestamp>,
 }
@@ -63,6 +65,7 @@ impl Case {
             exit: None,
             unresponsive: false,
             is_limited: false,
+            has_failed: false,
             restart: false,
             turn_ended_at: None,
         }
@@ -100,6 +103,17 @@ impl Case {
                 .restart
                 .then_some(PlannedRestart { failures: 2, at: Timestamp(1_004_000) }),
             turn_ended_at: self.turn_ended_at,
+            usage: self.has_failed.then(|| MemberUsage {
+                transcripts: vec![TranscriptState {
+                    error: Some(TurnError {
+                        said: "Prompt is too long".to_owned(),
+                        needs_login: false,
+                        at: Timestamp(950_000),
+                    }),
+                    ..TranscriptState::default()
+                }],
+                ..MemberUsage::default()
+            }),
             start: Some(StartRecord {
                 launcher: process,
                 program: process,
@@ -187,6 +201,23 @@ fn each_combination_of_evidence_has_one_state() {
         ("codex", Idle, &[|c| c.reason = Some(undelivered())], waits(Need::Error)),
         ("codex", Idle, &[|c| c.is_limited = true], waits(Need::Limit)),
         ("codex", Working, &[|c| c.unresponsive = true], Doing::Unresponsive),
+        // The last turn ended with an error; a new one may have begun since then.
+        ("codex", Idle, &[failed], waits(Need::Error)),
+        ("codex", Working, &[failed], Doing::Working),
+        ("codex", Idle, &[failed, mail], Doing::Working),
+        ("codex", Idle, &[failed, asks], waits(Need::Permission)),
+        ("codex", Idle, &[failed, |c| c.is_limited = true], waits(Need::Limit)),
+        ("claude", Idle, &[|c| c.is_active = Some(false), failed], waits(Need::Error)),
+        // 2.1.34 does not say in the team file that such a turn is over.
+        ("claude", Working, &[|c| c.is_active = Some(true), failed], waits(Need::Error)),
+        ("claude", Working, &[|c| c.is_active = Some(true), failed, mail], Doing::Working),
+        ("claude", Working, &[|c| c.is_active = Some(true), failed, took_mail], Doing::Working),
+        (
+            "claude",
+            Working,
+            &[|c| c.is_active = Some(true), failed, |c| c.screen = Some(ScreenSign::Working)],
+            Doing::Working,
+        ),
         // The board does not decide for an agent: its turn can end before its task.
         ("codex", Idle, &[|c| c.task = Some(TaskId(3))], Doing::Idle),
         // Workers.
@@ -229,6 +260,10 @@ fn login_screen() -> Option<ScreenSign> {
 
 fn undelivered() -> String {
     "blocked: undelivered: the submit key had no effect".to_owned()
+}
+
+fn failed(case: &mut Case) {
+    case.has_failed = true;
 }
 
 fn mail(case: &mut Case) {

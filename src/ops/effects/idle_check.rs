@@ -9,13 +9,15 @@ use std::time::Duration;
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
-use crate::ops::{Context, OpsError, output, presence, profiles};
+use crate::ops::{Context, OpsError, now, output, presence, profiles};
 use crate::profile::{Look, Profile, ScreenState, judge, last_words};
 use crate::store::TeamStore;
 use crate::sys::clock::sleep;
 
 /// Pause between the two reads: between two steps of its work a program can look idle for a moment.
 const STILL: Duration = Duration::from_millis(1500);
+/// Time from the start of its work for which a program can look idle, in ms.
+const BEGINNING_MS: u64 = 10_000;
 /// More lines than any screen has.
 const LINES: usize = 200;
 
@@ -52,7 +54,7 @@ pub(crate) fn check_screen(
     };
     let is_news = match &first {
         CheckedScreen::Blocked(reason) => before.reason.as_ref() != Some(reason),
-        CheckedScreen::Idle(_) => before.state == MemberState::Working || before.is_blocked(),
+        CheckedScreen::Idle(_) => may_rest(&before) || before.is_blocked(),
         CheckedScreen::Other => before.is_blocked(),
     };
     if !is_news {
@@ -68,7 +70,7 @@ pub(crate) fn check_screen(
     let Some(now) = current()?.filter(|now| is_same && unchanged(now)) else { return Ok(()) };
     match first {
         CheckedScreen::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,
-        CheckedScreen::Idle(_) if now.state == MemberState::Working => {
+        CheckedScreen::Idle(_) if may_rest(&now) => {
             let reason = Some("its screen shows that it rests");
             presence::move_on(team, name, incarnation, Cause::Rest, reason)?;
             presence::set_active(team, name, false)?;
@@ -79,6 +81,10 @@ pub(crate) fn check_screen(
         CheckedScreen::Idle(_) | CheckedScreen::Other => {}
     }
     Ok(())
+}
+
+fn may_rest(record: &MemberRecord) -> bool {
+    record.state == MemberState::Working && now().since(record.state_since) >= BEGINNING_MS
 }
 
 /// The state of a program, as far as its screen shows it.

@@ -20,17 +20,19 @@ fn lead(members: Vec<MemberRecord>) -> State {
 #[test]
 fn msg_13_screen_of_a_native_member_is_checked_until_it_reports_idle() {
     let mut state = lead(vec![working("ann", "claude")]);
-    let first = NOW.plus_ms(15_000);
-    assert_eq!(state.next_tick(), Some(first), "the driver wakes for it");
-    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(14_999)), []);
+    let (questions, first) = (NOW.plus_ms(5_000), NOW.plus_ms(15_000));
+    assert_eq!(state.next_tick(), Some(questions), "the driver wakes for it");
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(4_999)), []);
     let check = [Effect::CheckIdle { name: who("ann"), incarnation: run(1) }];
+    assert_eq!(react(&mut state, Event::Tick, questions), check);
+    assert_eq!(state.next_tick(), Some(first));
     assert_eq!(react(&mut state, Event::Tick, first), check);
     assert_eq!(react(&mut state, Event::Tick, first.plus_ms(19_999)), []);
     assert_eq!(react(&mut state, Event::Tick, first.plus_ms(20_000)), check);
     // The next period of work restarts the schedule.
     let again = MemberRecord { state_since: first.plus_ms(70_000), ..working("ann", "claude") };
     react(&mut state, Event::Members(vec![again]), first.plus_ms(70_000));
-    assert_eq!(state.next_tick(), Some(first.plus_ms(85_000)));
+    assert_eq!(state.next_tick(), Some(first.plus_ms(75_000)));
 }
 
 #[test]
