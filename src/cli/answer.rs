@@ -26,9 +26,11 @@ use crate::ops::{self, Kind};
 /// Answer a request: a member's plan or permission as the lead, a shutdown as a member.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
-    group(ArgGroup::new("verdict").required(true).args(["approve", "reject"])),
+    group(ArgGroup::new("verdict").required(true).multiple(true).args(["approve", "reject", "answer"])),
     after_help = "Examples:\n  phalanx answer perm-1795214628804-k2j --approve\n  \
     phalanx answer ada --approve --always\n  \
+    phalanx answer ada --answer blue\n  \
+    phalanx answer ada --answer 1=blue --answer \"Which parts?=1,2\"\n  \
     phalanx answer perm-1795214628804-k2j --approve --input '{\"command\": \"make test\"}'\n  \
     phalanx answer plan_approval-1795214628804@ada@demo --reject --reason \"leave the schema alone\"\n  \
     phalanx answer shutdown-1771364400000@ada --approve --committed\n  \
@@ -45,7 +47,7 @@ pub(super) struct AnswerArgs {
     #[arg(long)]
     pub(super) approve: bool,
     /// Reject it.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "approve")]
     #[serde(skip)]
     pub(super) reject: bool,
     /// Reason, or what to change; required to reject a shutdown.
@@ -61,6 +63,11 @@ pub(super) struct AnswerArgs {
     #[serde(default)]
     #[schemars(schema_with = "super::json::object")]
     pub(super) input: Option<Map<String, Value>>,
+    /// Answer a question of the program to its user with an option, by number or label, or with a
+    /// text; repeatable, as QUESTION=TEXT for each of several questions.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["reject", "input", "always"])]
+    #[serde(default)]
+    pub(super) answer: Vec<String>,
     /// Approve, and add a team rule that allows the same from now on.
     #[arg(long, conflicts_with = "reject")]
     #[serde(default)]
@@ -107,8 +114,8 @@ pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
 
 /// Sends a member's reply to a request for its own shutdown.
 fn answer_shutdown(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
-    if args.input.is_some() || args.always {
-        let hint = "`--input` and `--always` answer a permission";
+    if args.input.is_some() || args.always || !args.answer.is_empty() {
+        let hint = "`--input`, `--answer` and `--always` answer a permission";
         return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
     }
     let (team, _) = setup.member(setup.ctx.speaker.as_str(), Action::Answer)?;
@@ -121,10 +128,11 @@ fn answer_shutdown(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResul
 fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     let team = setup.team(Action::Decide)?;
     let answer = ops::decide::Answer {
-        approve: args.approve,
+        approve: !args.reject,
         reason: args.reason,
         mode: args.mode,
         input: args.input,
+        answers: args.answer,
         always: args.always,
         via: args.via,
     };

@@ -56,6 +56,7 @@ pub(crate) mod time;
 pub(crate) mod topic;
 pub(crate) mod transcript;
 pub(crate) mod usage;
+pub(crate) mod user_question;
 pub(crate) mod waiting;
 pub(crate) mod wire;
 pub(crate) mod workspace;

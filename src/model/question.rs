@@ -12,6 +12,7 @@ use super::protocol::{
     PlanApprovalRequest, PlanApprovalResponse, SandboxPermissionRequest, SandboxPermissionResponse,
 };
 use super::time::Timestamp;
+use super::user_question::{self, UserQuestion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
@@ -229,6 +230,16 @@ impl Question {
                 Some(("WebFetch".to_owned(), serde_json::json!({ "url": url })))
             }
             Ask::Plan(_) => None,
+        }
+    }
+
+    /// Returns what the program asks its user, to be answered instead of allowed.
+    pub(crate) fn user_questions(&self) -> Vec<UserQuestion> {
+        match self.ask() {
+            Some(Ask::Permission(tool)) if tool.answered_by.is_none() => {
+                user_question::questions_in(&tool.input)
+            }
+            Some(_) | None => Vec::new(),
         }
     }
 

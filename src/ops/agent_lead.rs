@@ -14,6 +14,7 @@ use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::protocol::AnsweredBy;
 use crate::model::question::{Ask, Question};
 use crate::model::text;
+use crate::model::user_question::{self, UserQuestion};
 use crate::profile::{self, Brief, Placeholder, Profile, Values};
 use crate::store::{Lease, TeamStore};
 use crate::sys::rand;
@@ -22,6 +23,8 @@ use crate::sys::rand;
 const BRIEF: &str = "brief-";
 /// Characters of a request's summary that a message quotes.
 const SUMMARY: usize = 500;
+/// Characters of a program's questions that are quoted.
+const QUESTIONS: usize = 1000;
 
 /// A program that is to lead the team.
 #[derive(Debug)]
@@ -169,13 +172,22 @@ fn send(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), O
 /// program accepts several.
 fn describe(question: &Question) -> String {
     let (from, id) = (&question.from, &question.id);
-    let answer = format!(
-        "`phalanx answer {id} --approve` or `phalanx answer {id} --reject --reason \"why\"`"
-    );
+    let asked = question.user_questions();
+    let yes = user_question::option_for(&asked);
+    let answer =
+        format!("`phalanx answer {id} {yes}` or `phalanx answer {id} --reject --reason \"why\"`");
     if let Some(Ask::Plan(plan)) = question.ask() {
         let plan = plan.plan_content.unwrap_or_else(|| question.summary());
         return format!(
             "{from} asks for approval of this plan. Read it and answer with {answer}.\n\n{plan}"
+        );
+    }
+    if !asked.is_empty() {
+        let questions: Vec<String> = asked.iter().map(UserQuestion::describe).collect();
+        let questions = text::short(&text::line(&questions.join(" ")), QUESTIONS);
+        return format!(
+            "{from} asks: {questions} Answer what you know, and otherwise ask the person at this terminal first. \
+             Answer with {answer}; TEXT is the number of an answer, or your own words."
         );
     }
     let asks = format!("{from} asks for permission: {}", text::short(&question.summary(), SUMMARY));

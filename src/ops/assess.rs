@@ -135,7 +135,10 @@ fn may_rest(record: &MemberRecord, is_active: Option<bool>) -> bool {
 
 fn open_request(question: &Question) -> OpenRequest {
     OpenRequest {
-        need: Need::from(question.kind),
+        need: match question.user_questions().is_empty() {
+            true => Need::from(question.kind),
+            false => Need::Question,
+        },
         id: question.id.to_string(),
         summary: question.summary(),
         since: question.asked_at,

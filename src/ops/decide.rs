@@ -23,6 +23,7 @@ use crate::model::question::{Ask, Decision, DecisionOutcome, Question, QuestionK
 use crate::model::rules::{self, Judgement, List, Rule, TeamRules, Use};
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
+use crate::model::user_question;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 use asker::{asker, rules_of};
@@ -43,6 +44,8 @@ pub(crate) struct Answer {
     pub(crate) mode: Option<Mode>,
     /// The input to continue with; permissions only.
     pub(crate) input: Option<Map<String, Value>>,
+    /// Answers to the questions of the program to its user.
+    pub(crate) answers: Vec<String>,
     pub(crate) always: bool,
     /// The key of the dashboard that a person has pressed.
     pub(crate) via: Option<String>,
@@ -102,7 +105,7 @@ pub(crate) fn answer(
         outcome: if answer.approve { DecisionOutcome::Allowed } else { DecisionOutcome::Denied },
         reason: answer.reason.clone(),
         mode,
-        input,
+        input: input.map(Value::Object),
         updates: lasting.updates,
         via: answer.via.clone(),
         ..decision(DecisionOutcome::Denied, &ctx.speaker.to_string())
@@ -177,21 +180,39 @@ fn mode_for(
     }
 }
 
-fn input_for(question: &Question, answer: &Answer) -> Result<Option<Value>, OpsError> {
+fn input_for(question: &Question, answer: &Answer) -> Result<Option<Map<String, Value>>, OpsError> {
+    let refused = |problem: String, hint| {
+        Err(OpsError::AnswerRefused { id: question.id.clone(), problem, hint })
+    };
+    let asked = question.user_questions();
+    if asked.is_empty() && !answer.answers.is_empty() {
+        return refused("it asks no question".to_owned(), "answer it with `--approve`");
+    }
+    if answer.approve && !asked.is_empty() {
+        let (_, asking) = question.tool_use().unwrap_or_default();
+        let input = match &answer.input {
+            Some(input) if user_question::is_answered(input, &asked) => Ok(input.clone()),
+            Some(_) => Err("the input has no `answers` to its questions".to_owned()),
+            None => user_question::with_answers(&asking, &asked, &answer.answers),
+        };
+        return match input {
+            Ok(input) => Ok(Some(input)),
+            Err(problem) => refused(
+                problem,
+                "answer with `--answer TEXT`, or for each of several questions \
+                 `--answer QUESTION=TEXT`; `phalanx requests show ID` lists questions and options",
+            ),
+        };
+    }
     let Some(input) = &answer.input else { return Ok(None) };
     let problem = match (question.kind, question.answered_by()) {
-        (QuestionKind::Permission, None) => return Ok(Some(Value::Object(input.clone()))),
+        (QuestionKind::Permission, None) => return Ok(Some(input.clone())),
         (QuestionKind::Permission, Some(_)) => {
             "its program asks on its screen, where only yes or no can be typed"
         }
         (QuestionKind::Plan | QuestionKind::Sandbox, _) => "only the use of a tool has an input",
     };
-    let problem = format!("`--input` is not possible: {problem}");
-    Err(OpsError::AnswerRefused {
-        id: question.id.clone(),
-        problem,
-        hint: "answer it without `--input`",
-    })
+    refused(format!("`--input` is not possible: {problem}"), "answer it without `--input`")
 }
 
 /// Returns the lead's mode in the team file; plan and delegate count as default, as in Claude Code.
@@ -311,8 +332,9 @@ fn file(
     let note = Note { id: Some(question.event.clone()), ..Note::of(EventKind::RequestFiled) };
     let note = note.member(&question.from).with("request_id", question.id.as_str());
     let note = note.with("kind", question.kind.as_str()).with("summary", question.summary());
-    let note =
-        question.answered_by().iter().fold(note, |note, by| note.with("answered_by", by.as_str()));
+    let is_question = !question.user_questions().is_empty();
+    let by = question.answered_by().map(AnsweredBy::as_str).or(is_question.then_some("text"));
+    let note = by.iter().fold(note, |note, by| note.with("answered_by", *by));
     team.record(note.with("state", question.state()))?;
     if let Some(incarnation) = question.incarnation.as_ref().filter(|_| question.is_open()) {
         let cause = match question.kind {
@@ -369,10 +391,13 @@ fn verdict(
         return Ok(None);
     }
     let sets = rules_of(rules, &asker);
+    let asks_the_user = !question.user_questions().is_empty();
     let Some((tool, input)) = question.tool_use() else { return Ok(None) };
     let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
     let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd: &asker.member.cwd };
     Ok(match rules::judge(&sets, &used) {
+        // No rule knows the answers.
+        Judgement::Allow { .. } if asks_the_user => None,
         Judgement::Allow { rule, updates } => Some(Decision {
             rule: Some(rule),
             updates,

@@ -12,6 +12,7 @@ use crate::model::protocol::AnsweredBy;
 use crate::model::question::{Question, Typed};
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::time::Timestamp;
+use crate::model::user_question::{self, UserQuestion};
 use crate::store::TeamStore;
 
 /// A request as `requests` shows it.
@@ -39,6 +40,15 @@ pub(crate) struct Shown {
     /// The consequences of approving it; `None` unless it is an open request to use a tool.
     #[serde(skip)]
     pub(crate) preview: Option<ApprovalPreview>,
+}
+
+impl Shown {
+    /// Returns what the program asks its user, to be answered instead of approved.
+    pub(crate) fn user_questions(&self) -> Vec<UserQuestion> {
+        let is_typed = self.answered_by.is_some();
+        let input = self.body.get("input").filter(|_| !is_typed && self.kind == "permission");
+        input.map(user_question::questions_in).unwrap_or_default()
+    }
 }
 
 /// Returns the open requests, or with `all` every request, shutdowns included; oldest first.

@@ -235,6 +235,7 @@ fn asked_words(event: &Event) -> Option<String> {
     let summary = detail(event, "summary").unwrap_or_default();
     let how = match wire::text(&event.detail, "answered_by").as_deref() {
         Some("pane") => String::new(),
+        Some("text") => format!("; `phalanx answer {id} --answer TEXT` or `--reject`"),
         Some(_) | None => format!("; `phalanx answer {id} --approve` or `--reject`"),
     };
     Some(format!("asks for a {kind}: {summary}{how}"))

@@ -7,6 +7,7 @@ use super::paint::{Paint, Tint};
 use crate::model::protocol::{Message, PermissionRequest};
 use crate::model::question::{Ask, Typed};
 use crate::model::text;
+use crate::model::user_question::{self, UserQuestion};
 use crate::ops::requests::Shown;
 
 /// Fields that are shown as text blocks even if they have one line.
@@ -114,7 +115,8 @@ fn next(shown: &Shown) -> Option<String> {
             text::line(shown.from.as_str())
         )),
         ("pending", _, _) => {
-            Some(format!("phalanx answer {id} --approve, or --reject --reason TEXT"))
+            let yes = user_question::option_for(&shown.user_questions());
+            Some(format!("phalanx answer {id} {yes}, or --reject --reason TEXT"))
         }
         _ => None,
     }
@@ -155,9 +157,10 @@ fn permission(page: &mut RequestPage, asked: &PermissionRequest) {
         rest.shift_remove("content");
         page.diff("", &content);
     }
-    if let Some(questions) = rest.get("questions").and_then(questions) {
+    let asked = user_question::questions_in(&asked.input);
+    if !asked.is_empty() {
         rest.shift_remove("questions");
-        page.body(&questions);
+        page.body(&questions(&asked));
     }
     fields(page, rest);
 }
@@ -197,17 +200,18 @@ fn edits(value: &Value) -> Option<Vec<Map<String, Value>>> {
 }
 
 /// Formats a program's questions to its user, each with its options.
-fn questions(value: &Value) -> Option<String> {
+fn questions(asked: &[UserQuestion]) -> String {
     let mut lines = Vec::new();
-    for one in value.as_array()? {
-        lines.push(one.get("question")?.as_str()?.to_owned());
-        for option in one.get("options").and_then(Value::as_array).into_iter().flatten() {
-            let word = |key: &str| option.get(key).and_then(Value::as_str);
-            let more = word("description").map(|more| format!(": {more}")).unwrap_or_default();
-            lines.push(format!("  - {}{more}", word("label")?));
+    for (at, question) in asked.iter().enumerate() {
+        let number = if asked.len() > 1 { format!("{}. ", at + 1) } else { String::new() };
+        let several = if question.takes_several { " (several)" } else { "" };
+        lines.push(format!("{number}{}{several}", question.text));
+        for (nth, option) in question.options.iter().enumerate() {
+            let more = option.description.as_ref().map(|more| format!(": {more}"));
+            lines.push(format!("  {}  {}{}", nth + 1, option.label, more.unwrap_or_default()));
         }
     }
-    Some(lines.join("\n"))
+    lines.join("\n")
 }
 
 /// Adds fields that have no format of their own.
@@ -251,8 +255,9 @@ mod tests {
         let page = request_page(&shown, Paint { on: false });
         let (head, rest) = page.split_once("left to answer\n").expect("a state");
         assert!(head.starts_with("perm-1\n  kind       permission\n  from       ada\n"), "{head}");
-        let end = "\n\nphalanx answer perm-1 --approve, or --reject --reason TEXT";
-        rest.strip_suffix(end).unwrap_or_else(|| panic!("{rest}")).to_owned()
+        let yes = user_question::option_for(&shown.user_questions());
+        let end = format!("\n\nphalanx answer perm-1 {yes}, or --reject --reason TEXT");
+        rest.strip_suffix(&end).unwrap_or_else(|| panic!("{rest}")).to_owned()
     }
 
     fn tool(name: &str, input: Value) -> String {
@@ -307,7 +312,7 @@ mod tests {
         let input = json!({"questions": [{"question": "Which?", "header": "h", "multiSelect": false,
             "options": [{"label": "One", "description": "the first"}, {"label": "Two"}]}]});
         let shown = tool("AskUserQuestion", input);
-        assert!(shown.ends_with("\n\nWhich?\n  - One: the first\n  - Two"), "{shown}");
+        assert!(shown.ends_with("\n\nWhich?\n  1  One: the first\n  2  Two"), "{shown}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Background, NATIVE, Stage, wait_for};
+use crate::mcp::Client;
 
 const KINDS: [&str; 3] = ["plan", "permission", "sandbox"];
 
@@ -286,29 +287,60 @@ fn pm_03_notify_command_receives_a_new_request() {
     assert!(said.contains("phalanx answer perm-1 --approve") && !said.contains('\u{1b}'), "{said}");
 }
 
-/// PM-05: a question of the program to its user is announced with its text, waits for the user
-/// whatever the rules allow, and the answer reaches the member.
-#[test]
-fn pm_05_question_to_the_user_is_never_decided_by_rules() {
-    let stage = Stage::without_tmux();
-    let lead = led(&stage, "", "[rules]\nallow = [\"Bash\"]");
-    let question = json!({"type": "permission_request", "request_id": "ask-1", "agent_id": "ada",
+fn question(id: &str) -> Value {
+    json!({"type": "permission_request", "request_id": id, "agent_id": "ada",
         "tool_name": "AskUserQuestion", "tool_use_id": "toolu_1", "description": "", "permission_suggestions": [],
-        "input": {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]}});
-    send_as_ada(&stage, &question);
+        "input": {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]}})
+}
+
+/// PM-05, PM-12: a question of the program to its user is announced with its text, waits for the
+/// user whatever the rules allow, and is answered, not allowed.
+#[test]
+fn pm_05_pm_12_question_to_the_user_is_answered_and_never_decided_by_rules() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "", "[rules]\nallow = [\"Bash\", \"AskUserQuestion\"]");
+    send_as_ada(&stage, &question("ask-1"));
     let filed = stage.wait_event("alpha", "request_filed", "ada");
     assert_eq!(
         (&filed["detail"]["summary"], &filed["detail"]["state"]),
         (&json!("AskUserQuestion: Which colour?"), &json!("pending"))
     );
-    wait_for("ada waits", || (member(&stage)["needs"] == "permission").then_some(()));
+    wait_for("ada waits", || (member(&stage)["needs"] == "question").then_some(()));
+    let page = stage.phalanx(&["requests", "show", "ask-1"]).expect(0).stdout;
+    for part in ["Which colour?\n  1  red\n  2  blue", "phalanx answer ask-1 --answer TEXT"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    for (args, problem) in [
+        (&["--approve"][..], "request `ask-1`: question 1 has no answer: \"Which colour?\""),
+        (&["--approve", "--input", "{}"], "the input has no `answers` to its questions"),
+        (&["--answer", "1=red", "--answer", "1=blue"], "question 1 has two answers"),
+    ] {
+        let refused = stage.phalanx(&[&["answer", "ask-1"], args].concat()).expect(4);
+        assert!(refused.stderr.contains(problem), "{args:?}: {refused:?}");
+        assert!(refused.stderr.contains("`--answer QUESTION=TEXT`"), "{args:?}: {refused:?}");
+    }
     assert_eq!(replies(&stage), [] as [Value; 0]);
-    stage.phalanx(&["answer", "ask-1", "--reject", "--reason", "blue"]).expect(0);
+    stage.phalanx(&["answer", "ask-1", "--answer", "2"]).expect(0);
+    send_as_ada(&stage, &question("ask-2"));
+    let mut client = Client::start(&stage, &["mcp"]);
+    let listed = client.call("Requests", json!({})).to_string();
+    assert!(listed.contains("ask-2"), "{listed}");
+    let refused = client.refused("Answer", json!({"request_id": "ask-2", "approve": true}));
+    assert!(refused.to_string().contains("question 1 has no answer"), "{refused}");
+    let answer =
+        json!({"request_id": "ask-2", "approve": true, "answer": ["Which colour?=as the sky"]});
+    client.call("Answer", answer);
+    assert_eq!(client.end(), Some(0));
+    send_as_ada(&stage, &question("ask-3"));
+    stage.phalanx(&["answer", "ask-3", "--reject", "--reason", "blue"]).expect(0);
     let told = replies(&stage);
-    assert!(told.len() == 1 && told[0].to_string().contains("blue"), "{told:?}");
+    let answer = |at: usize| &told[at]["response"]["updated_input"]["answers"]["Which colour?"];
+    assert_eq!((answer(0), answer(1)), (&json!("blue"), &json!("as the sky")), "{told:?}");
+    assert!(told.len() == 3 && told[2].to_string().contains("blue"), "{told:?}");
     stage.phalanx(&["down", "--force"]).expect(0);
     let said = lead.end().stderr;
     assert!(said.contains("asks for a permission: AskUserQuestion: Which colour?"), "{said}");
+    assert!(said.contains("`phalanx answer ask-1 --answer TEXT`"), "{said}");
 }
 
 #[test]

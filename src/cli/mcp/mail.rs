@@ -150,6 +150,7 @@ fn verdict(id: String, approve: bool, reason: Option<String>) -> AnswerArgs {
         reason,
         mode: None,
         input: None,
+        answer: Vec::new(),
         always: false,
         via: None,
         status: None,

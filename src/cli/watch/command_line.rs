@@ -75,6 +75,9 @@ pub(super) fn command_line(action: &TeamAction) -> Vec<String> {
                 RequestAnswer::ApproveWith(input) => {
                     line.flag("approve").option("input", &Value::from(input.clone()).to_string())
                 }
+                RequestAnswer::Answers(answers) => {
+                    answers.iter().fold(line, |line, answer| line.option("answer", answer))
+                }
                 RequestAnswer::Reject { reason } => line.flag("reject").option("reason", reason),
             };
             line.texts([request.as_str()])

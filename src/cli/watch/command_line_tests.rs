@@ -223,6 +223,12 @@ fn every_text_reaches_its_argument_unchanged() {
             panic!("comment")
         };
         assert_eq!((id, found), (TaskRef::Id(TaskId(3)), text.clone()));
+        let answers = RequestAnswer::Answers(vec![format!("1={text}"), format!("2={text}")]);
+        let answers =
+            TeamAction::Answer { request: request.clone(), answer: answers, key: text.clone() };
+        let Verb::Answer(args) = line(answers) else { panic!("answer") };
+        assert_eq!(args.answer, [format!("1={text}"), format!("2={text}")]);
+        assert!(!args.approve && args.input.is_none());
         let reject = RequestAnswer::Reject { reason: text.clone() };
         let input = Map::from_iter([("command".to_owned(), json!(text))]);
         for (answer, expected) in [
@@ -231,6 +237,7 @@ fn every_text_reaches_its_argument_unchanged() {
         ] {
             let answer = TeamAction::Answer { request: request.clone(), answer, key: text.clone() };
             let Verb::Answer(args) = line(answer) else { panic!("answer") };
+            assert!(args.answer.is_empty());
             assert_eq!((args.id.as_str(), args.via), ("perm@x", Some(text.clone())));
             assert_eq!((args.reason, args.input), expected);
         }

@@ -18,6 +18,7 @@ use crate::model::placement::Placement;
 use crate::model::protocol::Message;
 use crate::model::question::Question;
 use crate::model::text;
+use crate::model::user_question;
 use crate::ops::{Context, OpsError, backends, now, send};
 use crate::store::{StoreError, TeamStore};
 
@@ -110,8 +111,9 @@ fn compose_message(question: &Question) -> String {
     let (from, kind, id) = (&question.from, question.kind.as_str(), &question.id);
     format!(
         "{from} is still waiting for an answer to its {kind} request `{id}`; earlier reminders were not answered: {}. Answer it \
-         with `phalanx answer {id} --approve` or `--reject`.",
-        text::short(&question.summary(), LONGEST)
+         with `phalanx answer {id} {}` or `--reject`.",
+        text::short(&question.summary(), LONGEST),
+        user_question::option_for(&question.user_questions())
     )
 }
 

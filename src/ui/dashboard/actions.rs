@@ -107,6 +107,8 @@ impl Dashboard {
                 let input = request.body.get("input").map(ToString::to_string);
                 self.ask(PromptKind::EditInput(asked), &input.unwrap_or_default());
             }
+            // The line to fill in shows the question.
+            _ if !request.user_questions().is_empty() => self.ask_next(&asked, Vec::new()),
             _ if !self.is_shown_in_full(&asked) => {
                 self.show_request(&asked);
                 let words = format!("this is the whole request of {}: answer it here", asked.from);
@@ -135,6 +137,23 @@ impl Dashboard {
         let words = format!("approve {}: {}?", asked.from, asked.words);
         self.confirm_effect(words, reasons.join("\n"), effect);
         Vec::new()
+    }
+
+    /// Asks the person the next question of a program, after those that were answered.
+    fn ask_next(&mut self, asked: &AskedUse, answers: Vec<String>) {
+        let questions = self.request_called(asked).map(Shown::user_questions).unwrap_or_default();
+        let Some(question) = questions.into_iter().nth(answers.len()) else { return };
+        self.ask(PromptKind::UserAnswer { asked: asked.clone(), question, answers }, "");
+    }
+
+    /// Sends the answers of a person once each question has one.
+    pub(super) fn answered(&mut self, asked: &AskedUse, answers: Vec<String>) -> Vec<Effect> {
+        let count = self.request_called(asked).map_or(0, |request| request.user_questions().len());
+        if answers.len() < count {
+            self.ask_next(asked, answers);
+            return Vec::new();
+        }
+        self.perform(answer(asked, RequestAnswer::Answers(answers)))
     }
 
     fn confirm_always(&mut self, asked: &AskedUse, request: &Shown) {
@@ -252,6 +271,7 @@ pub(super) fn answer(asked: &AskedUse, answer: RequestAnswer) -> Effect {
     let verb = match answer {
         RequestAnswer::Approve | RequestAnswer::ApproveWith(_) => "approved",
         RequestAnswer::ApproveAlways => "approved for good",
+        RequestAnswer::Answers(_) => "answered",
         RequestAnswer::Reject { .. } => "rejected",
     };
     let words = format!("{key} {verb} {}: {}", asked.from, asked.words);

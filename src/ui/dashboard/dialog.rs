@@ -7,6 +7,7 @@ use super::editor::LineEditor;
 use super::effect::Effect;
 use super::form::{ActionForm, DialogStep};
 use crate::model::id::{MemberName, RequestId, TaskId};
+use crate::model::user_question::UserQuestion;
 use crate::ops::snapshot::TeamChoice;
 
 /// A dialog, which receives all keys while it is open.
@@ -38,6 +39,13 @@ pub(super) enum PromptKind {
     Assign(TaskId),
     Reject(AskedUse),
     EditInput(AskedUse),
+    /// An answer to a question of a program to its user.
+    UserAnswer {
+        asked: AskedUse,
+        question: UserQuestion,
+        /// The answers to the questions before it, in the form of `answer --answer`.
+        answers: Vec<String>,
+    },
     SendBackTask(TaskId),
     Cancel(TaskId),
     Block(TaskId),
@@ -77,6 +85,9 @@ impl PromptKind {
             PromptKind::SendBackTask(task) => format!("send #{task} back: what is to be done"),
             PromptKind::EditInput(asked) => {
                 format!("input for {}, as JSON; Enter approves", asked.from)
+            }
+            PromptKind::UserAnswer { asked, .. } => {
+                format!("{} asks: a number, or your own words", asked.from)
             }
             PromptKind::Cancel(task) => format!("reason to cancel #{task}"),
             PromptKind::Block(task) => format!("tasks that #{task} waits for"),

@@ -18,6 +18,7 @@ use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, position, wrap};
 use crate::model::text;
+use crate::model::user_question::UserQuestion;
 
 /// Largest number of candidates that the palette shows at once.
 const OFFERED: usize = 8;
@@ -214,7 +215,7 @@ fn draw_teams(dashboard: &Dashboard, picker: &TeamPicker, area: Rect, buffer: &m
     buffer.set_line(inner.x, inner.bottom() - 1, &line, inner.width);
 }
 
-/// Draws a line to fill in at the bottom, above it the candidates for the palette.
+/// Draws a line to fill in at the bottom, above it the candidates for the palette, or the question.
 fn draw_prompt(
     dashboard: &Dashboard,
     prompt: &TextPrompt,
@@ -223,9 +224,11 @@ fn draw_prompt(
 ) -> Option<Position> {
     let theme = dashboard.theme;
     let is_palette = prompt.kind == PromptKind::Palette;
-    let offered = match is_palette {
-        true => candidates(dashboard, area.width.saturating_sub(2).into()),
-        false => Vec::new(),
+    let width = usize::from(area.width.saturating_sub(2));
+    let offered = match &prompt.kind {
+        PromptKind::Palette => candidates(dashboard, width),
+        PromptKind::UserAnswer { question, .. } => question_lines(question, width),
+        _ => Vec::new(),
     };
     let height = u16::try_from(offered.len()).unwrap_or(0) + 3;
     let place = Rect {
@@ -250,6 +253,19 @@ fn draw_prompt(
     let row = inner.bottom() - 1;
     buffer.set_line(inner.x, row, &Line::from(text), inner.width);
     Some(Position::new(inner.x + u16::try_from(column).unwrap_or(0), row))
+}
+
+/// Returns a question of a program, and the answers that it suggests.
+fn question_lines(question: &UserQuestion, width: usize) -> Vec<Line<'static>> {
+    let several = if question.takes_several { " (several, separated by commas)" } else { "" };
+    let text = format!("{}{several}", question.text);
+    let mut shown = wrap(Line::from(text::line(&text)), width);
+    for (nth, option) in question.options.iter().enumerate() {
+        let more = option.description.as_ref().map(|more| format!(": {more}")).unwrap_or_default();
+        let text = format!("  {}  {}{more}", nth + 1, option.label);
+        shown.push(Line::from(cut(&text, width)));
+    }
+    shown
 }
 
 /// Returns the candidates on display, the chosen one among them.

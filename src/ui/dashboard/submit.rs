@@ -97,6 +97,10 @@ impl Dashboard {
                 let reject = RequestAnswer::Reject { reason: text };
                 return Ok(self.perform(answer(&asked, reject)));
             }
+            PromptKind::UserAnswer { asked, mut answers, .. } => {
+                answers.push(format!("{}={text}", answers.len() + 1));
+                return Ok(self.answered(&asked, answers));
+            }
             PromptKind::EditInput(asked) => {
                 let input =
                     serde_json::from_str(&text).map_err(|e| format!("not a JSON object: {e}"))?;

@@ -217,7 +217,11 @@ impl Dashboard {
                         _ => self.requests_of(&asked.from).count(),
                     };
                     let nth = if count > 1 { format!(" (1 of {count})") } else { String::new() };
-                    Ok(format!("approve {}{nth}: {}", asked.from, asked.words))
+                    let asks = self
+                        .request_called(&asked)
+                        .is_some_and(|request| !request.user_questions().is_empty());
+                    let verb = if asks { "answer" } else { "approve" };
+                    Ok(format!("{verb} {}{nth}: {}", asked.from, asked.words))
                 }
             },
             KeyCommand::Reject => self.target_answer().map(|target| match target {

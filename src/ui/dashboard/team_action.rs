@@ -84,6 +84,8 @@ pub(crate) enum RequestAnswer {
     ApproveAlways,
     /// Approves the use of a tool with another input.
     ApproveWith(Map<String, Value>),
+    /// Answers the questions of the program to its user, each in the form of `answer --answer`.
+    Answers(Vec<String>),
     Reject {
         reason: String,
     },

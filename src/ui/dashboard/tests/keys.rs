@@ -13,7 +13,7 @@ use crate::ops::decide::ApprovalPreview;
 use crate::ops::requests::Shown;
 use crate::ops::snapshot::TeamSnapshot;
 use crate::ui::dashboard::{
-    AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, Keymap, TeamAction,
+    AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, Keymap, RequestAnswer, TeamAction,
 };
 
 /// Returns the actions among effects.
@@ -195,6 +195,41 @@ fn pm_09_request_that_is_not_visible_in_full_is_shown_first() {
             assert!(matches!(&dashboard.dialog, Some(OpenDialog::Page(_))), "{command}");
             assert_eq!(answer_of(&press(&mut dashboard, "y")).as_deref(), Some("perm-1"));
         }
+    }
+}
+
+/// PM-12: an approval would leave the questions of a program unanswered.
+#[test]
+fn pm_12_questions_are_answered_one_by_one() {
+    let questions = json!([
+        {"question": "Which colour?", "multiSelect": false,
+         "options": [{"label": "red", "description": "Make it red"}, {"label": "blue"}]},
+        {"question": "Which parts?", "multiSelect": true, "options": [{"label": "one"}, {"label": "two"}]},
+    ]);
+    let mut request = shell_request("perm-1", "ben", "");
+    request.body["input"] = json!({"questions": questions});
+    request.summary = "AskUserQuestion: Which colour?".to_owned();
+    for (width, height, key) in [(80, 24, "y"), (120, 40, "Y")] {
+        let mut dashboard = asked(vec![request.clone()], width, height);
+        let footer = picture(&mut dashboard, width, height).lines().last().map(str::to_owned);
+        assert!(footer.is_some_and(|line| line.starts_with("y answer ben: AskUserQuestion")));
+        assert_eq!(press(&mut dashboard, key), []);
+        let first = picture(&mut dashboard, width, height);
+        for part in ["ben asks", "Which colour?", "1  red: Make it red", "2  blue"] {
+            assert!(first.contains(part), "{part}: {first}");
+        }
+        assert_eq!(press(&mut dashboard, "Enter"), [], "nothing is no answer");
+        press(&mut dashboard, key);
+        assert_eq!(press(&mut dashboard, "2 Enter"), []);
+        let second = picture(&mut dashboard, width, height);
+        assert!(second.contains("Which parts? (several"), "{second}");
+        let effects = press(&mut dashboard, "1,2 Enter");
+        let done = actions(&effects);
+        let [TeamAction::Answer { request, answer, .. }] = done.as_slice() else {
+            panic!("{effects:?}")
+        };
+        let expected = RequestAnswer::Answers(["1=2", "2=1,2"].map(str::to_owned).to_vec());
+        assert_eq!((request.as_str(), answer), ("perm-1", &expected));
     }
 }
 
