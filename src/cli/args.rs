@@ -20,7 +20,8 @@ use crate::model::settings::BackendChoice;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
-    /// Team to use [default: $PHALANX_TEAM, else the only one that phalanx made, else the only one].
+    /// Team to use [default: $PHALANX_TEAM, else the only one that phalanx made, else the only one,
+    /// or the only one that is led from this directory].
     #[arg(short, long, global = true, value_name = "NAME")]
     pub(super) team: Option<String>,
     /// Directory that holds the teams [default: $PHALANX_CONFIG_DIR, $CLAUDE_CONFIG_DIR,

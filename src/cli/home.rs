@@ -60,7 +60,8 @@ fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
 /// Returns the suggested commands and the effect of each.
 fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)> {
     let step = |command: String, what: &'static str| (command, what);
-    let readable = |team: &&TeamGlance| team.problem.is_none();
+    // What another program leads, it also ends.
+    let readable = |team: &&TeamGlance| team.problem.is_none() && !team.is_foreign;
     let Some(team) = overview.teams.iter().find(readable) else {
         let manifest = match has_manifest {
             true => step(format!("phalanx up {MANIFEST}"), "run the team of this directory"),
@@ -99,7 +100,8 @@ mod tests {
     fn team(members: usize, lead: Option<Life>) -> TeamGlance {
         let lead =
             lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
-        TeamGlance { name: TeamName::new("demo").expect("name"), members, lead, problem: None }
+        let name = TeamName::new("demo").expect("name");
+        TeamGlance { name, is_foreign: false, members, lead, problem: None }
     }
 
     fn commands(teams: Vec<TeamGlance>, has_manifest: bool) -> Vec<String> {
@@ -120,5 +122,7 @@ mod tests {
         assert_eq!(commands(vec![team(2, Some(Life::Dead))], false)[0], "adopt -t demo");
         let broken = TeamGlance { problem: Some("torn".to_owned()), ..team(0, None) };
         assert_eq!(commands(vec![broken], false)[0], "init");
+        let foreign = TeamGlance { is_foreign: true, ..team(2, Some(Life::Alive)) };
+        assert_eq!(commands(vec![foreign], false), ["init", "up team.toml", "team create NAME"]);
     }
 }

@@ -16,6 +16,9 @@ use crate::ops::{self, Caller, Context, Kind, Store, TeamStore};
 use crate::store::{StoreAccess, StoreError};
 use crate::sys::{env, fs};
 
+/// Number of teams that an error names.
+const NAMED: usize = 5;
+
 /// The context that a verb needs besides its own options.
 pub(super) struct Setup {
     pub(super) ctx: Context,
@@ -185,16 +188,36 @@ impl Setup {
         }
     }
 
-    /// Returns the only team that phalanx has made, or else the only one: each session of Claude Code
-    /// makes a team of its own.
+    /// Returns the only team that phalanx has made; else the only one; else the only one whose lead
+    /// runs in this directory. Each session of Claude Code makes a team of its own.
     fn default_team<'t>(&self, teams: &'t [TeamName]) -> Option<&'t TeamName> {
-        let is_ours = |name: &&TeamName| !ops::lease::is_foreign(&self.ctx.store.open(name));
-        let ours: Vec<&TeamName> = teams.iter().filter(is_ours).collect();
-        match (ours.as_slice(), teams) {
-            ([only], _) => Some(only),
-            ([], [only]) => Some(only),
+        let ours: Vec<&TeamName> = teams.iter().filter(|name| self.is_ours(name)).collect();
+        let only = |names: &[&'t TeamName]| match names {
+            [only] => Some(*only),
             _ => None,
+        };
+        match (ours.len(), teams) {
+            (0, [only]) => Some(only),
+            (0, _) => only(&teams.iter().filter(|name| self.is_led_here(name)).collect::<Vec<_>>()),
+            (_, _) => only(&ours).or_else(|| {
+                only(&ours.into_iter().filter(|name| self.is_led_here(name)).collect::<Vec<_>>())
+            }),
         }
+    }
+
+    fn is_ours(&self, name: &TeamName) -> bool {
+        !ops::lease::is_foreign(&self.ctx.store.open(name))
+    }
+
+    /// Returns true if the lead of the team runs, and in this directory.
+    fn is_led_here(&self, name: &TeamName) -> bool {
+        let team = self.ctx.store.open(name);
+        let lead = MemberName::lead();
+        let is_here = team.team().is_ok_and(|roster| {
+            roster.member(&lead).is_some_and(|lead| Path::new(&lead.cwd) == self.ctx.caller.cwd)
+        });
+        let seen = if is_here { ops::lease::find_lead(&team).ok().flatten() } else { None };
+        seen.is_some_and(|lead| lead.alive == ops::lease::Life::Alive)
     }
 
     fn only_team(&self) -> Result<TeamStore, Failure> {
@@ -207,10 +230,18 @@ impl Setup {
                 Err(Failure::new(Kind::NotFound, "there is no team", Some(ops::NO_TEAM.to_owned())))
             }
             some => {
-                let names = some.iter().map(TeamName::to_string).collect::<Vec<_>>().join(", ");
+                let (mut names, foreign): (Vec<&TeamName>, Vec<&TeamName>) =
+                    some.iter().partition(|name| self.is_ours(name));
+                names.extend(foreign);
+                let more = match names.len().saturating_sub(NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more: `phalanx ls`"),
+                };
+                let names = names.iter().take(NAMED).map(ToString::to_string);
+                let names = names.collect::<Vec<_>>().join(", ");
                 Err(Failure::usage(
                     "there are several teams",
-                    &format!("choose one with `-t`: {names}"),
+                    &format!("choose one with `-t`: {names}{more}"),
                 ))
             }
         }

@@ -120,6 +120,8 @@ pub(crate) struct Evidence<'e> {
     pub(crate) is_dead: bool,
     /// The team has a running lead.
     pub(crate) is_led: bool,
+    /// It has no process of its own: it runs in that of a lead of another program.
+    pub(crate) is_inside: bool,
     /// `isActive` of the team file.
     pub(crate) is_active: Option<bool>,
     pub(crate) mail: Option<UntakenMail>,
@@ -178,6 +180,10 @@ fn assess_unrecorded(evidence: &Evidence) -> Assessment {
             Assessment::new(Doing::Idle, None, "the team file says that it is not active")
         }),
         Some(true) => Assessment::new(Doing::Working, None, "the team file says that it is active"),
+        None if evidence.is_inside => {
+            let because = "it runs in the process of its lead, which does not say what it does";
+            Assessment::new(Doing::Running, None, because)
+        }
         None => Assessment::new(Doing::Working, None, "the team file does not say that it rests"),
     }
 }

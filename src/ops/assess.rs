@@ -14,6 +14,7 @@ use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::need::Need;
+use crate::model::placement::IN_PROCESS;
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::team::Team;
@@ -106,6 +107,7 @@ impl<'t> TeamEvidence<'t> {
             record,
             is_dead,
             is_led: self.is_led,
+            is_inside: self.roster.member(name).is_some_and(|m| m.pane_id == IN_PROCESS),
             is_active,
             mail,
             mail_changed_at: is_empty.then(|| mail_changed_at(self.team, name)).flatten(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) use kind::Kind;
 pub(crate) use remote::RemoteFailure;
 pub(crate) use sources::NO_TEAM;
-use sources::{host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
+use sources::{adopt_hint, host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
 
 use crate::backend::BackendError;
 use crate::config::ConfigError;
@@ -113,6 +113,9 @@ pub(crate) enum OpsError {
         if signs.is_empty() { ", which does not record its process".to_owned() } else { format!(": {}", signs.join("; ")) }
     )]
     MayBeLed { team: TeamName, signs: Vec<String>, adopting: bool },
+    /// Members that another program has started run, so that their team cannot be removed.
+    #[error("{} of team `{team}`, which another program made", members.join(", "))]
+    ForeignMembersRun { team: TeamName, members: Vec<String> },
     /// The team name is in use; the hint depends on whether the team still runs.
     #[error("team `{team}` already exists{}", taken(*alive, *dead_lead))]
     TeamTaken {
@@ -360,6 +363,7 @@ impl OpsError {
             | OpsError::NothingToAttach { .. }
             | OpsError::LedByStranger { .. }
             | OpsError::MayBeLed { .. }
+            | OpsError::ForeignMembersRun { .. }
             | OpsError::TeamTaken { .. }
             | OpsError::NotAttachable { .. }
             | OpsError::NoPopup { .. }
@@ -467,12 +471,8 @@ impl OpsError {
                 ),
                 true => format!("if that process has ended, take the team over with `phalanx adopt --force -t {team}`"),
             }),
-            OpsError::MayBeLed { team, adopting: false, .. } => Some(format!(
-                "if that program has ended, take the team over with `phalanx adopt -t {team}`"
-            )),
-            OpsError::MayBeLed { team, adopting: true, .. } => Some(format!(
-                "if that program has ended, or does not lead this team: `phalanx adopt --force -t {team}`"
-            )),
+            OpsError::MayBeLed { team, adopting, .. } => Some(adopt_hint(team, *adopting)),
+            OpsError::ForeignMembersRun { team, .. } => Some(adopt_hint(team, false)),
             OpsError::TeamTaken { team, alive: true, dead_lead: Some(_) } => Some(format!(
                 "take it over with `phalanx adopt -t {team}`, or end it with `phalanx down -t {team}`"
             )),

@@ -2,7 +2,7 @@
 //! team. Processes of other users, containers and hosts are not visible.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -97,9 +97,18 @@ fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> 
     })
 }
 
-/// Returns true for the program itself, and for an interpreter with the program as its script.
-fn runs_program(running: &RunningProcess) -> bool {
-    running.argv.iter().take(2).any(|word| Path::new(word).file_name() == Some(OsStr::new(PROGRAM)))
+/// Returns true for the program itself, and for an interpreter with the program as its script. From
+/// npm, the file of 2.1.332 is `claude.exe`.
+pub(super) fn runs_program(running: &RunningProcess) -> bool {
+    let is_it = |word: &OsString| {
+        Path::new(word).file_name().is_some_and(|name| name == PROGRAM || name == "claude.exe")
+    };
+    running.argv.iter().take(2).any(is_it)
+}
+
+/// Returns true if the program of the process keeps its teams in the config root of the team.
+pub(super) fn is_of_root(running: &RunningProcess, team: &TeamStore) -> bool {
+    config_root(running).is_some_and(|root| is_same(&root, team.root()))
 }
 
 /// Returns the config root by the environment of the process, if that names one.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::foreign_members::{self, ForeignMember};
 use super::{foreign_lead, launchers};
 use crate::model::event::{EventKind, Note};
 use crate::model::placement::ProcessId;
@@ -162,8 +163,16 @@ pub(crate) fn is_foreign(team: &TeamStore) -> bool {
 /// it. Of a team file that cannot be read nothing is known.
 ///
 /// # Errors
-/// [`OpsError::MayBeLed`] while a process or a pane shows one.
+/// [`OpsError::MayBeLed`] while a process or a pane shows one; [`OpsError::ForeignMembersRun`] while
+/// members that it has started run.
 pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    if is_foreign(team) && team.exists() {
+        let members = foreign_members::running(team)?;
+        if !members.is_empty() {
+            let members = members.iter().map(ForeignMember::describe).collect();
+            return Err(OpsError::ForeignMembersRun { team: team.name().clone(), members });
+        }
+    }
     if !foreign_lead::is_unnamed(team).unwrap_or(false) {
         return Ok(());
     }
@@ -204,10 +213,6 @@ pub(crate) fn may_adopt(
 
 /// Records this process in the team file as the lead, for other programs to see.
 pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
-    if foreign_lead::is_foreign(team)? {
-        // So that later leads need not rule out the other program again.
-        team.record(Note::of(EventKind::LeadAdopted).with("pid", Process::current().pid))?;
-    }
     if let Some(Stranger { lead, .. }) = stranger(team)? {
         let text = format!("taken over from process {}, which claims to lead", lead.pid);
         team.record(Note::of(EventKind::Warning).with("text", text))?;
@@ -331,7 +336,7 @@ pub(super) fn proven_lead(team: &TeamStore) -> Option<Process> {
 }
 
 /// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
-pub(super) fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
+pub(crate) fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
     find_lead_in(team, team.read_lead()?)
 }
 

@@ -36,6 +36,7 @@ pub(crate) mod explain;
 pub(crate) mod focus;
 pub(crate) mod force;
 mod foreign_lead;
+pub(crate) mod foreign_members;
 mod forget;
 pub(crate) mod handoff;
 pub(crate) mod hooks;

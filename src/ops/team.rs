@@ -102,6 +102,8 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedTeam>, OpsError> {
 #[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct TeamGlance {
     pub(crate) name: TeamName,
+    /// Another program made it, and phalanx has not adopted it.
+    pub(crate) is_foreign: bool,
     pub(crate) members: usize,
     pub(crate) lead: Option<LeadSeen>,
     /// The reason why the other fields are empty: files that cannot be read.
@@ -116,22 +118,31 @@ pub(crate) struct Overview {
     pub(crate) more: usize,
 }
 
-/// Reads the first `most` teams. Never fails: a team that cannot be read carries its problem.
+/// Reads the first `most` teams, those of phalanx before those of other programs: each session of
+/// Claude Code leaves one. Never fails: a team that cannot be read carries its problem.
 pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
-    let mut names = authority::visible_teams(ctx).unwrap_or_default();
-    let more = names.len().saturating_sub(most);
-    names.truncate(most);
-    Overview { teams: names.into_iter().map(|name| glance(ctx, name)).collect(), more }
+    let names = authority::visible_teams(ctx).unwrap_or_default();
+    let is_foreign = |name: &TeamName| lease::is_foreign(&ctx.store.open(name));
+    let (foreign, ours): (Vec<TeamName>, Vec<TeamName>) = names.into_iter().partition(is_foreign);
+    let all = ours.into_iter().map(|name| (name, false));
+    let mut all: Vec<_> = all.chain(foreign.into_iter().map(|name| (name, true))).collect();
+    let more = all.len().saturating_sub(most);
+    all.truncate(most);
+    let teams = all.into_iter().map(|(name, is_foreign)| glance(ctx, name, is_foreign)).collect();
+    Overview { teams, more }
 }
 
-fn glance(ctx: &Context, name: TeamName) -> TeamGlance {
+fn glance(ctx: &Context, name: TeamName, is_foreign: bool) -> TeamGlance {
     let read = || -> Result<(usize, Option<LeadSeen>), OpsError> {
         let team = ctx.store.team(&name)?;
         Ok((team.team()?.teammates().count(), lease::find_lead(&team)?))
     };
     match read() {
-        Ok((members, lead)) => TeamGlance { name, members, lead, problem: None },
-        Err(e) => TeamGlance { name, members: 0, lead: None, problem: Some(e.to_string()) },
+        Ok((members, lead)) => TeamGlance { name, is_foreign, members, lead, problem: None },
+        Err(e) => {
+            let problem = Some(e.to_string());
+            TeamGlance { name, is_foreign, members: 0, lead: None, problem }
+        }
     }
 }
 

@@ -73,6 +73,10 @@ impl TeamStore {
     /// Returns all leftovers in the team's directories.
     pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = dirs(self.layout.all_dirs(), None)?;
+        if !self.is_ours() {
+            // Another program has made them in its own way; those around them are reported.
+            found.retain(|one| !matches!(one.kind, LeftoverKind::Open { .. }));
+        }
         found.extend(self.stale_locks()?);
         found.extend(self.unfinished_batches()?);
         found.extend(self.dead_sockets()?);

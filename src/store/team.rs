@@ -160,6 +160,18 @@ impl TeamStore {
         })
     }
 
+    /// Gives the team settings if it has none.
+    pub(crate) fn begin_settings(&self, settings: &Settings) -> Result<(), StoreError> {
+        documents::change_typed(
+            &self.settings_place(),
+            settings::FORMAT,
+            |found: &mut Option<Settings>| {
+                found.get_or_insert_with(|| settings.clone());
+                Ok(())
+            },
+        )
+    }
+
     /// Returns the path and age of the file that was written last, out of the team file and the
     /// mailboxes; `None` for a team in the shared store, which only phalanx writes.
     pub(crate) fn latest_write(&self) -> Result<Option<(PathBuf, Duration)>, StoreError> {

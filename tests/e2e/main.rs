@@ -33,6 +33,7 @@ mod explain;
 mod fake;
 mod fault_load;
 mod fault_stage;
+mod foreign;
 mod formats;
 #[path = "../gear/mod.rs"]
 mod gear;

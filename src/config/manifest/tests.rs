@@ -334,8 +334,8 @@ fn unknown_choice_lists_the_known_ones() {
     );
     assert_eq!(
         fault_in("[[member]]\nname = \"a\"\nmode = \"acceptedits\"\n"),
-        "5:8: unknown mode `acceptedits`; known: `default`, `acceptEdits`, `bypassPermissions`, `plan`, \
-         `delegate`, `dontAsk`; did you mean `acceptEdits`?"
+        "5:8: unknown mode `acceptedits`; known: `default`, `manual`, `acceptEdits`, `auto`, \
+         `bypassPermissions`, `plan`, `delegate`, `dontAsk`; did you mean `acceptEdits`?"
     );
     assert_eq!(fault_in("max_members = 0\n"), "3:15: `max_members` in [team] must be at least 1");
     assert_eq!(fault_in("max_members = -1\n"), "3:15: `max_members` in [team] must be at least 1");

@@ -141,6 +141,7 @@ impl Case {
             record: Some(&record),
             is_dead: self.is_dead,
             is_led: self.is_led,
+            is_inside: false,
             is_active: self.is_active,
             mail: Some(UntakenMail { count: self.untaken, since: Some(self.mail_since) }),
             mail_changed_at: self.mail_changed_at,
@@ -344,12 +345,13 @@ fn check_rules(case: &Case) {
 /// The team file alone describes a member that phalanx did not start.
 #[test]
 fn member_without_a_record_is_what_the_team_file_says() {
-    let assess = |is_active, count| {
+    let assess_in = |is_inside, is_active, count| {
         let mail = Some(UntakenMail { count, since: None });
         let evidence = Evidence {
             record: None,
             is_dead: false,
             is_led: false,
+            is_inside,
             is_active,
             mail,
             mail_changed_at: None,
@@ -361,6 +363,9 @@ fn member_without_a_record_is_what_the_team_file_says() {
         };
         super::assess(&evidence).doing
     };
+    let assess = |is_active, count| assess_in(false, is_active, count);
+    assert_eq!(assess_in(true, None, 0), Doing::Running);
+    assert_eq!(assess_in(true, Some(false), 0), Doing::Idle);
     assert_eq!(assess(Some(true), 0), Doing::Working);
     assert_eq!(assess(None, 0), Doing::Working);
     assert_eq!(assess(Some(false), 0), Doing::Idle);

@@ -36,6 +36,7 @@ fn decide(
         record: Some(record),
         is_dead: false,
         is_led: true,
+        is_inside: false,
         is_active,
         mail: Some(UntakenMail { count: 0, since: None }),
         mail_changed_at: None,

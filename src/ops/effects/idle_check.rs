@@ -37,7 +37,8 @@ pub(crate) fn check_screen(
     let current = || -> Result<Option<MemberRecord>, OpsError> {
         let looked_at = |record: &MemberRecord| {
             let state = matches!(record.state, MemberState::Working | MemberState::Idle);
-            record.is(incarnation) && state
+            // A member that another program started has no place that phalanx knows.
+            record.is(incarnation) && state && record.placement.is_some()
         };
         Ok(team.member_record(name)?.filter(looked_at))
     };

@@ -1,0 +1,187 @@
+//! The members of another program's team that run as processes of their own, found in the process
+//! table. Once phalanx leads the team, they are its members: their requests are filed, and they are
+//! asked to end or ended like those that it has started.
+
+use std::ffi::OsStr;
+
+use super::context::now;
+use super::error::OpsError;
+use super::foreign_lead::{is_of_root, runs_program};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::Incarnation;
+use crate::model::lifecycle::MemberState;
+use crate::model::placement::{BackendKind, ProcessId};
+use crate::model::record::{FORMAT, LaunchRequest, MemberRecord, StartRecord};
+use crate::model::settings::Settings;
+use crate::model::team::Member;
+use crate::model::transcript::TranscriptForm;
+use crate::store::TeamStore;
+use crate::sys::proc::{self, Process, RunningProcess};
+use crate::sys::{env, rand};
+
+/// The profile of the program whose teams are adopted.
+const PROFILE: &str = "claude";
+/// The option with the id of the member.
+const AGENT_ID: &str = "--agent-id";
+/// The option of a member that accepts messages only with the signature of the lead that started it.
+const VERIFY_KEY: &str = "--lead-verify-key";
+/// A variable that the lead sets for its members, and a person does not.
+const STARTED: &str = "CLAUDECODE";
+
+/// A member with its process.
+#[derive(Debug)]
+pub(super) struct ForeignMember {
+    member: Member,
+    running: RunningProcess,
+}
+
+impl ForeignMember {
+    /// Describes it as a sign of life: `process 77 is its member mate`.
+    pub(super) fn describe(&self) -> String {
+        format!("process {} is its member {}", self.running.process.pid, self.member.name)
+    }
+}
+
+/// Returns the members that phalanx has not started and whose processes run.
+pub(super) fn running(team: &TeamStore) -> Result<Vec<ForeignMember>, OpsError> {
+    let mut strangers = Vec::new();
+    for member in team.team()?.teammates() {
+        if team.member_record(&member.name)?.is_none_or(|record| record.state.is_over()) {
+            strangers.push(member.clone());
+        }
+    }
+    if strangers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all: Vec<RunningProcess> = proc::of_this_user()
+        .into_iter()
+        .filter(|running| is_of_root(running, team))
+        .filter(|running| running.var("PHALANX_INCARNATION").is_none())
+        .collect();
+    let found = strangers.into_iter().filter_map(|member| {
+        let fits: Vec<&RunningProcess> = all.iter().filter(|one| is_member(one, &member)).collect();
+        // Programs that it has started inherit its variables.
+        let is_inner = |one: &RunningProcess| fits.iter().any(|p| p.process.pid == one.parent);
+        let running = fits.iter().find(|one| !is_inner(one)).map(|one| (*one).clone())?;
+        Some(ForeignMember { member, running })
+    });
+    Ok(found.collect())
+}
+
+/// Returns true if the command line of the process names the member. 2.1.34 overwrites its command
+/// line; then it is the program that the lead has started in the member's pane.
+fn is_member(running: &RunningProcess, member: &Member) -> bool {
+    let named = running.argv.windows(2).find(|pair| pair[0] == AGENT_ID).map(|pair| &pair[1]);
+    if let Some(named) = named {
+        return named.as_os_str() == OsStr::new(&member.agent_id);
+    }
+    let [pane, started] = running.vars(["TMUX_PANE", STARTED]);
+    let in_pane = pane.is_some_and(|pane| pane == OsStr::new(&member.pane_id));
+    in_pane && member.pane_id.starts_with('%') && started.is_some() && runs_program(running)
+}
+
+/// Makes the team of another program one of phalanx: records its running members, and gives it the
+/// settings of a team that was made by hand, by which requests are filed, and later leads need not rule out
+/// the other program again. A team that phalanx has made or adopted is left alone.
+///
+/// # Errors
+/// Files that cannot be read or written. What was recorded until then stays, and a later call does
+/// the rest.
+pub(crate) fn take_over(team: &TeamStore) -> Result<(), OpsError> {
+    if team.settings()?.is_some() {
+        return Ok(());
+    }
+    for found in running(team)? {
+        let record = found.record(team);
+        team.begin_record(&record)?;
+        let note = Note::of(EventKind::MemberReady).member(&record.name);
+        team.record(note.with("pid", found.running.process.pid))?;
+        if found.running.argv.iter().any(|word| word == VERIFY_KEY) {
+            let text = format!(
+                "{} accepts answers only from the lead that started it; `phalanx kill {}` ends it",
+                record.name, record.name
+            );
+            team.record(Note::of(EventKind::Warning).member(&record.name).with("text", text))?;
+        }
+    }
+    team.record(Note::of(EventKind::LeadAdopted).with("pid", Process::current().pid))?;
+    team.begin_settings(&Settings::by_hand(usize::MAX))?;
+    Ok(())
+}
+
+impl ForeignMember {
+    fn record(&self, team: &TeamStore) -> MemberRecord {
+        let (member, at) = (&self.member, now());
+        let program =
+            ProcessId { pid: self.running.process.pid, start: self.running.process.start };
+        let is_idle = member.is_active == Some(false);
+        MemberRecord {
+            format: FORMAT,
+            name: member.name.clone(),
+            incarnation: Incarnation::parse(&rand::uuid()).expect("a fresh uuid is one"),
+            token: rand::token(),
+            nonce: rand::token(),
+            state: if is_idle { MemberState::Idle } else { MemberState::Working },
+            reason: None,
+            state_since: at,
+            backend: if member.pane_id.starts_with('%') {
+                BackendKind::Tmux
+            } else {
+                BackendKind::Pty
+            },
+            request: LaunchRequest {
+                profile: PROFILE.to_owned(),
+                reads_mail: Some(true),
+                native: Some(true),
+                transcript: Some(TranscriptForm::Claude),
+                role: member.agent_type.clone(),
+                model: member.model.clone(),
+                mode: member.mode,
+                plan: member.plan_mode_required,
+                prompt: member.prompt.clone(),
+                task: None,
+                chat: None,
+                tools: Default::default(),
+                argv: self
+                    .running
+                    .argv
+                    .iter()
+                    .map(|word| word.to_string_lossy().into_owned())
+                    .collect(),
+                cwd: member.cwd.clone(),
+                color: member.color.clone().unwrap_or_default(),
+                is_unattended: false,
+                pull: None,
+                access: Default::default(),
+                env: Vec::new(),
+            },
+            spawner: None,
+            asked_at: at,
+            placement: None,
+            // No launcher of phalanx runs it: its own end is that of the run.
+            start: Some(StartRecord {
+                launcher: program,
+                program,
+                tty: proc::tty_of(program.pid),
+                socket: None,
+                cwd: member.cwd.clone(),
+                at,
+            }),
+            ready_at: Some(at),
+            exit: None,
+            unresponsive: None,
+            prompt: None,
+            rate_limit: None,
+            usage: None,
+            reminded: None,
+            session: None,
+            turn_ended_at: None,
+            restart: None,
+            gave_up_after: None,
+            boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
+            host: team.host().cloned(),
+            machine: team.machine(),
+            is_elsewhere: false,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Teams of another program beside those of phalanx: each session of Claude Code makes one. Their
+//! members are found in the process table, here those of a script with the name and the command line
+//! of Claude Code.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+/// Writes the files of a session of Claude Code 2.1.332, as recorded, with one teammate.
+fn session(stage: &Stage, name: &str, lead_pid: u32) {
+    let dir = stage.root().join("teams").join(name);
+    fs::create_dir_all(dir.join("inboxes")).expect("dir");
+    fs::create_dir_all(stage.root().join("tasks").join(name)).expect("dir");
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("mode");
+    let at = format!("{LEAD}@{name}");
+    let file = json!({
+        "name": name, "createdAt": 1, "leadAgentId": at, "leadSessionId": "db2e36e0-7156-414f-a97f-21f1e0f8d10f",
+        "leadProcess": {"pid": lead_pid, "pidSpace": "", "claimedAt": 1, "procStart": "1"},
+        "members": [
+            {"agentId": at, "name": LEAD, "agentType": LEAD, "joinedAt": 1, "tmuxPaneId": "leader",
+             "cwd": stage.at("work"), "subscriptions": [], "backendType": "in-process"},
+            {"agentId": format!("mate@{name}"), "name": "mate", "color": "blue", "joinedAt": 2,
+             "tmuxPaneId": "%7", "subscriptions": [], "agentType": "general-purpose",
+             "planModeRequired": false, "cwd": stage.at("work"), "backendType": "tmux"},
+        ],
+    });
+    // Without a process on record, the lead has ended.
+    let mut file = file;
+    if lead_pid == 0 {
+        file.as_object_mut().expect("an object").remove("leadProcess");
+        file["leadSessionId"] = json!(format!("gone of {}", stage.root().display()));
+        file["members"][0]["cwd"] = json!("/nowhere");
+    }
+    fs::write(dir.join("config.json"), file.to_string()).expect("team file");
+}
+
+const LEAD: &str = "team-lead";
+
+/// Starts a process with the command line of a teammate. It ends with its input.
+fn teammate(stage: &mut Stage, team: &str) -> Child {
+    stage.shadow("claude", "#!/bin/sh\nread line\n");
+    let mut command = stage.command("claude");
+    command.args([
+        "--agent-id",
+        &format!("mate@{team}"),
+        "--agent-name",
+        "mate",
+        "--team-name",
+        team,
+    ]);
+    command.env("CLAUDE_CONFIG_DIR", stage.root()).env("CLAUDECODE", "1");
+    command.stdin(Stdio::piped()).spawn().expect("the script runs")
+}
+
+fn files(stage: &Stage, team: &str) -> bool {
+    stage.root().join("teams").join(team).exists()
+}
+
+/// SD-17: no verb removes the files of a team under its living members; once the team is adopted,
+/// its members are ended like those of phalanx.
+#[test]
+fn sd_17_members_of_another_programs_team_are_kept_until_it_is_adopted_and_then_ended() {
+    let mut stage = Stage::without_tmux();
+    session(&stage, "session-1", 0);
+    let mut mate = teammate(&mut stage, "session-1");
+    let pid = mate.id();
+    for args in [
+        &["down", "-t", "session-1"][..],
+        &["down", "-t", "session-1", "--force"],
+        &["team", "delete", "-t", "session-1"],
+        &["team", "delete", "-t", "session-1", "--force"],
+        &["rm", "session-1"],
+    ] {
+        let run = stage.phalanx(args).expect(4);
+        assert!(run.stderr.contains(&format!("process {pid} is its member mate")), "{run:?}");
+        assert!(run.stderr.contains("phalanx adopt -t session-1"), "{run:?}");
+        assert!(files(&stage, "session-1"));
+    }
+    assert!(mate.try_wait().expect("a child").is_none(), "nothing was ended");
+    stage.phalanx(&["adopt", "-t", "session-1", "--force", "--detach"]).expect(0);
+    let member = || {
+        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+        status["members"].as_array().into_iter().flatten().find(|m| m["name"] == "mate").cloned()
+    };
+    let found = member().expect("the member");
+    assert_eq!((&found["state"], &found["pid"]), (&json!("working"), &json!(pid)), "{found}");
+    // Its requests are filed and answered.
+    let ask = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "mate",
+        "tool_name": "Bash", "tool_use_id": "t", "description": "", "permission_suggestions": [],
+        "input": {"command": "make"}});
+    stage.phalanx(&["--as", "mate", "send", LEAD, &ask.to_string()]).expect(0);
+    stage.wait_event("session-1", "request_filed", "mate");
+    wait_for("its wait", || (member()?["needs"] == "permission").then_some(()));
+    stage.phalanx(&["answer", "mate", "--approve"]).expect(0);
+    // It ends as any member does.
+    stage.phalanx(&["kill", "mate"]).expect(0);
+    let ended = wait_for("its end", || mate.try_wait().expect("a child"));
+    assert!(!ended.success());
+    stage.phalanx(&["down"]).expect(0);
+    assert!(!files(&stage, "session-1"));
+    stage.assert_clean();
+}
+
+#[test]
+fn sd_17_down_of_an_adopted_team_ends_its_members_first() {
+    let mut stage = Stage::without_tmux();
+    session(&stage, "session-1", 0);
+    let mut mate = teammate(&mut stage, "session-1");
+    stage.phalanx(&["adopt", "-t", "session-1", "--force", "--detach"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    assert!(wait_for("its end", || mate.try_wait().expect("a child")).code().is_none());
+    assert!(!files(&stage, "session-1"));
+    stage.assert_clean();
+}
+
+/// Each session of Claude Code leaves a team, which must not hide those of phalanx.
+#[test]
+fn many_teams_of_other_programs_do_not_hide_those_of_phalanx() {
+    let stage = Stage::without_tmux();
+    for nth in 0..120 {
+        session(&stage, &format!("session-{nth:08x}"), 0);
+    }
+    let page = stage.phalanx(&[]).expect(0).stdout;
+    assert!(page.contains("phalanx init") && !page.contains("phalanx down"), "{page}");
+    assert!(page.contains("and 110 more: phalanx ls"), "{page}");
+    let refused = stage.phalanx(&["status"]).expect(2).stderr;
+    assert!(refused.contains("and 115 more: `phalanx ls`") && refused.len() < 400, "{refused}");
+    let found = stage.phalanx(&["--json", "doctor"]).json();
+    let about: Vec<&Value> = found["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding.to_string().contains("session-"))
+        .collect();
+    assert_eq!(about, [] as [&Value; 0]);
+    stage.phalanx(&["team", "create", "zeta"]).expect(0);
+    let page = stage.phalanx(&[]).expect(0).stdout;
+    assert!(page.lines().any(|line| line.starts_with("zeta")), "{page}");
+    assert!(page.contains("phalanx status -t zeta"), "{page}");
+    let refused = stage.phalanx(&["down", "-t", "session-00000000", "--force"]).expect(0);
+    assert!(refused.stdout.is_empty() || !files(&stage, "session-00000000"), "{refused:?}");
+    stage.phalanx(&["down"]).expect(0);
+    assert!(files(&stage, "session-00000001"));
+}
+
+/// The team whose lead runs in this directory is the default one.
+#[test]
+fn team_that_is_led_from_this_directory_is_the_default_one() {
+    let stage = Stage::without_tmux();
+    session(&stage, "session-dead", 0);
+    session(&stage, "session-here", std::process::id());
+    let file = stage.root().join("teams/session-here/config.json");
+    let mut team: Value =
+        serde_json::from_str(&fs::read_to_string(&file).expect("a file")).expect("json");
+    team["leadProcess"] =
+        json!({"pid": std::process::id(), "pidSpace": pid_space(), "claimedAt": 1});
+    fs::write(&file, team.to_string()).expect("team file");
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["team"], "session-here");
+}
+
+/// The pid space of this machine, as Claude Code writes it.
+fn pid_space() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host");
+    let space = fs::read_link("/proc/self/ns/pid").expect("a namespace");
+    format!("{}#{}", host.trim(), space.display())
+}
