@@ -116,7 +116,8 @@ pub(crate) enum ScreenSign {
 pub(crate) struct Evidence<'e> {
     /// The record of its latest run; `None` if phalanx did not start it.
     pub(crate) record: Option<&'e MemberRecord>,
-    /// True if the launcher of that run is proven dead.
+    /// True if the launcher of that run is proven dead; of a member that runs inside of its lead, if
+    /// that is.
     pub(crate) is_dead: bool,
     /// The team has a running lead.
     pub(crate) is_led: bool,
@@ -174,6 +175,10 @@ pub(crate) fn assess(evidence: &Evidence) -> Assessment {
 fn assess_unrecorded(evidence: &Evidence) -> Assessment {
     if let Some(asked) = waits_for_answer(evidence) {
         return asked;
+    }
+    if evidence.is_inside && evidence.is_dead {
+        let because = "it ran in the process of its lead, which has ended";
+        return Assessment::new(Doing::Ended(MemberState::Disappeared), None, because);
     }
     match evidence.is_active {
         Some(false) => untaken(evidence).unwrap_or_else(|| {

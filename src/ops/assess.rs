@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::context::{Context, now};
+use super::lease::{self, Life};
 use super::output;
 use super::presence;
 use super::profiles;
@@ -103,11 +104,16 @@ impl<'t> TeamEvidence<'t> {
         };
         let mail = may_rest.then(|| untaken(self.team, name)).flatten();
         let is_empty = mail.is_some_and(|mail| mail.count == 0);
+        let is_inside = self.roster.member(name).is_some_and(|m| m.pane_id == IN_PROCESS);
+        let has_dead_lead = || {
+            let lead = lease::find_lead(self.team).ok().flatten();
+            lead.is_some_and(|lead| lead.alive == Life::Dead)
+        };
         let found = assessment::assess(&Evidence {
             record,
-            is_dead,
+            is_dead: is_dead || (is_inside && record.is_none() && has_dead_lead()),
             is_led: self.is_led,
-            is_inside: self.roster.member(name).is_some_and(|m| m.pane_id == IN_PROCESS),
+            is_inside,
             is_active,
             mail,
             mail_changed_at: is_empty.then(|| mail_changed_at(self.team, name)).flatten(),

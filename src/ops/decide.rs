@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{claude_settings, forget, inbox, names, presence};
+use super::{claude_settings, foreign_members, forget, inbox, names, presence};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
@@ -94,6 +94,14 @@ pub(crate) fn answer(
     let question = names::suggest_nearest_request(team, id, team.question(id))?;
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
         return Err(OpsError::OnlyInThePane { id: id.clone(), name: question.from });
+    }
+    if question.is_open() && foreign_members::needs_signature(team, &question.from)? {
+        return Err(OpsError::AnswerRefused {
+            id: id.clone(),
+            problem: "its program accepts only answers signed by the lead that started it"
+                .to_owned(),
+            hint: "end it with `phalanx kill NAME`, and start it again with `phalanx spawn`",
+        });
     }
     let mode = mode_for(ctx, team, &question, answer)?;
     let input = input_for(&question, answer)?;

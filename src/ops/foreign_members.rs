@@ -8,7 +8,7 @@ use super::context::now;
 use super::error::OpsError;
 use super::foreign_lead::{is_of_root, runs_program};
 use crate::model::event::{EventKind, Note};
-use crate::model::id::Incarnation;
+use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::record::{FORMAT, LaunchRequest, MemberRecord, StartRecord};
@@ -107,6 +107,13 @@ pub(crate) fn take_over(team: &TeamStore) -> Result<(), OpsError> {
     team.record(Note::of(EventKind::LeadAdopted).with("pid", Process::current().pid))?;
     team.begin_settings(&Settings::by_hand(usize::MAX))?;
     Ok(())
+}
+
+/// Returns true for a member that was adopted and accepts messages only with a signature, which
+/// phalanx cannot make.
+pub(super) fn needs_signature(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
+    let record = team.member_record(name)?;
+    Ok(record.is_some_and(|record| record.request.argv.iter().any(|word| word == VERIFY_KEY)))
 }
 
 impl ForeignMember {

@@ -41,7 +41,7 @@ fn session(stage: &Stage, name: &str, lead_pid: u32) {
 const LEAD: &str = "team-lead";
 
 /// Starts a process with the command line of a teammate. It ends with its input.
-fn teammate(stage: &mut Stage, team: &str) -> Child {
+fn teammate(stage: &mut Stage, team: &str, more: &[&str]) -> Child {
     stage.shadow("claude", "#!/bin/sh\nread line\n");
     let mut command = stage.command("claude");
     command.args([
@@ -52,8 +52,15 @@ fn teammate(stage: &mut Stage, team: &str) -> Child {
         "--team-name",
         team,
     ]);
-    command.env("CLAUDE_CONFIG_DIR", stage.root()).env("CLAUDECODE", "1");
+    command.args(more).env("CLAUDE_CONFIG_DIR", stage.root()).env("CLAUDECODE", "1");
     command.stdin(Stdio::piped()).spawn().expect("the script runs")
+}
+
+/// A request of the teammate.
+fn asked() -> Value {
+    json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "mate",
+        "tool_name": "Bash", "tool_use_id": "t", "description": "", "permission_suggestions": [],
+        "input": {"command": "make"}})
 }
 
 fn files(stage: &Stage, team: &str) -> bool {
@@ -66,7 +73,7 @@ fn files(stage: &Stage, team: &str) -> bool {
 fn sd_17_members_of_another_programs_team_are_kept_until_it_is_adopted_and_then_ended() {
     let mut stage = Stage::without_tmux();
     session(&stage, "session-1", 0);
-    let mut mate = teammate(&mut stage, "session-1");
+    let mut mate = teammate(&mut stage, "session-1", &[]);
     let pid = mate.id();
     for args in [
         &["down", "-t", "session-1"][..],
@@ -89,10 +96,7 @@ fn sd_17_members_of_another_programs_team_are_kept_until_it_is_adopted_and_then_
     let found = member().expect("the member");
     assert_eq!((&found["state"], &found["pid"]), (&json!("working"), &json!(pid)), "{found}");
     // Its requests are filed and answered.
-    let ask = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "mate",
-        "tool_name": "Bash", "tool_use_id": "t", "description": "", "permission_suggestions": [],
-        "input": {"command": "make"}});
-    stage.phalanx(&["--as", "mate", "send", LEAD, &ask.to_string()]).expect(0);
+    stage.phalanx(&["--as", "mate", "send", LEAD, &asked().to_string()]).expect(0);
     stage.wait_event("session-1", "request_filed", "mate");
     wait_for("its wait", || (member()?["needs"] == "permission").then_some(()));
     stage.phalanx(&["answer", "mate", "--approve"]).expect(0);
@@ -109,12 +113,43 @@ fn sd_17_members_of_another_programs_team_are_kept_until_it_is_adopted_and_then_
 fn sd_17_down_of_an_adopted_team_ends_its_members_first() {
     let mut stage = Stage::without_tmux();
     session(&stage, "session-1", 0);
-    let mut mate = teammate(&mut stage, "session-1");
+    let mut mate = teammate(&mut stage, "session-1", &["--lead-verify-key", "1.k"]);
     stage.phalanx(&["adopt", "-t", "session-1", "--force", "--detach"]).expect(0);
+    // No answer of phalanx has the signature of the lead that started it.
+    stage.phalanx(&["--as", "mate", "send", LEAD, &asked().to_string()]).expect(0);
+    stage.wait_event("session-1", "request_filed", "mate");
+    for verdict in ["--approve", "--reject"] {
+        let refused = stage.phalanx(&["answer", "mate", verdict]).expect(4).stderr;
+        assert!(refused.contains("signed by the lead that started it"), "{refused}");
+    }
+    let warned = stage.phalanx(&["events"]).expect(0).stdout;
+    assert!(warned.contains("accepts answers only from the lead that started it"), "{warned}");
     stage.phalanx(&["down", "--force"]).expect(0);
     assert!(wait_for("its end", || mate.try_wait().expect("a child")).code().is_none());
     assert!(!files(&stage, "session-1"));
     stage.assert_clean();
+}
+
+/// ST-01: a member inside of its lead's process is not at work, and gone with its lead.
+#[test]
+fn st_01_member_inside_of_its_lead_is_gone_with_it() {
+    let stage = Stage::without_tmux();
+    let file = include_str!("../../fixtures/wire/2.1.332/session.json");
+    let mut team: Value = serde_json::from_str(file).expect("json");
+    let name = team["name"].as_str().expect("a name").to_owned();
+    let dir = stage.root().join("teams").join(&name);
+    fs::create_dir_all(dir.join("inboxes")).expect("dir");
+    let mut child = stage.command("sleep").arg("600").spawn().expect("a process");
+    for (pid, state) in [(child.id(), "running"), (i32::MAX.unsigned_abs(), "disappeared")] {
+        team["leadProcess"] = json!({"pid": pid, "pidSpace": pid_space(), "claimedAt": 1});
+        fs::write(dir.join("config.json"), team.to_string()).expect("team file");
+        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+        assert_eq!(status["members"][0]["state"], state, "{status}");
+    }
+    let gone = stage.phalanx(&["down", "-t", &name]).expect(0);
+    assert!(!gone.stderr.contains("mate") && !files(&stage, &name), "{gone:?}");
+    child.kill().expect("a child");
+    child.wait().expect("a child");
 }
 
 /// Each session of Claude Code leaves a team, which must not hide those of phalanx.

@@ -44,6 +44,9 @@ pub(in crate::cli) enum ClientProgram {
     Vscode,
 }
 
+/// What follows the installation for Claude Code. The preselected answer of 2.1.332 is not to use it.
+const CLAUDE_ASKS: &str =
+    "Claude Code asks about it at its next start in this directory: choose \"Use this MCP server\"";
 /// Name of the server in each configuration.
 const NAME: &str = "phalanx";
 /// Maximum size of a configuration, in bytes.
@@ -114,6 +117,9 @@ pub(super) fn install(out: &Out, args: &InstallArgs) -> VerbResult {
     }
     let document = json!({ "file": shown, "changed": is_changed });
     out.confirm(&document, || match (args.undo, is_changed) {
+        (false, true) if client == ClientProgram::Claude => {
+            format!("added the server to {shown}\n{CLAUDE_ASKS}")
+        }
         (false, true) => format!("added the server to {shown}"),
         (false, false) => format!("{shown} has the server already"),
         (true, true) => format!("removed the server from {shown}"),

@@ -345,11 +345,11 @@ fn check_rules(case: &Case) {
 /// The team file alone describes a member that phalanx did not start.
 #[test]
 fn member_without_a_record_is_what_the_team_file_says() {
-    let assess_in = |is_inside, is_active, count| {
+    let assess_in = |is_inside, is_dead, is_active, count| {
         let mail = Some(UntakenMail { count, since: None });
         let evidence = Evidence {
             record: None,
-            is_dead: false,
+            is_dead,
             is_led: false,
             is_inside,
             is_active,
@@ -363,9 +363,10 @@ fn member_without_a_record_is_what_the_team_file_says() {
         };
         super::assess(&evidence).doing
     };
-    let assess = |is_active, count| assess_in(false, is_active, count);
-    assert_eq!(assess_in(true, None, 0), Doing::Running);
-    assert_eq!(assess_in(true, Some(false), 0), Doing::Idle);
+    let assess = |is_active, count| assess_in(false, false, is_active, count);
+    assert_eq!(assess_in(true, false, None, 0), Doing::Running);
+    assert_eq!(assess_in(true, false, Some(false), 0), Doing::Idle);
+    assert_eq!(assess_in(true, true, None, 0), Doing::Ended(Disappeared));
     assert_eq!(assess(Some(true), 0), Doing::Working);
     assert_eq!(assess(None, 0), Doing::Working);
     assert_eq!(assess(Some(false), 0), Doing::Idle);

@@ -1,10 +1,16 @@
 //! Tests of the protocol as a whole: golden files, texts that are not messages, and permitted
 //! senders.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::model::envelope::Envelope;
+use crate::model::id::MemberName;
+use crate::model::team::Team;
+use crate::model::wire::Object;
 
 /// A golden file: the kind, and the pretty-printed text of a mailbox entry.
 macro_rules! golden {
@@ -48,6 +54,57 @@ fn golden_files_round_trip_with_their_key_order() {
         assert_eq!(message.to_text(), compact(text));
         assert_eq!(Message::parse(&message.to_text()), message);
     }
+}
+
+/// The mailbox of a lead and the file of a team, as Claude Code of this version wrote them.
+macro_rules! recorded {
+    ($version:literal, $team:literal) => {
+        (
+            include_str!(concat!("../../../fixtures/wire/", $version, "/team-lead.json")),
+            include_str!(concat!("../../../fixtures/wire/", $version, "/", $team, ".json")),
+        )
+    };
+}
+
+/// MSG-20: each message of a real mailbox is understood and can be written back as it was.
+#[test]
+fn msg_20_recorded_mailboxes_and_team_files_are_understood() {
+    let recorded = [recorded!("2.1.34", "crew"), recorded!("2.1.332", "session")];
+    for (mailbox, file) in recorded {
+        let entries: Vec<Value> = serde_json::from_str(mailbox).expect("an array");
+        let mut kinds = BTreeSet::new();
+        for entry in &entries {
+            let text = entry["text"].as_str().expect("a text");
+            let message = Message::parse(text);
+            let is_odd = matches!(message, Message::Unknown { .. } | Message::Malformed { .. });
+            assert!(!is_odd && message.to_text() == text, "{message:?}");
+            // 2.1.34 has no ids: they are derived.
+            let written = Envelope::read(entry).to_entry();
+            let given = entry.as_object().expect("an object");
+            assert!(given.iter().all(|(key, value)| written.get(key) == Some(value)), "{entry}");
+            kinds.insert(message.kind().to_owned());
+        }
+        let expected = [
+            "idle_notification",
+            "message",
+            "permission_request",
+            "plan_approval_request",
+            "shutdown_approved",
+        ];
+        assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+        let object: Object = serde_json::from_str(file).expect("an object");
+        let team = Team::read(&object);
+        assert_eq!(team.members.len(), object["members"].as_array().map_or(0, Vec::len));
+        assert!(team.member(&MemberName::lead()).is_some() && team.teammates().count() > 0);
+    }
+    let failed = serde_json::from_str::<Vec<Value>>(recorded[1].0).expect("an array");
+    let failed = failed.iter().find_map(|entry| {
+        match Message::parse(entry["text"].as_str().unwrap_or_default()) {
+            Message::IdleNotification(idle) => idle.failure_reason,
+            _ => None,
+        }
+    });
+    assert!(failed.is_some_and(|why| why.starts_with("Please run /login")));
 }
 
 #[test]
