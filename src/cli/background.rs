@@ -49,7 +49,11 @@ pub(super) fn start_background_lead(
     );
     loop {
         // A short run can be over before the lease was seen.
-        if !team.exists() || ops::lease::holder(team)? == Some(pid) {
+        // A team that it adopts is ready once its members are recorded.
+        let leads = || -> Result<bool, Failure> {
+            Ok(ops::lease::holder(team)? == Some(pid) && !ops::lease::is_foreign(team))
+        };
+        if !team.exists() || leads()? {
             return Ok(pid);
         }
         if Process::of(pid).is_none() && team.exists() {
