@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::args::seconds;
@@ -12,7 +13,9 @@ use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
 use crate::ops::profiles::{self, ListedProfile, Trial};
-use crate::profile::{Composer, Profile, Screen, ScreenFinding, judge};
+use crate::profile::{
+    Composer, NearMiss, Profile, Screen, ScreenFinding, ScreenState, judge, nearest,
+};
 use crate::sys::fs;
 use crate::ui;
 
@@ -109,12 +112,33 @@ fn test(setup: &Setup, args: TestArgs) -> VerbResult {
         Some(file) => {
             let mut screen = Screen::new(args.rows, args.cols);
             screen.feed(&recording(file)?);
-            let finding = judge(&profile, &screen.look(AT_REST_MS));
-            setup.out.print(&finding, || line(&finding))?;
+            let look = screen.look(AT_REST_MS);
+            let finding = judge(&profile, &look);
+            let is_unknown = finding.state == ScreenState::Unknown;
+            let nearest = if is_unknown { nearest(&profile, &look) } else { None };
+            let tested = TestedScreen { finding, nearest };
+            setup.out.print(&tested, || tested.describe())?;
         }
         None => watch(setup, profile, args)?,
     }
     Ok(Exit::DONE)
+}
+
+/// The verdict about a recording.
+#[derive(Serialize)]
+struct TestedScreen {
+    #[serde(flatten)]
+    finding: ScreenFinding,
+    /// The rule that comes closest, if none fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<NearMiss>,
+}
+
+impl TestedScreen {
+    fn describe(&self) -> String {
+        let near = self.nearest.iter().map(|near| format!("\nnearest rule {}", near.describe()));
+        line(&self.finding) + &near.collect::<String>()
+    }
 }
 
 fn recording(file: &Path) -> Result<Vec<u8>, Failure> {

@@ -4,6 +4,7 @@
 mod builtin;
 mod definition;
 mod judge;
+mod near_miss;
 mod read;
 mod rule;
 mod screen;
@@ -19,6 +20,7 @@ pub(crate) use definition::{
     ShutdownPolicy,
 };
 pub(crate) use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
+pub(crate) use near_miss::{NearMiss, nearest};
 pub(crate) use rule::ScreenState;
 pub(crate) use screen::Screen;
 pub(crate) use snapshot::Look;

@@ -36,6 +36,10 @@ impl Pattern {
         })
     }
 
+    pub(super) fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
     /// Returns the text of the first match.
     pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.0.find(text).map(|found| found.as_str())
@@ -183,8 +187,18 @@ impl Area {
         })
     }
 
+    /// Names the area at the beginning of a sentence: `in the last 8 rows`.
+    pub(super) fn describe(self) -> String {
+        match self {
+            Area::Whole => "on the screen".to_owned(),
+            Area::Last(rows) => format!("in the last {rows} rows"),
+            Area::CursorRow => "in the row of the cursor".to_owned(),
+            Area::Title => "in the title".to_owned(),
+        }
+    }
+
     /// Returns the text of the area. Empty rows at the end of the screen do not count.
-    fn text(self, look: &Look) -> String {
+    pub(super) fn text(self, look: &Look) -> String {
         let end =
             look.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
         match self {

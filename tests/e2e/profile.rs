@@ -216,6 +216,10 @@ fn profiles_are_listed_shown_and_tested() {
         .expect(0)
         .json();
     assert_eq!((&found["state"], &found["rule"]), (&json!("needs_login"), &json!("login")));
+    let odd = stage.file("odd.ansi", "2. Yes, I accept");
+    let near = stage.phalanx(&["profile", "test", "claude", "--screen", &odd]).expect(0).stdout;
+    assert!(near.contains("unknown: no rule matches\nnearest rule bypass: "), "{near}");
+    assert!(near.contains("(1 of 2 conditions hold)"), "{near}");
     let watched =
         stage.phalanx(&["profile", "test", "shell", "--for", "5", "--", "echo", "x"]).expect(0);
     assert!(
