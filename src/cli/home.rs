@@ -60,7 +60,7 @@ fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
 /// Returns the suggested commands and the effect of each.
 fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)> {
     let step = |command: String, what: &'static str| (command, what);
-    // What another program leads, it also ends.
+    // Another program ends the teams that it leads.
     let readable = |team: &&TeamGlance| team.problem.is_none() && !team.is_foreign;
     let Some(team) = overview.teams.iter().find(readable) else {
         let manifest = match has_manifest {

@@ -121,7 +121,7 @@ pub(super) struct TrackedMember {
     pub(super) says_active: Option<(bool, Timestamp)>,
     /// It waits for a person, as its screen shows.
     pub(super) is_blocked: bool,
-    /// Its last turn ended with an error, and nothing was said to it since then.
+    /// Its last turn ended with an error, and it has got no message since then.
     pub(super) has_failed: bool,
     /// The request that started it.
     pub(super) request: LaunchRequest,

@@ -116,8 +116,8 @@ pub(crate) enum ScreenSign {
 pub(crate) struct Evidence<'e> {
     /// The record of its latest run; `None` if phalanx did not start it.
     pub(crate) record: Option<&'e MemberRecord>,
-    /// True if the launcher of that run is proven dead; of a member that runs inside of its lead, if
-    /// that is.
+    /// True if the launcher of that run is proven dead; of a member that runs inside of its lead,
+    /// if that is.
     pub(crate) is_dead: bool,
     /// The team has a running lead.
     pub(crate) is_led: bool,

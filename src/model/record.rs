@@ -257,8 +257,8 @@ impl MemberRecord {
         self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
     }
 
-    /// Returns the error with which the last turn of this run ended, if nothing was said to its
-    /// program since then.
+    /// Returns the error with which the last turn of this run ended, if its program has got no message
+    /// since then.
     pub(crate) fn turn_error(&self) -> Option<&TurnError> {
         let error = self.usage.as_ref()?.transcripts.first()?.error.as_ref();
         error.filter(|error| error.at >= self.asked_at && !self.state.is_over())

@@ -86,7 +86,7 @@ pub(crate) struct TranscriptState {
     /// The text of the program about its usage limit, if its last request was refused for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<String>,
-    /// The error with which the last turn ended, if nothing was said to the program since then.
+    /// The error with which the last turn ended, if the program has got no message since then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<TurnError>,
     /// Number of requests that were refused.

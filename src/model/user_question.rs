@@ -75,9 +75,9 @@ pub(crate) fn is_answered(input: &Map<String, Value>, questions: &[UserQuestion]
 }
 
 /// Returns the input with the answers in it. Each answer is `QUESTION=ANSWER`; with one question,
-/// `ANSWER` is enough. The question is named by its number, its header or its text; the answer is the
-/// number or the label of an option, several separated by commas where the question takes several, or
-/// a text of one's own.
+/// `ANSWER` is enough. The question is named by its number, its header or its text. The answer is
+/// the number or the label of an option, or another text; several options are separated by commas
+/// where the question takes several.
 ///
 /// # Errors
 /// A question without an answer, or with two; an answer that names no question.

@@ -23,7 +23,7 @@ use crate::sys::{env, rand};
 const PROFILE: &str = "claude";
 /// The option with the id of the member.
 const AGENT_ID: &str = "--agent-id";
-/// The option of a member that accepts messages only with the signature of the lead that started it.
+/// The option of a member that accepts only messages signed by the lead that started it.
 const VERIFY_KEY: &str = "--lead-verify-key";
 /// A variable that the lead sets for its members, and a person does not.
 const STARTED: &str = "CLAUDECODE";
@@ -81,8 +81,8 @@ fn is_member(running: &RunningProcess, member: &Member) -> bool {
 }
 
 /// Makes the team of another program one of phalanx: records its running members, and gives it the
-/// settings of a team that was made by hand, by which requests are filed, and later leads need not rule out
-/// the other program again. A team that phalanx has made or adopted is left alone.
+/// settings of a team that was made by hand, so that requests are filed and later leads need not
+/// rule out the other program again. A team that phalanx has made or adopted is left alone.
 ///
 /// # Errors
 /// Files that cannot be read or written. What was recorded until then stays, and a later call does

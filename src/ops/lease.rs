@@ -163,8 +163,8 @@ pub(crate) fn is_foreign(team: &TeamStore) -> bool {
 /// it. Of a team file that cannot be read nothing is known.
 ///
 /// # Errors
-/// [`OpsError::MayBeLed`] while a process or a pane shows one; [`OpsError::ForeignMembersRun`] while
-/// members that it has started run.
+/// [`OpsError::MayBeLed`] while a process or a pane shows one; [`OpsError::ForeignMembersRun`]
+/// while members that it has started run.
 pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if is_foreign(team) && team.exists() {
         let members = foreign_members::running(team)?;

@@ -17,7 +17,7 @@ pub(crate) struct NearMiss {
 }
 
 impl NearMiss {
-    /// Describes it for people: `trust: in the last 8 rows there is no '…' (1 of 2 conditions hold)`.
+    /// Describes it for people: `b: on the screen there is no "x" (1 of 2 conditions hold)`.
     pub(crate) fn describe(&self) -> String {
         let all = self.met + self.missing.len();
         format!(

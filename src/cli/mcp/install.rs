@@ -44,7 +44,7 @@ pub(in crate::cli) enum ClientProgram {
     Vscode,
 }
 
-/// What follows the installation for Claude Code. The preselected answer of 2.1.332 is not to use it.
+/// The next step for Claude Code. The preselected answer of 2.1.332 is not to use the server.
 const CLAUDE_ASKS: &str =
     "Claude Code asks about it at its next start in this directory: choose \"Use this MCP server\"";
 /// Name of the server in each configuration.
