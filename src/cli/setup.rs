@@ -161,8 +161,8 @@ impl Setup {
     /// options, `given` nor the environment name one of them: the dashboard then lists them.
     pub(super) fn team_to_watch(&self, given: Option<&str>) -> Result<Option<TeamStore>, Failure> {
         if self.one_team(given.as_slice())?.is_none() {
-            let teams = self.ctx.store.teams()?;
-            if teams.len() > 1 && self.default_team(&teams).is_none() {
+            let several = self.default_team(self.ctx.store.teams()?).err().unwrap_or_default();
+            if !several.is_empty() {
                 return Ok(None);
             }
         }
@@ -188,25 +188,26 @@ impl Setup {
         }
     }
 
-    /// Returns the only team that phalanx has made; else the only one; else the only one whose lead
-    /// runs in this directory. Each session of Claude Code makes a team of its own.
-    fn default_team<'t>(&self, teams: &'t [TeamName]) -> Option<&'t TeamName> {
-        let ours: Vec<&TeamName> = teams.iter().filter(|name| self.is_ours(name)).collect();
-        let only = |names: &[&'t TeamName]| match names {
-            [only] => Some(*only),
-            _ => None,
-        };
-        match (ours.len(), teams) {
-            (0, [only]) => Some(only),
-            (0, _) => only(&teams.iter().filter(|name| self.is_led_here(name)).collect::<Vec<_>>()),
-            (_, _) => only(&ours).or_else(|| {
-                only(&ours.into_iter().filter(|name| self.is_led_here(name)).collect::<Vec<_>>())
-            }),
+    /// Returns the only team; else the only one that phalanx has made; else the only one, of those if
+    /// there are any, whose lead runs in this directory. Each session of Claude Code makes a team of
+    /// its own.
+    ///
+    /// # Errors
+    /// All teams, those of phalanx first.
+    fn default_team(&self, teams: Vec<TeamName>) -> Result<TeamName, Vec<TeamName>> {
+        if let [only] = teams.as_slice() {
+            return Ok(only.clone());
         }
-    }
-
-    fn is_ours(&self, name: &TeamName) -> bool {
-        !ops::lease::is_foreign(&self.ctx.store.open(name))
+        let (ours, others) = ops::team::by_maker(&self.ctx, teams);
+        let possible = if ours.is_empty() { &others } else { &ours };
+        let led_here: Vec<&TeamName> = match possible.as_slice() {
+            [only] => vec![only],
+            some => some.iter().filter(|name| self.is_led_here(name)).collect(),
+        };
+        match led_here.as_slice() {
+            [only] => Ok((*only).clone()),
+            _ => Err(ours.into_iter().chain(others).collect()),
+        }
     }
 
     /// Returns true if the lead of the team runs, and in this directory.
@@ -221,30 +222,24 @@ impl Setup {
     }
 
     fn only_team(&self) -> Result<TeamStore, Failure> {
-        let teams = self.ctx.store.teams()?;
-        if let Some(only) = self.default_team(&teams) {
-            return Ok(self.ctx.store.team(only)?);
+        let names = match self.default_team(self.ctx.store.teams()?) {
+            Ok(only) => return Ok(self.ctx.store.team(&only)?),
+            Err(names) => names,
+        };
+        if names.is_empty() {
+            let hint = Some(ops::NO_TEAM.to_owned());
+            return Err(Failure::new(Kind::NotFound, "there is no team", hint));
         }
-        match teams.as_slice() {
-            [] => {
-                Err(Failure::new(Kind::NotFound, "there is no team", Some(ops::NO_TEAM.to_owned())))
-            }
-            some => {
-                let (mut names, foreign): (Vec<&TeamName>, Vec<&TeamName>) =
-                    some.iter().partition(|name| self.is_ours(name));
-                names.extend(foreign);
-                let more = match names.len().saturating_sub(NAMED) {
-                    0 => String::new(),
-                    more => format!(" and {more} more: `phalanx ls`"),
-                };
-                let names = names.iter().take(NAMED).map(ToString::to_string);
-                let names = names.collect::<Vec<_>>().join(", ");
-                Err(Failure::usage(
-                    "there are several teams",
-                    &format!("choose one with `-t`: {names}{more}"),
-                ))
-            }
-        }
+        let more = match names.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more: `phalanx ls`"),
+        };
+        let names =
+            names.iter().take(NAMED).map(TeamName::to_string).collect::<Vec<_>>().join(", ");
+        Err(Failure::usage(
+            "there are several teams",
+            &format!("choose one with `-t`: {names}{more}"),
+        ))
     }
 
     /// Returns the error for a team that the config root does not have; its hint names another root

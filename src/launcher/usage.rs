@@ -156,12 +156,10 @@ impl UsageReader {
         if usage != before {
             self.team.record_usage(&self.member, &self.incarnation, &usage)?;
         }
-        let error_of =
-            |usage: &MemberUsage| usage.transcripts.first().and_then(|t| t.error.clone());
-        if let Some(error) = error_of(&usage).filter(|new| error_of(&before).as_ref() != Some(new))
-        {
+        let before = before.turn_error();
+        if let Some(error) = usage.turn_error().filter(|error| Some(*error) != before) {
             let note = Note::of(EventKind::MemberHealth).member(&self.member);
-            self.team.record(note.with("state", "error").with("reason", error.said))?;
+            self.team.record(note.with("state", "error").with("reason", error.said.as_str()))?;
         }
         if let Some(main) = usage.transcripts.first().filter(|_| self.is_native) {
             let is_new = main.refused != self.refused;

@@ -257,10 +257,10 @@ impl MemberRecord {
         self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
     }
 
-    /// Returns the error with which the last turn of this run ended, if its program has got no message
-    /// since then.
+    /// Returns the error with which the last turn of this run ended, if its program has got no
+    /// message since then.
     pub(crate) fn turn_error(&self) -> Option<&TurnError> {
-        let error = self.usage.as_ref()?.transcripts.first()?.error.as_ref();
+        let error = self.usage.as_ref()?.turn_error();
         error.filter(|error| error.at >= self.asked_at && !self.state.is_over())
     }
 

@@ -1,6 +1,7 @@
 //! Reads the transcripts that agent programs write: the tokens of each response, whether the
 //! program has reached the usage limit of its account, and the error of its last turn. A transcript
-//! is a file of JSON lines, which is read from where the last read ended. Lines of other forms are skipped.
+//! is a file of JSON lines, which is read from where the last read ended. Lines of other forms are
+//! skipped.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -136,6 +136,11 @@ pub(crate) struct MemberUsage {
 }
 
 impl MemberUsage {
+    /// Returns the error with which the last turn of the program's main conversation ended.
+    pub(crate) fn turn_error(&self) -> Option<&TurnError> {
+        self.transcripts.first()?.error.as_ref()
+    }
+
     /// Adds tokens of a model.
     pub(super) fn add(&mut self, model: Option<&str>, more: &Usage) {
         if more.is_zero() {

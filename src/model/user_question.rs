@@ -111,17 +111,21 @@ pub(crate) fn with_answers(
     Ok(input)
 }
 
-/// Finds the question that the text names before a `=`, and the answer after it.
+/// Finds the question that the text names before a `=`, and the answer after it. Numbers come first,
+/// because a header, which is foreign, can be a number.
 fn named<'t>(questions: &[UserQuestion], text: &'t str) -> Option<(usize, &'t str)> {
+    let (name, answer) = text.split_once('=')?;
+    let numbered = name.trim().parse::<usize>().ok().and_then(|nth| nth.checked_sub(1));
+    if let Some(at) = numbered.filter(|at| *at < questions.len()) {
+        return Some((at, answer.trim()));
+    }
     questions.iter().enumerate().find_map(|(at, question)| {
-        let number = (at + 1).to_string();
-        let names = [Some(question.text.as_str()), question.header.as_deref(), Some(&number)];
         let after = |name: &str| {
             let head = text.get(..name.len()).filter(|head| head.eq_ignore_ascii_case(name))?;
             text[head.len()..].trim_start().strip_prefix('=')
         };
-        let answer = names.into_iter().flatten().find_map(after)?;
-        Some((at, answer.trim()))
+        let names = [Some(question.text.as_str()), question.header.as_deref()];
+        Some((at, names.into_iter().flatten().find_map(after)?.trim()))
     })
 }
 
@@ -196,6 +200,18 @@ mod tests {
         for (given, problem) in cases {
             assert_eq!(answers(given), Err(problem.to_owned()), "{given:?}");
         }
+    }
+
+    /// PM-12: a header is foreign text.
+    #[test]
+    fn pm_12_header_cannot_take_the_number_of_another_question() {
+        let input = json!({"questions": [
+            {"question": "Wipe it?", "header": "2", "options": []},
+            {"question": "Print it?", "header": "1", "options": []}
+        ]});
+        let given = ["1=no".to_owned(), "2=yes".to_owned()];
+        let full = with_answers(&input, &questions_in(&input), &given).expect("answers");
+        assert_eq!(full["answers"], json!({"Wipe it?": "no", "Print it?": "yes"}));
     }
 
     #[test]

@@ -121,15 +121,18 @@ pub(crate) struct Overview {
 /// Reads the first `most` teams, those of phalanx before those of other programs: each session of
 /// Claude Code leaves one. Never fails: a team that cannot be read carries its problem.
 pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
-    let names = authority::visible_teams(ctx).unwrap_or_default();
-    let is_foreign = |name: &TeamName| lease::is_foreign(&ctx.store.open(name));
-    let (foreign, ours): (Vec<TeamName>, Vec<TeamName>) = names.into_iter().partition(is_foreign);
+    let (ours, foreign) = by_maker(ctx, authority::visible_teams(ctx).unwrap_or_default());
     let all = ours.into_iter().map(|name| (name, false));
     let mut all: Vec<_> = all.chain(foreign.into_iter().map(|name| (name, true))).collect();
     let more = all.len().saturating_sub(most);
     all.truncate(most);
     let teams = all.into_iter().map(|(name, is_foreign)| glance(ctx, name, is_foreign)).collect();
     Overview { teams, more }
+}
+
+/// Parts teams into those that phalanx has made or adopted, and those of other programs.
+pub(crate) fn by_maker(ctx: &Context, names: Vec<TeamName>) -> (Vec<TeamName>, Vec<TeamName>) {
+    names.into_iter().partition(|name| !lease::is_foreign(&ctx.store.open(name)))
 }
 
 fn glance(ctx: &Context, name: TeamName, is_foreign: bool) -> TeamGlance {

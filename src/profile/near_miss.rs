@@ -58,8 +58,7 @@ fn miss(rule: &ScreenRule, look: &Look) -> NearMiss {
     let (met, missing): (Vec<_>, Vec<_>) = conditions.partition(|(holds, _)| *holds);
     let mut missing: Vec<String> = missing.into_iter().map(|(_, clause)| clause).collect();
     if missing.is_empty() {
-        missing
-            .push("another condition: title, progress, quiet or a mode of the screen".to_owned());
+        missing.push("another condition: progress, quiet time or a mode of the screen".to_owned());
     }
     NearMiss { rule: rule.name.clone(), met: met.len(), missing }
 }

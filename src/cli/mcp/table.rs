@@ -414,7 +414,8 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Answer",
         description: "Approve or reject a request of a member. `reason` tells it why, or what to change in its plan; `always` also \
-            allows the same from now on; `answer` has the answers to questions that a member asks its user. Example: {\"request_id\": \"perm-1\", \"approve\": false, \"reason\": \"use git stash\"}",
+            allows the same from now on; `answer` has the answers to questions that a member asks its user. \
+            Example: {\"request_id\": \"perm-1\", \"approve\": false, \"reason\": \"use git stash\"}",
         audience: Lead,
         actions: &[one(Writes, &["answer"], answer_schema, |call, given| {
             mail::answer(call, given.parse()?)

@@ -55,7 +55,7 @@ pub(crate) fn check_screen(
     };
     let is_news = match &first {
         CheckedScreen::Blocked(reason) => before.reason.as_ref() != Some(reason),
-        CheckedScreen::Idle(_) => may_rest(&before) || before.is_blocked(),
+        CheckedScreen::Idle(_) => has_worked_on(&before) || before.is_blocked(),
         CheckedScreen::Other => before.is_blocked(),
     };
     if !is_news {
@@ -71,7 +71,7 @@ pub(crate) fn check_screen(
     let Some(now) = current()?.filter(|now| is_same && unchanged(now)) else { return Ok(()) };
     match first {
         CheckedScreen::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,
-        CheckedScreen::Idle(_) if may_rest(&now) => {
+        CheckedScreen::Idle(_) if has_worked_on(&now) => {
             let reason = Some("its screen shows that it rests");
             presence::move_on(team, name, incarnation, Cause::Rest, reason)?;
             presence::set_active(team, name, false)?;
@@ -84,7 +84,8 @@ pub(crate) fn check_screen(
     Ok(())
 }
 
-fn may_rest(record: &MemberRecord) -> bool {
+/// Returns true for a run that works, and began to long enough ago to be over.
+fn has_worked_on(record: &MemberRecord) -> bool {
     record.state == MemberState::Working && now().since(record.state_since) >= BEGINNING_MS
 }
 
