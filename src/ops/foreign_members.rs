@@ -4,20 +4,21 @@
 
 use std::ffi::OsStr;
 
-use super::context::now;
 use super::error::OpsError;
 use super::foreign_lead::{is_of_root, runs_program};
+use super::spawn;
+use crate::model::access::LinkAccess;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
+use crate::model::id::MemberName;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId};
-use crate::model::record::{FORMAT, LaunchRequest, MemberRecord, StartRecord};
+use crate::model::record::{LaunchRequest, MemberRecord, StartRecord};
+use crate::model::role::Tools;
 use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::transcript::TranscriptForm;
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Process, RunningProcess};
-use crate::sys::{env, rand};
 
 /// The profile of the program whose teams are adopted.
 const PROFILE: &str = "claude";
@@ -117,78 +118,50 @@ pub(super) fn needs_signature(team: &TeamStore, name: &MemberName) -> Result<boo
 }
 
 impl ForeignMember {
+    /// Returns the record of its run, which is up. No launcher of phalanx runs it: its own end is
+    /// that of the run.
     fn record(&self, team: &TeamStore) -> MemberRecord {
-        let (member, at) = (&self.member, now());
-        let program =
-            ProcessId { pid: self.running.process.pid, start: self.running.process.start };
+        let (member, running) = (&self.member, &self.running);
+        let program = ProcessId { pid: running.process.pid, start: running.process.start };
         let is_idle = member.is_active == Some(false);
+        let is_in_pane = member.pane_id.starts_with('%');
+        let backend = if is_in_pane { BackendKind::Tmux } else { BackendKind::Pty };
+        let request = LaunchRequest {
+            profile: PROFILE.to_owned(),
+            reads_mail: Some(true),
+            native: Some(true),
+            transcript: Some(TranscriptForm::Claude),
+            role: member.agent_type.clone(),
+            model: member.model.clone(),
+            mode: member.mode,
+            plan: member.plan_mode_required,
+            prompt: member.prompt.clone(),
+            task: None,
+            chat: None,
+            tools: Tools::default(),
+            argv: running.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            cwd: member.cwd.clone(),
+            color: member.color.clone().unwrap_or_default(),
+            is_unattended: false,
+            pull: None,
+            access: LinkAccess::default(),
+            env: Vec::new(),
+        };
+        let new = spawn::new_record(team, member.name.clone(), backend, request);
+        let at = new.asked_at;
+        let start = StartRecord {
+            launcher: program,
+            program,
+            tty: proc::tty_of(program.pid),
+            socket: None,
+            cwd: member.cwd.clone(),
+            at,
+        };
         MemberRecord {
-            format: FORMAT,
-            name: member.name.clone(),
-            incarnation: Incarnation::parse(&rand::uuid()).expect("a fresh uuid is one"),
-            token: rand::token(),
-            nonce: rand::token(),
             state: if is_idle { MemberState::Idle } else { MemberState::Working },
-            reason: None,
-            state_since: at,
-            backend: if member.pane_id.starts_with('%') {
-                BackendKind::Tmux
-            } else {
-                BackendKind::Pty
-            },
-            request: LaunchRequest {
-                profile: PROFILE.to_owned(),
-                reads_mail: Some(true),
-                native: Some(true),
-                transcript: Some(TranscriptForm::Claude),
-                role: member.agent_type.clone(),
-                model: member.model.clone(),
-                mode: member.mode,
-                plan: member.plan_mode_required,
-                prompt: member.prompt.clone(),
-                task: None,
-                chat: None,
-                tools: Default::default(),
-                argv: self
-                    .running
-                    .argv
-                    .iter()
-                    .map(|word| word.to_string_lossy().into_owned())
-                    .collect(),
-                cwd: member.cwd.clone(),
-                color: member.color.clone().unwrap_or_default(),
-                is_unattended: false,
-                pull: None,
-                access: Default::default(),
-                env: Vec::new(),
-            },
-            spawner: None,
-            asked_at: at,
-            placement: None,
-            // No launcher of phalanx runs it: its own end is that of the run.
-            start: Some(StartRecord {
-                launcher: program,
-                program,
-                tty: proc::tty_of(program.pid),
-                socket: None,
-                cwd: member.cwd.clone(),
-                at,
-            }),
+            start: Some(start),
             ready_at: Some(at),
-            exit: None,
-            unresponsive: None,
-            prompt: None,
-            rate_limit: None,
-            usage: None,
-            reminded: None,
-            session: None,
-            turn_ended_at: None,
-            restart: None,
-            gave_up_after: None,
-            boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
-            host: team.host().cloned(),
-            machine: team.machine(),
-            is_elsewhere: false,
+            ..new
         }
     }
 }

@@ -10,6 +10,7 @@ mod elsewhere;
 mod fallback;
 mod finish;
 mod mailbox;
+mod new_record;
 mod prepare;
 mod prove;
 mod resolve;
@@ -28,6 +29,7 @@ use crate::store::TeamStore;
 use batch::BatchContext;
 pub(crate) use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, StartedWhen};
 pub(super) use finish::{RecoveredStarts, finish};
+pub(super) use new_record::new_record;
 pub(super) use prove::left_until_ready;
 
 /// Validates specs without side effects: names, roles, profiles and command lines.

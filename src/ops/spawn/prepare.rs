@@ -4,20 +4,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::context::now;
 use super::super::error::OpsError;
 use super::super::worktree::{self, WantedWorktree};
 use super::super::{owners, task};
 use super::batch::{BatchContext, StartedWhen};
 use super::command::{command_line, environment};
 use super::mailbox;
+use super::new_record::new_record;
 use super::resolve::ResolvedLaunch;
 use crate::backend::{Backend, BackendError};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
-use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId};
-use crate::model::record::{FORMAT, LaunchRequest, MemberRecord};
+use crate::model::record::{LaunchRequest, MemberRecord};
 use crate::model::spec::{self, LauncherSpec, OsText, Terminal};
 use crate::model::team::{Member, Team};
 use crate::model::worktree::Checkout;
@@ -25,7 +24,7 @@ use crate::profile::{Prompt, Ready, Runs};
 use crate::store::StoreError;
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::Process;
-use crate::sys::{env, failpoint, rand};
+use crate::sys::{failpoint, rand};
 use crate::worktree::WORKTREES;
 
 /// Time in milliseconds a launcher keeps the screen of a program that failed to start.
@@ -197,57 +196,31 @@ fn new_start(
         };
         repository.place(dir, &worktree::title(batch.team, &name)).to_string_lossy().into_owned()
     });
-    let (asked_at, spawner) = (now(), Process::current());
+    let request = LaunchRequest {
+        profile: profile.name.clone(),
+        reads_mail: Some(profile.reads_mail),
+        native: Some(profile.is_native_member()),
+        transcript: profile.transcript,
+        role: spec.role.clone(),
+        model: spec.model.clone(),
+        mode: spec.mode,
+        plan: spec.plan,
+        prompt: spec.prompt.clone(),
+        task: spec.task,
+        chat: spec.chat.clone(),
+        tools: spec.tools.clone(),
+        argv: Vec::new(),
+        cwd: worktree.clone().unwrap_or_else(|| launch.cwd.clone()),
+        color: launch.color().unwrap_or_else(|| known.next_color()).to_owned(),
+        is_unattended: spec.is_unattended,
+        pull: spec.pull,
+        access: spec.access.clone(),
+        env: spec.env.clone(),
+    };
+    let spawner = Process::current();
     let record = MemberRecord {
-        format: FORMAT,
-        name,
-        incarnation: Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one"),
-        token: rand::token(),
-        nonce: rand::token(),
-        state: MemberState::Pending,
-        reason: None,
-        state_since: asked_at,
-        backend,
-        request: LaunchRequest {
-            profile: profile.name.clone(),
-            reads_mail: Some(profile.reads_mail),
-            native: Some(profile.is_native_member()),
-            transcript: profile.transcript,
-            role: spec.role.clone(),
-            model: spec.model.clone(),
-            mode: spec.mode,
-            plan: spec.plan,
-            prompt: spec.prompt.clone(),
-            task: spec.task,
-            chat: spec.chat.clone(),
-            tools: spec.tools.clone(),
-            argv: Vec::new(),
-            cwd: worktree.clone().unwrap_or_else(|| launch.cwd.clone()),
-            color: launch.color().unwrap_or_else(|| known.next_color()).to_owned(),
-            is_unattended: spec.is_unattended,
-            pull: spec.pull,
-            access: spec.access.clone(),
-            env: spec.env.clone(),
-        },
         spawner: Some(ProcessId { pid: spawner.pid, start: spawner.start }),
-        asked_at,
-        placement: None,
-        start: None,
-        ready_at: None,
-        exit: None,
-        unresponsive: None,
-        prompt: None,
-        rate_limit: None,
-        usage: None,
-        reminded: None,
-        session: None,
-        turn_ended_at: None,
-        restart: None,
-        gave_up_after: None,
-        boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
-        host: batch.team.host().cloned(),
-        machine: batch.team.machine(),
-        is_elsewhere: false,
+        ..new_record(batch.team, name, backend, request)
     };
     let agent_type = spec.role.clone().unwrap_or_else(|| "general-purpose".to_owned());
     let member = Member {
