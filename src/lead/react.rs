@@ -37,6 +37,7 @@ impl State {
         };
         let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
         let results = self.results.as_ref().map(|(at, _)| *at);
+        let results = results.filter(|at| !staff::awaits_runs(self, *at));
         deadlines
             .chain(staff::next_start(self))
             .chain(health::next_silence(self))
@@ -102,8 +103,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         }
         Event::Tick => {}
     }
-    report(state, now, &mut effects);
     staff::staff(state, now, &mut effects);
+    report(state, now, &mut effects);
     health::watch(state, now, &mut effects);
     followup::follow_up(state, now, &mut effects);
     native_state::follow_team_file(state, now, &mut effects);
@@ -164,8 +165,12 @@ fn release_absent(state: &State, board: &Board, effects: &mut Vec<Effect>) {
     effects.extend(owners.into_iter().filter(is_absent).map(Effect::ReleaseAbsent));
 }
 
-/// Reports the results of tasks in one message, once no member is at work.
+/// Reports the results of tasks in one message, once no member is at work and no run of another
+/// task is about to begin.
 fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if staff::awaits_runs(state, now) {
+        return;
+    }
     if let Some((_, ids)) = state.results.take_if(|(at, _)| *at <= now) {
         state.reported.extend(&ids);
         effects.push(Effect::Report(ids));

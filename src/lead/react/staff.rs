@@ -106,10 +106,14 @@ fn headcount(state: &State) -> Vec<usize> {
     heads
 }
 
+fn starts_members(state: &State) -> bool {
+    let is_leading = state.leads() && state.phase == Phase::Leading;
+    is_leading && state.members_seen && !state.budget.stops_starts
+}
+
 /// Starts missing members and dismisses surplus ones.
 pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let is_leading = state.leads() && state.phase == Phase::Leading;
-    if !is_leading || !state.members_seen || state.budget.stops_starts {
+    if !starts_members(state) {
         return;
     }
     for (nth, there) in headcount(state).into_iter().enumerate() {
@@ -212,6 +216,20 @@ fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Eff
         kind.dispatched.extend(name.zip(spec.task));
     }
     effects.push(Effect::Start { kind: nth, specs });
+}
+
+/// Returns whether runs of the tasks on the board are about to begin: one is being started, or will
+/// be once a run has ended.
+pub(super) fn awaits_runs(state: &State, now: Timestamp) -> bool {
+    let Some(seen) = state.seen.as_ref().filter(|_| starts_members(state)) else { return false };
+    let mut kinds = state.kinds.iter().enumerate().filter(|(_, k)| k.template.is_per_task());
+    kinds.any(|(nth, kind)| {
+        let mut of_kind = state.members.values().filter(|view| view.kind == Some(nth));
+        let makes_room = of_kind.any(|view| !view.stuck) || !kind.expected.is_empty();
+        let has_tasks =
+            || !kind.template.dispatch(&seen.board, &BTreeSet::new(), &BTreeSet::new()).is_empty();
+        !kind.starting.is_empty() || makes_room && kind.may_start(Some(seen), now) && has_tasks()
+    })
 }
 
 /// Returns whether a run for a single task still exists, even one that is ending.

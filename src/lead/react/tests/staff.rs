@@ -288,6 +288,58 @@ fn tk_01_task_is_dispatched_once_across_board_reads() {
     );
 }
 
+/// MSG-18: however slowly the next run starts, its task is in the same report.
+#[test]
+fn msg_18_report_waits_for_the_runs_that_follow() {
+    let (mut state, _) = per_task(Finish::Manual, 3);
+    let board = |first, second, third| {
+        let mut board = free(3);
+        for (task, (at, state)) in
+            board.tasks.values_mut().zip([(1, first), (2, second), (1, third)])
+        {
+            task.state = state;
+            task.owner = (state != TaskState::Pending).then(|| format!("dev-{at}"));
+            task.extra.ended_at = state.is_over().then_some(NOW);
+        }
+        Event::Board(board)
+    };
+    let reports = |effects: &[Effect]| {
+        effects.iter().filter(|effect| matches!(effect, Effect::Report(_))).count()
+    };
+    use TaskState::{Completed, InProgress, Pending};
+    let runs = |state| {
+        ["dev-1", "dev-2"].map(|name| MemberRecord { state, ..record(name, 1, "claude") }).to_vec()
+    };
+    let late = NOW.plus_ms(60_000);
+    react(&mut state, board(InProgress, InProgress, Pending), NOW);
+    react(&mut state, Event::Members(runs(MemberState::Working)), NOW);
+    react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW);
+    let both_over = react(&mut state, board(Completed, Completed, Pending), late);
+    assert_eq!((started(&both_over), reports(&both_over)), (Vec::new(), 0), "both are ending");
+    assert!(state.next_tick().is_none_or(|at| at > late), "nothing to do until a run has ended");
+    let ended = react(&mut state, Event::Members(runs(MemberState::Completed)), late);
+    assert_eq!((started(&ended), reports(&ended)), (vec!["dev-1".to_owned()], 0));
+    let slow = react(&mut state, board(Completed, Completed, Pending), late);
+    assert_eq!(reports(&slow), 0, "its run has not begun");
+    react(&mut state, board(Completed, Completed, InProgress), late);
+    react(&mut state, came_up(&["dev-1"], &[]), late);
+    let all = react(&mut state, board(Completed, Completed, Completed), late);
+    let one = Effect::Report(vec![TaskId(1), TaskId(2), TaskId(3)]);
+    assert!(all.contains(&one), "{all:?}");
+}
+
+/// A run that cannot start delays no report.
+#[test]
+fn report_does_not_wait_for_runs_that_fail_to_start() {
+    let (mut state, _) = per_task(Finish::Manual, 2);
+    let mut board = of("dev-1", TaskState::Completed, 2);
+    board.tasks.get_mut(&TaskId(1)).expect("a task").extra.ended_at = Some(NOW);
+    let late = NOW.plus_ms(60_000);
+    react(&mut state, Event::Board(board), late);
+    let failed = react(&mut state, came_up(&["dev-1", "dev-2"], &[("dev-2", "no")]), late);
+    assert!(failed.contains(&Effect::Report(vec![TaskId(1)])), "{failed:?}");
+}
+
 #[test]
 fn run_whose_task_is_over_ends_by_itself() {
     let (mut state, _) = per_task(Finish::TasksDone, 1);
