@@ -44,6 +44,15 @@ pub(crate) fn is_leaderless(team: &TeamStore) -> Result<bool, OpsError> {
     Ok(!lease::is_led(team)? && lease::stranger(team)?.is_none())
 }
 
+/// Returns true if members of the team run, it is one that a lead leads until it is deleted, and no
+/// lead does.
+pub(crate) fn lacks_lead(team: &TeamStore) -> Result<bool, OpsError> {
+    let Some(settings) = team.settings()? else { return Ok(false) };
+    Ok(settings.finish == Finish::Manual
+        && is_leaderless(team)?
+        && team.member_records()?.iter().any(|record| record.state.is_up()))
+}
+
 /// Returns true if the task is free, an agent of the team could claim it, and no lead runs that
 /// would notify one.
 pub(crate) fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {

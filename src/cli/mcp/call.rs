@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::background_lead::StartedLeads;
 use super::deliveries::{Deliveries, ShownMessages};
 use crate::cli::args::Global;
 use crate::cli::fail::{Exit, Failure, VerbResult};
@@ -35,6 +36,7 @@ pub(super) struct ServerState {
     /// The team that this server has created.
     created: Mutex<Option<String>>,
     pub(super) deliveries: Arc<Deliveries>,
+    pub(super) leads: StartedLeads,
     /// A permit for each call that runs.
     pub(super) calls: Arc<Semaphore>,
     /// Held by the call that changes the board; others wait in their order. The lock of the board
@@ -56,6 +58,7 @@ impl ServerState {
             definition,
             created: Mutex::new(None),
             deliveries: Arc::new(Deliveries::default()),
+            leads: StartedLeads::default(),
             calls: Arc::new(Semaphore::new(MAX_CALLS as usize)),
             board: tokio::sync::Mutex::new(()),
             ending: CancellationToken::new(),

@@ -3,6 +3,7 @@
 mod absent;
 mod aliases;
 mod arguments;
+mod background_lead;
 mod backlog;
 mod call;
 mod deliveries;
@@ -110,6 +111,7 @@ fn serve(state: ServerState) -> VerbResult {
         };
         state.ending.cancel();
         let _ = state.calls.acquire_many(MAX_CALLS).await;
+        state.leads.leave();
         ended
     });
     // A read of stdin that is not a pipe cannot be cancelled.

@@ -52,7 +52,16 @@ impl OfferedTool {
             [only] if only.names.name.is_empty() => *only,
             actions => chosen(actions, given.shift_remove(ACTION))?,
         };
-        (action.run)(call, ToolArguments::read(action.names, action.schema(), given)?)
+        let given = ToolArguments::read(action.names, action.schema(), given)?;
+        if action.effect == ToolEffect::Reads {
+            return (action.run)(call, given);
+        }
+        let leads = &call.server.leads;
+        // Before, for members of an earlier session; after, for members that it has started.
+        let before = leads.ensure(call);
+        let mut reply = (action.run)(call, given)?;
+        reply.notes.extend(before.or_else(|| leads.ensure(call)));
+        Ok(reply)
     }
 }
 
