@@ -14,6 +14,9 @@ use crate::store::{LeadPresence, LeadRecord, Lease, TeamStore};
 use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
 
+/// The program of a lead that is phalanx.
+pub(crate) const PHALANX: &str = "phalanx";
+
 /// Liveness of a process, as a word in `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -38,7 +41,7 @@ impl From<Liveness> for Life {
 pub(crate) struct LeadSeen {
     pub(crate) pid: i32,
     pub(crate) alive: Life,
-    /// `phalanx` or `claude`.
+    /// [`PHALANX`], or `claude` for any other.
     pub(crate) program: &'static str,
     /// Time since which it leads, ISO 8601.
     pub(crate) since: String,
@@ -348,7 +351,7 @@ pub(super) fn find_lead_in(
     let ours = |pid, alive, since: Timestamp| LeadSeen {
         pid,
         alive,
-        program: "phalanx",
+        program: PHALANX,
         since: since.iso(),
     };
     let LeadPresence { current, dead } = lead;
@@ -362,7 +365,7 @@ pub(super) fn find_lead_in(
     if let Some(lead) = stranger {
         let (alive, since) = (liveness(&lead).into(), lead.claimed_at.iso());
         let is_ours = process(&lead).is_some_and(launchers::runs_phalanx);
-        let program = if is_ours { "phalanx" } else { "claude" };
+        let program = if is_ours { PHALANX } else { "claude" };
         return Ok(Some(LeadSeen { pid: lead.pid, alive, program, since }));
     }
     Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))

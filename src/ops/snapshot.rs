@@ -138,7 +138,8 @@ impl TeamSnapshot {
         }));
         items.extend(self.tasks.iter().filter_map(|task| self.stuck_task(task)));
         if let Some(lead) = &self.status.dead_lead {
-            items.push(self.about_lead(format!("lead {} has died: `adopt` takes over", lead.pid)));
+            let next = lead.succession(self.status.team.as_str(), self.status.members.iter());
+            items.push(self.about_lead(format!("lead {} has died: `{next}`", lead.pid)));
         }
         if let Some(lead) = self.status.lead.as_ref().filter(|lead| lead.state == "stopped") {
             items.push(self.about_lead(format!("lead {} is stopped: `kill -CONT`", lead.pid)));

@@ -71,6 +71,23 @@ fn as_word<S: Serializer>(doing: &Doing, serializer: S) -> Result<S::Ok, S::Erro
     serializer.serialize_str(doing.as_str())
 }
 
+impl LeadSeen {
+    /// Returns the command for a team whose lead has died. What another program made and has left
+    /// without a running member is only files.
+    pub(crate) fn succession<'m>(
+        &self,
+        team: &str,
+        mut members: impl Iterator<Item = &'m MemberStatus>,
+    ) -> String {
+        let is_over = |member: &MemberStatus| matches!(member.state.doing, Doing::Ended(_));
+        if self.program == lease::PHALANX || members.any(|member| !is_over(member)) {
+            format!("phalanx adopt -t {team}")
+        } else {
+            format!("phalanx team delete {team}")
+        }
+    }
+}
+
 impl ShownState {
     /// The word of `--json`.
     pub(crate) fn as_str(&self) -> &'static str {

@@ -53,7 +53,11 @@ pub(crate) fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Pain
 
 fn dead_lead(team: &TeamOnMachine, root: &Path) -> Option<String> {
     let lead = team.lead.as_ref().filter(|lead| lead.alive == Life::Dead)?;
-    let words = dead_lead_text(lead, &text::line(team.team.as_str()));
+    let words = dead_lead_text(
+        lead,
+        &text::line(team.team.as_str()),
+        team.members.iter().map(|member| &member.status),
+    );
     if team.root == root {
         return Some(words);
     }

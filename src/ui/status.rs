@@ -71,14 +71,21 @@ fn lead(status: &Status, paint: Paint) -> String {
             };
             paint.put(Tint::Dim, &format!("led by process {}{on_host} for {age}", lead.pid))
         }
-        (None, Some(lead)) => paint.put(Tint::Bad, &dead_lead_text(lead, status.team.as_str())),
+        (None, Some(lead)) => {
+            let text = dead_lead_text(lead, status.team.as_str(), status.members.iter());
+            paint.put(Tint::Bad, &text)
+        }
         (None, None) => paint.put(Tint::Dim, "no lead"),
     }
 }
 
-/// Returns the text about a dead lead, with the command to take over.
-pub(super) fn dead_lead_text(lead: &LeadSeen, team: &str) -> String {
-    format!("lead {} died; `phalanx adopt -t {team}`", lead.pid)
+/// Returns the text about a dead lead, with the next command.
+pub(super) fn dead_lead_text<'m>(
+    lead: &LeadSeen,
+    team: &str,
+    members: impl Iterator<Item = &'m MemberStatus>,
+) -> String {
+    format!("lead {} died; `{}`", lead.pid, lead.succession(team, members))
 }
 
 fn counts(tasks: &TaskCounts) -> String {

@@ -144,6 +144,11 @@ fn st_01_member_inside_of_its_lead_is_gone_with_it() {
         fs::write(dir.join("config.json"), team.to_string()).expect("team file");
         let status = stage.phalanx(&["--json", "status"]).expect(0).json();
         assert_eq!(status["members"][0]["state"], state, "{status}");
+        // To adopt files without a process leads to nothing.
+        let shown = stage.phalanx(&["status"]).expect(0).stdout;
+        let dead = format!("died; `phalanx team delete {name}`");
+        assert_eq!(shown.contains(&dead), state == "disappeared", "{shown}");
+        assert!(!shown.contains("adopt"), "{shown}");
     }
     let gone = stage.phalanx(&["down", "-t", &name]).expect(0);
     assert!(!gone.stderr.contains("mate") && !files(&stage, &name), "{gone:?}");

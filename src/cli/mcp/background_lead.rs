@@ -4,10 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::call::ToolCall;
 use crate::cli::background::start_background_lead;
 use crate::cli::fail::Failure;
-use crate::cli::out::Out;
 use crate::cli::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::{self, Kind};
@@ -22,11 +20,10 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(3);
 pub(super) struct StartedLeads(Mutex<Vec<Process>>);
 
 impl StartedLeads {
-    /// Starts a lead in the background for the team of a call if members run and nothing leads
-    /// them. Returns a note about a lead that could not be started.
-    pub(super) fn ensure(&self, call: &ToolCall) -> Option<String> {
-        let setup = call.setup(Out::captured().0).ok()?;
-        match self.start(&setup) {
+    /// Starts a lead in the background if members run and nothing leads them. Returns a note about
+    /// a lead that could not be started.
+    pub(super) fn ensure(&self, setup: &Setup) -> Option<String> {
+        match self.start(setup) {
             Err(Failure::Message(error)) if error.kind != Kind::Refused => {
                 Some(format!("no lead is running: {}", error.message))
             }

@@ -9,6 +9,7 @@ use super::schema::{ACTION, ToolSchema};
 use super::table::TOOLS;
 use super::tools::{Audience, ToolAction, ToolDefinition, ToolEffect, schema_of_tool};
 use crate::cli::fail::Failure;
+use crate::cli::out::Out;
 use crate::model::mode::Mode;
 use crate::model::name::nearest;
 use crate::model::wire::Object;
@@ -56,11 +57,11 @@ impl OfferedTool {
         if action.effect == ToolEffect::Reads {
             return (action.run)(call, given);
         }
-        let leads = &call.server.leads;
+        let ensure_lead = || call.server.leads.ensure(&call.setup(Out::captured().0).ok()?);
         // Before, for members of an earlier session; after, for members that it has started.
-        let before = leads.ensure(call);
+        let before = ensure_lead();
         let mut reply = (action.run)(call, given)?;
-        reply.notes.extend(before.or_else(|| leads.ensure(call)));
+        reply.notes.extend(before.or_else(ensure_lead));
         Ok(reply)
     }
 }
