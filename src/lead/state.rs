@@ -276,6 +276,8 @@ pub(crate) struct State {
     pub(super) awaits_tasks: bool,
     pub(super) phase: Phase,
     pub(super) members: BTreeMap<MemberName, TrackedMember>,
+    /// The names in the team file, as last read. An ended run keeps its name until it has left.
+    pub(super) listed: BTreeSet<MemberName>,
     /// Open shutdown requests.
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// The members that have rejected a shutdown, by the id of the request.
@@ -340,6 +342,7 @@ impl State {
             awaits_tasks: false,
             phase: Phase::Leading,
             members: BTreeMap::new(),
+            listed: BTreeSet::new(),
             open: BTreeMap::new(),
             rejected: BTreeMap::new(),
             seen: None,

@@ -81,6 +81,7 @@ pub(super) fn handle_roster(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
+    state.listed = listed.keys().cloned().collect();
     for (name, view) in &mut state.members {
         let says = listed.get(name).copied().flatten();
         if view.says_active.map(|(before, _)| before) != says {
@@ -160,15 +161,20 @@ fn join_stopping(state: &State, effects: &mut Vec<Effect>) {
 /// Handles the exit of a process. An exit that was not requested ends the run, which releases its
 /// tasks.
 pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
+    let cause =
+        record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
+    let reason = record.end_reason();
     let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else {
+        // Its launcher was killed before the run had left the team.
+        if record.state.is_over() && state.listed.contains(&record.name) {
+            let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+            effects.push(Effect::Retire(vec![Retirement { name, incarnation, cause, reason }]));
+        }
         return;
     };
     if view.ending.is_some() {
         return;
     }
-    let cause =
-        record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
-    let reason = record.end_reason();
     let request = state
         .request_for(&record.name, &record.incarnation)
         .map(|r| (r.id.clone(), ShutdownOutcome::Gone));

@@ -203,7 +203,7 @@ fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Eff
     }
     let of_kind =
         state.members.iter().filter(|(_, view)| view.kind == Some(nth)).map(|(name, _)| name);
-    let busy = of_kind.chain(&kind.starting).cloned().collect();
+    let busy = of_kind.chain(&kind.starting).chain(&state.listed).cloned().collect();
     let taken = state.kinds.iter().flat_map(|kind| kind.dispatched.values().copied()).collect();
     let specs = kind.template.dispatch(&seen.board, &busy, &taken);
     if specs.is_empty() {
@@ -225,7 +225,9 @@ pub(super) fn awaits_runs(state: &State, now: Timestamp) -> bool {
     let mut kinds = state.kinds.iter().enumerate().filter(|(_, k)| k.template.is_per_task());
     kinds.any(|(nth, kind)| {
         let mut of_kind = state.members.values().filter(|view| view.kind == Some(nth));
-        let makes_room = of_kind.any(|view| !view.stuck) || !kind.expected.is_empty();
+        let makes_room = of_kind.any(|view| !view.stuck)
+            || !kind.expected.is_empty()
+            || kind.names.iter().any(|name| state.listed.contains(name));
         let has_tasks =
             || !kind.template.dispatch(&seen.board, &BTreeSet::new(), &BTreeSet::new()).is_empty();
         !kind.starting.is_empty() || makes_room && kind.may_start(Some(seen), now) && has_tasks()
@@ -249,10 +251,10 @@ pub(super) fn handle_left(state: &mut State, record: &MemberRecord) {
 }
 
 fn start(state: &mut State, nth: usize, lacking: usize, effects: &mut Vec<Effect>) {
-    let (kind, members) = (&mut state.kinds[nth], &state.members);
+    let (kind, members, listed) = (&mut state.kinds[nth], &state.members, &state.listed);
     let taken = |name: &&MemberName| {
         kind.starting.contains(name)
-            || members.keys().any(|there| there.clashes_with(name.as_str()))
+            || members.keys().chain(listed).any(|there| there.clashes_with(name.as_str()))
     };
     let free = kind.names.iter().filter(|name| !taken(name));
     let names: Vec<MemberName> = free.take(lacking).cloned().collect();

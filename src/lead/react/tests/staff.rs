@@ -328,6 +328,32 @@ fn msg_18_report_waits_for_the_runs_that_follow() {
     assert!(all.contains(&one), "{all:?}");
 }
 
+/// TK-15: a run that has ended keeps its name until its launcher has taken it off the team.
+#[test]
+fn tk_15_name_of_an_ended_run_is_used_once_the_run_has_left() {
+    let (mut state, _) = per_task(Finish::Manual, 3);
+    let roster = |names: &[&str]| {
+        Event::Roster(
+            names.iter().map(|name| (MemberName::existing(name).unwrap(), None)).collect(),
+        )
+    };
+    let runs = |state| {
+        ["dev-1", "dev-2"].map(|name| MemberRecord { state, ..record(name, 1, "claude") }).to_vec()
+    };
+    react(&mut state, roster(&["team-lead", "dev-1", "dev-2"]), NOW);
+    react(&mut state, Event::Members(runs(MemberState::Working)), NOW);
+    react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW);
+    let ended = runs(MemberState::Completed);
+    let over = react(&mut state, Event::Members(ended.clone()), NOW);
+    assert_eq!(started(&over), [""; 0]);
+    assert_eq!(started(&react(&mut state, roster(&["dev-1"]), NOW)), ["dev-2"]);
+    // The launcher of the other one is killed before the run has left.
+    let exited = react(&mut state, Event::Exited(Box::new(ended[0].clone())), NOW);
+    let retired =
+        |effect: &Effect| matches!(effect, Effect::Retire(of) if of[0].name == ended[0].name);
+    assert!(exited.iter().any(retired), "{exited:?}");
+}
+
 /// A run that cannot start delays no report.
 #[test]
 fn report_does_not_wait_for_runs_that_fail_to_start() {
