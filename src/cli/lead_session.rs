@@ -332,7 +332,7 @@ impl<'a> LeadSession<'a> {
             // Past events belong to the frame and are not reported as new.
             self.catch_up()?;
         }
-        ops::foreign_members::take_over(self.team)?;
+        ops::foreign_members::take_over(self.ctx, self.team)?;
         let settings = self.team.settings()?;
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
         // An agent lead decides itself when the work is done.

@@ -4,14 +4,17 @@
 
 use std::ffi::OsStr;
 
+use super::backends;
+use super::context::Context;
 use super::error::OpsError;
 use super::foreign_lead::{is_of_root, runs_program};
 use super::spawn;
+use crate::backend::tmux::OwnPane;
 use crate::model::access::LinkAccess;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::MemberState;
-use crate::model::placement::{BackendKind, ProcessId};
+use crate::model::placement::{BackendKind, Placement, ProcessId, TmuxPane};
 use crate::model::record::{LaunchRequest, MemberRecord, StartRecord};
 use crate::model::role::Tools;
 use crate::model::settings::Settings;
@@ -88,12 +91,12 @@ fn is_member(running: &RunningProcess, member: &Member) -> bool {
 /// # Errors
 /// Files that cannot be read or written. What was recorded until then stays, and a later call does
 /// the rest.
-pub(crate) fn take_over(team: &TeamStore) -> Result<(), OpsError> {
+pub(crate) fn take_over(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if team.settings()?.is_some() {
         return Ok(());
     }
     for found in running(team)? {
-        let record = found.record(team);
+        let record = found.record(ctx, team);
         team.begin_record(&record)?;
         let note = Note::of(EventKind::MemberReady).member(&record.name);
         team.record(note.with("pid", found.running.process.pid))?;
@@ -120,7 +123,7 @@ pub(super) fn needs_signature(team: &TeamStore, name: &MemberName) -> Result<boo
 impl ForeignMember {
     /// Returns the record of its run, which is up. No launcher of phalanx runs it: its own end is
     /// that of the run.
-    fn record(&self, team: &TeamStore) -> MemberRecord {
+    fn record(&self, ctx: &Context, team: &TeamStore) -> MemberRecord {
         let (member, running) = (&self.member, &self.running);
         let program = ProcessId { pid: running.process.pid, start: running.process.start };
         let is_idle = member.is_active == Some(false);
@@ -161,7 +164,19 @@ impl ForeignMember {
             state: if is_idle { MemberState::Idle } else { MemberState::Working },
             start: Some(start),
             ready_at: Some(at),
+            placement: self.claim_pane(ctx, new.mark()).map(Placement::Tmux),
             ..new
         }
+    }
+
+    /// Marks the pane that its lead has made for it. Without a pane that is proven to be its, the
+    /// member is managed all the same.
+    fn claim_pane(&self, ctx: &Context, token: &str) -> Option<TmuxPane> {
+        let [server, pane] = self.running.vars(["TMUX", "TMUX_PANE"]);
+        let (server, pane) = (server?, pane?);
+        let is_in_roster = pane == OsStr::new(&self.member.pane_id);
+        let own = OwnPane::parse(&server, &pane).filter(|_| is_in_roster)?;
+        let terminal = proc::tty_of(self.running.process.pid)?;
+        own.claim(&backends::tmux_program(ctx).ok()?, &terminal, token).ok().flatten()
     }
 }

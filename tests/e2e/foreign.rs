@@ -129,6 +129,43 @@ fn sd_17_down_of_an_adopted_team_ends_its_members_first() {
     stage.assert_clean();
 }
 
+/// SD-17, SD-05: the pane that the team file and the member's process name is that of the member; any
+/// other one is a person's.
+#[test]
+fn sd_17_tmux_pane_of_an_adopted_member_is_read_and_closed() {
+    for is_its in [true, false] {
+        let mut stage = Stage::new();
+        stage.shadow("claude", "#!/bin/sh\necho at work\nread line\n");
+        let tmux = |args: &[&str]| stage.tmux(args).expect("tmux").trim().to_owned();
+        tmux(&["new-session", "-d", "-x", "80", "-y", "24", "-s", "theirs", "sh"]);
+        let pane = tmux(&["split-window", "-d", "-P", "-F", "#{pane_id}", "-t", "theirs:", "sh"]);
+        session(&stage, "session-1", 0);
+        if is_its {
+            let file = stage.root().join("teams/session-1/config.json");
+            let text = fs::read_to_string(&file).expect("a file").replace("%7", &pane);
+            fs::write(&file, text).expect("team file");
+        }
+        let line = format!(
+            "CLAUDECODE=1 CLAUDE_CONFIG_DIR='{}' PATH='{}' claude --agent-id mate@session-1",
+            stage.root().display(),
+            stage.path()
+        );
+        tmux(&["send-keys", "-t", &pane, &line, "Enter"]);
+        let shown = || stage.tmux(&["capture-pane", "-p", "-t", &pane]);
+        wait_for("its program", || shown()?.lines().any(|line| line == "at work").then_some(()));
+        stage.phalanx(&["adopt", "-t", "session-1", "--force", "--detach"]).expect(0);
+        let peeked = stage.phalanx(&["peek", "mate"]);
+        assert_eq!(peeked.code == 0 && peeked.stdout.contains("at work"), is_its, "{peeked:?}");
+        stage.phalanx(&["kill", "mate"]).expect(0);
+        let left = tmux(&["list-panes", "-a", "-F", "#{pane_id}"]);
+        assert_eq!(left.lines().any(|id| id == pane), !is_its, "{left}");
+        assert_eq!(left.lines().count(), if is_its { 1 } else { 2 }, "no other pane is closed");
+        stage.phalanx(&["down"]).expect(0);
+        tmux(&["kill-server"]);
+        stage.assert_clean();
+    }
+}
+
 /// ST-01: a member inside of its lead's process is not at work, and gone with its lead.
 #[test]
 fn st_01_member_inside_of_its_lead_is_gone_with_it() {

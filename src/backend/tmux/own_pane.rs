@@ -1,15 +1,19 @@
-//! The pane that this process was started in, read by that process itself: a launcher knows it from
-//! its environment before the spawner has recorded the placement.
+//! The pane that a process was started in, known from its environment: a launcher reads its own
+//! before the spawner has recorded the placement, and a lead claims those of members that another
+//! program has started.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{PaneId, Server};
+use super::command::{PaneId, PlainWord, Server};
+use super::row::{PaneRow, rows};
 use super::verb::{self, PaneGuard};
 use super::{BackendError, last_lines};
+use crate::model::placement::{ProcessId, TmuxPane};
+use crate::sys::proc::{self, Process};
 
-/// The pane whose process is this one.
+/// The pane that the environment of a process names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnPane {
     socket: PathBuf,
@@ -47,6 +51,49 @@ impl OwnPane {
         let server = Server { program, socket: Some(&self.socket) };
         let answer = server.ask_within(&guarded, within);
         answer.problem.map_or_else(|| Ok(last_lines(&answer.lines, lines)), Err)
+    }
+
+    /// Marks the pane with `token`, so that it can be proven from then on. `None` unless it is on
+    /// `terminal`, which proves that the process of the environment runs in it, and no team has
+    /// marked it.
+    ///
+    /// # Errors
+    /// [`BackendError::Exec`] if tmux cannot be run or times out, the error of tmux otherwise.
+    pub(crate) fn claim(
+        &self,
+        program: &Path,
+        terminal: &str,
+        token: &str,
+    ) -> Result<Option<TmuxPane>, BackendError> {
+        let Some(token) = PlainWord::parse(token) else { return Ok(None) };
+        let server = Server { program, socket: Some(&self.socket) };
+        let find = |lines: &[String]| {
+            rows(lines).into_iter().find(|row: &PaneRow| row.id == self.id && !row.dead)
+        };
+        let found = server.ask(&verb::panes());
+        let Some(row) = find(&found.lines).filter(|row| row.token.is_empty()) else {
+            return found.problem.map_or(Ok(None), Err);
+        };
+        let is_there = |pid: &i32| proc::tty_of(*pid).as_deref() == Some(terminal);
+        let process = row.pid.filter(is_there).and_then(Process::of);
+        let (Some(pane), Some(by)) = (process, Process::of(self.server)) else { return Ok(None) };
+        let mark = verb::mark_pane(self.id, &token);
+        let guarded = verb::guarded(self.id, self.server, &PaneGuard::Process(pane.pid), &mark);
+        let marked = server.ask(&guarded.then(verb::panes()));
+        if find(&marked.lines).is_none_or(|row| row.token != token.as_str()) {
+            return marked.problem.map_or(Ok(None), Err);
+        }
+        let id = |process: Process| ProcessId { pid: process.pid, start: process.start };
+        Ok(Some(TmuxPane {
+            socket: self.socket.to_string_lossy().into_owned(),
+            server: id(by),
+            session_id: row.session.to_string(),
+            session_name: String::new(),
+            window_id: row.window.to_string(),
+            window_name: String::new(),
+            pane_id: row.id.to_string(),
+            pane: id(pane),
+        }))
     }
 }
 
