@@ -23,12 +23,12 @@ use crate::sys::signal::Signals;
 const TRIES: usize = 10;
 
 pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberName>, Failure> {
-    let (ours, others) = ops::shutdown::all_members(team)?;
+    let others = ops::team::living_strangers(&setup.ctx, team)?;
     if !others.is_empty() {
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
         setup.out.print_message(&format!("not started by phalanx, and not asked: {names}"));
     }
-    Ok(ours)
+    Ok(ops::shutdown::all_members(team)?)
 }
 
 /// Ends all members of a team that is to be deleted, and lets none start meanwhile. If that fails,

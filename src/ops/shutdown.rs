@@ -13,7 +13,6 @@ use super::names::started_record;
 use super::send;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
-use crate::model::placement::IN_PROCESS;
 use crate::model::protocol::{self, Message};
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownFinding, ShutdownOutcome, ShutdownRequest};
@@ -441,22 +440,15 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, 
 }
 
 /// Returns the teammates that can be asked to end: those that phalanx started and that are on the
-/// roster or alive. The second list has those that phalanx did not start; without those that run in
-/// the process of their lead and end with it.
-pub(crate) fn all_members(
-    team: &TeamStore,
-) -> Result<(Vec<MemberName>, Vec<MemberName>), OpsError> {
+/// roster or alive.
+pub(crate) fn all_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     let mut ours = super::status::live_members(team)?;
-    let mut others = Vec::new();
     for member in team.team()?.teammates() {
-        match team.member_record(&member.name)? {
-            Some(_) if ours.contains(&member.name) => {}
-            Some(_) => ours.push(member.name.clone()),
-            None if member.pane_id == IN_PROCESS => {}
-            None => others.push(member.name.clone()),
+        if team.member_record(&member.name)?.is_some() && !ours.contains(&member.name) {
+            ours.push(member.name.clone());
         }
     }
-    Ok((ours, others))
+    Ok(ours)
 }
 
 #[cfg(test)]

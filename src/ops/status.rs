@@ -83,7 +83,7 @@ impl LeadSeen {
         if self.program == lease::PHALANX || members.any(|member| !is_over(member)) {
             format!("phalanx adopt -t {team}")
         } else {
-            format!("phalanx team delete {team}")
+            format!("phalanx down -t {team}")
         }
     }
 }

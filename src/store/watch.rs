@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use super::error::StoreError;
+use super::layout::TeamLayout;
 use super::team::TeamStore;
 use crate::database::{Interest, Subscription};
 use crate::model::id::MemberName;
@@ -120,10 +121,14 @@ impl TeamStore {
         Ok(TeamChanges { watch, pending })
     }
 
-    /// Creates the directories that phalanx needs in a team that another program created. Never
-    /// creates the team's own, which would bring a deleted team back.
+    /// Creates the directories that phalanx needs in a team that another program created, which may
+    /// have no messages and no tasks yet. Never creates the team's own, which would bring a deleted
+    /// team back: without it, the first of the others cannot be created.
     fn create_missing_dirs(&self) -> Result<(), StoreError> {
-        for dir in self.layout.our_dirs().into_iter().filter(|dir| !fs::exists(dir)) {
+        for dir in self.layout.all_dirs().into_iter().skip(1).filter(|dir| !fs::exists(dir)) {
+            if dir == self.layout.tasks() {
+                fs::private_dir(&TeamLayout::all_tasks(self.root()))?;
+            }
             fs::create_dir_exclusive(&dir)?;
         }
         Ok(())

@@ -57,7 +57,8 @@ impl Team {
     }
 
     fn compare(&mut self, model: &mut Model, seen: &mut Seen, nth: usize) -> Differs {
-        self.read_news(nth.is_multiple_of(2));
+        // The tool that reads mail starts a lead, too.
+        self.read_news(model.is_led && nth.is_multiple_of(2));
         let board = rows(&self.tools.call("TaskList", json!({"filter": "all"}))["tasks"]);
         self.follow(model, &board)?;
         self.compare_commands(model, seen)?;

@@ -201,6 +201,19 @@ impl Model {
 
     /// Performs an action.
     pub fn apply(&mut self, action: &Action) -> Outcome {
+        let outcome = self.apply_to_team(action);
+        let by_tools = matches!(
+            action,
+            Action::Create { by: Actor::Tools, .. }
+                | Action::Act { by: Actor::Tools, .. }
+                | Action::Assign { by: Actor::Tools, .. }
+        );
+        // The server of the lead's tools starts a lead for members that have none.
+        self.is_led |= by_tools && outcome != Outcome::Void && !self.members.is_empty();
+        outcome
+    }
+
+    fn apply_to_team(&mut self, action: &Action) -> Outcome {
         match *action {
             Action::Create { by, key, has_command, file, after, owner } => {
                 let is_there = |name: Option<Name>| name.is_none_or(|n| self.members.contains(n));
