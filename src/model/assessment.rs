@@ -339,9 +339,9 @@ fn failed_turn(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment>
         return None;
     }
     let need = if error.needs_login { Need::Login } else { Need::Error };
-    let because = "its transcript says that its last turn ended with this error";
+    let because = "its program says that its last turn ended with this error";
     let waiting = Assessment::new(Doing::Waiting(need), Some(error.at), because);
-    Some(waiting.with_reason(Some(error.said.clone())))
+    Some(waiting.with_reason(Some(error.said)))
 }
 
 /// A living run that nothing holds up.

@@ -154,6 +154,7 @@ const BLOCKED: &str = "blocked: ";
 pub(crate) fn blocked_reason(what: &str, text: &str) -> String {
     format!("{BLOCKED}{what} ({text})")
 }
+
 /// Reason given for a run whose pane was closed.
 const CLOSED: &str = "pane closed from outside";
 const HANGUP: i32 = 1;
@@ -258,10 +259,16 @@ impl MemberRecord {
     }
 
     /// Returns the error with which the last turn of this run ended, if its program has got no
-    /// message since then.
-    pub(crate) fn turn_error(&self) -> Option<&TurnError> {
-        let error = self.usage.as_ref()?.turn_error();
-        error.filter(|error| error.at >= self.asked_at && !self.state.is_over())
+    /// message since then, as its transcript or its screen says.
+    pub(crate) fn turn_error(&self) -> Option<TurnError> {
+        let error = self.usage.as_ref().and_then(MemberUsage::turn_error);
+        let is_current = |error: &&TurnError| error.at >= self.asked_at && !self.state.is_over();
+        error.filter(is_current).cloned().or_else(|| self.screen_error())
+    }
+
+    fn screen_error(&self) -> Option<TurnError> {
+        let reason = self.reason.as_deref().filter(|_| self.state == MemberState::Idle)?;
+        TurnError::of_reason(reason, self.state_since)
     }
 
     /// Returns the mark on the member's pane or session.

@@ -105,6 +105,27 @@ pub(crate) struct TurnError {
     pub(crate) at: Timestamp,
 }
 
+/// Beginnings of the reason of an idle run whose last turn ended with an error, as its screen
+/// shows; the second one of an error that a login mends.
+const FAILED: [(&str, bool); 2] = [("failed: ", false), ("failed:login: ", true)];
+
+/// Returns the reason of an idle run whose last turn ended with an error; `said` is what the
+/// screen says.
+pub(crate) fn failed_reason(said: &str, needs_login: bool) -> String {
+    let (beginning, _) = FAILED[usize::from(needs_login)];
+    format!("{beginning}{said}")
+}
+
+impl TurnError {
+    /// Reads the reason of an idle run; `None` if it is not about an error.
+    pub(super) fn of_reason(reason: &str, at: Timestamp) -> Option<TurnError> {
+        FAILED.iter().find_map(|(beginning, needs_login)| {
+            let said = reason.strip_prefix(beginning)?.to_owned();
+            Some(TurnError { said, needs_login: *needs_login, at })
+        })
+    }
+}
+
 /// A response of a model, as it was counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Response {

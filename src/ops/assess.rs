@@ -192,6 +192,10 @@ pub(crate) fn screen_sign(finding: &ScreenFinding) -> Option<ScreenSign> {
         ScreenState::Working => Some(ScreenSign::Working),
         // The turn of a program at its usage limit has ended.
         ScreenState::Ready | ScreenState::Idle | ScreenState::Limited => Some(ScreenSign::Idle),
+        ScreenState::Failed { needs_login } => {
+            let need = if needs_login { Need::Login } else { Need::Error };
+            Some(ScreenSign::Waits(need, finding.evidence.clone()))
+        }
         ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
             let need = Need::of_screen(what.strip_prefix("blocked:").unwrap_or(&what));
             Some(ScreenSign::Waits(need, finding.evidence.clone()))

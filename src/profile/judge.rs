@@ -45,6 +45,7 @@ impl ScreenFinding {
             | ScreenState::Idle
             | ScreenState::Working
             | ScreenState::Limited
+            | ScreenState::Failed { .. }
             | ScreenState::Unknown => None,
         }
     }
@@ -96,7 +97,7 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> ScreenFinding {
         ScreenState::Limited => rule.group("until", look).map(|until| unframed(&until)),
         _ => None,
     };
-    let said = rule.group("text", look);
+    let said = rule.group("text", look).map(|said| unframed(&said));
     // The question is more specific than all the text that the patterns match around it.
     let evidence = said.unwrap_or(evidence);
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
@@ -125,13 +126,13 @@ fn unframed(text: &str) -> String {
         .join(" ")
 }
 
-/// Joins the words into one line of limited length. Runs of one character, as in drawn lines, are
-/// cut to three.
+/// Joins the words into one line of limited length. Runs of one sign, as in drawn lines, are cut to
+/// three.
 fn short(evidence: &str) -> String {
     let words = evidence.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut kept: Vec<char> = Vec::new();
     for c in words.chars() {
-        if !kept.ends_with(&[c, c, c]) {
+        if c.is_alphanumeric() || !kept.ends_with(&[c, c, c]) {
             kept.push(c);
         }
     }

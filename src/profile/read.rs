@@ -198,7 +198,8 @@ text_types! {
     ListedVariable(String) = |text| checked(parse_text(text), check_variable);
     CredentialFile(String) = |text| checked(parse_text(text), check_credential_file);
     StateText(ScreenState) = |text| {
-        let known = "ready, idle, working, limited, needs_login, blocked:REASON, dialog:NAME";
+        let known = "ready, idle, working, limited, failed, failed:login, needs_login, \
+                     blocked:REASON, dialog:NAME";
         ScreenState::parse(&parse_non_blank(text)?)
             .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
     };

@@ -90,6 +90,11 @@ pub(crate) enum ScreenState {
     Working,
     /// Accepts input, but the usage limit of its account is reached.
     Limited,
+    /// Accepts input; its last turn has ended with an error.
+    Failed {
+        /// Its provider refuses the login.
+        needs_login: bool,
+    },
     /// Waits for something that no key can provide; carries the reason.
     Blocked(String),
     /// Asks its user a question; carries the name of the dialog.
@@ -101,14 +106,16 @@ pub(crate) enum ScreenState {
 }
 
 impl ScreenState {
-    /// Parses `ready`, `idle`, `working`, `limited`, `needs_login`, `blocked:REASON` or
-    /// `dialog:NAME`.
+    /// Parses `ready`, `idle`, `working`, `limited`, `failed`, `failed:login`, `needs_login`,
+    /// `blocked:REASON` or `dialog:NAME`.
     pub(crate) fn parse(word: &str) -> Option<ScreenState> {
         Some(match (word, word.split_once(':')) {
             ("ready", _) => ScreenState::Ready,
             ("idle", _) => ScreenState::Idle,
             ("working", _) => ScreenState::Working,
             ("limited", _) => ScreenState::Limited,
+            ("failed", _) => ScreenState::Failed { needs_login: false },
+            ("failed:login", _) => ScreenState::Failed { needs_login: true },
             ("needs_login", _) => ScreenState::NeedsLogin,
             (_, Some(("blocked", reason))) if is_word(reason) => {
                 ScreenState::Blocked(reason.to_owned())
@@ -124,7 +131,8 @@ impl ScreenState {
             ScreenState::Ready
             | ScreenState::Idle
             | ScreenState::Working
-            | ScreenState::Limited => true,
+            | ScreenState::Limited
+            | ScreenState::Failed { .. } => true,
             ScreenState::Blocked(_)
             | ScreenState::Dialog(_)
             | ScreenState::NeedsLogin
@@ -140,6 +148,8 @@ impl fmt::Display for ScreenState {
             ScreenState::Idle => f.write_str("idle"),
             ScreenState::Working => f.write_str("working"),
             ScreenState::Limited => f.write_str("limited"),
+            ScreenState::Failed { needs_login: false } => f.write_str("failed"),
+            ScreenState::Failed { needs_login: true } => f.write_str("failed:login"),
             ScreenState::Blocked(reason) => write!(f, "blocked:{reason}"),
             ScreenState::Dialog(name) => write!(f, "dialog:{name}"),
             ScreenState::NeedsLogin => f.write_str("needs_login"),

@@ -97,6 +97,42 @@ fn st_01_explain_says_three_true_lines() {
     stage.assert_clean();
 }
 
+/// ST-03: a turn that ended with an error waits for a person, in every face, until the next turn.
+#[test]
+fn tmux_st_03_error_on_the_screen_is_shown_until_the_next_turn() {
+    let stage = Stage::new();
+    stage.fake_tui(|sheet| sheet);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    let log = stage.at("log").to_string_lossy().into_owned();
+    let tui = ["spawn", "tia", "--profile", "fake", "--", FAKE_TUI, log.as_str(), "busy"];
+    stage.phalanx(&tui).expect(0);
+    let said = |state: &str| {
+        wait_for(&format!("tia to be {state}"), || {
+            Some(agreed(&stage, "tia")).filter(|(said, _, _)| said == state)
+        })
+    };
+    said("idle");
+    stage.phalanx(&["send", "tia", "go wrong"]).expect(0);
+    let (_, needs, reason) = said("waiting");
+    assert_eq!((needs, reason), (json!("error"), json!("the key is refused")));
+    let explained = stage.phalanx(&["explain", "tia"]).expect(0).stdout;
+    assert!(explained.contains("`phalanx send tia TEXT` asks it to continue"), "{explained}");
+    let told = wait_for("the report", || {
+        let mail = stage.phalanx(&["inbox", "team-lead", "--all", "--peek"]).expect(0).stdout;
+        mail.contains("the key is refused").then_some(mail)
+    });
+    assert!(told.contains("tia"), "{told}");
+
+    stage.phalanx(&["send", "tia", "once more"]).expect(0);
+    let (_, needs, reason) = said("idle");
+    assert_eq!((needs, reason), (Value::Null, Value::Null));
+    let turns = fs::read_to_string(stage.at("log")).expect("the log");
+    assert!(turns.contains("once more"), "the error keeps no message back: {turns}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// ST-02: what was sent before the wait has been worked on when it returns.
 #[test]
 fn tmux_st_02_wait_for_idle_begins_with_what_was_sent_before() {

@@ -8,6 +8,7 @@ use super::*;
 use crate::model::assessment::assess;
 use crate::model::lifecycle::MemberState;
 use crate::model::sample;
+use crate::model::usage;
 use crate::profile::{self, Screen};
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -103,7 +104,7 @@ fn st_01_recorded_screens_say_what_their_programs_are_doing() {
             let expected = match state {
                 "working" => Doing::Working,
                 "ready" | "idle" | "limited" => Doing::Idle,
-                "needs_login" => Doing::Waiting(Need::Login),
+                "needs_login" | "failed:login" => Doing::Waiting(Need::Login),
                 "dialog:permission" => Doing::Waiting(Need::Permission),
                 "dialog:trust" => Doing::Waiting(Need::Trust),
                 "dialog:question" => Doing::Waiting(Need::Question),
@@ -113,7 +114,12 @@ fn st_01_recorded_screens_say_what_their_programs_are_doing() {
             };
             let mut wrapped = record(program, MemberState::Idle);
             wrapped.request.native = Some(false);
-            wrapped.reason = finding.blocked_reason();
+            wrapped.reason = match finding.state {
+                ScreenState::Failed { needs_login } => {
+                    Some(usage::failed_reason(&finding.evidence, needs_login))
+                }
+                _ => finding.blocked_reason(),
+            };
             if finding.state == ScreenState::Working {
                 wrapped.state = MemberState::Working;
             }

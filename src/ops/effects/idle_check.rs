@@ -104,10 +104,12 @@ fn sign(profile: &Profile, screen: &str) -> CheckedScreen {
     let finding = judge(profile, &look);
     match finding.blocked_reason() {
         Some(reason) => CheckedScreen::Blocked(reason),
-        // The turn of a program at its usage limit has ended.
-        None if matches!(finding.state, ScreenState::Idle | ScreenState::Limited) => {
-            CheckedScreen::Idle(last_words(profile, &look, LINES))
-        }
-        None => CheckedScreen::Other,
+        None => match finding.state {
+            // The turn of a program at its usage limit has ended, too.
+            ScreenState::Idle | ScreenState::Limited | ScreenState::Failed { .. } => {
+                CheckedScreen::Idle(last_words(profile, &look, LINES))
+            }
+            _ => CheckedScreen::Other,
+        },
     }
 }

@@ -11,6 +11,8 @@ use crate::profile::{Composer, Screen, ScreenFinding, judge};
 use crate::store::Store;
 use crate::sys::fs;
 
+mod failed;
+
 /// The programs with recordings under `fixtures/screens`.
 const RECORDED: [&str; 5] = ["claude", "codex", "gemini", "opencode", "aider"];
 

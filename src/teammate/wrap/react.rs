@@ -25,6 +25,7 @@ use crate::model::rate_limit;
 use crate::model::rate_limit::LimitHit;
 use crate::model::text;
 use crate::model::time::Timestamp;
+use crate::model::usage;
 use crate::profile::{ScreenFinding, ScreenState, ShutdownPolicy};
 
 /// Delay before a retry, in milliseconds.
@@ -145,7 +146,10 @@ fn limit_on(
     now: Timestamp,
 ) -> Option<ScreenLimit> {
     match finding.state {
-        ScreenState::Ready | ScreenState::Idle | ScreenState::Working => None,
+        ScreenState::Ready
+        | ScreenState::Idle
+        | ScreenState::Working
+        | ScreenState::Failed { .. } => None,
         ScreenState::Blocked(_)
         | ScreenState::Dialog(_)
         | ScreenState::NeedsLogin
@@ -168,7 +172,10 @@ fn limit_on(
 /// declined shutdown, write the record too.
 fn accept(state: &mut State, recorded: MemberState) {
     let first = !std::mem::replace(&mut state.accepted, true);
-    let is_special = matches!(state.reported, Some(Activity::Blocked(_) | Activity::Limited(_)));
+    let is_special = matches!(
+        state.reported,
+        Some(Activity::Blocked(_) | Activity::Limited(_) | Activity::Failed { .. })
+    );
     if !(first || state.outbound.is_empty()) || is_special {
         return;
     }
@@ -425,7 +432,9 @@ fn head(reason: &str) -> &str {
 
 fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
     let was = state.reported.clone();
-    if matches!(was, Some(Activity::Blocked(_))) && !matches!(activity, Activity::Blocked(_)) {
+    let has_reason =
+        |activity: &Activity| matches!(activity, Activity::Blocked(_) | Activity::Failed { .. });
+    if was.as_ref().is_some_and(has_reason) && !has_reason(activity) {
         state.outbound.push_back(OutboundOp::Remark(None));
     }
     // A turn that ends without the limit shows that it is over.
@@ -434,22 +443,31 @@ fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
             state.limit_reported = true;
             state.outbound.push_back(OutboundOp::Limit(Some(hit.clone())));
         }
-        Activity::Idle if std::mem::take(&mut state.limit_reported) => {
+        Activity::Idle | Activity::Failed { .. } if std::mem::take(&mut state.limit_reported) => {
             state.outbound.push_back(OutboundOp::Limit(None));
         }
-        Activity::Idle | Activity::Working | Activity::Blocked(_) => {}
+        Activity::Idle | Activity::Failed { .. } | Activity::Working | Activity::Blocked(_) => {}
     }
     match activity {
         Activity::Blocked(reason) => {
             state.outbound.push_back(OutboundOp::Remark(Some(reason.clone())))
         }
         // Until acceptance the spawner changes the state.
-        Activity::Idle | Activity::Limited(_) | Activity::Working if !state.accepted => {}
+        Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } | Activity::Working
+            if !state.accepted => {}
         Activity::Working => state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, None)),
-        Activity::Idle | Activity::Limited(_) => {
+        Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } => {
             state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
+            // An error can end a turn before the program is seen at work.
+            let mut has_ended_turn = was == Some(Activity::Working);
             let failure = match activity {
                 Activity::Limited(hit) => Some(hit.said.clone()),
+                Activity::Failed { said, needs_login } => {
+                    let reason = usage::failed_reason(said, *needs_login);
+                    state.outbound.push_back(OutboundOp::Remark(Some(reason)));
+                    has_ended_turn |= was == Some(Activity::Idle);
+                    Some(said.clone())
+                }
                 _ => None,
             };
             let notice = IdleNotification {
@@ -461,7 +479,7 @@ fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
                 failure_reason: failure,
                 ..IdleNotification::default()
             };
-            if was == Some(Activity::Working) {
+            if has_ended_turn {
                 state
                     .outbound
                     .push_back(OutboundOp::Send(Box::new(Message::IdleNotification(notice))));

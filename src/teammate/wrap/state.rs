@@ -67,6 +67,11 @@ pub(super) enum Activity {
     Working,
     /// Idle, but its account has reached its usage limit.
     Limited(LimitHit),
+    /// Idle, but its last turn ended with this error.
+    Failed {
+        said: String,
+        needs_login: bool,
+    },
     /// A person is needed, with the reason.
     Blocked(String),
 }
@@ -103,7 +108,13 @@ impl ScreenSnapshot {
 
     /// Returns whether the program waits for input.
     pub(super) fn rests(&self) -> bool {
-        matches!(self.finding.state, ScreenState::Idle | ScreenState::Ready | ScreenState::Limited)
+        matches!(
+            self.finding.state,
+            ScreenState::Idle
+                | ScreenState::Ready
+                | ScreenState::Limited
+                | ScreenState::Failed { .. }
+        )
     }
 
     /// Returns the time before which a turn would fail for lack of quota.
@@ -128,6 +139,10 @@ impl ScreenSnapshot {
             ScreenState::Limited => {
                 self.limit.as_ref().map(|limit| Activity::Limited(limit.hit.clone()))
             }
+            ScreenState::Failed { needs_login } => {
+                let said = self.finding.evidence.clone();
+                Some(Activity::Failed { said, needs_login: *needs_login })
+            }
             ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
                 self.finding.blocked_reason().map(Activity::Blocked)
             }
@@ -140,7 +155,9 @@ impl ScreenSnapshot {
         match self.activity() {
             Some(Activity::Blocked(reason)) => reason,
             Some(Activity::Working) => format!("working: {}", self.finding.evidence),
-            Some(Activity::Idle | Activity::Limited(_)) => "its composer contains text".to_owned(),
+            Some(Activity::Idle | Activity::Limited(_) | Activity::Failed { .. }) => {
+                "its composer contains text".to_owned()
+            }
             None => "its screen does not show what it is doing".to_owned(),
         }
     }

@@ -10,6 +10,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::protocol::Message;
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, MailDelivery, Paste, ScreenFinding, ScreenState};
 use crate::teammate::effect::MemberEffect;
@@ -381,6 +382,56 @@ fn usage_limit_is_reported_and_mail_waits_for_its_end() {
     let rest = until.since(stand.now);
     assert_eq!(stand.at(rest - 1, Event::Tick), []);
     assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
+}
+
+/// The screen of a program whose last turn ended with an error.
+fn refused(needs_login: bool) -> Event {
+    seen(ScreenState::Failed { needs_login }, Composer::Empty, false)
+}
+
+/// Completes all operations and returns them.
+fn complete(stand: &mut Stand, effects: &[Effect]) -> Vec<OutboundOp> {
+    let mut ops: Vec<OutboundOp> = op(effects).cloned().into_iter().collect();
+    while ops.len() < 20 {
+        let effects = stand.at(0, Event::Member(MemberEvent::Done(Ok(()))));
+        let Some(next) = op(&effects) else { return ops };
+        ops.push(next.clone());
+    }
+    panic!("{ops:?}");
+}
+
+#[test]
+fn st_03_error_of_a_turn_is_reported_until_the_next_turn() {
+    for worked in [true, false] {
+        let mut stand = Stand::idle();
+        if worked {
+            stand.see(0, ScreenState::Working, Composer::Empty);
+            let effects = stand.at(400, Event::Tick);
+            complete(&mut stand, &effects);
+        }
+        stand.at(0, refused(true));
+        let effects = stand.at(400, Event::Tick);
+        let ops = complete(&mut stand, &effects);
+        let [
+            OutboundOp::MoveOn(Cause::Rest, None),
+            OutboundOp::Remark(Some(reason)),
+            OutboundOp::Send(notice),
+        ] = &ops[..]
+        else {
+            panic!("{ops:?}");
+        };
+        assert_eq!(reason, "failed:login: e");
+        let Message::IdleNotification(notice) = &**notice else { panic!("{notice:?}") };
+        assert_eq!(notice.idle_reason.as_deref(), Some("failed"));
+        assert_eq!(notice.failure_reason.as_deref(), Some("e"));
+
+        let delivery = [Effect::Stage(vec![envelope("hi")])];
+        assert_eq!(stand.at(400, mail(&["hi"])), delivery, "the next turn can begin");
+        stand.see(0, ScreenState::Working, Composer::Empty);
+        let effects = stand.at(400, Event::Tick);
+        let ops = complete(&mut stand, &effects);
+        assert_eq!(ops, [OutboundOp::Remark(None), OutboundOp::MoveOn(Cause::Work, None)]);
+    }
 }
 
 #[test]

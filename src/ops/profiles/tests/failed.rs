@@ -1,0 +1,58 @@
+//! Rules for turns that ended with an error, on recordings of the real programs.
+
+use super::*;
+use crate::profile::{Look, builtin};
+
+/// The screen of a recording.
+fn recorded(program: &str, name: &str) -> Look {
+    let mut screen = Screen::new(40, 120);
+    screen.feed(&recording(program, name));
+    screen.look(60_000)
+}
+
+fn judged(program: &str, look: &Look) -> (String, String) {
+    let found = judge(&builtin(program).expect("built in"), look);
+    (found.state.to_string(), found.evidence)
+}
+
+#[test]
+fn st_03_error_of_a_turn_is_a_state_with_the_words_of_the_program() {
+    for (program, name, state, words) in [
+        ("gemini", "key_refused", "failed:login", "invalid x-api-key"),
+        ("gemini", "refused", "failed", "This key has no permission to use the model."),
+        ("gemini", "too_long", "failed", "The input token count (1200000) exceeds the maximum"),
+        ("gemini", "model", "dialog:model", "It seems like you don't have access to gemini"),
+        ("opencode", "key_refused", "failed:login", "invalid x-api-key"),
+        ("opencode", "refused", "failed", "This key has no permission to use the model."),
+        ("opencode", "too_long", "failed", "Session too large to compact"),
+        ("opencode", "retrying", "blocked:api-error", "Internal server error."),
+        ("aider", "key_refused", "failed:login", "Check your API key."),
+        ("aider", "refused", "failed", "This key has no permission to use the model."),
+        ("aider", "limited", "failed", "The usage limit has been reached"),
+        ("aider", "too_long", "failed", "Model openai/canned has hit a token limit!"),
+    ] {
+        let (found, evidence) = judged(program, &recorded(program, name));
+        assert_eq!(found, state, "{program}/{name}: {evidence}");
+        assert!(evidence.contains(words), "{program}/{name}: {evidence}");
+    }
+}
+
+/// The agent can write the text of an error. In its own answer, the text is no error.
+#[test]
+fn sec_04_error_that_the_agent_writes_is_not_that_of_a_turn() {
+    for (program, name, answer, imitations) in [
+        (
+            "gemini",
+            "after_refusal",
+            "✦ Hello",
+            &["✦ ✕ [API Error: no]", "✦ No", "  ✕ [API Error: no]"][..],
+        ),
+        ("opencode", "after_refusal", "     Hello", &["     ┃", "     ┃  no", "     ┃"][..]),
+        ("aider", "after_refusal", "Hello", &["litellm.APIError: no"][..]),
+    ] {
+        let mut look = recorded(program, name);
+        let at = look.rows.iter().rposition(|row| row.starts_with(answer)).expect("an answer");
+        look.rows.splice(at..=at, imitations.iter().map(|row| (*row).to_owned()));
+        assert_eq!(judged(program, &look).0, "idle", "{program}: {:#?}", look.rows);
+    }
+}
