@@ -31,6 +31,7 @@ mod interrupt;
 mod json;
 mod lead;
 mod lead_session;
+mod learn;
 mod locale;
 mod logs;
 mod mail;
@@ -43,6 +44,7 @@ mod popup;
 mod profile;
 mod ps;
 mod read;
+mod recordings;
 #[cfg(test)]
 mod reference;
 mod relay;

@@ -1,21 +1,20 @@
-//! The `profile` subcommands: list, show and test profiles.
+//! The `profile` subcommands: list, show, test and learn profiles.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::args::seconds;
 use super::fail::{Exit, Failure, VerbResult};
+use super::learn::{LearnArgs, learn};
+use super::recordings::{composer, table_of};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
-use crate::ops::profiles::{self, ListedProfile, Trial};
-use crate::profile::{
-    Composer, NearMiss, Profile, Screen, ScreenFinding, ScreenState, judge, nearest,
-};
+use crate::ops::profiles::{self, ListedProfile, TestedScreen, Trial};
+use crate::profile::{Profile, ScreenFinding};
 use crate::sys::fs;
 use crate::ui;
 
@@ -30,19 +29,23 @@ pub(super) enum ProfileVerb {
         name: String,
     },
     Test(TestArgs),
+    Learn(LearnArgs),
 }
 
 /// Test the rules of a profile on a recording or on the program itself.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx profile test codex\n  \
-    phalanx profile test codex --screen fixtures/screens/codex/ready.ansi\n\n\
+    phalanx profile test codex --screen fixtures/screens/codex/ready.ansi\n  \
+    phalanx profile test mine --screen ~/.claude/phalanx/profiles/mine\n\n\
+    A directory of recordings lists them in `expected.toml`, as `profile learn` writes it. \
+    Exit code 1: a recording shows another state than the expected one.\n\n\
     Without a recording the program runs on a terminal of its own in an empty directory; \
     nothing is typed into it.")]
 pub(super) struct TestArgs {
     /// Name of the profile.
     pub(super) name: String,
-    /// Recorded output of the program; its last screen is judged.
-    #[arg(long, value_name = "FILE")]
+    /// Recorded output of the program, whose last screen is judged, or a directory of recordings.
+    #[arg(long, value_name = "PATH")]
     pub(super) screen: Option<PathBuf>,
     /// Rows of the terminal.
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(2..=500))]
@@ -58,16 +61,12 @@ pub(super) struct TestArgs {
     pub(super) command: Vec<String>,
 }
 
-/// Maximum size of a recording, in bytes.
-const LARGEST: u64 = 16 * 1024 * 1024;
-/// Time without output to assume for a recording, in ms.
-const AT_REST_MS: u64 = 60_000;
-
 pub(super) fn profile(setup: &Setup, verb: ProfileVerb) -> VerbResult {
     match verb {
         ProfileVerb::List => list(setup),
         ProfileVerb::Show { name } => show(setup, &name),
         ProfileVerb::Test(args) => test(setup, args),
+        ProfileVerb::Learn(args) => learn(setup, &args),
     }
 }
 
@@ -109,44 +108,25 @@ fn show(setup: &Setup, name: &str) -> VerbResult {
 fn test(setup: &Setup, args: TestArgs) -> VerbResult {
     let profile = profiles::find(&setup.ctx, &args.name)?;
     match &args.screen {
+        Some(dir) if fs::is_dir(dir) => {
+            let tested = profiles::test_recordings(&profile, dir)?;
+            setup.out.print(&tested, || table_of(setup, &tested))?;
+            if tested.iter().any(|one| !one.passed) {
+                return Ok(Exit::of(Kind::Failed));
+            }
+        }
         Some(file) => {
-            let mut screen = Screen::new(args.rows, args.cols);
-            screen.feed(&recording(file)?);
-            let look = screen.look(AT_REST_MS);
-            let finding = judge(&profile, &look);
-            let is_unknown = finding.state == ScreenState::Unknown;
-            let nearest = if is_unknown { nearest(&profile, &look) } else { None };
-            let tested = TestedScreen { finding, nearest };
-            setup.out.print(&tested, || tested.describe())?;
+            let tested = profiles::test_recording(&profile, file, (args.rows, args.cols))?;
+            setup.out.print(&tested, || describe(&tested))?;
         }
         None => watch(setup, profile, args)?,
     }
     Ok(Exit::DONE)
 }
 
-/// The verdict about a recording.
-#[derive(Serialize)]
-struct TestedScreen {
-    #[serde(flatten)]
-    finding: ScreenFinding,
-    /// The rule that comes closest, if none fits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nearest: Option<NearMiss>,
-}
-
-impl TestedScreen {
-    fn describe(&self) -> String {
-        let near = self.nearest.iter().map(|near| format!("\nnearest rule {}", near.describe()));
-        line(&self.finding) + &near.collect::<String>()
-    }
-}
-
-fn recording(file: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes =
-        fs::read(file, LARGEST).map_err(|e| Failure::new(Kind::Usage, e.to_string(), None))?;
-    bytes.ok_or_else(|| {
-        Failure::new(Kind::Usage, format!("there is no file {}", file.display()), None)
-    })
+fn describe(tested: &TestedScreen) -> String {
+    let near = tested.nearest.iter().map(|near| format!("\nnearest rule {}", near.describe()));
+    line(&tested.finding) + &near.collect::<String>()
 }
 
 fn watch(setup: &Setup, profile: Profile, args: TestArgs) -> Result<(), Failure> {
@@ -179,10 +159,7 @@ fn watch(setup: &Setup, profile: Profile, args: TestArgs) -> Result<(), Failure>
 fn line(finding: &ScreenFinding) -> String {
     let rule =
         if finding.rule.is_empty() { String::new() } else { format!(" by rule {}", finding.rule) };
-    let composer = match &finding.composer {
-        Composer::Empty => "; composer empty".to_owned(),
-        Composer::Holds(words) => format!("; composer holds {:?}", text::short(words, 60)),
-        Composer::Unknown => String::new(),
-    };
+    let composer = composer(&finding.composer).map(|words| format!("; composer {words}"));
+    let composer = composer.unwrap_or_default();
     format!("{}{rule}: {}{composer}", finding.state, text::line(&finding.evidence))
 }

@@ -94,16 +94,17 @@ fn exit_text(end: ChildExit) -> String {
     }
 }
 
-/// The terminal in raw mode; restored on drop, also after a panic.
-struct RelayTerminal {
-    raw: RawTerminal,
-    display: Display,
+/// The terminal in raw mode, on the alternate screen; restored on drop, also after a panic.
+pub(super) struct RelayTerminal {
+    pub(super) raw: RawTerminal,
+    pub(super) display: Display,
 }
 
 impl RelayTerminal {
-    fn new(member: &MemberName) -> io::Result<RelayTerminal> {
+    /// Takes over the terminal, as [`RawTerminal::enter`], and sets its title.
+    pub(super) fn enter(title: &str) -> io::Result<RelayTerminal> {
         let terminal = RelayTerminal { raw: RawTerminal::enter()?, display: Display::open()? };
-        show_own(&terminal.display, &format!("{ENTER}\x1b]2;{member}: detach with Ctrl-]\x07"))?;
+        show_own(&terminal.display, &format!("{ENTER}\x1b]2;{title}\x07"))?;
         Ok(terminal)
     }
 }
@@ -116,7 +117,7 @@ impl Drop for RelayTerminal {
 }
 
 fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<RelayEnd> {
-    let terminal = RelayTerminal::new(member)?;
+    let terminal = RelayTerminal::enter(&format!("{member}: detach with Ctrl-]"))?;
     let (over, alive) = io::pipe()?;
     let left = Arc::new(AtomicBool::new(false));
     let (mut output, display, gone) =

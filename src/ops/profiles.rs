@@ -1,5 +1,7 @@
 //! Profiles: the built-in ones, and the user's own, which are read again at each use.
 
+mod learn;
+mod recordings;
 mod trial;
 
 use std::fmt;
@@ -11,6 +13,10 @@ use super::own_files;
 use crate::model::name::nearest;
 use crate::profile::{self, Profile};
 
+pub(crate) use learn::{
+    LearnedProgram, RecordedScreen, RecordedSession, SavedProfile, check_unused, quit_keys, save,
+};
+pub(crate) use recordings::{TestedRecording, TestedScreen, test_recording, test_recordings};
 pub(crate) use trial::{Trial, watch};
 
 /// Where a profile or a template comes from.

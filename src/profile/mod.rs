@@ -4,6 +4,7 @@
 mod builtin;
 mod definition;
 mod judge;
+mod learn;
 mod near_miss;
 mod read;
 mod rule;
@@ -20,6 +21,9 @@ pub(crate) use definition::{
     ShutdownPolicy,
 };
 pub(crate) use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
+pub(crate) use learn::{
+    LabelledScreen, LearnGap, LearnedProfile, Lesson, ScreenLabel, learn, steady_text,
+};
 pub(crate) use near_miss::{NearMiss, nearest};
 pub(crate) use rule::ScreenState;
 pub(crate) use screen::Screen;

@@ -57,6 +57,33 @@ impl Screen {
         }
     }
 
+    /// Returns the terminal itself, for drawing.
+    pub(crate) fn terminal(&self) -> &vt100::Screen {
+        self.0.screen()
+    }
+
+    /// Returns output that draws this screen on an empty terminal of the same size, with title,
+    /// progress and modes.
+    pub(crate) fn recording(&self) -> Vec<u8> {
+        let (screen, beside) = (self.0.screen(), self.0.callbacks());
+        let mut output = Vec::new();
+        if screen.alternate_screen() {
+            output.extend(b"\x1b[?1049h");
+        }
+        if !beside.title.is_empty() {
+            output.extend(format!("\x1b]2;{}\x1b\\", beside.title).bytes());
+        }
+        let progress = match beside.progress {
+            Some(ReportedProgress::Busy) => Some(3),
+            Some(ReportedProgress::Error) => Some(2),
+            Some(ReportedProgress::Paused) => Some(4),
+            Some(ReportedProgress::None) | None => None,
+        };
+        output.extend(progress.iter().flat_map(|n| format!("\x1b]9;4;{n}\x1b\\").into_bytes()));
+        output.extend(screen.state_formatted());
+        output
+    }
+
     /// Returns true if the output contains a terminal query, to which the program expects a reply.
     pub(crate) fn asks(bytes: &[u8]) -> bool {
         memchr_iter(0x1b, bytes).any(|escape| {

@@ -94,6 +94,27 @@ impl RawTerminal {
     }
 }
 
+impl RawTerminal {
+    /// Waits at most `limit`; returns `None` if nothing has happened. The keyboard takes precedence
+    /// over `other`, which may be readable all the time.
+    pub(crate) fn next_within(
+        &self,
+        other: BorrowedFd,
+        limit: Duration,
+    ) -> io::Result<Option<TerminalInput>> {
+        let stdin = io::stdin();
+        let fds = [self.signals.as_fd(), other, stdin.as_fd()];
+        let [signal, other, keys] = ready::readable_terminal(fds, limit)?;
+        if signal && let Some(number) = self.signals.next(Duration::ZERO)? {
+            return Ok(Some(TerminalInput::Signal(number)));
+        }
+        if keys && let Some(input) = typed(&stdin)? {
+            return Ok(Some(input));
+        }
+        Ok(other.then_some(TerminalInput::Other))
+    }
+}
+
 impl Drop for RawTerminal {
     fn drop(&mut self) {
         // Discards replies of the terminal to queries of the program, which would end up in the

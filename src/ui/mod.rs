@@ -46,7 +46,7 @@ pub(crate) use init::{Surroundings, purposes, surroundings};
 pub(crate) use logs::log_line;
 pub(crate) use mail::message;
 pub(crate) use paint::Paint;
-pub(crate) use profiles::{ProfileRow, profile_table};
+pub(crate) use profiles::{ProfileRow, RecordingRow, profile_table, recording_table};
 pub(crate) use ps::ps;
 pub(crate) use redraw::{Redraw, size};
 pub(crate) use report::{ReportFormat, report};

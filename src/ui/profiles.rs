@@ -1,4 +1,4 @@
-//! The table of profiles.
+//! The tables of profiles and of their recordings.
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
@@ -21,6 +21,31 @@ pub(crate) fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint
     for row in rows {
         let about = tinted(Tint::Dim, row.about);
         table.row(vec![cell(row.name), cell(row.runs), maybe(row.seen), cell(row.source), about]);
+    }
+    table.render(paint)
+}
+
+/// The verdict of a profile about a recorded screen.
+pub(crate) struct RecordingRow {
+    pub(crate) screen: String,
+    /// The expected state.
+    pub(crate) expected: String,
+    pub(crate) found: String,
+    /// The rule that has found it; empty if none matched.
+    pub(crate) rule: String,
+    /// What the composer contains, if that is known.
+    pub(crate) composer: Option<String>,
+    pub(crate) passed: bool,
+}
+
+pub(crate) fn recording_table(rows: impl Iterator<Item = RecordingRow>, paint: Paint) -> String {
+    let mut table = Table::new(&["screen", "expected", "found", "rule", "composer", "ok"]);
+    for row in rows {
+        let ok = if row.passed { tinted(Tint::Good, "yes") } else { tinted(Tint::Bad, "NO") };
+        let rule = Some(row.rule).filter(|rule| !rule.is_empty());
+        let found = cell(row.found);
+        let composer = maybe(row.composer);
+        table.row(vec![cell(row.screen), cell(row.expected), found, maybe(rule), composer, ok]);
     }
     table.render(paint)
 }

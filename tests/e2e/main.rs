@@ -54,6 +54,7 @@ mod install;
 mod iterm2;
 mod joints;
 mod lead;
+mod learn;
 mod lease;
 mod limits;
 mod logs;

@@ -40,6 +40,7 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("spawn", "prompt_file", "`prompt`", TEXT),
     ("spawn", "unique", "", "the tool always appends a number"),
     ("profile test", "", "", PERSON),
+    ("profile learn", "", "", TERMINAL),
     ("template list", "", "", "`up` is not a tool"),
     ("template show", "", "", "`up` is not a tool"),
     ("manifest schema", "", "", "`up` is not a tool"),

@@ -20,7 +20,7 @@ fn folder(program: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/screens").join(program)
 }
 
-fn recording(program: &str, name: &str) -> Vec<u8> {
+pub(super) fn recording(program: &str, name: &str) -> Vec<u8> {
     let file = folder(program).join(format!("{name}.ansi"));
     fs::read(&file, 1 << 20).expect("readable").expect("a recording")
 }
@@ -134,7 +134,7 @@ fn pm_02_no_prefix_of_a_start_counts_as_ready() {
     assert!(looked > 100, "{looked}");
 }
 
-fn stage() -> (tempfile::TempDir, Context) {
+pub(super) fn stage() -> (tempfile::TempDir, Context) {
     let dir = tempfile::tempdir().expect("a directory");
     let caller =
         Caller { env: Vec::new(), cwd: dir.path().to_owned(), exe: PathBuf::from("/bin/phalanx") };
@@ -142,12 +142,12 @@ fn stage() -> (tempfile::TempDir, Context) {
     (dir, ctx)
 }
 
-fn write(ctx: &Context, name: &str, text: &str) {
+pub(super) fn write(ctx: &Context, name: &str, text: &str) {
     fs::private_dir(&ctx.store.profiles()).expect("a directory");
     fs::write_atomic(&ctx.store.profiles().join(name), text.as_bytes()).expect("written");
 }
 
-const OWN: &str = "about = \"mine\"\n[launch]\nargv = [[\"mine\"]]\n";
+pub(super) const OWN: &str = "about = \"mine\"\n[launch]\nargv = [[\"mine\"]]\n";
 
 #[test]
 fn a_user_profile_overrides_a_builtin_and_is_reread_each_time() {
@@ -200,4 +200,34 @@ fn a_trial_reports_screen_states_and_removes_its_directory() {
     assert!(ended);
     assert_eq!(seen.last().map(String::as_str), Some("idle"), "{seen:?}");
     assert_eq!(fs::list(dir.path()).expect("readable"), Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_of_recordings_is_tested_at_once() {
+    for program in RECORDED {
+        let profile = profile::builtin(program).expect("built in");
+        let tested = test_recordings(&profile, &folder(program)).expect("verdicts");
+        let failed: Vec<&TestedRecording> = tested.iter().filter(|one| !one.passed).collect();
+        assert_eq!(failed, Vec::<&TestedRecording>::new());
+        assert_eq!(tested.len(), recordings(program).len());
+    }
+    let gemini = profile::builtin("gemini").expect("built in");
+    let tested = test_recordings(&gemini, &folder("codex")).expect("verdicts");
+    assert!(tested.iter().any(|one| !one.passed && one.tested.finding.rule.is_empty()));
+}
+
+#[test]
+fn an_invalid_list_of_recordings_is_reported_with_its_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = profile::builtin("gemini").expect("built in");
+    let test = || test_recordings(&profile, dir.path()).expect_err("a fault").to_string();
+    assert!(test().contains("there is no file"), "{}", test());
+    for (text, said) in [
+        ("rows = 1", "missing field `cols`"),
+        ("rows = 9\ncols = 9\n[\"../x\"]\nstate = \"idle\"", "`../x` is not a name"),
+        ("rows = 9\ncols = 9\n[x]\nstate = \"idle\"", "x.ansi"),
+    ] {
+        fs::write_atomic(&dir.path().join("expected.toml"), text.as_bytes()).expect("written");
+        assert!(test().contains(said), "{}", test());
+    }
 }

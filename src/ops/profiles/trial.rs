@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use crate::model::environ::{self, EnvRules};
+use crate::model::text;
 use crate::profile::{self, Placeholder, Profile, Screen, ScreenFinding, Values, judge};
 use crate::sys::child::{self, Program, PtyMaster};
 use crate::sys::clock::Deadline;
@@ -88,25 +89,33 @@ fn program(ctx: &Context, trial: &Trial, scratch: &Path) -> Result<Program, OpsE
         values.insert(Placeholder::Command, trial.command.clone());
     }
     let argv = profile::fill(&trial.profile.launch.argv, &values);
-    let usage =
-        |problem: String, hint: &str| OpsError::Usage { problem, hint: Some(hint.to_owned()) };
-    let Some(name) = argv.first() else {
+    let Some(_) = argv.first() else {
         let problem = format!("profile `{}` needs a command line", trial.profile.name);
-        return Err(usage(problem, "put it after `--`"));
+        return Err(OpsError::Usage { problem, hint: Some("put it after `--`".to_owned()) });
     };
+    on_own_terminal(ctx, &argv, scratch)
+}
+
+/// Returns the program of a command line, to be started in `dir` on a terminal of ours.
+///
+/// # Errors
+/// It cannot be found.
+pub(super) fn on_own_terminal(
+    ctx: &Context,
+    argv: &[String],
+    dir: &Path,
+) -> Result<Program, OpsError> {
+    let name = argv.first().map_or("", String::as_str);
     let mut env = environ::compose(&ctx.caller.env, &EnvRules::default(), &[], &[]);
     env.push(("TERM".into(), "xterm-256color".into()));
-    env.push(("PWD".into(), scratch.into()));
-    let path =
-        find_program(OsStr::new(name), ctx.caller.var("PATH"), scratch).ok_or_else(|| {
-            usage(format!("cannot find the program {name}"), "install it, or set PATH")
-        })?;
-    Ok(Program {
-        path,
-        argv: argv.iter().map(OsString::from).collect(),
-        cwd: scratch.to_owned(),
-        env,
-    })
+    env.push(("PWD".into(), dir.into()));
+    let path = find_program(OsStr::new(name), ctx.caller.var("PATH"), dir).ok_or_else(|| {
+        OpsError::Usage {
+            problem: format!("cannot find the program {}", text::line(name)),
+            hint: Some("install it, or set PATH".to_owned()),
+        }
+    })?;
+    Ok(Program { path, argv: argv.iter().map(OsString::from).collect(), cwd: dir.to_owned(), env })
 }
 
 fn listen(mut reader: Box<dyn Read + Send>) -> Receiver<Vec<u8>> {

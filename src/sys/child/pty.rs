@@ -12,7 +12,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -66,6 +66,13 @@ impl PtyMaster {
     fn master(&self) -> MutexGuard<'_, Box<dyn MasterPty + Send>> {
         // No call under this lock leaves inconsistent state, so a poisoned lock is usable.
         self.master.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for PtyMaster {
+    /// Readable while there is output of the program, and after its end.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.writer.as_fd()
     }
 }
 

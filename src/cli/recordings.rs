@@ -1,0 +1,29 @@
+//! The verdicts of a profile about recorded screens, as people see them.
+
+use super::setup::Setup;
+use crate::model::text;
+use crate::ops::profiles::TestedRecording;
+use crate::profile::Composer;
+use crate::ui;
+
+/// Formats the verdicts about recordings.
+pub(super) fn table_of(setup: &Setup, tested: &[TestedRecording]) -> String {
+    let rows = tested.iter().map(|one| ui::RecordingRow {
+        screen: one.screen.clone(),
+        expected: one.expected.clone(),
+        found: one.tested.finding.state.to_string(),
+        rule: one.tested.finding.rule.clone(),
+        composer: composer(&one.tested.finding.composer),
+        passed: one.passed,
+    });
+    ui::recording_table(rows, setup.out.paint)
+}
+
+/// Describes what the composer contains; `None` if that is not known.
+pub(super) fn composer(composer: &Composer) -> Option<String> {
+    match composer {
+        Composer::Empty => Some("empty".to_owned()),
+        Composer::Holds(words) => Some(format!("holds {:?}", text::short(words, 60))),
+        Composer::Unknown => None,
+    }
+}
