@@ -4,12 +4,15 @@ use super::definition::Profile;
 use crate::model::launch::{SHELL, WORKER};
 
 /// Names and TOML texts of the built-in profiles.
-const BUILTIN: [(&str, &str); 7] = [
+const BUILTIN: [(&str, &str); 10] = [
     ("claude", include_str!("builtin/claude.toml")),
     ("codex", include_str!("builtin/codex.toml")),
     ("gemini", include_str!("builtin/gemini.toml")),
     ("opencode", include_str!("builtin/opencode.toml")),
     ("aider", include_str!("builtin/aider.toml")),
+    ("qwen", include_str!("builtin/qwen.toml")),
+    ("copilot", include_str!("builtin/copilot.toml")),
+    ("amp", include_str!("builtin/amp.toml")),
     (SHELL, include_str!("builtin/shell.toml")),
     (WORKER, include_str!("builtin/worker.toml")),
 ];

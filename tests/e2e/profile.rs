@@ -196,7 +196,13 @@ fn profiles_are_listed_shown_and_tested() {
     let listed = stage.phalanx(&["--json", "profile", "list"]).expect(0).json();
     let names: Vec<&str> =
         listed.as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(names, ["aider", "claude", "codex", "gemini", "opencode", "shell", "worker"]);
+    assert_eq!(
+        names,
+        [
+            "aider", "amp", "claude", "codex", "copilot", "gemini", "opencode", "qwen", "shell",
+            "worker"
+        ]
+    );
     let sheet = stage.phalanx(&["profile", "show", "codex"]).expect(0).stdout;
     stage.profile("mine", &sheet);
     let (ours, theirs) =

@@ -92,7 +92,8 @@ fn st_01_real_rosters_of_claude_say_what_it_is_doing() {
 #[test]
 fn st_01_recorded_screens_say_what_their_programs_are_doing() {
     let mut replayed = 0;
-    for program in ["claude", "codex", "gemini", "opencode", "aider"] {
+    let recorded = ["claude", "codex", "gemini", "opencode", "aider", "qwen", "copilot", "amp"];
+    for program in recorded {
         let verdicts = String::from_utf8(fixture(&format!("screens/{program}/expected.toml")));
         let verdicts: toml::Table = verdicts.expect("text").parse().expect("TOML");
         let profile = profile::builtin(program).expect("built in");

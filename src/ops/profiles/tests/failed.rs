@@ -30,6 +30,18 @@ fn st_03_error_of_a_turn_is_a_state_with_the_words_of_the_program() {
         ("aider", "refused", "failed", "This key has no permission to use the model."),
         ("aider", "limited", "failed", "The usage limit has been reached"),
         ("aider", "too_long", "failed", "Model openai/canned has hit a token limit!"),
+        ("qwen", "key_refused", "failed:login", "401 invalid x-api-key"),
+        ("qwen", "refused", "failed", "403 This key has no permission to use the model."),
+        ("qwen", "too_long", "failed", "your messages resulted in 210000 tokens."),
+        (
+            "copilot",
+            "key_refused",
+            "failed:login",
+            "(HTTP 403). Check your COPILOT_PROVIDER_API_KEY",
+        ),
+        ("copilot", "too_long", "failed", "your messages resulted in 210000 tokens."),
+        ("copilot", "limited", "failed", "429 The usage limit has been reached"),
+        ("copilot", "busy", "failed", "request would exceed your rate limit."),
     ] {
         let (found, evidence) = judged(program, &recorded(program, name));
         assert_eq!(found, state, "{program}/{name}: {evidence}");
@@ -37,7 +49,7 @@ fn st_03_error_of_a_turn_is_a_state_with_the_words_of_the_program() {
     }
 }
 
-/// The agent can write the text of an error. In its own answer, the text is no error.
+/// The agent can write the text of an error. A rule that fits it in an answer would be imitable.
 #[test]
 fn sec_04_error_that_the_agent_writes_is_not_that_of_a_turn() {
     for (program, name, answer, imitations) in [
@@ -49,6 +61,13 @@ fn sec_04_error_that_the_agent_writes_is_not_that_of_a_turn() {
         ),
         ("opencode", "after_refusal", "     Hello", &["     ┃", "     ┃  no", "     ┃"][..]),
         ("aider", "after_refusal", "Hello", &["litellm.APIError: no"][..]),
+        (
+            "qwen",
+            "after_refusal",
+            "  ✦ Hello",
+            &["  ✦ ✕ [API Error: no]", "    ✕ [API Error: no]"][..],
+        ),
+        ("copilot", "after_refusal", " ● Hello", &[" ● ✗ 400 no", "   ✗ 400 no"][..]),
     ] {
         let mut look = recorded(program, name);
         let at = look.rows.iter().rposition(|row| row.starts_with(answer)).expect("an answer");
