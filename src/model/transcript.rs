@@ -123,7 +123,10 @@ impl TranscriptState {
                 let said = error["message"].as_str();
                 self.limit = said.filter(|_| is_limit).map(|said| text::short(said, LONGEST_TEXT));
                 self.refused += u64::from(is_limit);
-                let needs_login = error["codex_error_info"] == "unauthorized";
+                let info = &error["codex_error_info"];
+                let mut kinds = info.as_object().into_iter().flatten();
+                let needs_login = info == "unauthorized"
+                    || kinds.any(|(_, kind)| kind["http_status_code"] == 401);
                 self.error = said
                     .filter(|_| !is_limit)
                     .and_then(|said| turn_error(entry, said, needs_login));
@@ -248,6 +251,15 @@ mod tests {
         let next = r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t"}}"#;
         let (_, state) = read(TranscriptForm::Codex, &format!("{CODEX}{next}"));
         assert_eq!(state.error, None);
+        for (status, needs_login) in [(401, true), (403, false)] {
+            let line = format!(
+                r#"{{"timestamp":"2026-11-26T07:39:04.191Z","type":"event_msg","payload":{{"type":"task_complete",
+                "error":{{"message":"no","codex_error_info":{{"http_connection_failed":{{"http_status_code":{status}}}}}}}}}}}"#
+            )
+            .replace('\n', "");
+            let (_, state) = read(TranscriptForm::Codex, &line);
+            assert_eq!(state.error.map(|e| e.needs_login), Some(needs_login), "{status}");
+        }
     }
 
     #[test]
