@@ -43,12 +43,13 @@ impl Screen {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
         let (rows, cols) = screen.size();
         let drawn = drawn_cursor(screen);
+        let cursor = drawn.unwrap_or_else(|| screen.cursor_position());
         Look {
             rows: screen.rows(0, cols).map(|row| row.trim_end().to_owned()).collect(),
             goes_on: (0..rows).map(|row| row > 0 && screen.row_wrapped(row - 1)).collect(),
-            cursor: drawn.unwrap_or_else(|| screen.cursor_position()),
+            cursor,
             cursor_shown: drawn.is_some() || !screen.hide_cursor(),
-            faint_from: (0..rows).map(|row| faint_from(screen, row, drawn)).collect(),
+            faint_from: (0..rows).map(|row| faint_from(screen, row, cursor)).collect(),
             title: beside.title.clone(),
             progress: beside.progress.unwrap_or(ReportedProgress::None),
             alternate: screen.alternate_screen(),
@@ -116,16 +117,29 @@ fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
 }
 
 /// Computes [`Look::faint_from`] of a row.
-fn faint_from(screen: &vt100::Screen, row: u16, cursor: Option<(u16, u16)>) -> Option<u16> {
+fn faint_from(screen: &vt100::Screen, row: u16, cursor: (u16, u16)) -> Option<u16> {
     let (_, cols) = screen.size();
     let is_drawn = |col: &u16| {
         let blank = |cell: &vt100::Cell| cell.contents().trim().is_empty();
-        Some((row, *col)) != cursor && screen.cell(row, *col).is_some_and(|cell| !blank(cell))
+        (row, *col) != cursor && screen.cell(row, *col).is_some_and(|cell| !blank(cell))
     };
     let mut drawn = (0..cols).rev().filter(is_drawn).peekable();
-    let is_faint = |col: &u16| screen.cell(row, *col).is_some_and(vt100::Cell::dim);
+    let is_faint = |col: &u16| {
+        screen.cell(row, *col).is_some_and(|cell| cell.dim() || is_dark_grey(cell.fgcolor()))
+    };
     drawn.peek().filter(|col| is_faint(col))?;
     Some(drawn.find(|col| !is_faint(col)).map_or(0, |plain| plain + 1))
+}
+
+/// Returns true for the greys in which programs draw what is only suggested.
+fn is_dark_grey(color: vt100::Color) -> bool {
+    match color {
+        vt100::Color::Rgb(r, g, b) => {
+            let (least, most) = (r.min(g).min(b), r.max(g).max(b));
+            most - least <= 40 && most <= 160
+        }
+        vt100::Color::Default | vt100::Color::Idx(_) => false,
+    }
 }
 
 impl Callbacks for Beside {

@@ -33,7 +33,7 @@ pub(crate) struct RecordingRow {
     pub(crate) found: String,
     /// The rule that has found it; empty if none matched.
     pub(crate) rule: String,
-    /// What the composer contains, if that is known.
+    /// The content of the composer, if known.
     pub(crate) composer: Option<String>,
     pub(crate) passed: bool,
 }

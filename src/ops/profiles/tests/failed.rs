@@ -61,12 +61,7 @@ fn sec_04_error_that_the_agent_writes_is_not_that_of_a_turn() {
         ),
         ("opencode", "after_refusal", "     Hello", &["     ┃", "     ┃  no", "     ┃"][..]),
         ("aider", "after_refusal", "Hello", &["litellm.APIError: no"][..]),
-        (
-            "qwen",
-            "after_refusal",
-            "  ✦ Hello",
-            &["  ✦ ✕ [API Error: no]", "    ✕ [API Error: no]"][..],
-        ),
+        ("qwen", "after_refusal", "  ◆", &["  ◆ ✕ [API Error: no]", "    ✕ [API Error: no]"][..]),
         ("copilot", "after_refusal", " ● Hello", &[" ● ✗ 400 no", "   ✗ 400 no"][..]),
     ] {
         let mut look = recorded(program, name);
