@@ -168,10 +168,11 @@ fn release_absent(state: &State, board: &Board, effects: &mut Vec<Effect>) {
 /// Reports the results of tasks in one message, once no member is at work and no run of another
 /// task is about to begin.
 fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if staff::awaits_runs(state, now) {
+    let is_due = state.results.as_ref().is_some_and(|(at, _)| *at <= now);
+    if !is_due || staff::awaits_runs(state, now) {
         return;
     }
-    if let Some((_, ids)) = state.results.take_if(|(at, _)| *at <= now) {
+    if let Some((_, ids)) = state.results.take() {
         state.reported.extend(&ids);
         effects.push(Effect::Report(ids));
     }

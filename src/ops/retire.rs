@@ -44,6 +44,21 @@ pub(crate) struct Retirement {
     pub(crate) reason: String,
 }
 
+impl Retirement {
+    /// Returns the retirement of a run that nobody ended: its program has exited or vanished.
+    pub(crate) fn of_exited(record: &MemberRecord) -> Retirement {
+        Retirement {
+            name: record.name.clone(),
+            incarnation: record.incarnation.clone(),
+            cause: record
+                .exit
+                .as_ref()
+                .map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code }),
+            reason: record.end_reason(),
+        }
+    }
+}
+
 /// Retires members whose placements are proven gone.
 ///
 /// # Errors
@@ -120,11 +135,7 @@ pub(super) fn terminate_and_retire(
     record: &MemberRecord,
 ) -> Result<(), OpsError> {
     terminate::terminate(ctx, team, record, TerminationMode::Immediate)?;
-    let cause =
-        record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
-    let reason = record.end_reason();
-    let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
-    retire(team, &[Retirement { name, incarnation, cause, reason }])
+    retire(team, &[Retirement::of_exited(record)])
 }
 
 /// Ends the run's record. Returns the journal entry, if the state changed.

@@ -9,7 +9,7 @@ use crate::lead::event::Terminated;
 use crate::lead::state::{Phase, State, TrackedMember};
 use crate::model::id::MemberName;
 use crate::model::launch::ability;
-use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::lifecycle::MemberState;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 use crate::model::time::Timestamp;
@@ -161,14 +161,11 @@ fn join_stopping(state: &State, effects: &mut Vec<Effect>) {
 /// Handles the exit of a process. An exit that was not requested ends the run, which releases its
 /// tasks.
 pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
-    let cause =
-        record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
-    let reason = record.end_reason();
+    let exited = Retirement::of_exited(record);
     let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else {
         // Its launcher was killed before the run had left the team.
         if record.state.is_over() && state.listed.contains(&record.name) {
-            let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
-            effects.push(Effect::Retire(vec![Retirement { name, incarnation, cause, reason }]));
+            effects.push(Effect::Retire(vec![exited]));
         }
         return;
     };
@@ -178,7 +175,7 @@ pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mu
     let request = state
         .request_for(&record.name, &record.incarnation)
         .map(|r| (r.id.clone(), ShutdownOutcome::Gone));
-    begin(state, &record.name, false, ending(cause, &reason, request), effects);
+    begin(state, &record.name, false, ending(exited.cause, &exited.reason, request), effects);
 }
 
 pub(super) fn handle_terminated(

@@ -222,12 +222,13 @@ fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Eff
 /// be once a run has ended.
 pub(super) fn awaits_runs(state: &State, now: Timestamp) -> bool {
     let Some(seen) = state.seen.as_ref().filter(|_| starts_members(state)) else { return false };
-    let mut kinds = state.kinds.iter().enumerate().filter(|(_, k)| k.template.is_per_task());
-    kinds.any(|(nth, kind)| {
-        let mut of_kind = state.members.values().filter(|view| view.kind == Some(nth));
-        let makes_room = of_kind.any(|view| !view.stuck)
-            || !kind.expected.is_empty()
-            || kind.names.iter().any(|name| state.listed.contains(name));
+    let is_leaving = |name: &MemberName| {
+        let is_there = state.listed.contains(name) || state.members.contains_key(name);
+        is_there && state.members.get(name).is_none_or(|view| !view.stuck)
+    };
+    let mut kinds = state.kinds.iter().filter(|kind| kind.template.is_per_task());
+    kinds.any(|kind| {
+        let makes_room = !kind.expected.is_empty() || kind.names.iter().any(is_leaving);
         let has_tasks =
             || !kind.template.dispatch(&seen.board, &BTreeSet::new(), &BTreeSet::new()).is_empty();
         !kind.starting.is_empty() || makes_room && kind.may_start(Some(seen), now) && has_tasks()

@@ -334,7 +334,7 @@ fn tk_15_name_of_an_ended_run_is_used_once_the_run_has_left() {
     let (mut state, _) = per_task(Finish::Manual, 3);
     let roster = |names: &[&str]| {
         Event::Roster(
-            names.iter().map(|name| (MemberName::existing(name).unwrap(), None)).collect(),
+            names.iter().map(|name| (MemberName::existing(name).expect("a name"), None)).collect(),
         )
     };
     let runs = |state| {
@@ -352,6 +352,29 @@ fn tk_15_name_of_an_ended_run_is_used_once_the_run_has_left() {
     let retired =
         |effect: &Effect| matches!(effect, Effect::Retire(of) if of[0].name == ended[0].name);
     assert!(exited.iter().any(retired), "{exited:?}");
+}
+
+/// A run that cannot be ended delays no report: no other one takes its place.
+#[test]
+fn report_does_not_wait_for_a_run_that_is_stuck() {
+    let (mut state, _) = per_task(Finish::Manual, 3);
+    let runs = ["dev-1", "dev-2"].map(|name| record(name, 1, "claude"));
+    let names = ["dev-1", "dev-2"].map(|name| MemberName::existing(name).expect("a name"));
+    react(&mut state, Event::Roster(names.map(|name| (name, None)).into()), NOW);
+    react(&mut state, Event::Members(runs.to_vec()), NOW);
+    react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW);
+    let mut board = of("dev-1", TaskState::Completed, 3);
+    board.tasks.get_mut(&TaskId(1)).expect("a task").extra.ended_at = Some(NOW);
+    let late = NOW.plus_ms(60_000);
+    let reports = |effects: &[Effect]| effects.iter().any(|e| matches!(e, Effect::Report(_)));
+    assert!(!reports(&react(&mut state, Event::Board(board), late)), "both will leave");
+    for run in runs {
+        react(&mut state, Event::Exited(Box::new(run.clone())), late);
+        let (name, incarnation) = (run.name, run.incarnation);
+        let ended = Terminated { name, incarnation, result: Err("it stays".to_owned()) };
+        let effects = react(&mut state, Event::Terminated(vec![ended]), late);
+        assert_eq!(reports(&effects), state.members.values().all(|view| view.stuck));
+    }
 }
 
 /// A run that cannot start delays no report.
