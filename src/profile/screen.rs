@@ -125,18 +125,19 @@ fn faint_from(screen: &vt100::Screen, row: u16, cursor: (u16, u16)) -> Option<u1
     };
     let mut drawn = (0..cols).rev().filter(is_drawn).peekable();
     let is_faint = |col: &u16| {
-        screen.cell(row, *col).is_some_and(|cell| cell.dim() || is_dark_grey(cell.fgcolor()))
+        screen.cell(row, *col).is_some_and(|cell| cell.dim() || is_grey(cell.fgcolor()))
     };
     drawn.peek().filter(|col| is_faint(col))?;
     Some(drawn.find(|col| !is_faint(col)).map_or(0, |plain| plain + 1))
 }
 
-/// Returns true for the greys in which programs draw what is only suggested.
-fn is_dark_grey(color: vt100::Color) -> bool {
+/// Returns true for the greys in which programs draw what is only suggested. Black is the colour of
+/// typed text on a light background.
+fn is_grey(color: vt100::Color) -> bool {
     match color {
         vt100::Color::Rgb(r, g, b) => {
             let (least, most) = (r.min(g).min(b), r.max(g).max(b));
-            most - least <= 40 && most <= 160
+            least >= 80 && most <= 160 && most - least <= 40
         }
         vt100::Color::Default | vt100::Color::Idx(_) => false,
     }

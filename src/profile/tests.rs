@@ -311,6 +311,10 @@ fn msg_11_suggestion_is_ignored_only_while_faint_after_the_cursor() {
     let unfocused = "> \x1b[2mrun the tests\x1b[0m\r\n---\r\nhints\x1b[?25l";
     assert_eq!(composer(true, unfocused), Composer::Empty);
     assert_eq!(composer(true, &unfocused.replace("[2m", "[1m")), holds("run the tests"));
+    // A suggestion in grey behind the terminal's own cursor, and text in black, which is typed.
+    let grey = "> r\x1b[38;2;108;112;134mun it\x1b[0m\x1b[1;3H";
+    assert_eq!(composer(true, grey), Composer::Empty);
+    assert_eq!(composer(true, &grey.replace("108;112;134", "0;0;0")), holds("run it"));
     // Typed text with the cursor moved to its start; faint text with the cursor after it; a faint
     // first row only.
     assert_eq!(
