@@ -188,9 +188,9 @@ impl Setup {
         }
     }
 
-    /// Returns the only team; else the only one that phalanx has made; else the only one, of those if
-    /// there are any, whose lead runs in this directory. Each session of Claude Code makes a team of
-    /// its own.
+    /// Returns the only team; else the only one that phalanx has made; else the only one, of those
+    /// if there are any, whose lead runs in this directory. Each session of Claude Code makes a team
+    /// of its own.
     ///
     /// # Errors
     /// All teams, those of phalanx first.

@@ -111,8 +111,8 @@ pub(crate) fn with_answers(
     Ok(input)
 }
 
-/// Finds the question that the text names before a `=`, and the answer after it. Numbers come first,
-/// because a header, which is foreign, can be a number.
+/// Finds the question that the text names before a `=`, and the answer after it. Numbers come
+/// first, because a header, which is foreign, can be a number.
 fn named<'t>(questions: &[UserQuestion], text: &'t str) -> Option<(usize, &'t str)> {
     let (name, answer) = text.split_once('=')?;
     let numbered = name.trim().parse::<usize>().ok().and_then(|nth| nth.checked_sub(1));

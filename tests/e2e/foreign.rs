@@ -129,8 +129,8 @@ fn sd_17_down_of_an_adopted_team_ends_its_members_first() {
     stage.assert_clean();
 }
 
-/// SD-17, SD-05: the pane that the team file and the member's process name is that of the member; any
-/// other one is a person's.
+/// SD-17, SD-05: the pane that the team file and the member's process name is that of the member;
+/// any other one is a person's.
 #[test]
 fn sd_17_tmux_pane_of_an_adopted_member_is_read_and_closed() {
     for is_its in [true, false] {

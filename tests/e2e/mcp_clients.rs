@@ -1,5 +1,5 @@
-//! Teams that a client of `phalanx mcp` leads, and the protocol's official clients, which run a whole
-//! team life. `scripts/test` installs them.
+//! Teams that a client of `phalanx mcp` leads, and the protocol's official clients, which run a
+//! whole team life. `scripts/test` installs them.
 
 use std::path::{Path, PathBuf};
 

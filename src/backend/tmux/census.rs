@@ -86,16 +86,7 @@ fn head(line: &str, socket: &Path, lines: &[String]) -> Option<Census> {
     for row in rows::<PaneRow>(lines).into_iter().filter(|row| !row.token.is_empty()) {
         let pid = row.pid.unwrap_or_default();
         let start = Process::of(pid).map_or(0, |process| process.start);
-        let pane = TmuxPane {
-            socket: socket.to_string_lossy().into_owned(),
-            server,
-            session_id: row.session.to_string(),
-            session_name: String::new(),
-            window_id: String::new(),
-            window_name: String::new(),
-            pane_id: row.id.to_string(),
-            pane: ProcessId { pid, start },
-        };
+        let pane = row.pane(socket, server, ProcessId { pid, start });
         residents.insert(row.id, Resident { pane, token: row.token });
     }
     let residents = residents.into_values().collect();

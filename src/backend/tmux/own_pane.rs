@@ -84,16 +84,7 @@ impl OwnPane {
             return marked.problem.map_or(Ok(None), Err);
         }
         let id = |process: Process| ProcessId { pid: process.pid, start: process.start };
-        Ok(Some(TmuxPane {
-            socket: self.socket.to_string_lossy().into_owned(),
-            server: id(by),
-            session_id: row.session.to_string(),
-            session_name: String::new(),
-            window_id: row.window.to_string(),
-            window_name: String::new(),
-            pane_id: row.id.to_string(),
-            pane: id(pane),
-        }))
+        Ok(Some(row.pane(&self.socket, id(by), id(pane))))
     }
 }
 

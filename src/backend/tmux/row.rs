@@ -2,8 +2,11 @@
 //! because the user's hooks print to the same stream. Fields are ids, numbers and our own options,
 //! separated by spaces; a field of free text comes last (PT-04).
 
+use std::path::Path;
+
 use super::arrange::Size;
 use super::command::{PaneId, SessionId, WindowId};
+use crate::model::placement::{ProcessId, TmuxPane};
 
 pub(super) const SERVER: &str = "phx-server #{pid}";
 pub(super) const MADE: &str = "phx-made #{pid} #{pane_id} #{pane_pid} #{window_id} #{session_id} #{window_width} \
@@ -91,6 +94,23 @@ pub(super) struct PaneRow {
     pub(super) beside: String,
     /// Empty if no team owns the pane.
     pub(super) token: String,
+}
+
+impl PaneRow {
+    /// Returns the pane with these processes, without names: it keeps its identity wherever it is
+    /// moved.
+    pub(super) fn pane(&self, socket: &Path, server: ProcessId, pane: ProcessId) -> TmuxPane {
+        TmuxPane {
+            socket: socket.to_string_lossy().into_owned(),
+            server,
+            session_id: self.session.to_string(),
+            session_name: String::new(),
+            window_id: self.window.to_string(),
+            window_name: String::new(),
+            pane_id: self.id.to_string(),
+            pane,
+        }
+    }
 }
 
 /// The state of a pane's input at the moment of the write.

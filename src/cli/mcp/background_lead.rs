@@ -32,9 +32,10 @@ impl StartedLeads {
     }
 
     fn start(&self, setup: &Setup) -> Result<(), Failure> {
-        let Some(team) = setup.visible_team().filter(|_| setup.ctx.speaker.is_lead()) else {
+        if !setup.ctx.speaker.is_lead() {
             return Ok(());
-        };
+        }
+        let Some(team) = setup.visible_team() else { return Ok(()) };
         // Of calls at the same time, one starts the lead.
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !ops::catch_up::lacks_lead(&team)? {

@@ -64,21 +64,11 @@ pub(crate) struct SavedProfile {
 }
 
 /// A program that runs on a terminal of ours. Ended on drop.
-#[derive(Debug)]
 pub(crate) struct LearnedProgram {
     process: Process,
     master: Arc<PtyMaster>,
-    reader: ReaderOfOutput,
+    reader: Box<dyn Read + Send>,
     typist: Sender<Vec<u8>>,
-}
-
-/// Reads the output of the program.
-struct ReaderOfOutput(Box<dyn Read + Send>);
-
-impl std::fmt::Debug for ReaderOfOutput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ReaderOfOutput")
-    }
 }
 
 impl LearnedProgram {
@@ -106,13 +96,13 @@ impl LearnedProgram {
         let terminal = Arc::clone(&master);
         // A thread of its own, because a program that does not read its input blocks the writer.
         thread::spawn(move || keys.iter().try_for_each(|keys| terminal.write_all(&keys)));
-        Ok(LearnedProgram { process, master, reader: ReaderOfOutput(reader), typist })
+        Ok(LearnedProgram { process, master, reader, typist })
     }
 
     /// Reads the next output. Returns `None` after the end of the program.
     pub(crate) fn read(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 8192];
-        let count = self.reader.0.read(&mut buffer).ok().filter(|count| *count > 0)?;
+        let count = self.reader.read(&mut buffer).ok().filter(|count| *count > 0)?;
         Some(buffer[..count].to_vec())
     }
 

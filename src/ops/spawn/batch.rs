@@ -195,8 +195,8 @@ impl<'a> BatchContext<'a> {
         }
     }
 
-    /// Returns the mode in which the program starts. A member without a mode gets the one in which a
-    /// person or a rule decides, whatever the program's default is, or `dontAsk` if that is the
+    /// Returns the mode in which the program starts. A member without a mode gets the one in which
+    /// a person or a rule decides, whatever the program's default is, or `dontAsk` if that is the
     /// lead's mode. `None` for a program that has to plan first, which starts in its plan mode.
     pub(super) fn mode_of(&self, launch: &ResolvedLaunch) -> Option<Mode> {
         let asking = || match decide::lead_mode(&self.roster) {

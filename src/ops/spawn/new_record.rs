@@ -8,8 +8,8 @@ use crate::model::record::{FORMAT, LaunchRequest, MemberRecord};
 use crate::store::TeamStore;
 use crate::sys::{env, rand};
 
-/// Returns the record of a pending run that is asked for now, with an identity and secrets of its
-/// own, and without a spawner, a placement and a start.
+/// Returns the record of a new pending run with its own identity and secrets, and without a spawner,
+/// a placement and a start.
 pub(in crate::ops) fn new_record(
     team: &TeamStore,
     name: MemberName,
