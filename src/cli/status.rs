@@ -12,7 +12,7 @@ use super::out::{Color, Out};
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::status::Status;
-use crate::ops::{self, Kind, TeamChanges, TeamStore};
+use crate::ops::{self, Context, Kind, TeamChanges, TeamStore};
 use crate::sys::{clock, env};
 use crate::ui;
 
@@ -51,12 +51,12 @@ pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
     let team = setup.team(Action::Look)?;
     let all = args.all;
     if args.watch {
-        let out = setup.out.clone();
+        let (ctx, out) = (setup.ctx.clone(), setup.out.clone());
         return interrupt::run_interruptible(Failure::StreamEnded, move || {
-            follow(&team, &out, all)
+            follow(&ctx, &team, &out, all)
         });
     }
-    let status = ops::status::status_with_unread(&team)?;
+    let status = ops::status::status_with_unread(&setup.ctx, &team)?;
     if args.format == Some(StatusOutput::Tmux) {
         setup.out.print_text(&ui::status_line(&status, status_line_format(setup)))?;
         return Ok(Exit::DONE);
@@ -77,7 +77,7 @@ fn status_line_format(setup: &Setup) -> ui::StatusLineFormat {
     ui::StatusLineFormat { utf8, styled: setup.out.color == Color::Always }
 }
 
-fn follow(team: &TeamStore, out: &Out, all: bool) -> VerbResult {
+fn follow(ctx: &Context, team: &TeamStore, out: &Out, all: bool) -> VerbResult {
     // Subscribed before the first read, so that no change is missed. In a team that another program
     // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
@@ -87,7 +87,7 @@ fn follow(team: &TeamStore, out: &Out, all: bool) -> VerbResult {
     let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);
     let mut before = Value::Null;
     loop {
-        let status = match ops::status::status_with_unread(team) {
+        let status = match ops::status::status_with_unread(ctx, team) {
             Ok(status) => status,
             // The team was deleted between two reads.
             Err(_) if !team.exists() => return gone(team, out, screen.as_mut()),

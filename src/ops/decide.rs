@@ -1,6 +1,6 @@
 //! `requests` and `answer`: files what members ask and answers it once, by rule, timeout or person.
 //! Nothing is allowed by default. A running lead calls [`process_requests`]; without one, these
-//! verbs do.
+//! verbs and those that show members do.
 
 mod always;
 mod asker;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{claude_settings, foreign_members, forget, inbox, names, presence};
+use super::{claude_settings, foreign_members, forget, inbox, lease, names, presence};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
@@ -80,6 +80,15 @@ pub(crate) fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Qu
         }
     }
     Ok(waiting)
+}
+
+/// As [`process_requests`] in a team that no lead serves, before its members are shown, so that
+/// those that ask do not seem to work. What cannot be filed stays unread in the lead's mailbox; it
+/// is not to hide the team.
+pub(super) fn process_if_not_led(ctx: &Context, team: &TeamStore) {
+    if !lease::is_led(team).unwrap_or(true) {
+        drop(process_requests(ctx, team));
+    }
 }
 
 /// Answers one request for a person. Fails if the request is unknown, decided or answerable only in

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::assess::{self, TeamEvidence};
 use super::backends;
 use super::context::{Context, now};
+use super::decide;
 use super::error::OpsError;
 use super::lease::{self, Life};
 use super::output;
@@ -100,6 +101,7 @@ pub(crate) fn explain(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<Explained, OpsError> {
+    decide::process_if_not_led(ctx, team);
     let roster = team.team()?;
     let records = team.member_records()?;
     let record = records.iter().find(|record| record.name.clashes_with(name.as_str()));

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::authority;
 use super::context::Context;
+use super::decide;
 use super::error::OpsError;
 use super::launchers::launchers;
 use super::lease::{self, LeadSeen, Life};
@@ -72,13 +73,13 @@ pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |team: &TeamStore, records: &[MemberRecord]| {
         remote::ask_hosts(ctx, team, records, HOSTS_ANSWER)
     };
-    Ok(parallel_map(&all_teams(ctx)?, AT_ONCE, |team| team_on_machine(team, &ask)))
+    Ok(parallel_map(&all_teams(ctx)?, AT_ONCE, |team| team_on_machine(ctx, team, &ask)))
 }
 
 /// As [`ps`], without asking other hosts: their members are unknown.
 pub(crate) fn ps_of_this_machine(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |_: &TeamStore, _: &[MemberRecord]| Vec::new();
-    Ok(all_teams(ctx)?.iter().map(|team| team_on_machine(team, &ask)).collect())
+    Ok(all_teams(ctx)?.iter().map(|team| team_on_machine(ctx, team, &ask)).collect())
 }
 
 fn all_teams(ctx: &Context) -> Result<Vec<TeamStore>, OpsError> {
@@ -113,10 +114,11 @@ pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
 
 /// Reads one team. An unreadable team is returned with its problem and does not hide the others.
 fn team_on_machine(
+    ctx: &Context,
     team: &TeamStore,
     ask: &impl Fn(&TeamStore, &[MemberRecord]) -> Vec<HostAnswer>,
 ) -> TeamOnMachine {
-    read_team(team, ask).unwrap_or_else(|e| TeamOnMachine {
+    read_team(ctx, team, ask).unwrap_or_else(|e| TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
         lead: None,
@@ -130,9 +132,11 @@ fn team_on_machine(
 }
 
 fn read_team(
+    ctx: &Context,
     team: &TeamStore,
     ask: &impl Fn(&TeamStore, &[MemberRecord]) -> Vec<HostAnswer>,
 ) -> Result<TeamOnMachine, OpsError> {
+    decide::process_if_not_led(ctx, team);
     let status = status::status(team)?;
     let all = team.member_records()?;
     let answers = ask(team, &all);

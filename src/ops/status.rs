@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::assess::TeamEvidence;
-use super::context::now;
+use super::context::{Context, now};
+use super::decide;
 use super::error::OpsError;
 use super::lease::{self, LeadSeen, Life};
 use super::presence;
@@ -272,8 +273,10 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     status_with(team, &roster, &board, &records, team.settings()?.as_ref())
 }
 
-/// Like [`status`], with the number of unread news of the lead. A mailbox can be large.
-pub(crate) fn status_with_unread(team: &TeamStore) -> Result<Status, OpsError> {
+/// Like [`status`], with the number of unread news of the lead. A mailbox can be large. What
+/// members ask is filed first, if no lead does that.
+pub(crate) fn status_with_unread(ctx: &Context, team: &TeamStore) -> Result<Status, OpsError> {
+    decide::process_if_not_led(ctx, team);
     let unread = team.mailbox(&MemberName::lead()).unread_where(is_news)?.len();
     Ok(Status { unread: Some(unread), ..status(team)? })
 }

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::ps::HOSTS_ANSWER;
 use super::status::ShownState;
-use super::{lease, output, profiles, remote, spawn};
+use super::{decide, lease, output, profiles, remote, spawn};
 use crate::model::assessment::Doing;
 use crate::model::board::Board;
 use crate::model::id::{Incarnation, MemberName};
@@ -167,7 +167,7 @@ impl StateWait {
             return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
         }
         let team = self.team.clone();
-        let seen = Seen::read(&team)?;
+        let seen = Seen::read(&self.ctx, &team)?;
         let evidence = seen.evidence(&team);
         let mut came = Vec::new();
         for name in &self.names.clone() {
@@ -263,7 +263,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(team: &TeamStore) -> Result<Seen, OpsError> {
+    fn read(ctx: &Context, team: &TeamStore) -> Result<Seen, OpsError> {
+        decide::process_if_not_led(ctx, team);
         // The roster first, because a member has its record before it joins.
         Ok(Seen {
             roster: team.team()?,
@@ -305,7 +306,9 @@ impl Seen {
 
 /// Returns each member with what it is doing, in words. Only the name, if the team cannot be read.
 fn states(ctx: &Context, team: &TeamStore, names: &[MemberName]) -> Vec<String> {
-    let Ok(seen) = Seen::read(team) else { return names.iter().map(|n| n.to_string()).collect() };
+    let Ok(seen) = Seen::read(ctx, team) else {
+        return names.iter().map(|n| n.to_string()).collect();
+    };
     let evidence = seen.evidence(team);
     let is_known =
         |name: &MemberName| seen.record(name).is_some() || seen.roster.member(name).is_some();

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::{FAKE_TUI, Stage, wait_for};
+use crate::requests;
 
 /// The entry of a member in a list of members.
 fn entry<'v>(members: &'v Value, name: &str) -> &'v Value {
@@ -75,6 +76,34 @@ fn tmux_st_01_every_face_says_the_same_about_each_kind_of_member() {
     }
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
+}
+
+/// ST-01: without a lead nobody files what a member asks. Each face does so before it shows the
+/// member, whichever comes first.
+#[test]
+fn st_01_member_that_asks_without_a_lead_waits_in_every_face() {
+    type Member = fn(Value) -> Value;
+    let faces: [(&[&str], Member); 4] = [
+        (&["status"], |status| status["members"][0].clone()),
+        (&["ps"], |teams| teams[0]["members"][0].clone()),
+        (&["explain", "ada"], |explained| explained),
+        (&["wait", "ada", "--until", "idle", "--timeout", "0.2"], |failed| {
+            let said = failed["error"]["message"].as_str().unwrap_or_default();
+            let needs = said.contains("ada (waits for you: permission").then_some("permission");
+            json!({"state": "waiting", "needs": needs})
+        }),
+    ];
+    for (args, member) in faces {
+        let stage = Stage::without_tmux();
+        requests::team(&stage);
+        requests::send_as_ada(&stage, &requests::permission("id-1", "curl x"));
+        let run = stage.phalanx(&[&["--json"], args].concat());
+        let seen = member(run.json());
+        let known = (&seen["state"], &seen["needs"]);
+        assert_eq!(known, (&json!("waiting"), &json!("permission")), "{args:?}: {run:?}");
+        stage.phalanx(&["down", "--force"]).expect(0);
+        stage.assert_clean();
+    }
 }
 
 /// ST-01: three lines that are true of a plain program: it runs, why that is known, what to type.

@@ -85,6 +85,21 @@ fn tmux_manifest_with_native_claude_on_one_of_two_hosts_runs_to_its_end() {
     phalanx(&["answer", &request, "--approve"]);
     let made = stage.hosts.at("h1", "work/made.txt");
     wait_for("the file", || made.exists().then_some(()));
+    // No lead runs any more. The questions are read from its mailbox, the errors on its host.
+    let needs = |what: &str| {
+        wait_for(what, || {
+            let status = phalanx(&["status", "--json"]).json();
+            (status["members"][0]["needs"] == what).then_some(())
+        });
+    };
+    phalanx(&["send", "cia", "please ask me"]);
+    needs("question");
+    phalanx(&["answer", "cia", "--answer", "2"]);
+    let heard = || fs::read_to_string(stage.hosts.at("h1", "api.log")).unwrap_or_default();
+    let answer = r#"Which colour?\\\"=\\\"blue"#;
+    wait_for("the answer", || heard().contains(answer).then_some(()));
+    phalanx(&["send", "cia", "please fail with 403"]);
+    needs("login");
     let ended = phalanx(&["shutdown", "cia", "--json"]);
     assert!(ended.stdout.contains("\"outcome\":\"closed\""), "{}", ended.stdout);
     assert_eq!(inbox().matches("The report.").count(), 1, "{}", inbox());
