@@ -89,6 +89,7 @@ fn msg_20_recorded_mailboxes_and_team_files_are_understood() {
             "message",
             "permission_request",
             "plan_approval_request",
+            "sandbox_permission_request",
             "shutdown_approved",
         ];
         assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), expected);
