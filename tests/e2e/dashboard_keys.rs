@@ -371,9 +371,12 @@ fn tmux_ly_14_changed_keys_work_and_are_the_ones_that_are_named() {
     keys.footer("F8 approve ann: ls");
     keys.footer("F4 help");
     keys.press(&["y", "F8"], "ann is allowed", |keys| keys.request("ann")["state"] == "allowed");
-    let journal = keys.stage().journal("site");
-    let decided = journal.iter().find(|event| event["event"] == "request_decided");
-    assert_eq!(decided.map(|event| &event["detail"]["via"]), Some(&json!("F8")));
+    // The decision is stored before it is journaled.
+    let decided = wait_for("the event of the decision", || {
+        let journal = keys.stage().journal("site");
+        journal.into_iter().find(|event| event["event"] == "request_decided")
+    });
+    assert_eq!(decided["detail"]["via"], "F8");
     keys.terminal.keys(&["/", "none", "Enter"]);
     keys.terminal.shows("no member matches: F6 ends the filter");
     keys.terminal.keys(&["F6"]);
