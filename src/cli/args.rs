@@ -70,12 +70,6 @@ pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(values).map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }
 
-/// Parses `NAME=VALUE`. The operation checks whether the name may be set.
-pub(super) fn variable(given: &str) -> Result<(String, String), String> {
-    let (name, value) = given.split_once('=').ok_or("write it as NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
 /// Parses a number of seconds, with optional decimals.
 pub(super) fn seconds(given: &str) -> Result<Duration, String> {
     let number: f64 = given.parse().map_err(|_| "not a number of seconds".to_owned())?;

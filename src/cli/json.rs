@@ -45,14 +45,6 @@ pub(super) fn variables<'de, D: Deserializer<'de>>(
     Ok(BTreeMap::<String, String>::deserialize(deserializer)?.into_iter().collect())
 }
 
-/// Parses an object of variables of the environment that may be missing.
-pub(super) fn optional_variables<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<(String, String)>>, D::Error> {
-    let given = Option::<BTreeMap<String, String>>::deserialize(deserializer)?;
-    Ok(given.map(|variables| variables.into_iter().collect()))
-}
-
 /// Parses a number of seconds.
 pub(super) fn seconds<'de, D: Deserializer<'de>>(
     deserializer: D,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use strum::VariantNames;
 
-use super::args::{backend, host_name, mode, seconds, variable};
+use super::args::{backend, host_name, mode, seconds};
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::read::text_from;
 use super::scope::{ChatArg, ScopeArgs};
@@ -20,6 +20,7 @@ use super::{interrupt, json, stop};
 use crate::backend::choose::Chosen;
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::Pull;
+use crate::model::environ::parse_variable;
 use crate::model::host::HostChoice;
 use crate::model::id::{HostName, MemberName};
 use crate::model::launch::LaunchSpec;
@@ -132,7 +133,7 @@ pub(super) struct SpawnArgs {
     #[schemars(schema_with = "json::words::<Layout>")]
     pub(super) layout: Option<Layout>,
     /// Environment variable; repeatable.
-    #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
+    #[arg(long, value_parser = parse_variable, value_name = "NAME=VALUE")]
     #[serde(default, deserialize_with = "json::variables")]
     #[schemars(schema_with = "json::object")]
     pub(super) env: Vec<(String, String)>,

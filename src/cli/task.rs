@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 use strum::VariantNames;
 
 pub(super) use actions::TaskActionVerb;
@@ -17,16 +17,14 @@ use output::{print_change, print_task, run_with_hooks, warn_if_unnoticed};
 pub(super) use views::ListTasksArgs;
 use views::{get, graph, graph_format, list, scopes, search};
 
-use super::args::{object, variable};
 use super::fail::{Exit, Failure, VerbResult};
 use super::json;
 use super::scope::ScopeArgs;
 use super::setup::Setup;
 use super::task_import::{self, ExportTasksArgs, ImportTasksArgs};
 use crate::model::id::MemberName;
-use crate::model::task::Extra;
+use crate::model::task::TaskFields;
 use crate::model::task_ref::TaskRef;
-use crate::model::wire::Object;
 use crate::ops::authority::Action;
 use crate::ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
 use crate::ui::GraphFormat;
@@ -179,66 +177,8 @@ pub(super) struct UpdateTaskArgs {
     pub(super) fields: TaskFields,
 }
 
-/// Fields that `task create` and `task update` share.
-#[derive(Debug, Args, Deserialize, JsonSchema)]
-pub(super) struct TaskFields {
-    /// Text to show while the task runs.
-    #[arg(long, value_name = "TEXT")]
-    pub(super) active_form: Option<String>,
-    /// Priority; higher numbers are claimed first [default: 0].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(super) priority: Option<i64>,
-    /// Role that a member must have to claim it.
-    #[arg(long, value_name = "ROLE")]
-    pub(super) role: Option<String>,
-    /// Patterns of the files that it changes.
-    #[arg(long = "file", value_name = "PATTERN", num_args = 1..)]
-    pub(super) files: Option<Vec<String>>,
-    /// Kind of task.
-    #[arg(long = "type", value_name = "TYPE")]
-    pub(super) kind: Option<String>,
-    /// Label; repeatable.
-    #[arg(long = "label", value_name = "LABEL", num_args = 1..)]
-    pub(super) labels: Option<Vec<String>>,
-    /// Metadata, as a JSON object; in an update, null removes a key.
-    #[arg(long, value_name = "JSON", value_parser = metadata)]
-    #[serde(default, deserialize_with = "metadata_from_json")]
-    #[schemars(schema_with = "json::object")]
-    pub(super) metadata: Option<Object>,
-    /// Working directory of its command [default: that of the worker].
-    #[arg(long, value_name = "DIR")]
-    pub(super) cwd: Option<String>,
-    /// Environment variable of its command; repeatable.
-    #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
-    #[serde(default, deserialize_with = "json::optional_variables")]
-    #[schemars(schema_with = "json::object")]
-    pub(super) env: Option<Vec<(String, String)>>,
-    /// Command for a worker to run.
-    #[arg(last = true, value_name = "CMD")]
-    #[serde(default)]
-    pub(super) command: Vec<String>,
-}
-
 fn status() -> impl TypedValueParser<Value = TargetStatus> {
     PossibleValuesParser::new(TargetStatus::VARIANTS).try_map(|word| word.parse::<TargetStatus>())
-}
-
-fn metadata(given: &str) -> Result<Object, String> {
-    check_metadata(object(given)?)
-}
-
-fn metadata_from_json<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Object>, D::Error> {
-    let given = Option::<Object>::deserialize(deserializer)?;
-    given.map(check_metadata).transpose().map_err(de::Error::custom)
-}
-
-fn check_metadata(object: Object) -> Result<Object, String> {
-    match object.contains_key("phalanx") {
-        true => Err("the key `phalanx` is reserved".to_owned()),
-        false => Ok(object),
-    }
 }
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
@@ -285,26 +225,12 @@ fn update(
     args: UpdateTaskArgs,
     owner: Option<MemberName>,
 ) -> VerbResult {
-    let (id, fields) = (ops::task::find(team, &args.id)?, args.fields);
-    let cwd = fields
-        .cwd
-        .map(|dir| if dir.is_empty() { Ok(dir) } else { setup.absolute(Path::new(&dir)) });
+    let id = ops::task::find(team, &args.id)?;
     let changes = TaskChanges {
         subject: args.subject,
         description: args.description,
-        active_form: fields.active_form,
+        fields: resolve(setup, args.fields)?,
         status: args.status,
-        priority: fields.priority,
-        role: fields.role,
-        cwd: cwd.transpose()?,
-        files: fields
-            .files
-            .map(|files| files.into_iter().filter(|file| !file.trim().is_empty()).collect()),
-        run: Some(fields.command).filter(|run| !run.is_empty()),
-        env: fields.env.map(|env| env.into_iter().collect()),
-        metadata: fields.metadata.unwrap_or_default(),
-        kind: fields.kind,
-        labels: fields.labels,
         owner: owner.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
         blocked_by: ops::task::find_all(team, &args.blocked_by)?,
         unblock: ops::task::find_all(team, &args.unblock)?,
@@ -338,26 +264,13 @@ fn create(
     if subject.trim().is_empty() {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
-    let fields = args.fields;
     let new = NewTask {
         subject,
         description: args.description,
-        active_form: fields.active_form,
+        fields: resolve(setup, args.fields)?,
+        scope: args.scope.resolve(setup)?,
         owner,
         blocked_by: ops::task::find_all(team, &args.blocked_by)?,
-        extra: Extra {
-            run: fields.command,
-            cwd: fields.cwd.map(|dir| setup.absolute(Path::new(&dir))).transpose()?,
-            env: fields.env.unwrap_or_default().into_iter().collect(),
-            role: fields.role,
-            files: fields.files.unwrap_or_default(),
-            priority: fields.priority,
-            kind: fields.kind,
-            labels: fields.labels.unwrap_or_default(),
-            scope: args.scope.resolve(setup)?,
-            ..Extra::default()
-        },
-        metadata: fields.metadata.unwrap_or_default(),
         ..NewTask::default()
     };
     let made = ops::task::create(&setup.ctx, team, &[new])?;
@@ -369,4 +282,11 @@ fn create(
         }
         None => Ok(Exit::DONE),
     }
+}
+
+/// Resolves the working directory against that of the caller.
+fn resolve(setup: &Setup, fields: TaskFields) -> Result<TaskFields, Failure> {
+    let absolute =
+        |dir: String| if dir.is_empty() { Ok(dir) } else { setup.absolute(Path::new(&dir)) };
+    Ok(TaskFields { cwd: fields.cwd.map(absolute).transpose()?, ..fields })
 }

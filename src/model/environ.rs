@@ -38,6 +38,15 @@ const MARKERS: [&str; 27] = [
     "SHLVL",
 ];
 
+/// Parses a variable as the command line names it: `NAME=VALUE`.
+///
+/// # Errors
+/// The form to write it in.
+pub(crate) fn parse_variable(given: &str) -> Result<(String, String), String> {
+    let (name, value) = given.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// Filters for the variables of the requesting process. Empty lists pass all of them. A trailing
 /// `*` matches any suffix.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

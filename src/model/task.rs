@@ -13,12 +13,14 @@ use super::scope::Scope;
 use super::time::Timestamp;
 use super::wire::{self, Object};
 
+mod fields;
 mod keys;
 mod quick;
 #[cfg(test)]
 mod tests;
 mod transition;
 
+pub(crate) use fields::TaskFields;
 pub(crate) use transition::{Permit, TaskAction, TransitionRefusal, transition};
 
 /// The state of a task. The wire distinguishes only three; `metadata.phalanx.state` holds the full

@@ -1,8 +1,7 @@
 //! A task as a file defines it: the file's view of what to do and in which order, without any state
 //! of the work.
 
-use super::task::Extra;
-use super::wire::Object;
+use super::task::TaskFields;
 
 /// Maximum length of a part of a key, in characters.
 const LONGEST_PART: usize = 100;
@@ -29,7 +28,7 @@ pub(crate) struct PlanHeader {
 }
 
 /// A task of a file.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TaskDefinition {
     /// Identifies the task when the file is imported again.
     pub(crate) key: String,
@@ -37,15 +36,10 @@ pub(crate) struct TaskDefinition {
     pub(crate) line: usize,
     pub(crate) subject: String,
     pub(crate) description: String,
-    pub(crate) active_form: Option<String>,
     pub(crate) owner: Option<String>,
-    /// Blockers in the form of [`Extra::after`].
+    /// Blockers in the form of [`Extra::after`](super::task::Extra::after).
     pub(crate) after: Vec<String>,
-    /// `None` if this kind of file has no files for its tasks.
-    pub(crate) files: Option<Vec<String>>,
-    /// Command, directory, variables, role, priority and `show_output`.
-    pub(crate) extra: Extra,
-    pub(crate) metadata: Object,
+    pub(crate) fields: TaskFields,
     /// The task needs no work, so it is not created and blocks no other.
     pub(crate) is_done: bool,
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use crate::config::manifest::{Manifest, MemberSpec, TaskSpec, TeamMode};
+use crate::config::manifest::{Manifest, MemberSpec, TeamMode};
 use crate::model::id::MemberName;
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::settings::{BackendChoice, Settings};
-use crate::model::task::Extra;
+use crate::model::task::TaskFields;
+use crate::model::task_definition::TaskDefinition;
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
 
@@ -95,27 +96,18 @@ pub(crate) fn new_tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>
     manifest.tasks.iter().map(|task| new_task(manifest, task, here)).collect()
 }
 
-fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask, OpsError> {
+fn new_task(manifest: &Manifest, task: &TaskDefinition, here: &Path) -> Result<NewTask, OpsError> {
     let place = |key: &String| manifest.tasks.iter().position(|t| t.key == *key);
+    let cwd = task.fields.cwd.as_ref().map(|cwd| resolve_dir(here, cwd));
     Ok(NewTask {
+        key: Some(task.key.clone()),
         subject: task.subject.clone(),
-        description: task.description.clone().unwrap_or_default(),
-        active_form: task.active_form.clone(),
+        description: task.description.clone(),
+        fields: TaskFields { cwd, ..task.fields.clone() },
         owner: task.owner.as_deref().map(MemberName::new).transpose()?,
         // Keys without a task were rejected when the manifest was parsed.
         after: task.after.iter().filter_map(place).collect(),
-        extra: Extra {
-            key: Some(task.key.clone()),
-            after: task.after.clone(),
-            run: task.run.clone().unwrap_or_default(),
-            cwd: task.cwd.as_ref().map(|cwd| resolve_dir(here, cwd)),
-            env: task.env.clone(),
-            role: task.role.clone(),
-            files: task.files.clone(),
-            priority: task.priority,
-            show_output: task.show_output,
-            ..Extra::default()
-        },
+        named_blockers: task.after.clone(),
         ..NewTask::default()
     })
 }
@@ -276,10 +268,10 @@ priority = 2
     #[test]
     fn tasks_keep_key_directory_dependencies_and_owner() {
         let got = new_tasks(&manifest(), Path::new("/w")).expect("tasks");
-        assert_eq!(got[0].extra.key.as_deref(), Some("fmt"));
-        assert_eq!(got[0].extra.cwd.as_deref(), Some("/w/sub"));
+        assert_eq!(got[0].key.as_deref(), Some("fmt"));
+        assert_eq!(got[0].fields.cwd.as_deref(), Some("/w/sub"));
         assert_eq!(got[1].after, [0]);
         assert_eq!(got[1].owner.as_ref().map(MemberName::as_str), Some("ada"));
-        assert_eq!(got[1].extra.priority, Some(2));
+        assert_eq!(got[1].fields.priority, Some(2));
     }
 }

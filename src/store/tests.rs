@@ -100,7 +100,7 @@ pub(in crate::store) fn message(from: &str, text: &str, id: &str) -> Envelope {
 
 pub(in crate::store) fn command(subject: &str) -> NewTask {
     let mut task = NewTask { subject: subject.to_owned(), ..NewTask::default() };
-    task.extra.run = vec!["true".to_owned()];
+    task.fields.command = vec!["true".to_owned()];
     task
 }
 

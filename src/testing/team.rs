@@ -174,7 +174,7 @@ impl TestTeam {
                 after: after.clone(),
                 ..NewTask::default()
             };
-            task.extra.run = vec!["true".to_owned()];
+            task.fields.command = vec!["true".to_owned()];
             tasks.push(task);
         }
         let created = self.0.create_tasks(&tasks, "team-lead", now()).map_err(describe)?;

@@ -80,7 +80,7 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("tokio", ASYNC, "write a plain function; drivers, sources and faces await"),
     ("anyhow", &["src/cli/", "src/main.rs"], "return the folder's own error type"),
     ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
-    ("clap", &["src/cli/"], "parse in cli and pass typed values down"),
+    ("clap", &["src/cli/", "src/model/task/fields.rs"], "parse in cli and pass typed values down"),
     ("schemars", SCHEMAS, "describe configuration in config and model, and arguments in cli"),
     ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
     ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),

@@ -43,7 +43,7 @@ mod tests {
                 assert_eq!(manifest.description.as_deref(), Some(task), "{name}");
                 let report = manifest.tasks.last().expect("a task");
                 assert!(report.key == "report" && !report.after.is_empty(), "{name}");
-                assert!(report.run.is_none(), "{name}: an agent reports");
+                assert!(report.fields.command.is_empty(), "{name}: an agent reports");
                 // A member is not notified of a task that it has unblocked itself.
                 for task in &manifest.tasks {
                     let before = manifest.tasks.iter().filter(|one| task.after.contains(&one.key));
@@ -53,7 +53,8 @@ mod tests {
                 let has_worktree =
                     manifest.members.iter().any(|member| member.launch.worktree.is_some());
                 assert!(!has_worktree || worktrees, "{name}");
-                let test_tasks = manifest.tasks.iter().filter(|task| task.run.is_some()).count();
+                let test_tasks =
+                    manifest.tasks.iter().filter(|task| !task.fields.command.is_empty()).count();
                 assert!(test_tasks <= usize::from(test.is_some()), "{name}");
                 // Text for people: no line is wider than 100 columns.
                 assert!(text.lines().all(|line| line.chars().count() <= 100), "{name}");

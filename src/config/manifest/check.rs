@@ -78,7 +78,7 @@ fn check_member_names(members: &[LocatedMember], faults: &mut Faults) {
 fn check_task_keys<'d>(tasks: &'d [LocatedTask], faults: &mut Faults) -> BTreeMap<&'d str, usize> {
     let mut keys = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
-        let key = task.spec.key.as_str();
+        let key = task.task.key.as_str();
         if keys.contains_key(key) {
             faults.add(&task.key, format!("two tasks have the key `{key}`"));
         } else {
@@ -98,7 +98,7 @@ fn check_owners(manifest: &LocatedManifest, faults: &mut Faults) {
             let message = format!(
                 "owner `{}` of task `{}` is not a member",
                 owner.get_ref().escape_debug(),
-                task.spec.key
+                task.task.key
             );
             faults.add_with(&owner.span(), message, nearest(owner.get_ref(), names()));
         }
@@ -139,10 +139,10 @@ fn check_after(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mut
             if keys.contains_key(before.get_ref().as_str()) {
                 continue;
             }
-            let others = keys.keys().copied().filter(|key| *key != task.spec.key);
+            let others = keys.keys().copied().filter(|key| *key != task.task.key);
             let message = format!(
                 "task `{}` depends on unknown task `{}`",
-                task.spec.key,
+                task.task.key,
                 before.get_ref().escape_debug()
             );
             faults.add_with(&before.span(), message, nearest(before.get_ref(), others));
@@ -169,10 +169,10 @@ fn check_cycles(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mu
     let place = waits[first].iter().find(|(at, _)| Some(at) == next).map(|(_, span)| span.clone());
     let place = place.unwrap_or_else(|| tasks[first].key.clone());
     if cycle.len() == 1 {
-        faults.add(&place, format!("task `{}` depends on itself", tasks[first].spec.key));
+        faults.add(&place, format!("task `{}` depends on itself", tasks[first].task.key));
         return;
     }
     let around = cycle.iter().chain(cycle.first());
-    let names: Vec<String> = around.map(|at| format!("`{}`", tasks[*at].spec.key)).collect();
+    let names: Vec<String> = around.map(|at| format!("`{}`", tasks[*at].task.key)).collect();
     faults.add(&place, format!("tasks form a dependency cycle: {}", names.join(" after ")));
 }

@@ -10,7 +10,7 @@ use crate::model::waiting::Ability;
 
 pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
     for task in &manifest.tasks {
-        match &task.spec.owner {
+        match &task.task.owner {
             Some(owner) => check_owned(manifest, task, owner, faults),
             None => check_free(manifest, task, faults),
         }
@@ -19,9 +19,9 @@ pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
 
 fn check_owned(manifest: &LocatedManifest, task: &LocatedTask, owner: &str, faults: &mut Faults) {
     let Some(member) = manifest.members.iter().find(|member| names(member, owner)) else { return };
-    let key = &task.spec.key;
+    let key = &task.task.key;
     let span = task.owner.as_ref().map_or(task.key.clone(), |owner| owner.span());
-    let has_command = task.spec.run.is_some();
+    let has_command = !task.task.fields.command.is_empty();
     match member.spec.ability() {
         Ability::Commands if !has_command => faults.add(
             &span,
@@ -44,7 +44,7 @@ fn check_owned(manifest: &LocatedManifest, task: &LocatedTask, owner: &str, faul
 }
 
 fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Faults) {
-    let key = &task.spec.key;
+    let key = &task.task.key;
     if manifest.members.is_empty() {
         faults.add(
             &task.key,
@@ -64,9 +64,10 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
         return;
     }
     let of_role =
-        task.spec.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
+        task.task.fields.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
     let of_role = of_role.unwrap_or_default();
-    let wanted = if task.spec.run.is_some() { Ability::Commands } else { Ability::Prompts };
+    let wanted =
+        if !task.task.fields.command.is_empty() { Ability::Commands } else { Ability::Prompts };
     let able: Vec<&&LocatedMember> =
         suiting.iter().filter(|one| one.spec.ability() == wanted).collect();
     if able.is_empty() {
@@ -97,7 +98,7 @@ fn names(member: &LocatedMember, owner: &str) -> bool {
 
 fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
     let role = member.spec.launch.role.as_deref();
-    let wanted = task.spec.role.as_deref();
+    let wanted = task.task.fields.role.as_deref();
     wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
 }
 
@@ -114,9 +115,9 @@ fn comes(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
     {
         return true;
     }
-    manifest.tasks.iter().any(|task| match &task.spec.owner {
+    manifest.tasks.iter().any(|task| match &task.task.owner {
         Some(owner) => names(member, owner),
-        None => task.spec.role.is_some() && fits(member, task),
+        None => task.task.fields.role.is_some() && fits(member, task),
     })
 }
 

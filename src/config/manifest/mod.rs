@@ -28,10 +28,12 @@ mod worktree;
 use super::{ConfigError, Faults, LineCounter, parse};
 use crate::model::host::HostConfig;
 use crate::model::settings::Settings;
+use crate::model::task_definition::TaskDefinition;
 pub(crate) use builtin::{builtin_template, builtin_templates};
 use form::Form;
-pub(crate) use spec::{MemberSpec, TaskSpec, TeamMode};
+pub(crate) use spec::{MemberSpec, TeamMode};
 use tables::{LocatedManifest, ManifestTable};
+use task::LocatedTask;
 pub(crate) use template::{ManifestTemplate, TemplateValues};
 
 /// A valid manifest.
@@ -48,7 +50,7 @@ pub(crate) struct Manifest {
     /// In the order of the file. Names are unique, ignoring case.
     pub(crate) members: Vec<MemberSpec>,
     /// In the order of the file. Keys are unique, and `after` forms no cycle.
-    pub(crate) tasks: Vec<TaskSpec>,
+    pub(crate) tasks: Vec<TaskDefinition>,
 }
 
 impl Manifest {
@@ -86,18 +88,20 @@ impl Manifest {
     }
 
     /// Parses the tasks of a manifest, for a team that exists: the other tables may be missing, and
-    /// any member may be an owner. Returns each task with its line.
+    /// any member may be an owner.
     ///
     /// # Errors
     /// As [`Manifest::parse_with_hosts`].
-    pub(crate) fn parse_tasks(text: &str) -> Result<Vec<(usize, TaskSpec)>, ConfigError> {
+    pub(crate) fn parse_tasks(text: &str) -> Result<Vec<TaskDefinition>, ConfigError> {
         let located = Manifest::locate(Form::Tasks, text)?;
         let mut faults = Faults::default();
         check::check_tasks(&located.tasks, &mut faults);
         faults.into_result(text)?;
         let mut lines = LineCounter::new(text);
         let tasks = located.tasks.into_iter();
-        Ok(tasks.map(|task| (lines.line_at(task.key.start), task.spec)).collect())
+        let line =
+            |one: LocatedTask| TaskDefinition { line: lines.line_at(one.key.start), ..one.task };
+        Ok(tasks.map(line).collect())
     }
 
     fn locate(form: Form, text: &str) -> Result<LocatedManifest, ConfigError> {
@@ -125,7 +129,7 @@ impl Manifest {
             mode: located.mode,
             settings: located.settings,
             members: located.members.into_iter().map(|member| member.spec).collect(),
-            tasks: located.tasks.into_iter().map(|task| task.spec).collect(),
+            tasks: located.tasks.into_iter().map(|task| task.task).collect(),
         })
     }
 }

@@ -1,7 +1,5 @@
 //! The entries of a valid manifest.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -59,31 +57,4 @@ impl MemberSpec {
         let role = self.launch.role.as_ref().and_then(|role| roles.named.get(role));
         self.task_only || role.is_some_and(|role| role.task_only)
     }
-}
-
-/// One `[[task]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskSpec {
-    /// Its name within this manifest.
-    pub(crate) key: String,
-    pub(crate) subject: String,
-    pub(crate) description: Option<String>,
-    pub(crate) active_form: Option<String>,
-    /// The command for a worker: program and arguments, at least the program.
-    pub(crate) run: Option<Vec<String>>,
-    /// Keys of tasks that must be completed before this one, without duplicates.
-    pub(crate) after: Vec<String>,
-    /// Patterns of the files that it may touch.
-    pub(crate) files: Vec<String>,
-    /// The name of a member, in the same case.
-    pub(crate) owner: Option<String>,
-    /// Only members with this role can claim it.
-    pub(crate) role: Option<String>,
-    pub(crate) priority: Option<i64>,
-    /// `None` for the working directory of the member that runs it.
-    pub(crate) cwd: Option<String>,
-    /// Additions to the member's own variables.
-    pub(crate) env: BTreeMap<String, String>,
-    /// The team's final report includes the output of the task.
-    pub(crate) show_output: bool,
 }

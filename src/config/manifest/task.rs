@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::spec::TaskSpec;
 use crate::config::value::{Argv, Name, NonBlank, PlainText, Positioned, Variables};
+use crate::model::task::TaskFields;
+use crate::model::task_definition::TaskDefinition;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +56,7 @@ pub(super) struct LocatedTask {
     pub(super) after: Vec<Positioned<String>>,
     pub(super) owner: Option<Spanned<String>>,
     pub(super) role: Option<Spanned<String>>,
-    pub(super) spec: TaskSpec,
+    pub(super) task: TaskDefinition,
 }
 
 impl TaskTable {
@@ -66,28 +67,27 @@ impl TaskTable {
                 after.push(key.get_ref().clone());
             }
         }
-        let spec = TaskSpec {
+        let located = |word: Positioned<NonBlank>| Spanned::new(word.span(), word.into_inner().0);
+        let (owner, role) = (self.owner.map(located), self.role.map(located));
+        let task = TaskDefinition {
             key: self.key.get_ref().0.clone(),
             subject: self.subject.0,
-            description: self.description,
-            active_form: self.active_form.map(|form| form.0),
-            run: self.run.map(|run| run.0),
+            description: self.description.unwrap_or_default(),
+            owner: owner.as_ref().map(|owner| owner.get_ref().clone()),
             after,
-            files: self.files.into_iter().map(|file| file.0).collect(),
-            owner: self.owner.as_ref().map(|owner| owner.get_ref().0.clone()),
-            role: self.role.as_ref().map(|role| role.get_ref().0.clone()),
-            priority: self.priority,
-            cwd: self.cwd.map(|cwd| cwd.0),
-            env: self.env.0,
-            show_output: self.show_output,
+            fields: TaskFields {
+                active_form: self.active_form.map(|form| form.0),
+                priority: self.priority,
+                role: role.as_ref().map(|role| role.get_ref().clone()),
+                files: Some(self.files.into_iter().map(|file| file.0).collect()),
+                cwd: self.cwd.map(|cwd| cwd.0),
+                env: Some(self.env.0.into_iter().collect()).filter(|env: &Vec<_>| !env.is_empty()),
+                command: self.run.map(|run| run.0).unwrap_or_default(),
+                show_output: Some(self.show_output),
+                ..TaskFields::default()
+            },
+            ..TaskDefinition::default()
         };
-        let located = |word: Positioned<NonBlank>| Spanned::new(word.span(), word.into_inner().0);
-        LocatedTask {
-            key: self.key.span(),
-            after: self.after,
-            owner: self.owner.map(located),
-            role: self.role.map(located),
-            spec,
-        }
+        LocatedTask { key: self.key.span(), after: self.after, owner, role, task }
     }
 }

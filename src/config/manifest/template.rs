@@ -356,7 +356,7 @@ after = ["test"]
             let text = rendered(&values(&agents, &task));
             let manifest = Manifest::parse(&text).expect("a manifest");
             prop_assert_eq!(manifest.description.as_deref(), Some(task.as_str()));
-            prop_assert_eq!(&manifest.tasks[0].description, &Some(format!("{{not}} {task}")));
+            prop_assert_eq!(&manifest.tasks[0].description, &format!("{{not}} {task}"));
             let prompt = format!("You are in demo.\nDo: {task}");
             prop_assert_eq!(&manifest.members[0].launch.prompt, &Some(prompt));
             prop_assert_eq!(manifest.members.len(), 3);

@@ -91,10 +91,9 @@ fn manifest_of_the_repository_checks_is_valid() {
     let expected =
         [("fmt", vec![]), ("clippy", vec!["fmt"]), ("docs", vec!["fmt"]), ("unit", vec!["clippy"])];
     assert_eq!(graph, expected);
-    assert_eq!(manifest.tasks[2].env.get("RUSTDOCFLAGS").map(String::as_str), Some("-D warnings"));
-    assert!(
-        manifest.tasks.iter().all(|task| task.run.as_ref().is_some_and(|run| run[0] == "cargo"))
-    );
+    let env = ("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned());
+    assert_eq!(manifest.tasks[2].fields.env, Some(vec![env]));
+    assert!(manifest.tasks.iter().all(|task| task.fields.command[0] == "cargo"));
 }
 
 #[test]
@@ -169,13 +168,13 @@ fn every_key_is_read() {
     assert_eq!(log.launch.profile.as_deref(), Some("shell"));
     assert_eq!(log.launch.command, ["tail", "-f", "build.log", ""]);
     let [fmt, test] = manifest.tasks.as_slice() else { panic!("two tasks") };
-    assert_eq!((fmt.priority, fmt.owner.as_deref()), (Some(-16), Some("alice")));
-    assert_eq!((fmt.role.as_deref(), test.role.as_deref()), (Some("tester"), None));
+    assert_eq!((fmt.fields.priority, fmt.owner.as_deref()), (Some(-16), Some("alice")));
+    assert_eq!((fmt.fields.role.as_deref(), test.fields.role.as_deref()), (Some("tester"), None));
     assert_eq!(test.after, ["fmt"]);
-    assert_eq!(test.files, ["src/**"]);
-    assert_eq!(test.active_form.as_deref(), Some("Running the tests"));
-    assert_eq!((fmt.show_output, test.show_output), (false, true));
-    assert_eq!((test.cwd.as_deref(), test.description.as_deref()), (Some("sub"), Some("")));
+    assert_eq!(test.fields.files.as_deref(), Some(&["src/**".to_owned()][..]));
+    assert_eq!(test.fields.active_form.as_deref(), Some("Running the tests"));
+    assert_eq!((fmt.fields.show_output, test.fields.show_output), (Some(false), Some(true)));
+    assert_eq!((test.fields.cwd.as_deref(), test.description.as_str()), (Some("sub"), ""));
 }
 
 /// Returns the keys of a table in the order of its type.

@@ -10,7 +10,7 @@ use super::fault_list::FaultList;
 use super::words::slug;
 use crate::config::{ConfigError, LineCounter};
 use crate::model::id::TaskId;
-use crate::model::task::{Extra, Task};
+use crate::model::task::{Task, TaskFields};
 use crate::model::task_definition::{TaskDefinition, TaskFile, check_key};
 
 /// Maximum length of the file's name in a key, in characters.
@@ -100,24 +100,11 @@ fn definition(
     TaskDefinition {
         key,
         line,
+        fields: TaskFields::copied(&task),
         subject: task.subject,
         description: task.description,
-        active_form: task.active_form,
         owner: None,
         after,
-        files: Some(task.extra.files),
-        extra: Extra {
-            run: task.extra.run,
-            cwd: task.extra.cwd,
-            env: task.extra.env,
-            role: task.extra.role,
-            priority: task.extra.priority,
-            kind: task.extra.kind,
-            labels: task.extra.labels,
-            show_output: task.extra.show_output,
-            ..Extra::default()
-        },
-        metadata: task.metadata,
         is_done,
     }
 }

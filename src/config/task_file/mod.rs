@@ -12,9 +12,8 @@ mod words;
 use std::path::Path;
 
 use super::ConfigError;
-use super::manifest::{Manifest, TaskSpec};
-use crate::model::task::Extra;
-use crate::model::task_definition::{TaskDefinition, TaskFile};
+use super::manifest::Manifest;
+use crate::model::task_definition::TaskFile;
 pub(crate) use fault_list::MAX_FAULTS;
 
 /// The kinds of files, each with its extension.
@@ -48,36 +47,10 @@ impl TaskFileKind {
             TaskFileKind::Plan => plan::parse(text),
             TaskFileKind::Checklist => checklist::parse(stem, text),
             TaskFileKind::Manifest => match Manifest::parse_tasks(text) {
-                Ok(tasks) => {
-                    let tasks = tasks.into_iter().map(|(line, task)| definition(line, task));
-                    Ok(TaskFile { plan: None, tasks: tasks.collect() })
-                }
+                Ok(tasks) => Ok(TaskFile { plan: None, tasks }),
                 Err(fault) => Err(vec![fault]),
             },
             TaskFileKind::Export => export::parse(stem, text),
         }
-    }
-}
-
-fn definition(line: usize, task: TaskSpec) -> TaskDefinition {
-    TaskDefinition {
-        key: task.key,
-        line,
-        subject: task.subject,
-        description: task.description.unwrap_or_default(),
-        active_form: task.active_form,
-        owner: task.owner,
-        after: task.after,
-        files: Some(task.files),
-        extra: Extra {
-            run: task.run.unwrap_or_default(),
-            cwd: task.cwd,
-            env: task.env,
-            role: task.role,
-            priority: task.priority,
-            show_output: task.show_output,
-            ..Extra::default()
-        },
-        ..TaskDefinition::default()
     }
 }

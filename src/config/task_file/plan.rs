@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::fault_list::FaultList;
 use super::words::subject;
 use crate::config::ConfigError;
+use crate::model::task::TaskFields;
 use crate::model::task_definition::{
     PlanHeader, TaskDefinition, TaskFile, all_of, check_key, check_key_part,
 };
@@ -88,7 +89,7 @@ fn task(
         subject: subject(&task.a),
         description: task.a.trim().to_owned(),
         after: plan.depends_on.iter().map(|id| all_of(id)).chain(task.td.iter().map(key)).collect(),
-        files: Some(task.f),
+        fields: TaskFields { files: Some(task.f), ..TaskFields::default() },
         ..TaskDefinition::default()
     })
 }

@@ -49,7 +49,7 @@ fn plan_names_its_blockers_by_key() {
         keys(&file),
         [("03-02/T1", vec!["03-01/*"]), ("03-02/T2", vec!["03-01/*", "03-02/T1", "04-01/T9"])]
     );
-    assert_eq!(file.tasks[0].files, Some(vec!["src/parse.rs".to_owned()]));
+    assert_eq!(file.tasks[0].fields.files, Some(vec!["src/parse.rs".to_owned()]));
     let last = &file.tasks[1];
     assert_eq!((last.line, last.subject.as_str()), (4, "Wire it up"));
     assert_eq!(last.description, "Wire it up\nwith the server.");
@@ -144,8 +144,14 @@ fn export_is_read_without_states_owners_and_times() {
         [("03-01/T1", vec![]), ("todo-list/7", vec!["03-01/T1"]), ("todo-list/9", vec![])]
     );
     let first = &file.tasks[0];
-    assert_eq!((first.owner.as_deref(), first.extra.claimed_at), (None, None));
-    assert_eq!((first.extra.run.len(), first.metadata.contains_key("type")), (1, true));
+    assert_eq!(first.owner, None);
+    assert_eq!(
+        (
+            first.fields.command.len(),
+            first.fields.metadata.iter().any(|given| given.contains_key("type"))
+        ),
+        (1, true)
+    );
     assert_eq!(file.tasks.iter().map(|t| t.is_done).collect::<Vec<_>>(), [false, false, true]);
 }
 

@@ -40,14 +40,14 @@ pub(crate) fn create(
 
 /// Gives new tasks without an origin that of the task which their creator has in progress.
 fn inherit_scope(ctx: &Context, team: &TeamStore, batch: &mut [NewTask]) -> Result<(), OpsError> {
-    if ctx.speaker.is_lead() || batch.iter().all(|new| !new.extra.scope.is_empty()) {
+    if ctx.speaker.is_lead() || batch.iter().all(|new| !new.scope.is_empty()) {
         return Ok(());
     }
     let board = team.open_board()?;
     let work = board.work_of(&ctx.speaker).and_then(|id| board.tasks.get(&id));
     let Some(scope) = work.map(|task| &task.extra.scope) else { return Ok(()) };
-    for new in batch.iter_mut().filter(|new| new.extra.scope.is_empty()) {
-        new.extra.scope = scope.clone();
+    for new in batch.iter_mut().filter(|new| new.scope.is_empty()) {
+        new.scope = scope.clone();
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ pub(in crate::ops) fn prepare_assignment(
     new: &mut NewTask,
 ) -> Result<(), OpsError> {
     let Some(owner) = &new.owner else { return Ok(()) };
-    new.extra.untold = owners::must_be_notified(team, &ctx.speaker, owner)?;
+    new.notify_owner = owners::must_be_notified(team, &ctx.speaker, owner)?;
     new.limits = limits(team, &ctx.speaker, owner)?;
     Ok(())
 }

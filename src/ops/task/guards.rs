@@ -45,9 +45,9 @@ pub(in crate::ops) fn may_create(
     team: &TeamStore,
     batch: &[NewTask],
 ) -> Result<(), OpsError> {
-    for NewTask { owner, extra, .. } in batch {
-        access::must_admit(ctx, team, &extra.scope, "cannot create the task")?;
-        owner.iter().try_for_each(|owner| must_be_open_to(ctx, team, &extra.scope, owner))?;
+    for NewTask { owner, scope, .. } in batch {
+        access::must_admit(ctx, team, scope, "cannot create the task")?;
+        owner.iter().try_for_each(|owner| must_be_open_to(ctx, team, scope, owner))?;
     }
     let policy = policy(team)?;
     if policy.assignee

@@ -76,9 +76,9 @@ pub(crate) fn import(
         report.created = (import.create.iter())
             .map(|new| ImportedTask {
                 id: None,
-                key: new.extra.key.clone().unwrap_or_default(),
+                key: new.key.clone().unwrap_or_default(),
                 subject: new.subject.clone(),
-                after: new.extra.after.clone(),
+                after: new.named_blockers.clone(),
                 fields: Vec::new(),
             })
             .collect();
@@ -139,7 +139,7 @@ fn load(
                     faults.extend(missing.map(|why| format!("{name}:{}:1: {why}", plan.line)));
                 }
                 for task in &mut tasks.tasks {
-                    task.extra.cwd = task.extra.cwd.take().map(|cwd| resolve_dir(here, &cwd));
+                    task.fields.cwd = task.fields.cwd.take().map(|cwd| resolve_dir(here, &cwd));
                 }
                 files.push(LoadedFile { name, tasks });
             }

@@ -11,7 +11,7 @@ use crate::model::board::Board;
 use crate::model::cycle::find_cycle;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::name::nearest;
-use crate::model::task::{Extra, Task};
+use crate::model::task::Task;
 use crate::model::task_definition::{TaskDefinition, TaskFile, names_key, whole_plan};
 use crate::store::{NewTask, TaskChanges, TaskImport, TaskRevision};
 
@@ -288,19 +288,14 @@ fn new_task(task: &TaskDefinition, blockers: &[Node]) -> Result<NewTask, String>
     let owner = task.owner.as_deref().map(MemberName::new).transpose();
     let (blocked_by, after) = split(blockers);
     Ok(NewTask {
+        key: Some(task.key.clone()),
         subject: task.subject.clone(),
         description: task.description.clone(),
-        active_form: task.active_form.clone(),
+        fields: task.fields.clone(),
         owner: owner.map_err(|problem| problem.to_string())?,
         blocked_by,
         after,
-        extra: Extra {
-            key: Some(task.key.clone()),
-            after: task.after.clone(),
-            files: task.files.clone().unwrap_or_default(),
-            ..task.extra.clone()
-        },
-        metadata: task.metadata.clone(),
+        named_blockers: task.after.clone(),
         ..NewTask::default()
     })
 }
@@ -339,28 +334,14 @@ fn revision(
     let present: BTreeSet<TaskId> = task.blocked_by.iter().copied().collect();
     let blocked_by: Vec<TaskId> = on_board.into_iter().filter(|id| !present.contains(id)).collect();
     let is_linked = !(blocked_by.is_empty() && unblock.is_empty() && after.is_empty());
-    let (extra, now) = (&wanted.extra, &task.extra);
-    let mut metadata = wanted.metadata.clone();
-    metadata.retain(|key, value| task.metadata.get(key) != Some(value));
+    let named_blockers = differing(&task.extra.after, &wanted.after).filter(|_| is_linked);
     TaskRevision {
         id: task.id,
         changes: TaskChanges {
             subject: differing(&task.subject, &wanted.subject),
             description: differing(&task.description, &wanted.description),
-            active_form: wanted
-                .active_form
-                .clone()
-                .filter(|_| wanted.active_form != task.active_form),
-            priority: extra.priority.filter(|_| extra.priority != now.priority),
-            role: extra.role.clone().filter(|_| extra.role != now.role),
-            kind: extra.kind.clone().filter(|_| extra.kind != now.kind),
-            labels: differing(&now.labels, &extra.labels).filter(|labels| !labels.is_empty()),
-            cwd: extra.cwd.clone().filter(|_| extra.cwd != now.cwd),
-            files: wanted.files.as_ref().and_then(|files| differing(&now.files, files)),
-            run: differing(&now.run, &extra.run).filter(|run| !run.is_empty()),
-            env: differing(&now.env, &extra.env).filter(|env| !env.is_empty()),
-            after: differing(&now.after, &wanted.after).filter(|_| is_linked),
-            metadata,
+            fields: wanted.fields.clone().differing(task),
+            named_blockers,
             blocked_by,
             unblock,
             ..TaskChanges::default()

@@ -48,7 +48,9 @@ fn apply(files: &[LoadedFile], board: &mut Board) {
         let mut task = Task::new(id_of(&place), &new.subject, &new.description);
         task.blocked_by =
             new.blocked_by.iter().copied().chain(new.after.iter().map(id_of)).collect();
-        task.extra = new.extra.clone();
+        task.extra.key.clone_from(&new.key);
+        task.extra.after.clone_from(&new.named_blockers);
+        new.fields.apply(&mut task);
         board.tasks.insert(task.id, task);
     }
     for revision in &import.revise {
@@ -56,7 +58,9 @@ fn apply(files: &[LoadedFile], board: &mut Board) {
         task.blocked_by.retain(|id| !revision.changes.unblock.contains(id));
         task.blocked_by.extend(&revision.changes.blocked_by);
         task.blocked_by.extend(revision.after.iter().map(id_of));
-        task.extra.after = revision.changes.after.clone().unwrap_or(task.extra.after.clone());
+        revision.changes.fields.apply(task);
+        let named = &revision.changes.named_blockers;
+        named.iter().for_each(|names| task.extra.after.clone_from(names));
     }
 }
 

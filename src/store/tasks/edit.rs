@@ -1,8 +1,6 @@
 //! Editing and deleting of tasks. Both sides of every edge are updated, and the ids of deleted
 //! tasks stay on record.
 
-use std::collections::BTreeMap;
-
 use super::rules::{
     TaskStep, act, add_edge, begin, may_act, may_edit, may_touch, must_be_free, set_owner,
 };
@@ -10,9 +8,8 @@ use crate::model::board::{Board, Refusal};
 use crate::model::followup::{Escalation, NotificationStep, TaskReminder};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
-use crate::model::task::{Progress, Task, TaskAction, TaskState};
+use crate::model::task::{Progress, Task, TaskAction, TaskFields, TaskState};
 use crate::model::time::Timestamp;
-use crate::model::wire::Object;
 use crate::store::dirs;
 use crate::store::error::StoreError;
 use crate::store::team::TeamStore;
@@ -54,23 +51,10 @@ impl TargetStatus {
 pub(crate) struct TaskChanges {
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
-    /// An empty text removes it, as with `role`, `cwd` and `kind`.
-    pub(crate) active_form: Option<String>,
+    pub(crate) fields: TaskFields,
     pub(crate) status: Option<TargetStatus>,
-    pub(crate) priority: Option<i64>,
-    pub(crate) role: Option<String>,
-    pub(crate) cwd: Option<String>,
-    pub(crate) kind: Option<String>,
-    /// Replaces the list.
-    pub(crate) labels: Option<Vec<String>>,
-    /// Replaces the list, as with `run` and `env`.
-    pub(crate) files: Option<Vec<String>>,
-    pub(crate) run: Option<Vec<String>>,
-    pub(crate) env: Option<BTreeMap<String, String>>,
-    /// The blockers as an imported file names them.
-    pub(crate) after: Option<Vec<String>>,
-    /// Merged key by key; null removes a key.
-    pub(crate) metadata: Object,
+    /// See [`NewTask::named_blockers`](super::work::NewTask::named_blockers).
+    pub(crate) named_blockers: Option<Vec<String>>,
     pub(crate) owner: Option<TaskOwner>,
     /// Marks the new owner as not yet notified, until [`TeamStore::mark_owner_notified`].
     pub(crate) notify_owner: bool,
@@ -90,21 +74,12 @@ impl TaskChanges {
         let given = [
             ("subject", self.subject.is_some()),
             ("description", self.description.is_some()),
-            ("activeForm", self.active_form.is_some()),
             ("owner", self.owner.is_some()),
             ("blockedBy", !self.blocked_by.is_empty() || !self.unblock.is_empty()),
             ("blocks", !self.blocks.is_empty()),
-            ("priority", self.priority.is_some()),
-            ("role", self.role.is_some()),
-            ("cwd", self.cwd.is_some()),
-            ("type", self.kind.is_some()),
-            ("labels", self.labels.is_some()),
-            ("files", self.files.is_some()),
-            ("run", self.run.is_some()),
-            ("env", self.env.is_some()),
-            ("metadata", !self.metadata.is_empty()),
         ];
-        given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+        let given = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name);
+        given.chain(self.fields.names()).collect()
     }
 
     /// Checks that `who` may make these changes. Any member may take a free task. Only the owner or
@@ -481,7 +456,10 @@ pub(super) fn edit(
     if changes.moves_task() && task.state.is_over() {
         return Err(StoreError::Over { id: task.id, state: task.state });
     }
-    edit_texts(task, changes);
+    changes.subject.iter().for_each(|subject| task.subject.clone_from(subject));
+    changes.description.iter().for_each(|text| task.description.clone_from(text));
+    changes.fields.apply(task);
+    changes.named_blockers.iter().for_each(|names| task.extra.after.clone_from(names));
     task.blocked_by.retain(|b| !changes.unblock.contains(b));
     changes.blocked_by.iter().for_each(|b| add_edge(&mut task.blocked_by, *b));
     match &changes.owner {
@@ -511,32 +489,5 @@ pub(super) fn edit(
             Ok(())
         }
         None => Ok(()),
-    }
-}
-
-fn edit_texts(task: &mut Task, changes: &TaskChanges) {
-    let set = |field: &mut Option<String>, given: &Option<String>| {
-        if let Some(text) = given {
-            *field = Some(text.clone()).filter(|text| !text.trim().is_empty());
-        }
-    };
-    set(&mut task.active_form, &changes.active_form);
-    set(&mut task.extra.role, &changes.role);
-    set(&mut task.extra.cwd, &changes.cwd);
-    set(&mut task.extra.kind, &changes.kind);
-    changes.labels.iter().for_each(|labels| task.extra.labels.clone_from(labels));
-    changes.subject.iter().for_each(|subject| task.subject.clone_from(subject));
-    changes.description.iter().for_each(|text| task.description.clone_from(text));
-    changes.files.iter().for_each(|files| task.extra.files.clone_from(files));
-    changes.run.iter().for_each(|run| task.extra.run.clone_from(run));
-    changes.env.iter().for_each(|env| task.extra.env.clone_from(env));
-    changes.after.iter().for_each(|after| task.extra.after.clone_from(after));
-    task.extra.priority = changes.priority.or(task.extra.priority);
-    for (key, value) in &changes.metadata {
-        if value.is_null() {
-            task.metadata.shift_remove(key);
-        } else {
-            task.metadata.insert(key.clone(), value.clone());
-        }
     }
 }

@@ -6,9 +6,9 @@ use crate::model::board::{Board, Refusal};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
-use crate::model::task::{Extra, Task, TaskAction, TaskState};
+use crate::model::scope::Scope;
+use crate::model::task::{Extra, Task, TaskAction, TaskFields, TaskState};
 use crate::model::time::Timestamp;
-use crate::model::wire::Object;
 use crate::store::dirs;
 use crate::store::error::StoreError;
 use crate::store::team::TeamStore;
@@ -18,19 +18,24 @@ use crate::sys::rand;
 /// A task to create.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NewTask {
+    /// Its key in the file that defines it.
+    pub(crate) key: Option<String>,
     pub(crate) subject: String,
     pub(crate) description: String,
-    pub(crate) active_form: Option<String>,
+    pub(crate) fields: TaskFields,
+    /// The origin of the request for it.
+    pub(crate) scope: Scope,
     pub(crate) owner: Option<MemberName>,
+    /// Marks the owner as not yet notified.
+    pub(crate) notify_owner: bool,
     /// Limits on assignments to the owner. `None` for a planned task, which is not checked.
     pub(crate) limits: Option<Limits>,
     /// Blockers that are on the board already.
     pub(crate) blocked_by: Vec<TaskId>,
     /// Blockers in the same batch, by their index.
     pub(crate) after: Vec<usize>,
-    pub(crate) extra: Extra,
-    /// Written to `metadata` beside phalanx's own key, which is ignored in here.
-    pub(crate) metadata: Object,
+    /// The blockers as the file that defines it names them.
+    pub(crate) named_blockers: Vec<String>,
 }
 
 /// The tasks that [`TeamStore::claim_next`] looks for.
@@ -305,16 +310,20 @@ fn number(batch: &[NewTask], first: u64, by: &str, now: Timestamp) -> Vec<Task> 
     let mut tasks: Vec<Task> = Vec::with_capacity(batch.len());
     for (place, new) in batch.iter().enumerate() {
         let mut task = Task::new(id_of(place), &new.subject, &new.description);
-        task.active_form.clone_from(&new.active_form);
         task.owner = new.owner.as_ref().map(MemberName::to_string);
         task.blocked_by =
             new.blocked_by.iter().copied().chain(new.after.iter().map(|p| id_of(*p))).collect();
-        task.metadata.clone_from(&new.metadata);
-        task.metadata.shift_remove("phalanx");
-        let assigned_by =
-            new.owner.as_ref().filter(|owner| owner.as_str() != by).map(|_| by.to_owned());
-        let created_by = Some(by.to_owned());
-        task.extra = Extra { created_by, created_at: Some(now), assigned_by, ..new.extra.clone() };
+        task.extra = Extra {
+            key: new.key.clone(),
+            untold: new.notify_owner,
+            after: new.named_blockers.clone(),
+            scope: new.scope.clone(),
+            created_by: Some(by.to_owned()),
+            created_at: Some(now),
+            assigned_by: task.owner.as_deref().filter(|owner| *owner != by).map(|_| by.to_owned()),
+            ..Extra::default()
+        };
+        new.fields.apply(&mut task);
         task.goes_on(rand::uuid());
         tasks.push(task);
     }

@@ -119,7 +119,7 @@ impl Stage {
                 after: after.to_vec(),
                 ..NewTask::default()
             };
-            task.extra.run = ["sh", "-c", script].map(str::to_owned).to_vec();
+            task.fields.command = ["sh", "-c", script].map(str::to_owned).to_vec();
             task
         };
         let batch: Vec<NewTask> = scripts.iter().map(new).collect();
