@@ -39,6 +39,7 @@ impl TeamFile {
 pub(crate) struct Roster<'a> {
     team: &'a TeamName,
     file: &'a mut Object,
+    is_given_up: bool,
 }
 
 impl TeamStore {
@@ -61,7 +62,11 @@ impl TeamStore {
             if self.shared.is_none() {
                 fs::sweep_temporary(&self.layout.last_team_file());
             }
-            let answer = edit(&mut Roster { team: &self.name, file: &mut file })?;
+            let mut roster = Roster { team: &self.name, file: &mut file, is_given_up: false };
+            let answer = edit(&mut roster)?;
+            if roster.is_given_up {
+                return Ok((None, answer));
+            }
             let file = Value::Object(file);
             if self.shared.is_none() {
                 self.keep_last(&file)?;
@@ -133,6 +138,11 @@ impl TeamStore {
 }
 
 impl Roster<'_> {
+    /// Leaves the file as it is, for an edit that fails for a reason that is not the store's.
+    pub(crate) fn give_up(&mut self) {
+        self.is_given_up = true;
+    }
+
     /// Returns the team as of this change.
     pub(crate) fn team(&self) -> Team {
         Team::read(self.file)

@@ -107,7 +107,7 @@ pub(super) fn join_team(
 ) -> Result<Vec<(MemberStart, LauncherSpec)>, OpsError> {
     let team = batch.team;
     if !batch.made_by_phalanx && launches.iter().any(|launch| launch.repository.is_some()) {
-        return Err(OpsError::NoWorktreesHere { team: team.name().clone() });
+        return Err(worktree::not_managed(team));
     }
     let deadline = Deadline::after(JOINING);
     loop {
@@ -131,7 +131,6 @@ fn try_to_join(
     backend: &dyn Backend,
 ) -> Result<Vec<(MemberStart, LauncherSpec)>, OpsError> {
     let (team, max) = (batch.team, batch.settings.max_members);
-    let mut fault = None;
     let mut begun = Vec::new();
     let joined = team.change_roster(|roster| {
         // The closure runs again if Claude Code, which takes no lock, rewrote the file: remove the
@@ -155,9 +154,8 @@ fn try_to_join(
             match complete(batch, launch, &mut start, &known, terminal) {
                 Ok(spec) => joined.push((start, spec)),
                 Err(e) => {
-                    fault = Some(e);
-                    let (name, known) = (team.name().to_string(), Vec::new());
-                    return Err(StoreError::NoSuchTeam { name, known });
+                    roster.give_up();
+                    return Ok(Err(e));
                 }
             }
         }
@@ -166,12 +164,13 @@ fn try_to_join(
             team.begin_record(&start.record)?;
         }
         failpoint::hit("spawn.intended");
-        Ok(joined)
+        Ok(Ok(joined))
     });
-    joined.map_err(|e| {
+    let joined = joined.map_err(OpsError::from).flatten();
+    if joined.is_err() {
         forget(batch, &mut begun);
-        fault.unwrap_or(e.into())
-    })
+    }
+    joined
 }
 
 /// Removes records that were begun. Records that cannot be removed now are found by the next lead.
