@@ -7,6 +7,9 @@ use super::task::Task;
 use super::time::Timestamp;
 use super::wire::{self, Object};
 
+#[cfg(debug_assertions)]
+pub(crate) mod documented;
+
 /// Kinds of events. `docs/events.md` lists them with their details.
 #[derive(
     Debug,
@@ -98,100 +101,6 @@ impl EventKind {
     pub(crate) fn as_str(self) -> &'static str {
         self.into()
     }
-
-    /// The keys that the details of this event may have, besides `active_form`. A test compares
-    /// them with docs/events.md.
-    pub(crate) fn detail_keys(self) -> &'static [&'static str] {
-        match self {
-            EventKind::TeamCreated => &["description"],
-            EventKind::TeamDeleted => &[],
-            EventKind::SettingsChanged => &["by", "keys"],
-            EventKind::LeadStarted | EventKind::LeadAdopted | EventKind::MemberReady => &["pid"],
-            EventKind::HostLost => &["host", "members"],
-            EventKind::LeadEnded => &["end"],
-            EventKind::Recovered => {
-                &["taken_in", "taken_back", "retired", "released", "ended", "assigned"]
-            }
-            EventKind::Repaired => &["what", "where"],
-            EventKind::FileQuarantined => &["path", "copy", "problem"],
-            EventKind::HookRan => {
-                &["hook", "source", "run", "outcome", "elapsed_ms", "exit_code", "signal", "reason"]
-            }
-            EventKind::Warning => &["text", "incarnation", "pids"],
-            EventKind::MemberAsked => &["incarnation", "profile"],
-            EventKind::MemberPlaced => &["incarnation", "backend", "pane"],
-            EventKind::MemberState => &["state", "reason"],
-            EventKind::MemberStartFailed => &["incarnation", "reason", "left"],
-            EventKind::MemberFallback => &["reason", "from", "to"],
-            EventKind::MemberHealth => {
-                &["state", "prev_state", "timeout_triggered", "reason", "until"]
-            }
-            EventKind::MemberPrompt => &["text"],
-            EventKind::RestartDelayed => &["failures", "delay_ms"],
-            EventKind::BudgetReached => &["percent", "text", "mark"],
-            EventKind::MemberExited => {
-                &["incarnation", "exit_code", "signal", "elapsed_ms", "last_line"]
-            }
-            EventKind::MemberLeft => &["reason", "released"],
-            EventKind::MemberHidden | EventKind::MemberShown => &["pane"],
-            EventKind::PlacementVerdict => &["incarnation", "verdict"],
-            EventKind::WorktreeMade | EventKind::WorktreeRemoved => &["path", "branch"],
-            EventKind::ShutdownRequested => {
-                &["request_id", "force", "asked", "deadline_seconds", "by", "reason"]
-            }
-            EventKind::ShutdownEnded => &[
-                "request_id",
-                "outcome",
-                "answer",
-                "status",
-                "pending_work",
-                "artifacts_committed",
-            ],
-            EventKind::ShutdownVerified => &["request_ids", "deviations"],
-            EventKind::MessageSent => &["from", "msg_id", "kind", "request_id", "summary", "tasks"],
-            EventKind::MessageHandled
-            | EventKind::MessageStaged
-            | EventKind::MessageSubmitted
-            | EventKind::TurnInterrupted => &["msg_ids"],
-            EventKind::MessageUndelivered => &["msg_ids", "reason"],
-            EventKind::TurnEnded => &["last_words"],
-            EventKind::HandoffSent => &["to_team", "handoff_id", "type", "summary"],
-            EventKind::HandoffReceived => &["from_team", "handoff_id", "type", "summary"],
-            EventKind::Typed => &["by", "bytes", "enter", "keys"],
-            EventKind::TaskClaimed | EventKind::TaskVanished => &["subject"],
-            EventKind::TaskReleased
-            | EventKind::TaskSubmitted
-            | EventKind::TaskApproved
-            | EventKind::TaskRejected
-            | EventKind::TaskStale
-            | EventKind::TaskRecovered => &["subject", "by", "reason"],
-            EventKind::TaskCreated | EventKind::TaskAssigned | EventKind::TaskDeleted => {
-                &["subject", "by"]
-            }
-            EventKind::TaskCommented => &["subject", "text"],
-            EventKind::TaskProgress => &["subject", "percent", "step"],
-            EventKind::TaskAttached => &["subject", "path", "bytes", "host"],
-            EventKind::TaskRetried => &["subject", "by", "failure"],
-            EventKind::TaskCompleted | EventKind::TaskFailed | EventKind::TaskCancelled => {
-                &["subject", "exit_code", "elapsed_ms", "reason", "freed"]
-            }
-            EventKind::TaskUpdated => &["subject", "by", "fields", "status"],
-            EventKind::TaskChanged => &["subject", "status", "owner", "fields"],
-            EventKind::TaskRewritten => &["subject", "fields"],
-            EventKind::RequestFiled => &["request_id", "kind", "summary", "state", "answered_by"],
-            EventKind::RequestAnnounced => &["request_id", "kind", "summary"],
-            EventKind::RequestDecided => {
-                &["request_id", "kind", "summary", "outcome", "by", "rule", "reason", "mode", "via"]
-            }
-            EventKind::Reminded => {
-                &["request_id", "kind", "summary", "subject", "text", "nth", "of"]
-            }
-            EventKind::Escalated => {
-                &["request_id", "kind", "summary", "subject", "text", "after", "mode"]
-            }
-            EventKind::AnswerTyped => &["request_id", "typed"],
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -246,9 +155,6 @@ pub(crate) struct Note {
     pub(crate) detail: Object,
 }
 
-/// Details of every event about a task that has them.
-const OF_TASKS: [&str; 2] = ["active_form", "scope"];
-
 impl Note {
     /// Returns a note of this kind without details.
     pub(crate) fn of(event: EventKind) -> Note {
@@ -283,12 +189,13 @@ impl Note {
         Note { cause: Some(cause.to_owned()), ..self }
     }
 
-    /// Adds a detail. Panics in debug builds if the event has no detail with this key, so that each
-    /// test finds a key without documentation.
+    /// Adds a detail. Panics in debug builds if docs/events.md has no such detail of the event, so
+    /// that each test finds a key without documentation.
     pub(crate) fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Note {
-        debug_assert!(
-            OF_TASKS.contains(&key) || self.event.detail_keys().contains(&key),
-            "add `{key}` to the details of {} in EventKind::detail_keys and docs/events.md",
+        #[cfg(debug_assertions)]
+        assert!(
+            documented::has(self.event.as_str(), key),
+            "add `{key}` to the details of {} in docs/events.md",
             self.event.as_str()
         );
         self.detail.insert(key.to_owned(), value.into());
