@@ -201,6 +201,11 @@ impl MemberName {
         Self(LEAD.to_owned())
     }
 
+    /// The sender of notices of the team itself.
+    pub(crate) fn system() -> Self {
+        Self("system".to_owned())
+    }
+
     pub(crate) fn is_lead(&self) -> bool {
         self.0 == LEAD
     }

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{names, send};
+use super::names;
+use super::post::Post;
 use crate::model::id::RequestId;
 use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected};
 use crate::model::request::{Parting, ShutdownRequest};
@@ -37,8 +38,8 @@ enum Asked {
 /// Sends the speaker's answer to the lead.
 ///
 /// # Errors
-/// [`OpsError::NoSuchRequest`] for an unknown id; [`OpsError::NotYours`] for a speaker other than
-/// the member or incarnation that was asked (SD-10, SD-11); [`OpsError::Answered`] for a request
+/// [`OpsError::NoSuchRequest`] for an unknown id; a refusal for a speaker other than
+/// the member or incarnation that was asked (SD-10, SD-11); a refusal for a request
 /// that is answered or closed. Nothing is sent then.
 pub(crate) fn answer(
     ctx: &Context,
@@ -52,9 +53,9 @@ pub(crate) fn answer(
             shutdown_answer(ctx, team, &request, answer)?
         }
     };
-    let msg_id = send::report(team, &ctx.speaker, &message)?;
-    let message = format!("{} stored in the mailbox of the lead", message.kind());
-    Ok(SentAnswer { success: true, message, request_id: id.clone(), msg_id })
+    let stored = format!("{} stored in the mailbox of the lead", message.kind());
+    let msg_id = Post::report(team, &ctx.speaker, message).send(team)?;
+    Ok(SentAnswer { success: true, message: stored, request_id: id.clone(), msg_id })
 }
 
 fn asked(team: &TeamStore, id: &RequestId) -> Result<Asked, OpsError> {
@@ -63,7 +64,10 @@ fn asked(team: &TeamStore, id: &RequestId) -> Result<Asked, OpsError> {
 
 fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsError> {
     let refused = |why: String| {
-        Err(OpsError::NotYours { speaker: ctx.speaker.clone(), id: request.id.clone(), why })
+        Err(OpsError::refused(
+            format!("`{}` may not answer `{}`: {why}", ctx.speaker, request.id),
+            "a member answers for itself: `--as NAME`",
+        ))
     };
     if !request.member.clashes_with(ctx.speaker.as_str()) {
         return refused(format!("it was sent to `{}`", request.member));
@@ -77,7 +81,12 @@ fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsErro
         Some(outcome) => Some(format!("it ended as {}", outcome.as_str())),
         None => request.agreed_at.map(|_| "it was already answered".to_owned()),
     };
-    over.map_or(Ok(()), |why| Err(OpsError::Answered { id: request.id.clone(), why }))
+    over.map_or(Ok(()), |why| {
+        Err(OpsError::refused(
+            format!("request `{}` is closed: {why}", request.id),
+            "see what happened to it with `phalanx events`",
+        ))
+    })
 }
 
 fn shutdown_answer(

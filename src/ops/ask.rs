@@ -1,13 +1,15 @@
 //! `plan submit` and `ask permission`: requests of a member whose program has no way of its own to
 //! ask the lead.
 
+use crate::model::text;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::context::{Context, now};
-use super::error::OpsError;
+use super::error::{Kind, OpsError};
+use super::post::Post;
 use super::{decide, send};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
@@ -59,7 +61,7 @@ pub(crate) fn submit_plan(
         plan_content: Some(text),
         request_id: request_id.clone(),
     });
-    send::report(team, name, &message)?;
+    Post::report(team, name, message).send(team)?;
     Ok(FiledRequest { request_id: RequestId::parse(&request_id)?, state: "pending", input: None })
 }
 
@@ -67,9 +69,9 @@ pub(crate) fn submit_plan(
 /// message; for any other the call blocks until the answer.
 ///
 /// # Errors
-/// [`OpsError::Usage`] for the lead; [`OpsError::NoAnswerHere`] for a member that would block in a
-/// team that phalanx did not create; [`OpsError::RequestDenied`] if the lead denies it;
-/// [`OpsError::RequestTimedOut`] if it expires, or the caller's run ends, without an answer.
+/// [`OpsError::Usage`] for the lead; a refusal for a member that would block in a
+/// team that phalanx did not create; a refusal if the lead denies it;
+/// A refusal if it expires, or the caller's run ends, without an answer.
 pub(crate) fn ask_permission(
     ctx: &Context,
     team: &TeamStore,
@@ -78,7 +80,13 @@ pub(crate) fn ask_permission(
     let name = asker(ctx)?;
     let reads_mail = send::reads_mail(team, name)?;
     if !reads_mail && team.settings()?.is_none() {
-        return Err(OpsError::NoAnswerHere { team: team.name().clone() });
+        return Err(OpsError::refused(
+            format!(
+                "the lead of team `{}` answers by messages, and this member reads none",
+                team.name()
+            ),
+            "ask the lead with `phalanx send team-lead TEXT`, and watch the terminal",
+        ));
     }
     let request_id = format!("perm-{}-{}", now().0, &rand::uuid()[..8]);
     let message = Message::PermissionRequest(PermissionRequest {
@@ -91,7 +99,7 @@ pub(crate) fn ask_permission(
         permission_suggestions: Vec::new(),
         answered_by: None,
     });
-    send::report(team, name, &message)?;
+    Post::report(team, name, message).send(team)?;
     let id = RequestId::parse(&request_id)?;
     match reads_mail {
         true => Ok(FiledRequest { request_id: id, state: "pending", input: None }),
@@ -126,12 +134,22 @@ fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<FiledRequest
                     input: decision.input,
                 }),
                 DecisionOutcome::Denied => {
-                    Err(OpsError::RequestDenied { id, reason: decision.reason })
+                    let reason = decision.reason.map(|said| format!(": {}", text::line(&said)));
+                    Err(OpsError::refused(
+                        format!("request `{id}` was denied{}", reason.unwrap_or_default()),
+                        "do it another way, or ask again with a reason",
+                    ))
                 }
                 DecisionOutcome::TimedOut
                 | DecisionOutcome::AnsweredTooLate
                 | DecisionOutcome::AskerGone => {
-                    Err(OpsError::RequestTimedOut { id, state: decision.outcome.as_str() })
+                    let state = decision.outcome.as_str().replace('_', " ");
+                    Err(OpsError::described(
+                        Kind::Deadline,
+                        format!("request `{id}` was not answered: {state}"),
+                        "nobody has rejected it: ask again, or see who decides with \
+                         `phalanx requests`",
+                    ))
                 }
             };
         }

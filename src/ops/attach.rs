@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::backends;
 use super::context::Context;
-use super::error::OpsError;
+use super::error::{Kind, OpsError};
 use super::names::started_record;
 use super::remote;
 use crate::model::id::{HostName, MemberName};
@@ -34,7 +34,7 @@ pub(crate) enum AttachTarget {
 /// Inside the same tmux server the command switches the client; elsewhere it attaches.
 ///
 /// # Errors
-/// [`OpsError::NothingToAttach`] if no member has a terminal that is proven ours;
+/// A refusal if no member has a terminal that is proven ours;
 /// [`OpsError::NotAttachable`] if the named member has none.
 pub(crate) fn attach(
     ctx: &Context,
@@ -61,7 +61,17 @@ pub(crate) fn attach(
         }
         members.push(record.name);
     }
-    own.ok_or_else(|| OpsError::NothingToAttach { team: team.name().clone(), members })
+    own.ok_or_else(|| {
+        let team = team.name();
+        let follow = |name: &MemberName| {
+            format!("follow its output with `phalanx logs {name} -f -t {team}`")
+        };
+        OpsError::Described {
+            kind: Kind::Refused,
+            problem: format!("no member of team `{team}` has a terminal to show"),
+            hint: members.first().map(follow),
+        }
+    })
 }
 
 fn target_of(

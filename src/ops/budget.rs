@@ -9,7 +9,7 @@ use crate::store::TeamStore;
 /// Checks the budgets of the team and of the members to be started.
 ///
 /// # Errors
-/// [`OpsError::BudgetUsedUp`] for the first member that may not be started; records that cannot be
+/// A refusal for the first member that may not be started; records that cannot be
 /// read.
 pub(crate) fn must_allow(
     team: &TeamStore,
@@ -29,8 +29,9 @@ pub(crate) fn must_allow(
     };
     match specs.iter().find_map(full) {
         None => Ok(()),
-        Some((name, of)) => {
-            Err(OpsError::BudgetUsedUp { name, problem: of.describe(), key: of.key.clone() })
-        }
+        Some((name, of)) => Err(OpsError::refused(
+            format!("`{name}` is not started: {}", of.describe()),
+            format!("raise it with `phalanx team set {} N`", of.key),
+        )),
     }
 }

@@ -102,7 +102,14 @@ pub(crate) fn answer(
     process_requests(ctx, team)?;
     let question = names::suggest_nearest_request(team, id, team.question(id))?;
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
-        return Err(OpsError::OnlyInThePane { id: id.clone(), name: question.from });
+        let name = question.from;
+        return Err(OpsError::refused(
+            format!(
+                "request `{id}` can only be answered in the pane of `{name}`: its profile has no \
+                 keys for this dialog"
+            ),
+            format!("answer it there: `phalanx attach {name}`"),
+        ));
     }
     if question.is_open() && foreign_members::needs_signature(team, &question.from)? {
         return Err(OpsError::AnswerRefused {

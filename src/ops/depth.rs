@@ -35,10 +35,16 @@ pub(super) fn must_allow(ctx: &Context) -> Result<(), OpsError> {
 /// of the caller's own team applies.
 ///
 /// # Errors
-/// [`OpsError::TooDeep`] if `wanted` exceeds that limit.
+/// A refusal if `wanted` exceeds that limit.
 pub(super) fn must_keep_within(ctx: &Context, wanted: usize) -> Result<(), OpsError> {
     let max = allowed(ctx);
-    if depth(ctx) == 0 || wanted <= max { Ok(()) } else { Err(OpsError::TooDeep { wanted, max }) }
+    if depth(ctx) == 0 || wanted <= max {
+        return Ok(());
+    }
+    Err(OpsError::refused(
+        format!("`max_depth = {wanted}` exceeds the limit of the parent team: {max}"),
+        format!("use at most `max_depth = {max}` in its [team]"),
+    ))
 }
 
 /// Returns the teammate that the caller is, by the environment that its launcher set.

@@ -10,15 +10,16 @@ use std::time::Duration;
 pub(crate) use kind::Kind;
 pub(crate) use remote::RemoteFailure;
 pub(crate) use sources::NO_TEAM;
-use sources::{adopt_hint, host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
+pub(super) use sources::adopt_hint;
+use sources::{host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
 
 use crate::backend::BackendError;
 use crate::config::ConfigError;
 use crate::model::access::AccessDenied;
 use crate::model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
+use crate::model::name::nearest;
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
-use crate::model::text;
 use crate::remote::HostError;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
@@ -35,16 +36,6 @@ pub(crate) enum OpsError {
     Name(#[from] IdError),
     #[error(transparent)]
     File(#[from] FsError),
-    #[error("`task {verb}` needs version 2 of the board")]
-    BoardVersion { verb: String },
-    #[error("this team creates no task without an owner: \"{}\" has none", text::short(.subject, 60))]
-    NoAssignee { subject: String, members: Vec<MemberName> },
-    /// `unseen` is the newest task that the caller has not seen, if it has looked at all.
-    #[error("this team looks at the board before it creates a task{}", unseen_words(*.unseen))]
-    NotListed { unseen: Option<TaskId> },
-    /// `pending` lists the tasks that could be delegated.
-    #[error("{problem}")]
-    NoDelegatedTask { problem: String, pending: Vec<String> },
     /// The requested backend does not work here.
     #[error("backend `{backend}` is not available: {problem}")]
     BackendUnavailable { backend: BackendChoice, problem: String },
@@ -53,8 +44,6 @@ pub(crate) enum OpsError {
     /// A user's profile that cannot be parsed.
     #[error("{}:{source}", file.display())]
     Profile { file: PathBuf, source: ConfigError },
-    #[error("template `{name}` does not exist")]
-    NoSuchTemplate { name: String, known: Vec<String>, nearest: Option<String> },
     /// A user's template that cannot be parsed.
     #[error("{}:{source}", file.display())]
     Template { file: PathBuf, source: ConfigError },
@@ -62,15 +51,8 @@ pub(crate) enum OpsError {
     Host(#[from] HostError),
     #[error("{problem}")]
     NoSuchHost { problem: String, known: Vec<String>, nearest: Option<String> },
-    /// Members on several hosts need a store that all of them reach.
-    #[error("`{name}` is for another host, and the files of this team are on this machine only")]
-    NeedsSharedStore { name: String },
-    #[error("no host for `{name}` has room for one more member: {}", hosts.join(", "))]
-    HostFull { name: String, hosts: Vec<String> },
     #[error("{}", failure.text)]
     OnHost { host: HostName, failure: RemoteFailure },
-    #[error("role `{}` does not exist", name.escape_debug())]
-    NoSuchRole { name: String, known: Vec<String>, nearest: Option<String> },
     /// An agent file, or a directory of agent files, that cannot be read.
     #[error("{}: {problem}", file.display())]
     Role { file: PathBuf, problem: String },
@@ -82,9 +64,6 @@ pub(crate) enum OpsError {
     /// The placement was created, but its launcher did not start.
     #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
     NoLauncher { name: MemberName, reason: String, screen: String },
-    /// All tiers of the fallback cascade failed.
-    #[error("`{name}` could not be started in any way: {}", tried.join("; "))]
-    NoTierLeft { name: MemberName, tried: Vec<String> },
     #[error("`{name}` did not start within {seconds} s{}", screen_block(screen))]
     StartDeadline {
         name: MemberName,
@@ -100,9 +79,6 @@ pub(crate) enum OpsError {
         "`{name}` is a teammate and may not start members: team `{team}` allows a depth of {max}, this would be depth {depth}"
     )]
     Nested { name: MemberName, team: String, depth: usize, max: usize },
-    /// A team created by a teammate would allow deeper nesting than the teammate's own team.
-    #[error("`max_depth = {wanted}` exceeds the limit of the parent team: {max}")]
-    TooDeep { wanted: usize, max: usize },
     #[error("team `{team}` is led by process {pid}{}", on_host(host.as_deref()))]
     LedByAnother { team: TeamName, pid: i32, host: Option<String> },
     #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which is not visible from this host or container" } else { "" })]
@@ -113,9 +89,6 @@ pub(crate) enum OpsError {
         if signs.is_empty() { ", which does not record its process".to_owned() } else { format!(": {}", signs.join("; ")) }
     )]
     MayBeLed { team: TeamName, signs: Vec<String>, adopting: bool },
-    /// Members that another program has started run, so that their team cannot be removed.
-    #[error("{} of team `{team}`, which another program made", members.join(", "))]
-    ForeignMembersRun { team: TeamName, members: Vec<String> },
     /// The team name is in use; the hint depends on whether the team still runs.
     #[error("team `{team}` already exists{}", taken(*alive, *dead_lead))]
     TeamTaken {
@@ -127,27 +100,14 @@ pub(crate) enum OpsError {
     },
     #[error("`{name}` runs a plain command and reads no mail")]
     ReadsNoMail { name: MemberName },
-    #[error("`{name}` cannot be interrupted: {why}")]
-    NotInterruptible { name: MemberName, why: String },
-    /// phalanx could not write to the member's terminal.
-    #[error("cannot type into `{name}`: {why}")]
-    NoInput { name: MemberName, why: String },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
-    #[error("no member of team `{team}` has a terminal to show")]
-    NothingToAttach { team: TeamName, members: Vec<MemberName> },
     /// The placement is not proven to be the member's, so it is left alone.
     #[error("{place} of `{name}` is not touched: {verdict}")]
     NotProven { name: MemberName, place: String, verdict: Verdict },
-    /// The member has no placement yet, or its run is over.
-    #[error("`{name}` has no placement to {verb}: {why}")]
-    NoPlace { name: MemberName, verb: &'static str, why: String },
     /// The member's backend does not support this verb.
     #[error(transparent)]
     CannotDo(BackendError),
-    /// The caller's terminal has no popups.
-    #[error("the dashboard cannot be shown in a popup: {why}")]
-    NoPopup { team: Option<TeamName>, why: String },
     #[error("`{name}` has no terminal to show: {reason}")]
     NotAttachable { name: MemberName, team: TeamName, reason: String },
     #[error("this process cannot act as `{speaker}`: its token belongs to {}", holder(owner.as_ref()))]
@@ -159,91 +119,40 @@ pub(crate) enum OpsError {
     Worktree(#[from] WorktreeError),
     #[error("`{name}` has no worktree")]
     NoWorktree { name: MemberName, known: Vec<MemberName> },
-    #[error("worktree {path} is in use: `{name}` is still running")]
-    WorktreeInUse { name: MemberName, path: String },
-    /// The worktree of a start that was rolled back has content by now.
-    #[error("{path} was kept: {why}")]
-    WorktreeStays { path: String, why: String },
     /// The machine that runs the command does not have the repository of a worktree.
     #[error("the repository of `{name}`'s worktree, {repository}, is on host `{host}`")]
     RepositoryElsewhere { name: MemberName, repository: String, host: HostName },
     /// A member that is about to start on one host has its worktree on another.
     #[error("`{name}` has a worktree on host `{host}`: {path}")]
     WorktreeOnHost { name: MemberName, path: String, host: HostName },
-    #[error("team `{team}` was not created by phalanx, so phalanx manages no worktrees for it")]
-    NoWorktreesHere { team: TeamName },
-    /// Only the member and incarnation that were asked may answer (SD-10, SD-11).
-    #[error("`{speaker}` may not answer `{id}`: {why}")]
-    NotYours { speaker: MemberName, id: RequestId, why: String },
-    #[error("request `{id}` is closed: {why}")]
-    Answered { id: RequestId, why: String },
     /// A teammate may not do this (SEC-04); `whom` is the member it would affect.
     #[error("`{speaker}` may not {deed}{}; only the lead may", of_whom(whom.as_ref()))]
     NotPermitted { speaker: MemberName, deed: &'static str, whom: Option<MemberName> },
     /// The access policy of the team refuses the origin of a request.
     #[error("{undone}: {why}")]
     AccessDenied { undone: String, why: AccessDenied },
-    #[error("the team has no rule `{rule}` in `{list}`")]
-    NoSuchRule { rule: String, list: &'static str },
     /// The request is already decided; each is answered only once.
     #[error("request `{id}` cannot be answered: {}", decided(state, by, at))]
     Decided { id: RequestId, state: &'static str, by: String, at: String },
-    /// The program asks on its screen, and its profile has no keys to answer with.
-    #[error(
-        "request `{id}` can only be answered in the pane of `{name}`: its profile has no keys for this dialog"
-    )]
-    OnlyInThePane { id: RequestId, name: MemberName },
     /// The request exists, but cannot take this answer.
     #[error("request `{id}`: {problem}")]
     AnswerRefused { id: RequestId, problem: String, hint: &'static str },
     #[error("there is no request `{id}`")]
     NoSuchRequest { id: RequestId, nearest: Option<String> },
-    #[error("`{name}` has no open request{}", if *is_leaving { "; it was asked to shut down and answers that itself" } else { "" })]
-    NoOpenRequest {
-        name: MemberName,
-        is_leaving: bool,
-        /// The members that have one to answer.
-        others: Vec<String>,
-    },
-    /// The routing rules of the team forbid a message.
-    #[error("{problem}")]
-    NotRouted { problem: String, hint: String },
-    #[error("there is no handoff `{}`", id.escape_debug())]
-    NoSuchHandoff { id: String },
-    /// A budget of the team allows no further start.
-    #[error("`{name}` is not started: {problem}")]
-    BudgetUsedUp { name: String, problem: String, key: String },
-    #[error("team `{team}` is being ended, so no member starts")]
-    TeamEnds { team: TeamName },
     /// A permission mode that is valid, but disabled or above the lead's own.
     #[error("{problem}")]
     NotAllowed { problem: String },
-    /// The answer to `ask permission` was no.
-    #[error("request `{id}` was denied{}", because(reason.as_deref()))]
-    RequestDenied { id: RequestId, reason: Option<String> },
-    #[error("request `{id}` was not answered: {}", state.replace('_', " "))]
-    RequestTimedOut { id: RequestId, state: &'static str },
-    /// The lead is another program, which answers by messages only.
-    #[error("the lead of team `{team}` answers by messages, and this member reads none")]
-    NoAnswerHere { team: TeamName },
-    /// `mode` for a program that takes its mode only at start.
-    #[error("`{name}` cannot change its mode while it runs: `{profile}` is given it at its start")]
-    FixedMode { name: MemberName, profile: String },
     /// A hook of the user rejected the completion.
     #[error("task {task} was not completed; a hook rejected it: {said}")]
     HookRefused { task: TaskId, said: String },
     #[error("{what} within {} s", .limit.as_secs_f64())]
     Deadline { what: String, limit: Duration },
-    /// The lead is stopped but holds the lease, so another process must not carry the requests out
-    /// without `--force`.
-    #[error(
-        "the lead of team `{team}`, process {pid}, is stopped and has not ended the members within {} s",
-        .limit.as_secs_f64()
-    )]
-    LeadStopped { team: TeamName, pid: i32, limit: Duration },
     /// A process that must end still runs.
     #[error("{what}")]
     NotEnded { what: String },
+    /// A failure in the words of the operation that found it. No other code tells it apart.
+    #[error("{problem}")]
+    Described { kind: Kind, problem: String, hint: Option<String> },
     /// A failure without a class or hint of its own.
     #[error("{problem}")]
     Failed { problem: String },
@@ -265,11 +174,6 @@ pub(super) fn holder(owner: Option<&MemberName>) -> String {
 
 fn on_host(host: Option<&str>) -> String {
     host.map(|host| format!(" on host {host}")).unwrap_or_default()
-}
-
-/// `reason` is foreign text: escaped and put on one line.
-fn because(reason: Option<&str>) -> String {
-    reason.map(|said| format!(": {}", crate::model::text::line(said))).unwrap_or_default()
 }
 
 fn of_whom(whom: Option<&MemberName>) -> String {
@@ -309,6 +213,28 @@ impl From<StoreError> for OpsError {
 }
 
 impl OpsError {
+    /// A failure of this class, with the next step for the user.
+    pub(crate) fn described(
+        kind: Kind,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> OpsError {
+        OpsError::Described { kind, problem: problem.into(), hint: Some(hint.into()) }
+    }
+
+    /// A refusal, with the next step for the user.
+    pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> OpsError {
+        OpsError::described(Kind::Refused, problem, hint)
+    }
+
+    /// The refusal of a word, with the nearest known one and all known ones; more can follow them.
+    pub(super) fn unknown_word(what: &str, given: &str, known: &[String], more: &str) -> OpsError {
+        let nearest = nearest(given, known.iter().map(String::as_str)).map(str::to_owned);
+        let problem = format!("{what} `{}` does not exist", given.escape_debug());
+        let hint = meant(&nearest, &format!("{what}s"), known) + more;
+        OpsError::described(Kind::Usage, problem, hint)
+    }
+
     /// Returns true for a claim that was refused because the board had changed.
     pub(crate) fn is_refused_claim(&self) -> bool {
         matches!(self, OpsError::Store(StoreError::Refused(_)))
@@ -316,12 +242,12 @@ impl OpsError {
 
     pub(crate) fn kind(&self) -> Kind {
         match self {
+            OpsError::Described { kind, .. } => *kind,
             OpsError::Store(e) => store_kind(e),
             OpsError::Backend(BackendError::OnHost { is_refusal: true, .. }) => Kind::Refused,
             OpsError::Backend(_)
             | OpsError::BackendUnavailable { .. }
-            | OpsError::NoLauncher { .. }
-            | OpsError::NoTierLeft { .. } => Kind::Backend,
+            | OpsError::NoLauncher { .. } => Kind::Backend,
             OpsError::Host(e) => host_kind(e),
             OpsError::OnHost { failure, .. } => failure.kind,
             // No team can be stored without a writable config root.
@@ -329,69 +255,36 @@ impl OpsError {
             OpsError::Name(_)
             | OpsError::NoSuchProfile { .. }
             | OpsError::Profile { .. }
-            | OpsError::NoSuchTemplate { .. }
             | OpsError::Template { .. }
-            | OpsError::NoSuchRole { .. }
             | OpsError::Role { .. }
             | OpsError::Usage { .. } => Kind::Usage,
             OpsError::NoWorktree { .. }
             | OpsError::NoSuchHost { .. }
-            | OpsError::NoSuchRule { .. }
-            | OpsError::NoSuchHandoff { .. }
-            | OpsError::NoSuchRequest { .. }
-            | OpsError::NoOpenRequest { .. } => Kind::NotFound,
+            | OpsError::NoSuchRequest { .. } => Kind::NotFound,
             OpsError::Worktree(e) => worktree_kind(e),
-            OpsError::StartFailed { .. }
-            | OpsError::NotEnded { .. }
-            | OpsError::Failed { .. }
-            | OpsError::WorktreeStays { .. } => Kind::Failed,
-            OpsError::StartDeadline { .. }
-            | OpsError::Deadline { .. }
-            | OpsError::RequestTimedOut { .. }
-            | OpsError::LeadStopped { .. } => Kind::Deadline,
+            OpsError::StartFailed { .. } | OpsError::NotEnded { .. } | OpsError::Failed { .. } => {
+                Kind::Failed
+            }
+            OpsError::StartDeadline { .. } | OpsError::Deadline { .. } => Kind::Deadline,
             OpsError::LiveMembers { .. }
-            | OpsError::BudgetUsedUp { .. }
             | OpsError::NotProven { .. }
-            | OpsError::NoPlace { .. }
-            | OpsError::NeedsSharedStore { .. }
-            | OpsError::HostFull { .. }
-            | OpsError::NoInput { .. }
             | OpsError::CannotDo(_)
             | OpsError::LedByAnother { .. }
             | OpsError::Nested { .. }
             | OpsError::ReadsNoMail { .. }
-            | OpsError::NothingToAttach { .. }
             | OpsError::LedByStranger { .. }
             | OpsError::MayBeLed { .. }
-            | OpsError::ForeignMembersRun { .. }
             | OpsError::TeamTaken { .. }
             | OpsError::NotAttachable { .. }
-            | OpsError::NoPopup { .. }
-            | OpsError::WorktreeInUse { .. }
             | OpsError::RepositoryElsewhere { .. }
             | OpsError::WorktreeOnHost { .. }
             | OpsError::NotTheSpeaker { .. }
             | OpsError::NotItsTeam { .. }
-            | OpsError::NoWorktreesHere { .. }
-            | OpsError::NotYours { .. }
-            | OpsError::BoardVersion { .. }
-            | OpsError::NoAssignee { .. }
-            | OpsError::NotListed { .. }
-            | OpsError::NoDelegatedTask { .. }
-            | OpsError::Answered { .. }
             | OpsError::NotPermitted { .. }
             | OpsError::AccessDenied { .. }
-            | OpsError::NotRouted { .. }
             | OpsError::Decided { .. }
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
-            | OpsError::TeamEnds { .. }
-            | OpsError::FixedMode { .. }
-            | OpsError::RequestDenied { .. }
-            | OpsError::NoAnswerHere { .. }
-            | OpsError::TooDeep { .. }
-            | OpsError::OnlyInThePane { .. }
-            | OpsError::NotInterruptible { .. }
             | OpsError::HookRefused { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
@@ -413,45 +306,20 @@ impl OpsError {
                     .to_owned(),
             ),
             OpsError::Backend(e) => e.hint(),
-            OpsError::NoTierLeft { .. } => Some("run `phalanx doctor` to find the cause".to_owned()),
             OpsError::NoSuchProfile { nearest, known, .. } => Some(meant(nearest, "profiles", known)),
-            OpsError::NoSuchTemplate { nearest, known, .. } => Some(meant(nearest, "templates", known)),
             OpsError::Template { .. } => Some("docs/templates.md describes the placeholders".to_owned()),
-            OpsError::NoSuchRole { nearest, known, .. } => {
-                let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in .claude/agents";
-                Some(meant(nearest, "roles", known) + own)
-            }
             OpsError::Host(e) => e.hint(),
             OpsError::NoSuchHost { known, .. } if known.is_empty() => Some(
                 "configure one with `[[host]]` in the manifest or in hosts.toml; see docs/hosts.md".to_owned(),
             ),
             OpsError::NoSuchHost { nearest, known, .. } => Some(meant(nearest, "hosts", known)),
-            OpsError::NeedsSharedStore { .. } => Some(
-                "keep the team in PostgreSQL: `store = \"postgres://…\"` in the manifest; see docs/hosts.md".to_owned(),
-            ),
-            OpsError::HostFull { .. } => Some(
-                "shut a member down there first, or raise `capacity` of the host".to_owned(),
-            ),
             OpsError::OnHost { host, failure } => Some(match &failure.hint {
                 Some(hint) => format!("on host {host}: {hint}"),
                 None => format!("this happened on host {host}"),
             }),
             OpsError::Role { .. } => Some("the format is described in docs/roles.md".to_owned()),
             OpsError::Profile { .. } => Some("the keys are described in docs/profiles.md".to_owned()),
-            OpsError::Usage { hint, .. } => hint.clone(),
-            OpsError::BoardVersion { .. } => Some("upgrade it: `phalanx team upgrade`".to_owned()),
-            OpsError::NoAssignee { members, .. } => {
-                let names: Vec<&str> = members.iter().map(MemberName::as_str).collect();
-                let names = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
-                Some(format!("give it one with `--owner NAME`; members: {names}"))
-            }
-            OpsError::NotListed { .. } => {
-                Some("look first: `phalanx task list`; the task may be there already".to_owned())
-            }
-            OpsError::NoDelegatedTask { pending, .. } => Some(match pending.as_slice() {
-                [] => "create one: `phalanx task create SUBJECT`, then `spawn --task ID`".to_owned(),
-                some => format!("name one with `--task ID`; pending: {}", some.join(", ")),
-            }),
+            OpsError::Usage { hint, .. } | OpsError::Described { hint, .. } => hint.clone(),
             OpsError::LiveMembers { team, .. } => Some(format!(
                 "end them first: `phalanx shutdown --all -t {team}`, with `--force` without asking"
             )),
@@ -462,9 +330,6 @@ impl OpsError {
             OpsError::LedByAnother { team, .. } => Some(format!(
                 "show it with `phalanx status -t {team}`, or end it with `phalanx down -t {team}`"
             )),
-            OpsError::LeadStopped { pid, .. } => Some(format!(
-                "continue it with `kill -CONT {pid}`, or end the members without it: the same command with `--force`"
-            )),
             OpsError::LedByStranger { team, unseen, .. } => Some(match unseen {
                 false => format!(
                     "send it a message with `phalanx send`, or end that program and run `phalanx lead -t {team}`"
@@ -472,7 +337,6 @@ impl OpsError {
                 true => format!("if that process has ended, take the team over with `phalanx adopt --force -t {team}`"),
             }),
             OpsError::MayBeLed { team, adopting, .. } => Some(adopt_hint(team, *adopting)),
-            OpsError::ForeignMembersRun { team, .. } => Some(adopt_hint(team, false)),
             OpsError::TeamTaken { team, alive: true, dead_lead: Some(_) } => Some(format!(
                 "take it over with `phalanx adopt -t {team}`, or end it with `phalanx down -t {team}`"
             )),
@@ -487,14 +351,7 @@ impl OpsError {
             OpsError::ReadsNoMail { name } => {
                 Some(format!("type into its terminal: `phalanx type {name} TEXT --enter`"))
             }
-            OpsError::NoInput { name, .. } => {
-                Some(format!("see what it shows with `phalanx peek {name}`"))
-            }
-            OpsError::NothingToAttach { team, members } => members
-                .first()
-                .map(|name| format!("follow its output with `phalanx logs {name} -f -t {team}`")),
             OpsError::NotProven { name, .. } => Some(format!("see why with `phalanx explain {name}`")),
-            OpsError::NoPlace { .. } => Some("list running members with `phalanx status`".to_owned()),
             OpsError::CannotDo(BackendError::NotShown { .. }) => {
                 Some("bring the team to this terminal with `phalanx attach`".to_owned())
             }
@@ -502,10 +359,6 @@ impl OpsError {
                 Some("bring a member to this terminal with `phalanx attach NAME`".to_owned())
             }
             OpsError::CannotDo(_) => Some("follow a member's output with `phalanx logs NAME -f`".to_owned()),
-            OpsError::NoPopup { team, .. } => {
-                let team = team.as_ref().map(|team| format!(" {team}")).unwrap_or_default();
-                Some(format!("show it on the whole terminal: `phalanx watch{team}`"))
-            }
             OpsError::NotAttachable { name, team, .. } => {
                 Some(format!("show its output with `phalanx logs {name} -t {team}`"))
             }
@@ -528,16 +381,6 @@ impl OpsError {
             OpsError::WorktreeOnHost { name, host, .. } => Some(format!(
                 "start it there with `--host {host}`, or first run `phalanx worktree remove {name}`"
             )),
-            OpsError::WorktreeInUse { name, .. } => Some(format!("end it first: `phalanx shutdown {name}`")),
-            OpsError::NoWorktreesHere { .. } => {
-                Some("create one with `git worktree add` and pass it with `--cwd`".to_owned())
-            }
-            OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
-            OpsError::NotRouted { hint, .. } => Some(hint.clone()),
-            OpsError::BudgetUsedUp { key, .. } => {
-                Some(format!("raise it with `phalanx team set {key} N`"))
-            }
-            OpsError::NoSuchHandoff { .. } => Some("list them with `phalanx handoff list`".to_owned()),
             OpsError::NotPermitted { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::AccessDenied { why, .. } => Some(why.hint()),
             OpsError::Decided { .. } => Some("list all requests with `phalanx requests --all`".to_owned()),
@@ -546,52 +389,20 @@ impl OpsError {
             OpsError::NoSuchRequest { nearest: None, .. } => {
                 Some("list all requests with `phalanx requests --all`".to_owned())
             }
-            OpsError::TeamEnds { .. } => Some(
-                "wait until it is gone; if its `down` was killed, members can start 20 s after its deadline"
-                    .to_owned(),
-            ),
-            OpsError::NoOpenRequest { others, .. } => Some(match others.first() {
-                Some(first) => {
-                    let has = if others.len() == 1 { "has" } else { "have" };
-                    let names = text::short(&others.join(", "), 60);
-                    format!("{names} {has} one: `phalanx answer {first} --approve`, or `--reject`")
-                }
-                None => "no member has one; `phalanx requests --all` lists those that were answered".to_owned(),
-            }),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
-            OpsError::RequestDenied { .. } => Some("do it another way, or ask again with a reason".to_owned()),
-            OpsError::RequestTimedOut { .. } => {
-                Some("nobody has rejected it: ask again, or see who decides with `phalanx requests`".to_owned())
-            }
-            OpsError::NoAnswerHere { .. } => {
-                Some("ask the lead with `phalanx send team-lead TEXT`, and watch the terminal".to_owned())
-            }
-            OpsError::FixedMode { name, .. } => {
-                Some(format!("end it with `phalanx shutdown {name}`, and spawn it with `--mode`"))
-            }
-            OpsError::TooDeep { max, .. } => Some(format!("use at most `max_depth = {max}` in its [team]")),
-            OpsError::OnlyInThePane { name, .. } => Some(format!("answer it there: `phalanx attach {name}`")),
-            OpsError::NotInterruptible { .. } => Some("send it without `--urgent`".to_owned()),
             OpsError::HookRefused { task, .. } => {
                 Some(format!("fix what the hook reports, then run `phalanx task complete {task}` again"))
             }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
-            OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
-            OpsError::Answered { .. } => Some("see what happened to it with `phalanx events`".to_owned()),
             OpsError::Name(e) => e.alternative().map(|name| format!("use `{name}`")),
             OpsError::BackendUnavailable { .. }
             | OpsError::File(_)
             | OpsError::StartFailed { .. }
             | OpsError::NoLauncher { .. }
             | OpsError::StartDeadline { .. }
-            | OpsError::WorktreeStays { .. }
             | OpsError::Deadline { .. }
             | OpsError::NotEnded { .. }
             | OpsError::Failed { .. } => None,
         }
     }
-}
-
-fn unseen_words(unseen: Option<TaskId>) -> String {
-    unseen.map(|id| format!("; task {id} is new since you looked")).unwrap_or_default()
 }

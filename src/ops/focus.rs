@@ -99,7 +99,12 @@ pub(super) fn placed(
     verb: &'static str,
 ) -> Result<(MemberRecord, Placement), OpsError> {
     let record = started_record(team, name)?;
-    let no_place = |why: &str| OpsError::NoPlace { name: name.clone(), verb, why: why.to_owned() };
+    let no_place = |why: &str| {
+        OpsError::refused(
+            format!("`{name}` has no placement to {verb}: {why}"),
+            "list running members with `phalanx status`",
+        )
+    };
     if record.state.is_over() {
         return Err(no_place(&format!("it has ended ({})", record.state.as_str())));
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::context::{Context, now};
-use super::error::OpsError;
+use super::error::{Kind, OpsError};
 use super::ids;
 use super::send::{self, Sent};
 use crate::model::envelope::Envelope;
@@ -126,14 +126,19 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<ReceivedHandoffs, 
 /// Returns one handoff from another team.
 ///
 /// # Errors
-/// [`OpsError::NoSuchHandoff`] if there is none with this id.
+/// A refusal if there is none with this id.
 pub(crate) fn get(ctx: &Context, team: &TeamStore, id: &str) -> Result<TeamHandoff, OpsError> {
     let mut handoffs = list(ctx, team)?.handoffs;
     let known: Vec<&str> = handoffs.iter().map(|handoff| handoff.id.as_str()).collect();
     let found = ids::by_beginning("handoff", id, &known)?;
     let nth = known.iter().position(|known| Some(*known) == found);
-    nth.map(|nth| handoffs.swap_remove(nth))
-        .ok_or_else(|| OpsError::NoSuchHandoff { id: id.to_owned() })
+    nth.map(|nth| handoffs.swap_remove(nth)).ok_or_else(|| {
+        OpsError::described(
+            Kind::NotFound,
+            format!("there is no handoff `{}`", id.escape_debug()),
+            "list them with `phalanx handoff list`",
+        )
+    })
 }
 
 /// Checks a body and puts its type into it.

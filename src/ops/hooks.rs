@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::error::OpsError;
-use super::{presence, send};
+use super::post::Post;
+use super::presence;
 use crate::config::hooks::{ConfiguredHook, HookFiles, find_hooks};
 use crate::hooks::{self, Call, End, Ran};
 use crate::model::environ;
@@ -388,7 +389,7 @@ fn send_output(
         return Ok(());
     }
     let words = Message::Text(format!("Hook {}: {said}", event.as_str()));
-    send::say(team, &MemberName::lead(), member, &words, None).map(drop)
+    Post::new(&MemberName::lead(), member, words).send(team).map(drop)
 }
 
 /// Returns true for Claude Code, which runs the hooks of its settings itself.

@@ -1,14 +1,18 @@
 //! Ids as people write them: the whole id, or the beginning of exactly one. Ids of tasks are
 //! numbers and are always whole, because `1` would also begin `12`.
 
+use crate::model::text;
 use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::decide::process_requests;
-use super::error::OpsError;
+use super::error::{Kind, OpsError};
 use super::names::must_be_exact;
 use crate::model::id::{MemberName, RequestId};
 use crate::store::TeamStore;
+
+/// Maximum length of the names in a hint, in characters.
+const NAMES_LENGTH: usize = 60;
 
 /// Ids that an error names.
 const SHOWN: usize = 5;
@@ -54,7 +58,7 @@ pub(crate) fn request(
 /// open request. The name of a member takes precedence over the beginning of an id.
 ///
 /// # Errors
-/// [`OpsError::Usage`] if several are meant, [`OpsError::NoOpenRequest`] for a member without one;
+/// [`OpsError::Usage`] if several are meant, a refusal for a member without one;
 /// failures to read the requests.
 pub(crate) fn request_to_answer(
     ctx: &Context,
@@ -102,8 +106,23 @@ fn must_have_a_request(
     let is_leaving = open().any(|one| one.member == *name);
     let others: BTreeSet<&str> =
         open().filter(|one| !one.id.is_shutdown()).map(|one| one.member.as_str()).collect();
-    let others = others.into_iter().map(str::to_owned).collect();
-    Err(OpsError::NoOpenRequest { name: name.clone(), is_leaving, others })
+    let leaving = match is_leaving {
+        true => "; it was asked to shut down and answers that itself",
+        false => "",
+    };
+    let hint = match others.first() {
+        Some(first) => {
+            let has = if others.len() == 1 { "has" } else { "have" };
+            let names = others.iter().copied().collect::<Vec<_>>().join(", ");
+            let names = text::short(&names, NAMES_LENGTH);
+            format!("{names} {has} one: `phalanx answer {first} --approve`, or `--reject`")
+        }
+        None => {
+            "no member has one; `phalanx requests --all` lists those that were answered".to_owned()
+        }
+    };
+    let problem = format!("`{name}` has no open request{leaving}");
+    Err(OpsError::described(Kind::NotFound, problem, hint))
 }
 
 struct KnownRequest {

@@ -25,8 +25,8 @@ const BEFORE_ENTER: Duration = Duration::from_millis(200);
 /// Types a text, and then presses Enter if `enter` is set. Returns the length of the text in bytes.
 ///
 /// # Errors
-/// [`OpsError::NoPlace`] for a member that has ended or has no placement; [`OpsError::NotProven`]
-/// if the placement is not proven ours; [`OpsError::NoInput`] or [`OpsError::CannotDo`] if the
+/// A refusal for a member that has ended or has no placement; [`OpsError::NotProven`]
+/// if the placement is not proven ours; a refusal or [`OpsError::CannotDo`] if the
 /// terminal takes no input.
 pub(crate) fn type_text(
     ctx: &Context,
@@ -184,7 +184,11 @@ impl Target {
     }
 
     fn no_input(&self, why: &str) -> OpsError {
-        OpsError::NoInput { name: self.record.name.clone(), why: why.to_owned() }
+        let name = &self.record.name;
+        OpsError::refused(
+            format!("cannot type into `{name}`: {why}"),
+            format!("see what it shows with `phalanx peek {name}`"),
+        )
     }
 
     /// Returns the event of the input, without the input itself: that may be a secret.

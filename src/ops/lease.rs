@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::context::{Context, now};
-use super::error::OpsError;
+use super::error::{OpsError, adopt_hint};
 use super::foreign_members::{self, ForeignMember};
 use super::{foreign_lead, launchers};
 use crate::model::event::{EventKind, Note};
@@ -166,14 +166,21 @@ pub(crate) fn is_foreign(team: &TeamStore) -> bool {
 /// it. Of a team file that cannot be read nothing is known.
 ///
 /// # Errors
-/// [`OpsError::MayBeLed`] while a process or a pane shows one; [`OpsError::ForeignMembersRun`]
+/// [`OpsError::MayBeLed`] while a process or a pane shows one; a refusal
 /// while members that it has started run.
 pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if is_foreign(team) && team.exists() {
         let members = foreign_members::running(team)?;
         if !members.is_empty() {
-            let members = members.iter().map(ForeignMember::describe).collect();
-            return Err(OpsError::ForeignMembersRun { team: team.name().clone(), members });
+            let members: Vec<String> = members.iter().map(ForeignMember::describe).collect();
+            return Err(OpsError::refused(
+                format!(
+                    "{} of team `{}`, which another program made",
+                    members.join(", "),
+                    team.name()
+                ),
+                adopt_hint(team.name(), false),
+            ));
         }
     }
     if !foreign_lead::is_unnamed(team).unwrap_or(false) {

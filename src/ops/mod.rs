@@ -58,6 +58,7 @@ pub(crate) mod output;
 mod own_files;
 mod owners;
 pub(crate) mod popup;
+mod post;
 pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod project;
@@ -96,6 +97,7 @@ pub(crate) mod worktree;
 
 pub(crate) use context::{Caller, Context, now};
 pub(crate) use error::{Kind, NO_TEAM, OpsError};
+pub(crate) use post::Post;
 
 pub(crate) use crate::store::{
     ClaimKind, EndedTeam, JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges,

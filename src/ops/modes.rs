@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use super::claude_settings;
 use super::context::Context;
 use super::decide::{above, lead_mode};
 use super::error::OpsError;
-use super::{claude_settings, send};
+use super::post::Post;
 use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::protocol::{Message, ModeSetRequest};
@@ -27,7 +28,7 @@ pub(crate) struct ModeChange {
 ///
 /// # Errors
 /// [`OpsError::NotAllowed`] for a mode that is disabled, only for leads, or more permissive than
-/// the lead's (PM-06); [`OpsError::FixedMode`] for a member whose program takes its mode only at
+/// the lead's (PM-06); a refusal for a member whose program takes its mode only at
 /// start; [`StoreError::NoSuchMember`] for an unknown name. Nothing is changed then.
 pub(crate) fn set(
     ctx: &Context,
@@ -95,7 +96,16 @@ fn changeable_members(
         .into());
     };
     match fixed_by(team, &member.name)? {
-        Some(profile) => Err(OpsError::FixedMode { name: member.name.clone(), profile }),
+        Some(profile) => {
+            let name = &member.name;
+            Err(OpsError::refused(
+                format!(
+                    "`{name}` cannot change its mode while it runs: `{profile}` is given it at its \
+                     start"
+                ),
+                format!("end it with `phalanx shutdown {name}`, and spawn it with `--mode`"),
+            ))
+        }
         None => Ok(vec![member.name.clone()]),
     }
 }
@@ -114,7 +124,7 @@ fn request_change(team: &TeamStore, name: MemberName, mode: Mode) -> Result<Mode
         mode: mode.as_str().to_owned(),
         from: Some(lead.to_string()),
     });
-    let msg_id = send::say(team, &lead, &name, &message, None)?;
+    let msg_id = Post::new(&lead, &name, message).send(team)?;
     team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
     Ok(ModeChange { name, mode, msg_id: Some(msg_id) })
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::context::{Caller, Context};
 use super::error::OpsError;
+use super::post::Post;
 use super::retire::{self, Retirement};
-use super::{hooks, send, task};
+use super::{hooks, task};
 use crate::launcher::command::Tail;
 use crate::launcher::{LauncherRun, OneShotEnd};
 use crate::model::id::{MemberName, TaskId};
@@ -44,7 +45,8 @@ fn report(run: &LauncherRun, exit: &ExitRecord) {
         None => None,
     };
     let summary = summary(run.member.as_str(), exit, problem.as_deref(), printed, log);
-    if let Err(e) = send::report(&run.team, &run.member, &Message::Text(summary)) {
+    let post = Post::report(&run.team, &run.member, Message::Text(summary));
+    if let Err(e) = post.send(&run.team) {
         run.print(&format!("the answer did not reach the lead: {e}"));
     }
 }

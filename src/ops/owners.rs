@@ -3,7 +3,8 @@
 
 use super::context::now;
 use super::error::OpsError;
-use super::send::{can_be_told, reads_mail, say, say_all, say_once_as, say_text};
+use super::post::Post;
+use super::send::{can_be_told, reads_mail};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
@@ -30,7 +31,7 @@ pub(super) fn must_be_notified(
 pub(super) fn notify_owner(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
     let (Some(owner), Some(event)) = (&task.owner, &task.extra.event) else { return Ok(()) };
     let owner = MemberName::existing(owner)?;
-    say_all(team, by, &owner, &[(assignment(task, by), event)])?;
+    Post::new(by, &owner, assignment(task, by)).as_event(event).send(team)?;
     failpoint::hit("assign.said");
     Ok(team.mark_owner_notified(task.id)?)
 }
@@ -63,7 +64,8 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
     for task in owned {
         for name in names.iter().filter(|name| task.is_owned_by(name)) {
             if reads_mail(team, name)? {
-                say(team, &lead, name, &assignment(task, &lead), task.extra.event.clone())?;
+                let post = Post::new(&lead, name, assignment(task, &lead));
+                post.because(task.extra.event.clone()).send(team)?;
             }
             if task.extra.untold {
                 team.mark_owner_notified(task.id)?;
@@ -106,7 +108,8 @@ pub(super) fn notify_owner_of_change(
         text::short(&before.subject, SUBJECT)
     );
     let cause = after.and_then(|after| after.extra.event.clone());
-    say_text(team, by, &owner, text, is_over, cause)
+    let post = Post::new(by, &owner, Message::Text(text)).urgent(is_over);
+    post.because(cause).send(team).map(drop)
 }
 
 /// Returns what has happened to the task, before `by NAME`; `None` for a change of other fields.
@@ -156,10 +159,10 @@ pub(super) fn freed(
             "Task #{} \"{}\" is assigned to you and no longer blocked: you can start it now.",
             task.id, task.subject
         );
-        let (message, cause) = (Message::Text(text), task.extra.event.clone());
+        let post = Post::new(by, &owner, Message::Text(text)).because(task.extra.event.clone());
         match event {
-            None => drop(say(team, by, &owner, &message, cause)?),
-            Some(event) => say_once_as(team, by, &owner, &message, cause, format!("{event}-{id}"))?,
+            None => drop(post.send(team)?),
+            Some(event) => post.with_id(format!("{event}-{id}")).send_once(team)?,
         }
     }
     Ok(())

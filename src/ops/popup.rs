@@ -19,11 +19,17 @@ pub(crate) struct PopupCommand {
 /// Returns the command that shows the dashboard of `team`; without one it lists the teams.
 ///
 /// # Errors
-/// [`OpsError::NoPopup`] outside tmux, with a tmux that has no popups, and if no terminal shows the
+/// A refusal outside tmux, with a tmux that has no popups, and if no terminal shows the
 /// caller's session.
 pub(crate) fn popup(ctx: &Context, team: Option<&TeamStore>) -> Result<PopupCommand, OpsError> {
     let team = team.map(TeamStore::name);
-    let refused = |why| OpsError::NoPopup { team: team.cloned(), why };
+    let refused = |why: String| {
+        let team = team.map(|team| format!(" {team}")).unwrap_or_default();
+        OpsError::refused(
+            format!("the dashboard cannot be shown in a popup: {why}"),
+            format!("show it on the whole terminal: `phalanx watch{team}`"),
+        )
+    };
     let server = ctx.caller.var("TMUX").and_then(|tmux| tmux.to_str());
     let Some((socket, session)) = server.and_then(socket_and_session) else {
         return Err(refused("this is not a pane of tmux".to_owned()));

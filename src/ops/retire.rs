@@ -3,8 +3,9 @@
 
 use super::context::Context;
 use super::error::OpsError;
+use super::post::{Post, send_all};
 use super::terminate::{self, TerminationMode};
-use super::{presence, send, task};
+use super::{presence, task};
 use crate::model::board::Board;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
@@ -165,16 +166,14 @@ pub(super) fn announce(team: &TeamStore, departed: &[Departure<'_>]) -> Result<(
 /// incarnation as id; recovery finds by that id a notice that was sent before a crash. A task run
 /// that has ended its task needs no notice: the report of the task has its end.
 pub(super) fn notify(team: &TeamStore, departed: &[Departure<'_>]) -> Result<(), OpsError> {
-    let notices: Vec<(Message, &str)> = departed
-        .iter()
-        .filter(|one| !one.is_task_run || !one.released.is_empty())
-        .map(|one| (notice(one.run, &one.released), one.run.incarnation.as_str()))
-        .collect();
-    if notices.is_empty() {
-        return Ok(());
-    }
-    let system = MemberName::existing("system")?;
-    send::say_all(team, &system, &MemberName::lead(), &notices)
+    let post = |one: &Departure<'_>| {
+        let notice = notice(one.run, &one.released);
+        let post = Post::new(&MemberName::system(), &MemberName::lead(), notice);
+        post.as_event(one.run.incarnation.as_str())
+    };
+    let is_noticed = |one: &&Departure<'_>| !one.is_task_run || !one.released.is_empty();
+    let posts: Vec<Post> = departed.iter().filter(is_noticed).map(post).collect();
+    send_all(team, &posts)
 }
 
 /// Journals that the members have left.

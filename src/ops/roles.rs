@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::context::Context;
 use super::error::OpsError;
 use crate::config::agent_file::AgentFile;
-use crate::model::name::nearest;
 use crate::model::role::{PLAIN, Role, Roles};
 use crate::model::team::Team;
 use crate::store::TeamStore;
@@ -62,7 +61,7 @@ pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<
 /// Returns the role of this name for a member that works in `cwd`.
 ///
 /// # Errors
-/// [`OpsError::NoSuchRole`] for an unknown name; [`OpsError::Role`] for a directory of agent files,
+/// A refusal for an unknown name; [`OpsError::Role`] for a directory of agent files,
 /// or the agent file of this name, that cannot be read.
 pub(crate) fn resolve_role(
     ctx: &Context,
@@ -99,8 +98,9 @@ pub(crate) fn resolve_role(
     }
     known.sort();
     known.dedup();
-    let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
-    Err(OpsError::NoSuchRole { name: name.to_owned(), known, nearest })
+    let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in \
+               .claude/agents";
+    Err(OpsError::unknown_word("role", name, &known, own))
 }
 
 /// Returns the directories of agent files, nearest first: from `cwd` up to the top of its

@@ -14,7 +14,7 @@ pub(super) fn policy(team: &TeamStore) -> Result<RoutingPolicy, OpsError> {
 /// Checks that `from` may message `to`. A message to oneself always may be sent.
 ///
 /// # Errors
-/// [`OpsError::NotRouted`], which names the rule and the members that `from` may message.
+/// A refusal, which names the rule and the members that `from` may message.
 pub(super) fn must_permit(
     policy: &RoutingPolicy,
     roster: &Team,
@@ -33,9 +33,9 @@ pub(super) fn must_permit(
         } else {
             ""
         };
-        OpsError::NotRouted {
-            problem: format!("`{}` may not message `{}`: {refusal}", from.name, to.name),
-            hint: format!("`{}` may message: {may}{change}", from.name),
-        }
+        OpsError::refused(
+            format!("`{}` may not message `{}`: {refusal}", from.name, to.name),
+            format!("`{}` may message: {may}{change}", from.name),
+        )
     })
 }

@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
-use super::error::OpsError;
-use super::{profiles, send};
+use super::error::{Kind, OpsError};
+use super::post::Post;
+use super::profiles;
 use crate::model::id::MemberName;
 use crate::model::protocol::{Message, TeamPermissionUpdate};
 use crate::model::rules::{List, Rule, TeamRules};
@@ -71,7 +72,7 @@ pub(crate) struct Removed {
 /// person.
 ///
 /// # Errors
-/// As [`list`]; [`OpsError::NoSuchRule`] for a rule that the team does not have. Nothing is changed
+/// As [`list`]; a refusal for a rule that the team does not have. Nothing is changed
 /// then.
 pub(crate) fn remove(
     ctx: &Context,
@@ -82,7 +83,13 @@ pub(crate) fn remove(
     list(team)?;
     let mut done = Ok(());
     team.change_settings(|settings| done = settings.rules.team.remove(from, rules))?;
-    done.map_err(|rule| OpsError::NoSuchRule { rule: rule.into(), list: from.as_str() })?;
+    done.map_err(|rule| {
+        OpsError::described(
+            Kind::NotFound,
+            format!("the team has no rule `{}` in `{}`", String::from(rule), from.as_str()),
+            "list them with `phalanx rules`; rules of roles and members are set in the manifest",
+        )
+    })?;
     let mut kept_by = Vec::new();
     for member in team.team()?.teammates() {
         if knows_rules(ctx, team, &member.name)? {
@@ -113,7 +120,7 @@ fn broadcast(
     let mut told = Vec::new();
     for member in team.team()?.teammates() {
         if knows_rules(ctx, team, &member.name)? {
-            send::say(team, &MemberName::lead(), &member.name, message, None)?;
+            Post::new(&MemberName::lead(), &member.name, message.clone()).send(team)?;
             told.push(member.name.clone());
         }
     }

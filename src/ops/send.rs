@@ -6,16 +6,12 @@ use serde::Serialize;
 use super::access;
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{profiles, routing};
-use crate::model::digest;
+use super::{post, profiles, routing};
 use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::handoff::Handoff;
-use crate::model::id::{MemberName, RequestId, TaskId};
+use crate::model::id::MemberName;
 use crate::model::protocol::Message;
 use crate::model::scope::Scope;
 use crate::model::team::{Member, Team};
-use crate::model::text;
 use crate::profile::Runs;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
@@ -24,8 +20,6 @@ use crate::sys::rand;
 const NOT_SENT: &str = "cannot send the message";
 /// As [`NOT_SENT`], before the name of the recipient.
 const NOT_SENT_TO: &str = "cannot send to";
-/// Maximum length of the summary of a handoff in the journal, in characters.
-const SUMMARY: usize = 100;
 
 /// Sender, recipient and content of a message.
 #[derive(Debug, Clone, Serialize)]
@@ -63,8 +57,8 @@ pub(crate) struct Broadcast {
 /// # Errors
 /// [`StoreError::NoSuchMember`] for a name that is not on the roster; no file is created for it
 /// (MSG-05). [`OpsError::ReadsNoMail`] for a member without a mailbox reader;
-/// [`OpsError::NotInterruptible`] for an urgent message to a program that cannot be interrupted;
-/// [`OpsError::NotRouted`] for a recipient that the team's routing rules exclude;
+/// A refusal for an urgent message to a program that cannot be interrupted;
+/// A refusal for a recipient that the team's routing rules exclude;
 /// [`OpsError::AccessDenied`] for an origin that the access policy refuses.
 pub(crate) fn send(
     ctx: &Context,
@@ -131,7 +125,7 @@ fn store(
     urgent: bool,
 ) -> Result<Sent, OpsError> {
     let envelope = Envelope { urgent, ..envelope_from(sender, text, summary) };
-    let msg_id = append(team, &target.name, envelope, None)?;
+    let msg_id = append(team, &target.name, envelope)?;
     Ok(Sent {
         success: true,
         message: format!("stored in the mailbox of {}", target.name),
@@ -171,7 +165,7 @@ pub(crate) fn broadcast(
         }
         let is_routed = is_protocol || policy.check(sender, target).is_ok();
         if is_routed && access::admits_to(ctx, team, scope, &target.name, NOT_SENT_TO)? {
-            append(team, &target.name, envelope_from(sender, text, summary), None)?;
+            append(team, &target.name, envelope_from(sender, text, summary))?;
             recipients.push(target.name.to_string());
         } else {
             skipped.push(target.name.to_string());
@@ -182,172 +176,13 @@ pub(crate) fn broadcast(
     Ok(Broadcast { success: true, message, recipients, skipped })
 }
 
-/// Sends a protocol message from `from`, with the id of the journal event that caused it, if known.
-/// Returns the message's id.
-pub(crate) fn say(
-    team: &TeamStore,
-    from: &MemberName,
-    to: &MemberName,
-    message: &Message,
-    cause: Option<String>,
-) -> Result<String, OpsError> {
-    say_as(team, from, to, message, cause, rand::uuid())
-}
-
-/// Sends a text like [`say`]. An urgent one interrupts the turn of a wrapped agent, where its profile
-/// can.
-pub(crate) fn say_text(
-    team: &TeamStore,
-    from: &MemberName,
-    to: &MemberName,
-    text: String,
-    urgent: bool,
-    cause: Option<String>,
-) -> Result<(), OpsError> {
-    let color = team.team()?.member(from).and_then(|m| m.color.clone());
-    let envelope = Envelope::new(from.as_str(), &text, rand::uuid(), now());
-    let envelope = Envelope { urgent, ..envelope }.with(None, color.as_deref());
-    append(team, to, envelope, cause).map(drop)
-}
-
-/// Like [`say`], with an id that the sender can look for after a crash.
-fn say_as(
-    team: &TeamStore,
-    from: &MemberName,
-    to: &MemberName,
-    message: &Message,
-    cause: Option<String>,
-    msg_id: String,
-) -> Result<String, OpsError> {
-    let roster = team.team()?;
-    let color = roster.member(from).and_then(|m| m.color.clone());
-    let envelope = Envelope::new(from.as_str(), &message.to_text(), msg_id, now())
-        .with(None, color.as_deref());
-    append(team, to, envelope, cause)
-}
-
-/// Sends a teammate's message to its lead, with the event of the message's subject as the cause.
-pub(crate) fn report(
-    team: &TeamStore,
-    from: &MemberName,
-    message: &Message,
-) -> Result<String, OpsError> {
-    say(team, from, &MemberName::lead(), message, cause_of(team, message))
-}
-
-/// Like [`report`], for a message that is sent again if the reply to it was lost: the shared store
-/// keeps one message of an id, and the same text has the same id. The messages of a member's loop
-/// differ by a time or the id of a request.
-pub(crate) fn report_again(
-    team: &TeamStore,
-    from: &MemberName,
-    message: &Message,
-) -> Result<String, OpsError> {
-    let text = message.to_text();
-    let msg_id = digest::of(&[from.as_str().as_bytes(), text.as_bytes()]);
-    say_as(team, from, &MemberName::lead(), message, cause_of(team, message), msg_id)
-}
-
-/// Returns the event of the request that is answered or of the task that is over; `None` for other
-/// messages.
-fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
-    let request = |id: &str| team.request(&RequestId::parse(id).ok()?).ok()?.event;
-    match message {
-        Message::ShutdownApproved(answer) => request(&answer.request_id),
-        Message::ShutdownRejected(answer) => request(&answer.request_id),
-        Message::TaskCompleted(news) => {
-            team.task(TaskId::parse(&news.task_id).ok()?).ok()??.extra.event
-        }
-        Message::ShutdownRequest(_)
-        | Message::PlanApprovalRequest(_)
-        | Message::PlanApprovalResponse(_)
-        | Message::PermissionRequest(_)
-        | Message::PermissionResponse(_)
-        | Message::SandboxPermissionRequest(_)
-        | Message::SandboxPermissionResponse(_)
-        | Message::IdleNotification(_)
-        | Message::TaskAssignment(_)
-        | Message::TeamPermissionUpdate(_)
-        | Message::ModeSetRequest(_)
-        | Message::TeammateTerminated(_)
-        | Message::Text(_)
-        | Message::Unknown { .. }
-        | Message::Malformed { .. } => None,
-    }
-}
-
-/// Sends a message with the id of the journal event that caused it, unless the mailbox has one with
-/// this id: a process that was killed may have sent it.
-pub(crate) fn say_once(
-    team: &TeamStore,
-    from: &MemberName,
-    to: &MemberName,
-    message: &Message,
-    event: &str,
-) -> Result<(), OpsError> {
-    say_once_as(team, from, to, message, Some(event.to_owned()), event.to_owned())
-}
-
-/// Like [`say_once`], with an id of its own.
-pub(crate) fn say_once_as(
-    team: &TeamStore,
-    from: &MemberName,
-    to: &MemberName,
-    message: &Message,
-    cause: Option<String>,
-    msg_id: String,
-) -> Result<(), OpsError> {
-    if team.mailbox(to).find(&msg_id)?.is_none() {
-        say_as(team, from, to, message, cause, msg_id)?;
-    }
-    Ok(())
-}
-
-/// Sends several protocol messages from `from` to one mailbox at once, each with the journal event
-/// that caused it. A message has the id of its event, so that it can be found again after a crash.
-pub(crate) fn say_all(
-    team: &TeamStore,
-    from: &MemberName,
-    to: &MemberName,
-    messages: &[(Message, &str)],
-) -> Result<(), OpsError> {
-    let color = team.team()?.member(from).and_then(|m| m.color.clone());
-    let envelope = |(message, cause): &(Message, &str)| {
-        let said = Envelope::new(from.as_str(), &message.to_text(), (*cause).to_owned(), now());
-        said.with(None, color.as_deref())
-    };
-    let envelopes: Vec<Envelope> = messages.iter().map(envelope).collect();
-    let notes = envelopes.iter().zip(messages).map(|(envelope, (message, cause))| {
-        let note =
-            Note::of(EventKind::MessageSent).because(cause).member(to).with("from", from.as_str());
-        note.with("msg_id", envelope.msg_id.as_str()).with("kind", message.kind())
-    });
-    Ok(team.mailbox(to).append_with_events(&envelopes, notes.collect())?)
-}
-
 fn envelope_from(sender: &Member, text: &str, summary: Option<&str>) -> Envelope {
     Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
         .with(summary, sender.color.as_deref())
 }
 
-fn append(
-    team: &TeamStore,
-    to: &MemberName,
-    envelope: Envelope,
-    cause: Option<String>,
-) -> Result<String, OpsError> {
-    // Parsed, because a sender can pass the text of a protocol message.
-    let message = Message::parse(&envelope.text);
-    let note = Note { cause, ..Note::of(EventKind::MessageSent) }
-        .member(to)
-        .with("from", envelope.from.as_str())
-        .with("msg_id", envelope.msg_id.as_str())
-        .with("kind", message.kind());
-    let note = message.request_id().iter().fold(note, |note, id| note.with("request_id", *id));
-    let note = match Handoff::of_message(&message) {
-        Some(Ok(handoff)) => note.with("summary", text::short(&handoff.sentence(), SUMMARY)),
-        Some(Err(_)) | None => note,
-    };
+fn append(team: &TeamStore, to: &MemberName, envelope: Envelope) -> Result<String, OpsError> {
+    let note = post::note(to, &envelope, None);
     team.mailbox(to).append_with_events(std::slice::from_ref(&envelope), vec![note])?;
     Ok(envelope.msg_id)
 }
@@ -373,7 +208,12 @@ fn must_be_interruptible(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<(), OpsError> {
-    let refused = |why: String| Err(OpsError::NotInterruptible { name: name.clone(), why });
+    let refused = |why: String| {
+        Err(OpsError::refused(
+            format!("`{name}` cannot be interrupted: {why}"),
+            "send it without `--urgent`",
+        ))
+    };
     let Some(record) = team.member_record(name)? else {
         return refused("phalanx did not start it".to_owned());
     };

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::context::now;
-use super::error::OpsError;
+use super::error::{Kind, OpsError};
 use super::lease;
 use super::names::started_record;
-use super::send;
+use super::post::Post;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
@@ -175,7 +175,8 @@ fn send_request(
             timestamp: Some(request.asked_at.iso()),
             deadline_seconds: Some(options.deadline_s),
         });
-        send::say(team, &MemberName::lead(), &record.name, &message, request.event.clone())?;
+        let post = Post::new(&MemberName::lead(), &record.name, message);
+        post.because(request.event.clone()).send(team)?;
     }
     let mut note = Note::of(EventKind::ShutdownRequested)
         .member(&record.name)
@@ -353,7 +354,7 @@ const SWEEP: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// [`OpsError::Deadline`] if a running lead has not carried them out [`MARGIN`] after `limit`, the
-/// members' deadline. [`OpsError::LeadStopped`] if the lead is stopped at `limit`.
+/// members' deadline. a refusal if the lead is stopped at `limit`.
 pub(crate) fn await_end(
     team: &TeamStore,
     requests: &mut [ShutdownRequest],
@@ -376,7 +377,17 @@ pub(crate) fn await_end(
         if deadline.expired()
             && let Some(pid) = lease::stopped(team)?
         {
-            return Err(OpsError::LeadStopped { team: team.name().clone(), pid, limit });
+            let problem = format!(
+                "the lead of team `{}`, process {pid}, is stopped and has not ended the members \
+                 within {} s",
+                team.name(),
+                limit.as_secs_f64()
+            );
+            let hint = format!(
+                "continue it with `kill -CONT {pid}`, or end the members without it: the same \
+                 command with `--force`"
+            );
+            return Err(OpsError::described(Kind::Deadline, problem, hint));
         }
         if latest.expired() {
             let what = "the shutdown was not carried out by the team's lead".to_owned();

@@ -5,7 +5,6 @@ use super::error::OpsError;
 use super::own_files;
 use super::profiles::Source;
 use crate::config::manifest::{ManifestTemplate, builtin_template, builtin_templates};
-use crate::model::name::nearest;
 
 /// A template by name, whether it can be parsed or not.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(crate) struct ListedTemplate {
 /// Returns the template of this name; a user's own overrides a built-in one.
 ///
 /// # Errors
-/// [`OpsError::NoSuchTemplate`] for an unknown name.
+/// A refusal for an unknown name.
 pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsError> {
     let own = own_files::names(&ctx.store.templates())?;
     let name = name.to_owned();
@@ -36,8 +35,7 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsErr
     }
     let Some(text) = builtin_template(&name) else {
         let known = names(&own);
-        let nearest = nearest(&name, known.iter().map(String::as_str)).map(str::to_owned);
-        return Err(OpsError::NoSuchTemplate { name, known, nearest });
+        return Err(OpsError::unknown_word("template", &name, &known, ""));
     };
     let template = ManifestTemplate::parse(text).expect("a test parses every built-in template");
     Ok(ListedTemplate {

@@ -128,10 +128,21 @@ pub(crate) fn preview(
     }
 }
 
+/// Returns the error for a team that phalanx did not make.
+pub(super) fn not_managed(team: &TeamStore) -> OpsError {
+    OpsError::refused(
+        format!(
+            "team `{}` was not created by phalanx, so phalanx manages no worktrees for it",
+            team.name()
+        ),
+        "create one with `git worktree add` and pass it with `--cwd`",
+    )
+}
+
 /// Removes the worktree of a member that has ended, unless work would be lost.
 ///
 /// # Errors
-/// [`OpsError::NoWorktree`] for a member without one; [`OpsError::WorktreeInUse`] while the member
+/// [`OpsError::NoWorktree`] for a member without one; a refusal while the member
 /// runs; [`OpsError::RepositoryElsewhere`] if its repository is not here; [`OpsError::Worktree`] if
 /// git fails; failures of its host.
 pub(crate) fn remove(
@@ -141,7 +152,10 @@ pub(crate) fn remove(
 ) -> Result<Removal, OpsError> {
     let checkout = of(team, name)?;
     if status::live_members(team)?.iter().any(|live| live.clashes_with(name.as_str())) {
-        return Err(OpsError::WorktreeInUse { name: name.clone(), path: checkout.path });
+        return Err(OpsError::refused(
+            format!("worktree {} is in use: `{name}` is still running", checkout.path),
+            format!("end it first: `phalanx shutdown {name}`"),
+        ));
     }
     drop_one(ctx, team, name, &checkout)
 }
@@ -349,7 +363,7 @@ fn make(
 /// Removes the worktree of a member that did not start on this host.
 ///
 /// # Errors
-/// [`OpsError::WorktreeStays`] if it has content by now, [`OpsError::Worktree`] if git fails; the
+/// A refusal if it has content by now, [`OpsError::Worktree`] if git fails; the
 /// worktree then stays on record.
 pub(super) fn abandon(
     ctx: &Context,
@@ -366,6 +380,6 @@ pub(super) fn abandon(
     };
     match removal.why {
         None => Ok(()),
-        Some(why) => Err(OpsError::WorktreeStays { path: made.path.clone(), why }),
+        Some(why) => Err(OpsError::Failed { problem: format!("{} was kept: {why}", made.path) }),
     }
 }

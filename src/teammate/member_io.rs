@@ -113,7 +113,10 @@ impl MemberIo<'_> {
         match op {
             OutboundOp::Hello => return ops::presence::hello(self.team, name, incarnation),
             OutboundOp::Send(message) => {
-                ops::send::report_again(self.team, name, &message).map(drop)?
+                // Sent again if the reply to it was lost. The messages of a member's loop differ by a
+                // time or the id of a request.
+                let post = ops::Post::report(self.team, name, *message).with_id_of_text();
+                post.send(self.team).map(drop)?
             }
             OutboundOp::MoveOn(cause, reason) => {
                 let reason = reason.as_deref();

@@ -15,11 +15,11 @@ use crate::model::event::{EventKind, Note};
 use crate::model::followup::{LastNotification, NotificationStep};
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::placement::Placement;
-use crate::model::protocol::Message;
 use crate::model::question::Question;
 use crate::model::text;
 use crate::model::user_question;
-use crate::ops::{Context, OpsError, backends, now, send};
+use crate::ops::Post;
+use crate::ops::{Context, OpsError, backends, now};
 use crate::store::{StoreError, TeamStore};
 
 /// Characters of a request's summary that a message quotes.
@@ -36,9 +36,8 @@ pub(crate) fn announce(
     let Some(question) = persist(team, id, step)? else { return Ok(()) };
     team.record(journal_entry(&question, step))?;
     if let NotificationStep::Escalation { .. } = step {
-        let system = MemberName::existing("system")?;
-        let message = Message::Text(compose_message(&question));
-        send::say(team, &system, &MemberName::lead(), &message, Some(question.event.clone()))?;
+        let notice = Post::notice(&MemberName::lead(), compose_message(&question));
+        notice.because(Some(question.event.clone())).send(team)?;
     }
     // Concurrently: tmux or the command may hang, and must not delay the other.
     thread::scope(|scope| {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::model::budget::{BudgetUse, OnExceeded};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
-use crate::model::protocol::Message;
 use crate::model::wire;
-use crate::ops::{OpsError, send};
+use crate::ops::OpsError;
+use crate::ops::Post;
 use crate::store::TeamStore;
 use crate::sys::rand;
 
@@ -34,9 +34,8 @@ pub(crate) fn report(team: &TeamStore, of: &BudgetUse) -> Result<(), OpsError> {
         ..Note::of(EventKind::BudgetReached)
     };
     team.record(note.with("percent", of.percent).with("text", text.as_str()).with("mark", mark))?;
-    let system = MemberName::existing("system")?;
     let text = format!("{text}. {}", consequence(of));
-    send::say(team, &system, &MemberName::lead(), &Message::Text(text), Some(event)).map(drop)
+    Post::notice(&MemberName::lead(), text).because(Some(event)).send(team).map(drop)
 }
 
 fn consequence(of: &BudgetUse) -> String {

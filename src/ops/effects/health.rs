@@ -4,12 +4,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::protocol::Message;
 use crate::model::settings::OnHang;
 use crate::model::task::Task;
 use crate::model::text;
 use crate::model::time;
-use crate::ops::{Context, OpsError, output, send};
+use crate::ops::Post;
+use crate::ops::{Context, OpsError, output};
 use crate::store::TeamStore;
 use crate::sys::rand;
 
@@ -69,9 +69,8 @@ pub(crate) fn record_silence(
         None => note,
     })?;
     if let (Some(reason), Some(silence)) = (reason, silence) {
-        let system = MemberName::existing("system")?;
-        let message = Message::Text(compose_message(name, silence, &reason));
-        send::say(team, &system, &MemberName::lead(), &message, Some(event))?;
+        let notice = Post::notice(&MemberName::lead(), compose_message(name, silence, &reason));
+        notice.because(Some(event)).send(team)?;
     }
     Ok(())
 }

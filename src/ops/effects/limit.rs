@@ -3,9 +3,9 @@
 //! in between skips one message, and no lead sends more than the settings allow.
 
 use crate::model::id::{Incarnation, MemberName};
-use crate::model::protocol::Message;
 use crate::model::rate_limit::RateLimit;
-use crate::ops::{OpsError, now, send};
+use crate::ops::Post;
+use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::clock;
 
@@ -26,7 +26,7 @@ pub(crate) fn resume(
         limit.resumed_at = Some(now());
     };
     match change(team, name, incarnation, count)? {
-        Some(_) => say(team, name, CONTINUE.to_owned()),
+        Some(_) => Post::notice(name, CONTINUE.to_owned()).send(team).map(drop),
         None => Ok(()),
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn report(
         limit.describe(&clock::local_zone()),
         limit.said
     );
-    say(team, &MemberName::lead(), text)
+    Post::notice(&MemberName::lead(), text).send(team).map(drop)
 }
 
 fn change(
@@ -69,9 +69,4 @@ fn change(
         Some(limit.clone())
     })?;
     Ok(changed.flatten())
-}
-
-fn say(team: &TeamStore, to: &MemberName, text: String) -> Result<(), OpsError> {
-    let system = MemberName::existing("system")?;
-    send::say(team, &system, to, &Message::Text(text), None).map(drop)
 }

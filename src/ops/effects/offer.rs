@@ -5,6 +5,7 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
+use crate::ops::Post;
 use crate::ops::owners::SUBJECT;
 use crate::ops::{OpsError, send};
 use crate::store::TeamStore;
@@ -38,5 +39,6 @@ pub(crate) fn tell(
         freed.as_bytes(),
         incarnation.as_str().as_bytes(),
     ]);
-    send::say_once_as(team, &MemberName::lead(), name, &Message::Text(text), event, msg_id)
+    let post = Post::new(&MemberName::lead(), name, Message::Text(text));
+    post.because(event).with_id(msg_id).send_once(team)
 }

@@ -7,11 +7,11 @@ use super::announce::counted;
 use crate::model::event::{Event, EventKind, Note};
 use crate::model::followup::{Escalation, NotificationStep, Reminded};
 use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskAction, TaskState};
 use crate::model::text;
+use crate::ops::Post;
 use crate::ops::owners::SUBJECT;
-use crate::ops::{OpsError, now, send, task};
+use crate::ops::{OpsError, now, task};
 use crate::store::{TaskStep, TeamStore};
 use crate::sys::{failpoint, rand};
 
@@ -51,8 +51,7 @@ pub(crate) fn remind(
     }
     let event = rand::uuid();
     for (to, text) in compose_messages(name, &task, step) {
-        let system = MemberName::existing("system")?;
-        send::say(team, &system, &to, &Message::Text(text), Some(event.clone()))?;
+        Post::notice(&to, text).because(Some(event.clone())).send(team)?;
     }
     let note = match step {
         NotificationStep::First | NotificationStep::Reminder { .. } => {
@@ -88,9 +87,8 @@ fn announce_stall(
     let step = NotificationStep::Escalation { after, mode };
     let Some(event) = &task.extra.event else { return Ok(()) };
     if team.mailbox(&lead).find(event)?.is_none() {
-        let system = MemberName::existing("system")?;
         for (to, text) in compose_messages(owner, task, step) {
-            send::say_all(team, &system, &to, &[(Message::Text(text), event)])?;
+            Post::notice(&to, text).as_event(event).send(team)?;
         }
     }
     failpoint::hit("task.stall_said");

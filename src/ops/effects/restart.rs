@@ -2,12 +2,11 @@
 
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
-use crate::model::protocol::Message;
 use crate::model::record::PlannedRestart;
 use crate::model::text;
+use crate::ops::Post;
 use crate::ops::context::now;
 use crate::ops::error::OpsError;
-use crate::ops::send;
 use crate::store::TeamStore;
 use crate::sys::rand;
 
@@ -39,9 +38,8 @@ pub(crate) fn record_breaker(
     };
     if gave_up_after.is_some() && is_known != Some(true) {
         let reason = record.and_then(|record| record.reason.clone().or_else(|| record.ending()));
-        let words = Message::Text(describe(name, failures, reason.as_deref()));
-        let system = MemberName::existing("system")?;
-        send::say(team, &system, &MemberName::lead(), &words, Some(event))?;
+        let words = describe(name, failures, reason.as_deref());
+        Post::notice(&MemberName::lead(), words).because(Some(event)).send(team)?;
     }
     Ok(())
 }

@@ -7,9 +7,9 @@ use super::announce::counted;
 use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Escalation, NotificationStep, TaskReminder};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskAction};
 use crate::model::text;
+use crate::ops::Post;
 use crate::ops::owners::SUBJECT;
 use crate::ops::{OpsError, now, send, task};
 use crate::store::{TaskStep, TeamStore};
@@ -45,10 +45,10 @@ pub(crate) fn send_reminder(
         None => None,
     };
     let Some(step) = due else { return Ok(None) };
-    let (system, event) = (MemberName::existing("system")?, rand::uuid());
+    let event = rand::uuid();
     let text = compose_message(&task, &reminder, step);
     for to in recipients(team, &task, step)? {
-        send::say(team, &system, &to, &Message::Text(text.clone()), Some(event.clone()))?;
+        Post::notice(&to, text.clone()).because(Some(event.clone())).send(team)?;
     }
     let by = MemberName::existing(&reminder.by).unwrap_or_else(|_| MemberName::lead());
     let kind = match step {

@@ -242,7 +242,7 @@ pub(super) fn store_hint(e: &StoreError) -> Option<String> {
 
 /// Returns the hint for a team that another program made. `adopting` is true if the command was to
 /// adopt it.
-pub(super) fn adopt_hint(team: &TeamName, adopting: bool) -> String {
+pub(in crate::ops) fn adopt_hint(team: &TeamName, adopting: bool) -> String {
     match adopting {
         true => format!(
             "if that program has ended, or does not lead this team: `phalanx adopt --force -t {team}`"

@@ -11,7 +11,7 @@ use crate::model::settings::Settings;
 use crate::model::worktree::{Checkout, WorktreeOrigin, WorktreeRequest};
 use crate::ops::context::Context;
 use crate::ops::error::OpsError;
-use crate::ops::worktree::{must_be_here, must_be_on, title};
+use crate::ops::worktree::{must_be_here, must_be_on, not_managed, title};
 use crate::store::TeamStore;
 use crate::sys::rand;
 use crate::worktree::{Repository, WorktreeState};
@@ -38,8 +38,7 @@ pub(super) fn provide(
     }
     let mut provided = Vec::new();
     let settings = team.settings()?;
-    let settings =
-        settings.ok_or_else(|| OpsError::NoWorktreesHere { team: team.name().clone() })?;
+    let settings = settings.ok_or_else(|| not_managed(team))?;
     for spec in specs {
         let Some(request) = spec.worktree.clone() else {
             provided.push(spec);

@@ -159,7 +159,7 @@ impl<'a> BatchContext<'a> {
     ///
     /// # Errors
     ///
-    /// The store cannot be read; [`OpsError::TeamEnds`] while a command ends the team.
+    /// The store cannot be read; a refusal while a command ends the team.
     pub(super) fn read(
         ctx: &'a Context,
         team: &'a TeamStore,
@@ -169,7 +169,11 @@ impl<'a> BatchContext<'a> {
         let made_by_phalanx = settings.is_some();
         let settings = settings.unwrap_or_else(|| Settings::by_hand(usize::MAX));
         if settings.ends_until.is_some_and(|until| now() < until) {
-            return Err(OpsError::TeamEnds { team: team.name().clone() });
+            return Err(OpsError::refused(
+                format!("team `{}` is being ended, so no member starts", team.name()),
+                "wait until it is gone; if its `down` was killed, members can start 20 s after its \
+                 deadline",
+            ));
         }
         let roster = team.team()?;
         let add_dirs = claude_settings::additional_directories(ctx, &roster);

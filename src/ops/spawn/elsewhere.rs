@@ -19,8 +19,8 @@ use crate::store::TeamStore;
 /// Returns the host of each member; `None` for this one.
 ///
 /// # Errors
-/// [`OpsError::NeedsSharedStore`] for a team of files; [`OpsError::NoSuchHost`] if no configured
-/// host satisfies a choice; [`OpsError::HostFull`] if each that does has its maximum of members.
+/// A refusal for a team of files; [`OpsError::NoSuchHost`] if no configured
+/// host satisfies a choice; a refusal if each that does has its maximum of members.
 pub(super) fn hosts_of(
     batch: &BatchContext,
     specs: &[LaunchSpec],
@@ -34,7 +34,13 @@ pub(super) fn hosts_of(
         return Err(hosts::no_such_host(choice, &known));
     }
     if !batch.team.is_shared() {
-        return Err(OpsError::NeedsSharedStore { name: first.name.clone() });
+        return Err(OpsError::refused(
+            format!(
+                "`{}` is for another host, and the files of this team are on this machine only",
+                first.name
+            ),
+            "keep the team in PostgreSQL: `store = \"postgres://…\"` in the manifest; see docs/hosts.md",
+        ));
     }
     let mut used: BTreeMap<HostName, usize> = BTreeMap::new();
     let is_there = |record: &MemberRecord| !record.state.is_over();
@@ -61,7 +67,14 @@ pub(super) fn hosts_of(
                 .filter(|host| choice.accepts(host))
                 .map(|host| host.name.to_string())
                 .collect();
-            return Err(OpsError::HostFull { name: spec.name.clone(), hosts: full });
+            return Err(OpsError::refused(
+                format!(
+                    "no host for `{}` has room for one more member: {}",
+                    spec.name,
+                    full.join(", ")
+                ),
+                "shut a member down there first, or raise `capacity` of the host",
+            ));
         };
         *used.entry(best.name.clone()).or_default() += 1;
         let is_here = batch.team.host().is_some_and(|here| here.clashes_with(&best.name));

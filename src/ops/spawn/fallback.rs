@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::super::backends;
-use super::super::error::OpsError;
+use super::super::error::{Kind, OpsError};
 use super::attempt::attempt;
 use super::batch::{BatchContext, Fallback, SpawnReport, Spawned};
 use super::checkouts;
@@ -35,9 +35,13 @@ impl UnstartedMember {
     }
 
     fn into_error(self) -> OpsError {
-        let tried =
-            self.tried.iter().map(|(tier, why)| format!("{}: {why}", tier.as_str())).collect();
-        OpsError::NoTierLeft { name: self.name, tried }
+        let failure = |(tier, why): &(Tier, String)| format!("{}: {why}", tier.as_str());
+        let tried: Vec<String> = self.tried.iter().map(failure).collect();
+        OpsError::described(
+            Kind::Backend,
+            format!("`{}` could not be started in any way: {}", self.name, tried.join("; ")),
+            "run `phalanx doctor` to find the cause",
+        )
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 use crate::ops::context::now;
 use crate::ops::error::OpsError;
 use crate::ops::owners::{self, SUBJECT};
-use crate::ops::send::say_once;
+use crate::ops::post::Post;
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 
@@ -168,7 +168,7 @@ fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Resul
          `phalanx task approve {0}` or `phalanx task reject {0} --reason TEXT` decides.",
         task.id
     );
-    say_once(team, who, &MemberName::lead(), &Message::Text(said), event)
+    Post::new(who, &MemberName::lead(), Message::Text(said)).as_event(event).send_once(team)
 }
 
 /// Sends `task_completed` to the lead's mailbox, once: the message has the id of the task's event.
@@ -184,7 +184,7 @@ fn notify_lead(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), Op
         task_subject: Some(task.subject.clone()),
         timestamp: Some(now().iso()),
     });
-    say_once(team, who, &MemberName::lead(), &news, event)
+    Post::new(who, &MemberName::lead(), news).as_event(event).send_once(team)
 }
 
 /// Returns the tasks that `who` has ended since then.

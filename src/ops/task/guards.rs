@@ -10,7 +10,7 @@ use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::ops::access;
 use crate::ops::context::{Context, now};
-use crate::ops::error::OpsError;
+use crate::ops::error::{OpsError, names};
 use crate::store::{NewTask, TeamStore};
 
 /// Number of pending tasks that a refusal lists.
@@ -27,11 +27,14 @@ fn policy(team: &TeamStore) -> Result<BoardPolicy, OpsError> {
 /// Refuses a verb that a board of version 1 does not have.
 ///
 /// # Errors
-/// [`OpsError::BoardVersion`].
+/// A board of version 1.
 pub(in crate::ops) fn must_have_verb(team: &TeamStore, verb: &str) -> Result<(), OpsError> {
     match policy(team)?.version {
         BoardVersion::Two => Ok(()),
-        BoardVersion::One => Err(OpsError::BoardVersion { verb: verb.to_owned() }),
+        BoardVersion::One => Err(OpsError::refused(
+            format!("`task {verb}` needs version 2 of the board"),
+            "upgrade it: `phalanx team upgrade`",
+        )),
     }
 }
 
@@ -39,7 +42,7 @@ pub(in crate::ops) fn must_have_verb(team: &TeamStore, verb: &str) -> Result<(),
 /// demands for an owner and for a look at the board.
 ///
 /// # Errors
-/// [`OpsError::AccessDenied`], [`OpsError::NoAssignee`] or [`OpsError::NotListed`].
+/// [`OpsError::AccessDenied`], a refusal or a refusal.
 pub(in crate::ops) fn may_create(
     ctx: &Context,
     team: &TeamStore,
@@ -53,15 +56,31 @@ pub(in crate::ops) fn may_create(
     if policy.assignee
         && let Some(task) = batch.iter().find(|task| task.owner.is_none())
     {
-        let members = team.team()?.teammates().map(|member| member.name.clone()).collect();
-        return Err(OpsError::NoAssignee { subject: task.subject.clone(), members });
+        let members: Vec<MemberName> =
+            team.team()?.teammates().map(|member| member.name.clone()).collect();
+        let known = if members.is_empty() { "none yet".to_owned() } else { names(&members) };
+        return Err(OpsError::refused(
+            format!(
+                "this team creates no task without an owner: \"{}\" has none",
+                text::short(&task.subject, SUBJECT)
+            ),
+            format!("give it one with `--owner NAME`; members: {known}"),
+        ));
     }
     if !policy.list_before_create || batch.is_empty() {
         return Ok(());
     }
     let (board, looked_at) = (board(team)?, team.looked_at(&ctx.speaker)?);
-    board_policy::has_seen_all(board.work(), &ctx.speaker, looked_at)
-        .map_err(|unseen| OpsError::NotListed { unseen })
+    board_policy::has_seen_all(board.work(), &ctx.speaker, looked_at).map_err(|unseen| {
+        let new = unseen.map(|id| format!("; task {id} is new since you looked"));
+        OpsError::refused(
+            format!(
+                "this team looks at the board before it creates a task{}",
+                new.unwrap_or_default()
+            ),
+            "look first: `phalanx task list`; the task may be there already",
+        )
+    })
 }
 
 /// Checks that the access policy lets a task of this origin be assigned to `owner`.
@@ -88,7 +107,7 @@ pub(crate) fn note_look(team: &TeamStore, who: &MemberName) -> Result<(), OpsErr
 /// Checks the task of a member that is to be started with a prompt, which is delegated work.
 ///
 /// # Errors
-/// [`OpsError::NoDelegatedTask`] if the team demands a task and none is given, or if the given one
+/// A refusal if the team demands a task and none is given, or if the given one
 /// does not exist or has begun; [`OpsError::AccessDenied`] if a member would take no tasks of its
 /// origin.
 pub(crate) fn may_delegate(
@@ -116,7 +135,11 @@ pub(crate) fn may_delegate(
             None => format!("team {} has no task {id}", team.name()),
         },
     };
-    Err(OpsError::NoDelegatedTask { problem, pending: listed(&board) })
+    let hint = match listed(&board).as_slice() {
+        [] => "create one: `phalanx task create SUBJECT`, then `spawn --task ID`".to_owned(),
+        some => format!("name one with `--task ID`; pending: {}", some.join(", ")),
+    };
+    Err(OpsError::refused(problem, hint))
 }
 
 fn listed(board: &Board) -> Vec<String> {

@@ -13,7 +13,8 @@ use crate::model::text;
 use crate::ops::context::Context;
 use crate::ops::error::OpsError;
 use crate::ops::owners::SUBJECT;
-use crate::ops::send::{can_be_told, say};
+use crate::ops::post::Post;
+use crate::ops::send::can_be_told;
 use crate::ops::workspace::workspace_rules;
 use crate::store::{StoreError, TaskStep, TeamStore};
 use crate::sys::fs::{self, FileKind};
@@ -50,7 +51,7 @@ pub(crate) fn comment(
     {
         let called = format!("task #{id} \"{}\"", text::short(&task.subject, SUBJECT));
         let said = Message::Text(format!("Comment on {called}: {words}"));
-        say(team, who, &owner, &said, Some(event))?;
+        Post::new(who, &owner, said).because(Some(event)).send(team)?;
     }
     Ok(task)
 }

@@ -40,8 +40,8 @@ pub(crate) struct Imported {
 /// commands are relative to the caller's.
 ///
 /// # Errors
-/// [`OpsError::Usage`] with all faults of the files; [`OpsError::BoardVersion`] on a board of
-/// version 1; [`OpsError::AccessDenied`], [`OpsError::NoAssignee`] or [`OpsError::NotListed`] for
+/// [`OpsError::Usage`] with all faults of the files; a refusal on a board of
+/// version 1; [`OpsError::AccessDenied`], a refusal or a refusal for
 /// new tasks. Nothing is written then.
 pub(crate) fn import(
     ctx: &Context,
