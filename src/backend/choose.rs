@@ -51,8 +51,7 @@ impl Tier {
                 Some(Tier::Place(BackendKind::Pty))
             }
             Tier::Place(BackendKind::Pty) => Some(Tier::Once),
-            // An external program is always an explicit choice, so nothing replaces it.
-            Tier::Place(BackendKind::Exec) | Tier::Once => None,
+            Tier::Once => None,
         }
     }
 }
@@ -63,12 +62,10 @@ impl Tier {
 ///
 /// # Errors
 /// Returns the reason why the requested backend does not work here; `auto` always succeeds.
-pub(crate) fn choose(requested: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
-    let auto = *requested == BackendChoice::Auto;
+pub(crate) fn choose(requested: BackendChoice, facts: &Facts) -> Result<Chosen, String> {
+    let auto = requested == BackendChoice::Auto;
     let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned(), auto });
     match requested {
-        // Opening the backend checks that the program exists.
-        BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as requested"),
         BackendChoice::Tmux => {
             facts.tmux.clone().and_then(|()| chosen(BackendKind::Tmux, "as requested"))
         }
@@ -156,7 +153,7 @@ mod tests {
                 tmux: fact(tmux, "tmux is not in PATH"),
                 iterm2: fact(iterm2, "no iTerm2"),
             };
-            let got = choose(&requested, &facts);
+            let got = choose(requested, &facts);
             assert_eq!(got.as_ref().ok().map(|c| c.backend), expected, "{requested:?} {facts:?}");
             match (got, requested) {
                 (Ok(chosen), requested) => {
@@ -186,7 +183,6 @@ mod tests {
         assert_eq!(walk(BackendKind::Tmux, true), ["tmux", "iterm2", "pty", "one-shot"]);
         assert_eq!(walk(BackendKind::Iterm2, true), ["iterm2", "pty", "one-shot"]);
         assert_eq!(walk(BackendKind::Pty, true), ["pty", "one-shot"]);
-        assert_eq!(walk(BackendKind::Exec, true), ["exec"]);
     }
 
     /// PT-03: variables that are inherited, forwarded by ssh, nested or left over.

@@ -45,9 +45,6 @@ pub(crate) enum BackendError {
     /// The placement can be brought to the front only where a terminal shows its session.
     #[error("no terminal is attached to the session of {place}")]
     NotShown { place: String },
-    /// An external program failed; `problem` may quote its message, cleaned for printing.
-    #[error("`{call}` {problem}")]
-    External { call: String, problem: String },
     /// The host of the placement refused, or cannot do this; the texts are its own.
     #[error("{text}")]
     OnHost { is_refusal: bool, text: String, hint: Option<String> },
@@ -63,7 +60,6 @@ impl BackendError {
             BackendError::Iterm2 { advice, .. } => advice.map(str::to_owned),
             BackendError::OnHost { hint, .. } => hint.clone(),
             BackendError::Unavailable { .. }
-            | BackendError::External { .. }
             | BackendError::Refused { .. }
             | BackendError::Unreadable { .. }
             | BackendError::Exec(_)

@@ -1,9 +1,8 @@
-//! Creates, verifies and closes placements: tmux panes, iTerm2 sessions, our own PTYs and external
-//! programs behind one trait. Backends do not access the store, messages or tasks.
+//! Creates, verifies and closes placements: tmux panes, iTerm2 sessions and our own PTYs behind one
+//! trait. Backends do not access the store, messages or tasks.
 
 pub(crate) mod choose;
 mod error;
-pub(crate) mod external;
 pub(crate) mod follow;
 pub(crate) mod iterm2;
 mod prompt;
@@ -160,19 +159,6 @@ pub(crate) trait Backend: Send + Sync {
     /// Shows name, role and state beside each placement that is ours. Failures are ignored, because
     /// nothing depends on a label.
     fn label(&self, _labels: &[(Mark<'_>, Label)]) {}
-
-    /// Shows the labels of new placements, for a backend that needs a separate call.
-    fn label_placed(
-        &self,
-        launches: &[PlacementRequest],
-        placed: &[Result<Placement, BackendError>],
-    ) {
-        let labels = launches.iter().zip(placed).filter_map(|(launch, placement)| {
-            let mark = Mark { placement: placement.as_ref().ok()?, token: &launch.token };
-            Some((mark, launch.label.clone()))
-        });
-        self.label(&labels.collect::<Vec<_>>());
-    }
 }
 
 /// The pane that a caller runs in.

@@ -14,11 +14,10 @@
 //!   one, by pid and start time, and owns the recorded socket.
 //! - iTerm2: token, terminal.
 //! - PTY: pid and start time of the launcher.
-//! - `exec:`: the token; the program applies these rules itself.
 //!
 //! Seconds may pass between the verdict and the close, in which the processes end. A place that
-//! changes meanwhile is not closed: tmux and iTerm2 compare the identity in the step that closes, a
-//! launcher is signalled through a pidfd, and an `exec:` program is asked for a second verdict.
+//! changes meanwhile is not closed: tmux and iTerm2 compare the identity in the step that closes, and
+//! a launcher is signalled through a pidfd.
 
 use super::error::BackendError;
 use crate::model::placement::{Placement, ProcessId, Verdict};

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use strum::IntoEnumIterator;
+use strum::{IntoEnumIterator, VariantNames};
 
 use super::fail::Failure;
 use super::out::Color;
@@ -57,8 +57,7 @@ pub(super) fn host_name(given: &str) -> Result<HostName, String> {
 }
 
 pub(super) fn backend(given: &str) -> Result<BackendChoice, String> {
-    BackendChoice::parse(given)
-        .ok_or_else(|| format!("possible: {}", BackendChoice::FORMS.join(", ")))
+    given.parse().map_err(|_| format!("possible: {}", BackendChoice::VARIANTS.join(", ")))
 }
 
 pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {

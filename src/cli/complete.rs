@@ -12,7 +12,7 @@ use clap_complete::engine::{
 use clap_complete::env::{CompleteEnv, Shells};
 
 use serde_json::json;
-use strum::VariantArray;
+use strum::{VariantArray, VariantNames};
 
 use super::args::Global;
 use super::fail::{Exit, Failure, VerbResult};
@@ -185,7 +185,7 @@ fn complete_arg(verb: &[&str], arg: Arg, global: &Global) -> Arg {
 fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
     let plain = |words: &[&str]| words.iter().filter_map(|word| candidate(word, "")).collect();
     let found = match names {
-        NameSource::Backends => return plain(&BackendChoice::FORMS),
+        NameSource::Backends => return plain(BackendChoice::VARIANTS),
         NameSource::Waits => return plain(&["ready", "idle", "gone", "task="]),
         NameSource::Settings => {
             return KEYS.iter().filter_map(|(key, meaning)| candidate(key, meaning)).collect();

@@ -214,7 +214,7 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
     let options = SpawnOptions {
-        backend: args.backend.clone(),
+        backend: args.backend,
         until: args.until,
         deadline: args.deadline,
         unique: args.unique,
@@ -435,7 +435,7 @@ fn location(one: &Spawned) -> String {
         (BackendKind::Tmux, Some(pane), Some(window)) => {
             format!("{} runs in {pane}{on_host} (tmux, window {})", one.name, text::line(window))
         }
-        (BackendKind::Iterm2 | BackendKind::Exec, _, _) => {
+        (BackendKind::Iterm2, _, _) => {
             format!("{} runs{on_host} ({}, process {})", one.name, one.backend.as_str(), one.pid)
         }
         (BackendKind::Tmux | BackendKind::Pty, _, _) => {

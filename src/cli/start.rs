@@ -58,6 +58,6 @@ pub(super) fn how_to_watch(team: &TeamStore, one: &Spawned) -> String {
         BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
         BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
         BackendKind::Pty => named(),
-        BackendKind::Iterm2 | BackendKind::Exec => one.watch.clone(),
+        BackendKind::Iterm2 => one.watch.clone(),
     }
 }

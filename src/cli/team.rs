@@ -170,7 +170,7 @@ fn from_file(
         Failure::new(Kind::Usage, message, Some(hint))
     })?;
     let (tasks_only, message) =
-        ops::manifest::choose_mode(&setup.ctx, &manifest, &manifest.settings.backend);
+        ops::manifest::choose_mode(&setup.ctx, &manifest, manifest.settings.backend);
     let settings = ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut |file| {
         prompt_file(&setup.ctx.caller.cwd, file)
     })

@@ -67,7 +67,7 @@ const ROLLBACK_S: u64 = 10;
 
 pub(super) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
     let options = PlanOptions {
-        backend: args.backend.clone(),
+        backend: args.backend,
         keep: args.keep,
         tmux_socket: args.tmux_socket.as_deref(),
     };

@@ -57,7 +57,7 @@ impl UpPlan {
         let here = &setup.ctx.caller.cwd;
         let settings = ops::manifest::team_settings(&manifest, options.backend, options.keep);
         let (tasks_only, mode) =
-            ops::manifest::choose_mode(&setup.ctx, &manifest, &settings.backend);
+            ops::manifest::choose_mode(&setup.ctx, &manifest, settings.backend);
         let members = ops::manifest::member_launches(&manifest, tasks_only, here, |file| {
             prompt_file(here, file)
         })?;

@@ -131,7 +131,7 @@ mod tests {
             ),
             (
                 &["phalanx", "up", "x", "--backend", "screen"],
-                "invalid value 'screen' for '--backend <BACKEND>': possible: auto, tmux, iterm2, pty, exec:PROGRAM",
+                "invalid value 'screen' for '--backend <BACKEND>': possible: auto, tmux, iterm2, pty",
                 "see ",
             ),
             (

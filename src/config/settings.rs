@@ -27,7 +27,7 @@ use crate::model::worktree::WorktreeRequest;
 /// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
 /// or matter only when the team is created.
 pub(crate) const KEYS: [(&str, &str); 37] = [
-    ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
+    ("backend", "auto, tmux, iterm2 or pty"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
     ("max_members", "teammates at most"),
@@ -266,7 +266,7 @@ fn shown(value: &Value) -> String {
 
 fn team(settings: &Settings) -> Table {
     let mut team = Table::from_iter([
-        ("backend".to_owned(), word(&settings.backend)),
+        ("backend".to_owned(), word(settings.backend)),
         ("layout".to_owned(), word(settings.layout)),
         ("finish".to_owned(), word(settings.finish)),
         ("max_members".to_owned(), count(settings.max_members)),

@@ -45,8 +45,6 @@ pub(crate) enum BackendKind {
     Tmux,
     Iterm2,
     Pty,
-    /// An external program chosen by the user.
-    Exec,
 }
 
 impl BackendKind {
@@ -60,7 +58,7 @@ impl BackendKind {
         match self {
             BackendKind::Tmux => "tmux",
             BackendKind::Iterm2 => "iterm2",
-            BackendKind::Pty | BackendKind::Exec => IN_PROCESS,
+            BackendKind::Pty => IN_PROCESS,
         }
     }
 }
@@ -101,25 +99,12 @@ pub(crate) struct ItermSession {
     pub(crate) tty: String,
 }
 
-/// A place created by an external backend program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ExecPlace {
-    /// Full path of the program, so that a later lead calls the same one.
-    pub(crate) program: String,
-    /// The program's opaque id of the place.
-    pub(crate) id: String,
-    /// The program's instructions for viewing the place, sanitized for display.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) watch: Option<String>,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Placement {
     Tmux(TmuxPane),
     Iterm2(ItermSession),
     Pty(PtyHold),
-    Exec(ExecPlace),
 }
 
 impl Placement {
@@ -128,7 +113,6 @@ impl Placement {
             Placement::Tmux(_) => BackendKind::Tmux,
             Placement::Iterm2(_) => BackendKind::Iterm2,
             Placement::Pty(_) => BackendKind::Pty,
-            Placement::Exec(_) => BackendKind::Exec,
         }
     }
 
@@ -145,7 +129,7 @@ impl Placement {
         match self {
             Placement::Tmux(pane) => &pane.pane_id,
             Placement::Iterm2(session) => &session.session_id,
-            Placement::Pty(_) | Placement::Exec(_) => "",
+            Placement::Pty(_) => "",
         }
     }
 
@@ -160,7 +144,7 @@ impl Placement {
             Placement::Pty(hold) => {
                 Placement::Pty(PtyHold { launcher: hold.launcher.of_another_boot(), ..hold })
             }
-            place @ (Placement::Iterm2(_) | Placement::Exec(_)) => place,
+            place @ Placement::Iterm2(_) => place,
         }
     }
 
@@ -170,7 +154,7 @@ impl Placement {
         match self {
             Placement::Tmux(pane) => Some(pane.pane),
             Placement::Pty(hold) => Some(hold.launcher),
-            Placement::Iterm2(_) | Placement::Exec(_) => None,
+            Placement::Iterm2(_) => None,
         }
     }
 }
@@ -183,7 +167,6 @@ impl fmt::Display for Placement {
             }
             Placement::Iterm2(session) => write!(f, "iTerm2 session {}", session.session_id),
             Placement::Pty(hold) => write!(f, "the terminal of process {}", hold.launcher.pid),
-            Placement::Exec(place) => write!(f, "placement {:?} of `{}`", place.id, place.program),
         }
     }
 }

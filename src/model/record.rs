@@ -323,7 +323,7 @@ impl MemberRecord {
     pub(crate) fn log(&self) -> Option<&str> {
         match &self.placement {
             Some(Placement::Pty(hold)) => Some(&hold.log),
-            Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => {
+            Some(Placement::Tmux(_) | Placement::Iterm2(_)) | None => {
                 self.exit.as_ref()?.log.as_deref()
             }
         }

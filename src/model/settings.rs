@@ -2,7 +2,6 @@
 //! command line sets them, and every later lead reads them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,62 +67,33 @@ pub(crate) enum OnHang {
     Release,
 }
 
-/// The requested backend: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+/// The requested backend.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::Display,
+    strum::VariantNames,
+    JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum BackendChoice {
     /// The best available backend. The choice is reported in one line.
     #[default]
     Auto,
+    /// Panes of a tmux server.
     Tmux,
+    /// Sessions of iTerm2 beside yours.
     Iterm2,
+    /// A PTY of each launcher, which needs no other program.
     Pty,
-    /// An external program, found by its path or in `PATH`.
-    Exec(String),
-}
-
-impl BackendChoice {
-    /// All forms, for messages.
-    pub(crate) const FORMS: [&str; 5] = ["auto", "tmux", "iterm2", "pty", "exec:PROGRAM"];
-
-    /// Parses one of [`BackendChoice::FORMS`].
-    pub(crate) fn parse(word: &str) -> Option<BackendChoice> {
-        Some(match word {
-            "auto" => BackendChoice::Auto,
-            "tmux" => BackendChoice::Tmux,
-            "iterm2" => BackendChoice::Iterm2,
-            "pty" => BackendChoice::Pty,
-            other => BackendChoice::Exec(
-                other.strip_prefix("exec:").filter(|p| !p.is_empty())?.to_owned(),
-            ),
-        })
-    }
-}
-
-impl TryFrom<String> for BackendChoice {
-    type Error = String;
-
-    fn try_from(word: String) -> Result<BackendChoice, String> {
-        BackendChoice::parse(&word).ok_or_else(|| format!("no such backend: {word:?}"))
-    }
-}
-
-impl From<BackendChoice> for String {
-    fn from(choice: BackendChoice) -> String {
-        choice.to_string()
-    }
-}
-
-impl fmt::Display for BackendChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BackendChoice::Auto => f.write_str("auto"),
-            BackendChoice::Tmux => f.write_str("tmux"),
-            BackendChoice::Iterm2 => f.write_str("iterm2"),
-            BackendChoice::Pty => f.write_str("pty"),
-            BackendChoice::Exec(program) => write!(f, "exec:{program}"),
-        }
-    }
 }
 
 /// Format version that this release writes.
@@ -175,7 +145,7 @@ pub(crate) struct Settings {
     /// `None` for a team that a person created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) creator: Option<Creator>,
-    /// The requested backend. An external program is stored by its full path once it was used.
+    /// The requested backend.
     pub(crate) backend: BackendChoice,
     /// Where this host places members.
     #[serde(flatten)]

@@ -122,7 +122,7 @@ fn target_of(
             }
             None => Err(not("its launcher has no socket".to_owned())),
         },
-        Placement::Iterm2(_) | Placement::Exec(_) => {
+        Placement::Iterm2(_) => {
             Err(not(format!("{placement} is not a terminal that can be attached here")))
         }
     }

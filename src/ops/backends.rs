@@ -7,7 +7,6 @@ use super::context::{Caller, Context};
 use super::error::OpsError;
 use super::remote::backend::RemoteBackend;
 use crate::backend::choose::{Chosen, Facts, Signs, choose, may_be_iterm2};
-use crate::backend::external::External;
 use crate::backend::iterm2::{self, Iterm2, ItermHome};
 use crate::backend::pty::Pty;
 use crate::backend::tmux::{self, Tmux};
@@ -67,9 +66,9 @@ pub(crate) fn choose_backend(
         let (why, auto) = ("as the team's other members", settings.backend == BackendChoice::Auto);
         return Ok(Chosen { backend, why: why.to_owned(), auto });
     }
-    let asked = asked.unwrap_or_else(|| settings.backend.clone());
-    let facts = facts(ctx, &asked);
-    choose(&asked, &facts)
+    let asked = asked.unwrap_or(settings.backend);
+    let facts = facts(ctx, asked);
+    choose(asked, &facts)
         .map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
 }
 
@@ -77,30 +76,27 @@ pub(crate) fn choose_backend(
 ///
 /// # Errors
 /// The reason why no members can be placed, for people.
-pub(crate) fn check(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, String> {
+pub(crate) fn check(ctx: &Context, asked: BackendChoice) -> Result<Chosen, String> {
     let chosen = choose(asked, &facts(ctx, asked))?;
-    if let BackendChoice::Exec(program) = asked {
-        program_at(ctx, program)?;
-    }
     match chosen.backend {
         BackendKind::Pty => open_pty(1, 1).map(|_| chosen).map_err(|e| e.to_string()),
-        BackendKind::Tmux | BackendKind::Iterm2 | BackendKind::Exec => Ok(chosen),
+        BackendKind::Tmux | BackendKind::Iterm2 => Ok(chosen),
     }
 }
 
 /// Collects the facts that the choice depends on, and skips checks that cannot affect it.
-fn facts(ctx: &Context, asked: &BackendChoice) -> Facts {
+fn facts(ctx: &Context, asked: BackendChoice) -> Facts {
     let not_checked = || Err("not checked".to_owned());
     let inside_tmux = caller_pane(ctx).is_some();
     let tmux = match asked {
         BackendChoice::Auto | BackendChoice::Tmux => {
             tmux_program(ctx).and_then(|program| tmux::probe(&program))
         }
-        BackendChoice::Pty | BackendChoice::Iterm2 | BackendChoice::Exec(_) => not_checked(),
+        BackendChoice::Pty | BackendChoice::Iterm2 => not_checked(),
     };
     let iterm2 = match asked {
         BackendChoice::Auto | BackendChoice::Iterm2 => check_iterm2(ctx),
-        BackendChoice::Pty | BackendChoice::Tmux | BackendChoice::Exec(_) => not_checked(),
+        BackendChoice::Pty | BackendChoice::Tmux => not_checked(),
     };
     Facts { inside_tmux, tmux, iterm2 }
 }
@@ -120,7 +116,7 @@ pub(super) fn check_iterm2(ctx: &Context) -> Result<(), String> {
     iterm2::probe(program(&ctx.caller, "osascript")?, &tty)
 }
 
-/// A backend and the server or program that it works with.
+/// A backend and the server that it works with.
 enum Home {
     /// The server at this socket; without one the caller's, else the default.
     Tmux {
@@ -129,17 +125,14 @@ enum Home {
     },
     Iterm2,
     Pty,
-    /// Path of the external program.
-    Exec(String),
 }
 
-/// Opens a backend to place members of `team`; `asked` is the backend requested for this batch.
+/// Opens a backend to place members of `team`.
 pub(crate) fn open(
     ctx: &Context,
     team: &TeamStore,
     settings: &Settings,
     kind: BackendKind,
-    asked: Option<&BackendChoice>,
     layout: Option<Layout>,
 ) -> Result<Box<dyn Backend>, OpsError> {
     let layout = layout.unwrap_or(settings.layout);
@@ -150,10 +143,6 @@ pub(crate) fn open(
         },
         BackendKind::Iterm2 => Home::Iterm2,
         BackendKind::Pty => Home::Pty,
-        BackendKind::Exec => {
-            let program = asked.and_then(program_of).or_else(|| program_of(&settings.backend));
-            return open_program(ctx, team, program.unwrap_or_default(), layout);
-        }
     };
     open_at(ctx, team, home, layout)
 }
@@ -168,45 +157,6 @@ pub(super) fn open_one_shot(
     let team = team.clone();
     let log = move |name: &MemberName| task.map_or_else(|| team.log(name), |id| team.task_log(id));
     Box::new(Pty::without_terminal(ctx.caller.env.clone(), log))
-}
-
-fn program_of(choice: &BackendChoice) -> Option<&str> {
-    match choice {
-        BackendChoice::Exec(program) => Some(program),
-        BackendChoice::Auto | BackendChoice::Tmux | BackendChoice::Iterm2 | BackendChoice::Pty => {
-            None
-        }
-    }
-}
-
-/// Finds an external backend program and probes it before it is given any work (SP-08).
-fn open_program(
-    ctx: &Context,
-    team: &TeamStore,
-    program: &str,
-    layout: Layout,
-) -> Result<Box<dyn Backend>, OpsError> {
-    let unavailable = |problem| {
-        let backend = BackendChoice::Exec(program.to_owned());
-        OpsError::BackendUnavailable { backend, problem }
-    };
-    let found = program_at(ctx, program).map_err(unavailable)?;
-    let full = ctx.caller.cwd.join(found).components().collect::<PathBuf>();
-    let full = full.to_str().ok_or_else(|| unavailable("its path is not UTF-8".to_owned()))?;
-    let backend = external(ctx, team, full.to_owned(), layout);
-    backend.probe().map_err(|e| unavailable(e.to_string()))?;
-    Ok(Box::new(backend))
-}
-
-/// Finds a program by its path or in the caller's `PATH`.
-fn program_at(ctx: &Context, program: &str) -> Result<PathBuf, String> {
-    let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
-    let place = if program.contains('/') { "an executable file" } else { "on PATH" };
-    found.ok_or_else(|| format!("`{program}` is not {place}"))
-}
-
-fn external(ctx: &Context, team: &TeamStore, program: String, layout: Layout) -> External {
-    External { program, env: ctx.caller.env.clone(), team: team.name().to_string(), layout }
 }
 
 /// Opens the backend that made the placement of this run, on the host and the server that it was
@@ -235,7 +185,6 @@ pub(super) fn open_here(
         }
         Placement::Iterm2(_) => Home::Iterm2,
         Placement::Pty(_) => Home::Pty,
-        Placement::Exec(place) => Home::Exec(place.program.clone()),
     };
     open_at(ctx, team, home, Layout::default())
 }
@@ -261,9 +210,6 @@ fn open_at(
                 layout,
             })))
         }
-        // Not probed: if the program is gone its verdict is `unknown`, and the processes are ended
-        // without it.
-        Home::Exec(program) => Ok(Box::new(external(ctx, team, program, layout))),
         Home::Pty => {
             let team = team.clone();
             Ok(Box::new(Pty::new(ctx.caller.env.clone(), move |name| team.log(name))))
@@ -295,7 +241,7 @@ fn last_pane(team: &TeamStore) -> Result<Option<TmuxPane>, OpsError> {
     let records = team.member_records()?.into_iter().filter(|record| !record.is_elsewhere);
     let placed = records.filter_map(|record| match record.placement {
         Some(Placement::Tmux(pane)) => Some((record.asked_at, pane)),
-        Some(Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_)) | None => None,
+        Some(Placement::Iterm2(_) | Placement::Pty(_)) | None => None,
     });
     Ok(placed.max_by_key(|(asked_at, _)| *asked_at).map(|(_, pane)| pane))
 }

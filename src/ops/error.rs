@@ -297,10 +297,6 @@ impl OpsError {
             OpsError::BackendUnavailable { backend: BackendChoice::Tmux, .. } => Some(
                 "install it (`apt-get install tmux`), or use `--backend auto` or `--backend pty`".to_owned(),
             ),
-            OpsError::BackendUnavailable { backend: BackendChoice::Exec(_), .. } => Some(
-                "give its path or put it on PATH; its protocol is described in docs/backends.md, section \"A backend of your own\""
-                    .to_owned(),
-            ),
             OpsError::BackendUnavailable { backend: BackendChoice::Iterm2, .. } => Some(
                 "run it in an iTerm2 session on this Mac, outside tmux and SSH, or use `--backend auto`"
                     .to_owned(),

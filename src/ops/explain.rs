@@ -190,7 +190,6 @@ fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(St
         Placement::Tmux(pane) => format!("tmux server at {}", pane.socket),
         Placement::Iterm2(_) => "iTerm2".to_owned(),
         Placement::Pty(_) => "process table".to_owned(),
-        Placement::Exec(place) => place.program.clone(),
     };
     let verdict = match backends::open_for(ctx, team, record, placement) {
         Ok(backend) => backend.verify(placement, record.mark()),

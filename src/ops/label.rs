@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::backends;
 use super::context::Context;
 use crate::backend::{Label, Mark};
-use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
@@ -16,7 +15,7 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
         let Some(placement) = &run.placement else { continue };
         let label = Label { state: run.state.as_str().to_owned(), ..of(run) };
         let mark = Mark { placement, token: run.mark() };
-        let key = (run.other_host(), maker(placement));
+        let key = (run.other_host(), placement.backend().as_str());
         groups.entry(key).or_insert_with(|| (run, Vec::new())).1.push((mark, label));
     }
     for (run, labels) in groups.values() {
@@ -37,13 +36,4 @@ pub(super) fn of(run: &MemberRecord) -> Label {
         state: String::new(),
         color: Some(run.request.color.clone()),
     }
-}
-
-/// Returns the key that distinguishes backends: their kind and, for external ones, their program.
-fn maker(placement: &Placement) -> (&str, &str) {
-    let program = match placement {
-        Placement::Exec(place) => place.program.as_str(),
-        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => "",
-    };
-    (placement.backend().as_str(), program)
 }

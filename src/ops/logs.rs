@@ -173,7 +173,7 @@ impl OutputSource {
                 at: 0,
                 rest: Vec::new(),
             }),
-            Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => {
+            Some(Placement::Tmux(_) | Placement::Iterm2(_)) | None => {
                 OutputSource::Screen(String::new())
             }
         }

@@ -22,7 +22,7 @@ pub(crate) fn team_settings(
     keep: bool,
 ) -> Settings {
     let settings = manifest.settings.clone();
-    Settings { backend: backend.unwrap_or_else(|| settings.backend.clone()), keep, ..settings }
+    Settings { backend: backend.unwrap_or(settings.backend), keep, ..settings }
 }
 
 /// The members to start.
@@ -117,7 +117,7 @@ fn new_task(manifest: &Manifest, task: &TaskDefinition, here: &Path) -> Result<N
 pub(crate) fn choose_mode(
     ctx: &Context,
     manifest: &Manifest,
-    backend: &BackendChoice,
+    backend: BackendChoice,
 ) -> (bool, Option<String>) {
     let line = |mode: &str, why: String| Some(format!("mode {mode}: {why}"));
     match manifest.mode {

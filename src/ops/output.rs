@@ -86,7 +86,7 @@ pub(super) fn last_output(
             let backend = backends::open_for(ctx, team, record, placement).ok()?;
             backend.screen(placement, record.mark(), lines).ok()
         }
-        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_) => None,
+        Placement::Tmux(_) | Placement::Iterm2(_) => None,
     };
     kept_lines(record, lines).or_else(of_log).filter(|text| !text.trim().is_empty())
 }

@@ -178,7 +178,7 @@ fn read_team(
 fn socket(record: &MemberRecord) -> Option<String> {
     match record.placement.as_ref().filter(|_| !record.is_elsewhere)? {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
-        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
+        Placement::Iterm2(_) | Placement::Pty(_) => None,
     }
 }
 

@@ -204,7 +204,6 @@ fn groups(terminations: &[Termination]) -> Vec<Vec<EndingRun<'_>>> {
         let Some(placement) = &run.record.placement else { continue };
         let server = match placement {
             Placement::Tmux(pane) => pane.socket.as_str(),
-            Placement::Exec(place) => place.program.as_str(),
             Placement::Iterm2(_) | Placement::Pty(_) => "",
         };
         groups.entry((placement.backend().as_str(), server)).or_default().push(run);

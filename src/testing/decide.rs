@@ -10,7 +10,6 @@ use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::placement::BackendKind;
 use crate::model::rules::{Rule, RuleSet, Use, judge};
-use crate::model::settings::BackendChoice;
 use crate::model::task::{Extra, Task, TaskState};
 use crate::profile::{self, Look, Profile};
 
@@ -217,17 +216,16 @@ pub fn next_task(member: &str, role: Option<&str>, board: &Value) -> Option<u64>
 /// assert_eq!(backend("tmux", false, false, true), None);
 /// assert_eq!(backend("iterm2", true, true, false), None);
 /// assert_eq!(backend("pty", true, true, true), Some("pty"));
-/// assert_eq!(backend("exec:kitty", true, true, true), Some("exec"));
 /// ```
 ///
 /// # Panics
 /// If the setting is invalid.
 #[must_use]
 pub fn backend(setting: &str, inside_tmux: bool, tmux: bool, iterm2: bool) -> Option<&'static str> {
-    let asked = BackendChoice::parse(setting).expect("a valid setting");
+    let asked = setting.parse().expect("a valid setting");
     let works = |yes: bool| if yes { Ok(()) } else { Err("does not work".to_owned()) };
     let facts = Facts { inside_tmux, tmux: works(tmux), iterm2: works(iterm2) };
-    Some(choose(&asked, &facts).ok()?.backend.as_str())
+    Some(choose(asked, &facts).ok()?.backend.as_str())
 }
 
 /// Returns the places that a spawn tries, in order, if each of them fails.
@@ -239,7 +237,6 @@ pub fn backend(setting: &str, inside_tmux: bool, tmux: bool, iterm2: bool) -> Op
 /// assert_eq!(fallback("tmux", true), ["tmux", "iterm2", "pty", "one-shot"]);
 /// assert_eq!(fallback("iterm2", true), ["iterm2", "pty", "one-shot"]);
 /// assert_eq!(fallback("pty", true), ["pty", "one-shot"]);
-/// assert_eq!(fallback("exec", true), ["exec"], "nothing replaces a program of the user");
 /// ```
 ///
 /// # Panics

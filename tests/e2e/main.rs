@@ -28,7 +28,6 @@ mod delete;
 mod dialogs;
 mod doctor;
 mod ending;
-mod exec_backend;
 mod explain;
 mod fake;
 mod fault_load;

@@ -256,10 +256,6 @@ fn hook_rejection_fails_the_task_of_a_run() {
 #[test]
 fn sp_08_auto_mode_is_task_when_no_backend_is_available() {
     for (backend, line) in [
-        (
-            "exec:no-such-backend",
-            "mode task: no backend for standing members: `no-such-backend` is not on PATH",
-        ),
         ("tmux", "mode task: no backend for standing members: `tmux` is not on PATH"),
         ("pty", "mode teammate: pty, as requested"),
     ] {

@@ -80,7 +80,12 @@ impl Backend for Iterm2 {
 
     fn place(&self, launches: &[PlacementRequest]) -> Vec<Result<Placement, BackendError>> {
         let placed = place::place(self, launches);
-        self.label_placed(launches, &placed);
+        for (launch, placement) in launches.iter().zip(&placed) {
+            if let Ok(placement) = placement {
+                let mark = Mark { placement, token: &launch.token };
+                self.label(&[(mark, launch.label.clone())]);
+            }
+        }
         placed
     }
 

@@ -138,7 +138,7 @@ pub(super) fn list_sessions(osa: &Osa) -> Result<Option<Vec<ItermRow>>, BackendE
 pub(super) fn iterm_session(placement: &Placement) -> Result<&ItermSession, Verdict> {
     match placement {
         Placement::Iterm2(session) => Ok(session),
-        Placement::Tmux(_) | Placement::Pty(_) | Placement::Exec(_) => {
+        Placement::Tmux(_) | Placement::Pty(_) => {
             Err(judge(Observation::different("it is no session of iTerm2")))
         }
     }

@@ -141,7 +141,7 @@ impl Backend for Pty {
 fn pty_hold(placement: &Placement) -> Result<&PtyHold, Verdict> {
     match placement {
         Placement::Pty(hold) => Ok(hold),
-        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_) => {
+        Placement::Tmux(_) | Placement::Iterm2(_) => {
             Err(judge(Observation::Unclear("phalanx does not own its terminal".to_owned())))
         }
     }

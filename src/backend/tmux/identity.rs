@@ -33,7 +33,7 @@ impl<'p> PaneClaim<'p> {
         let unknown = |reason: String| judge(Observation::Unclear(reason));
         let recorded = match mark.placement {
             Placement::Tmux(pane) => pane,
-            Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => {
+            Placement::Iterm2(_) | Placement::Pty(_) => {
                 return Err(judge(Observation::different("it is not a tmux pane")));
             }
         };

@@ -112,9 +112,7 @@ impl Backend for Tmux {
     fn how_to_watch(&self, placement: &Placement) -> String {
         match placement {
             Placement::Tmux(pane) => watch(&self.home, pane),
-            Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => {
-                "it has no tmux pane".to_owned()
-            }
+            Placement::Iterm2(_) | Placement::Pty(_) => "it has no tmux pane".to_owned(),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::hosts::{HostTable, host_configs};
 use crate::config::value::{
     Argv, AtLeast, Choice, InsidePath, KeyedTable, Name, NonBlank, Positioned, TableList,
-    VariablePattern, parse_non_blank, text_types, unknown_word,
+    VariablePattern,
 };
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::{BoardPolicy, BoardVersion, Pull};
@@ -88,8 +88,8 @@ pub(super) struct TeamTable {
     /// The kind of members that do the tasks. See docs/manifest.md#task-mode.
     #[schemars(extend("default" = "teammate"))]
     mode: Option<Choice<TeamMode>>,
-    /// Where members run: `auto`, `tmux`, `iterm2`, `pty` or `exec:PROGRAM`. See docs/backends.md.
-    backend: Option<BackendWord>,
+    /// Where members run. See docs/backends.md.
+    backend: Option<Choice<BackendChoice>>,
     /// Arrangement of the members' panes.
     layout: Option<Choice<Layout>>,
     /// Condition on which the team ends. For `phalanx team create --settings` the default is
@@ -186,21 +186,6 @@ struct WorktreeTable {
     copy: Vec<InsidePath>,
     /// A command that runs in a new worktree before its member starts, for at most ten minutes.
     setup: Option<Argv>,
-}
-
-/// The backends without a program.
-const BACKENDS: [&str; 4] = {
-    let [auto, tmux, iterm2, pty, _] = BackendChoice::FORMS;
-    [auto, tmux, iterm2, pty]
-};
-
-text_types! {
-    BackendWord(BackendChoice) {
-        "anyOf": [{ "enum": BACKENDS }, { "pattern": "^exec:." }]
-    } = |text| {
-        let word = parse_non_blank(text)?;
-        BackendChoice::parse(&word).ok_or_else(|| unknown_word(&word, &BackendChoice::FORMS))
-    };
 }
 
 /// A manifest with the positions of its entries, for the checks between them.
@@ -300,7 +285,7 @@ impl TeamTable {
         };
         let Limits { max_per_link, max_per_member } = default.limits;
         Settings {
-            backend: self.backend.map(|backend| backend.0).unwrap_or_default(),
+            backend: chosen(self.backend),
             layout: chosen(self.layout),
             finish: self.finish.map_or(finish, |finish| finish.0),
             answer_within_s: seconds(self.answer_within, default.answer_within_s),

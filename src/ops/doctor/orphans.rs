@@ -106,7 +106,7 @@ fn owner<'a>(
                 && [0, pane.pane.pid].contains(&resident.pane.pane.pid)
                 && known.record.mark() == resident.token
         }
-        Some(Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_)) | None => false,
+        Some(Placement::Iterm2(_) | Placement::Pty(_)) | None => false,
     };
     if let Some(known) = known.iter().find(same) {
         return if known.record.state.is_over() { Owner::Over(known) } else { Owner::Team };

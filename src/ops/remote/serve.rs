@@ -272,7 +272,7 @@ fn states(team: &TeamStore, runs: &[(MemberName, Incarnation)]) -> Result<Vec<Ru
 
 fn options_of(wanted: &RemoteSpawn) -> SpawnOptions {
     SpawnOptions {
-        backend: wanted.backend.clone(),
+        backend: wanted.backend,
         until: if wanted.until_ready { StartedWhen::Ready } else { StartedWhen::Running },
         deadline: Duration::from_millis(wanted.deadline_ms),
         unique: wanted.unique,

@@ -66,7 +66,7 @@ pub(crate) fn spawn(
 fn remote_spawn(specs: Vec<LaunchSpec>, options: &SpawnOptions) -> RemoteSpawn {
     RemoteSpawn {
         specs,
-        backend: options.backend.clone(),
+        backend: options.backend,
         until_ready: options.until == StartedWhen::Ready,
         deadline_ms: u64::try_from(options.deadline.as_millis()).unwrap_or(u64::MAX),
         unique: options.unique,

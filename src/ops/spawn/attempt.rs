@@ -13,7 +13,7 @@ use crate::backend::{Backend, PlacementRequest};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::placement::Placement;
-use crate::model::settings::{BackendChoice, Settings};
+use crate::model::settings::Settings;
 use crate::model::spec::LauncherSpec;
 use crate::store::TeamStore;
 use crate::sys::failpoint;
@@ -136,11 +136,7 @@ pub(super) fn store_choice(
     }
     let socket = placements.iter().find_map(|placement| match placement {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
-        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
-    });
-    let program = placements.iter().find_map(|placement| match placement {
-        Placement::Exec(place) => Some(BackendChoice::Exec(place.program.clone())),
-        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => None,
+        Placement::Iterm2(_) | Placement::Pty(_) => None,
     });
     let home = &settings.home;
     if home.chosen.is_some() && (home.tmux_socket.is_some() || socket.is_none()) {
@@ -149,10 +145,7 @@ pub(super) fn store_choice(
     team.change_settings(|settings| {
         let home = &mut settings.home;
         home.tmux_socket = home.tmux_socket.take().or(socket.clone());
-        if home.chosen.is_none() {
-            home.chosen = Some(chosen.backend);
-            settings.backend = program.clone().unwrap_or(settings.backend.clone());
-        }
+        home.chosen.get_or_insert(chosen.backend);
     })?;
     Ok(())
 }
@@ -206,7 +199,7 @@ fn accept(
     failpoint::hit("spawn.accepted");
     let tmux = match placement {
         Placement::Tmux(pane) => Some(pane),
-        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
+        Placement::Iterm2(_) | Placement::Pty(_) => None,
     };
     let member = &start.member;
     Ok(Spawned {

@@ -71,10 +71,7 @@ pub(super) fn start_batch(
         let is_first = fallbacks.is_empty();
         let launches: Vec<_> = unstarted.iter().map(|member| &member.launch).collect();
         let backend = match tier {
-            Tier::Place(kind) => {
-                let (asked, layout) = (options.backend.as_ref(), options.layout);
-                backends::open(ctx, team, &batch.settings, kind, asked, layout)
-            }
+            Tier::Place(kind) => backends::open(ctx, team, &batch.settings, kind, options.layout),
             Tier::Once => Ok(backends::open_one_shot(ctx, team, None)),
         };
         let kept = is_first.then_some(&chosen);

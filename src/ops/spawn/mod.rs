@@ -112,7 +112,7 @@ fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport,
     let launches = resolved.collect::<Result<Vec<_>, _>>()?;
     batch.check_modes(&launches)?;
     batch.check_access(&launches)?;
-    let chosen = backends::choose_backend(ctx, &batch.settings, options.backend.clone())?;
+    let chosen = backends::choose_backend(ctx, &batch.settings, options.backend)?;
     fallback::start_batch(batch, launches, chosen)
 }
 

@@ -169,7 +169,7 @@ fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
             let tty = start.tty.as_deref().unwrap_or("no terminal");
             Some(format!("it runs on {tty}, and its session of iTerm2 is on {}", session.tty))
         }
-        Placement::Iterm2(_) | Placement::Tmux(_) | Placement::Pty(_) | Placement::Exec(_) => None,
+        Placement::Iterm2(_) | Placement::Tmux(_) | Placement::Pty(_) => None,
     }
 }
 

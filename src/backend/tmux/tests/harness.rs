@@ -262,7 +262,7 @@ pub(super) fn placed(tmux: &Tmux, launches: &[PlacementRequest]) -> Vec<Placemen
 pub(super) fn pane(placement: &Placement) -> &TmuxPane {
     match placement {
         Placement::Tmux(pane) => pane,
-        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => panic!("not a pane"),
+        Placement::Iterm2(_) | Placement::Pty(_) => panic!("not a pane"),
     }
 }
 
