@@ -82,7 +82,8 @@ use args::Global;
 use fail::{Exit, Failure, VerbResult};
 use out::Out;
 use setup::Setup;
-use task::TaskVerb;
+use shutdown::ShutdownArgs;
+use task::{TaskActionVerb, TaskVerb};
 use team::TeamVerb;
 use verbs::{InternalVerb, Verb};
 
@@ -204,8 +205,6 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Adopt(args) => lead::adopt(setup, &args),
         Verb::Resume(args) => resume::resume(setup, &args),
         Verb::Team(verb) => team::team(setup, verb),
-        Verb::Ls => team::team(setup, TeamVerb::List),
-        Verb::Rm(args) => team::delete(setup, Some(&args.name), args.force),
         Verb::Profile(verb) => profile::profile(setup, verb),
         Verb::Template(verb) => template::template(setup, &verb),
         Verb::Spawn(args) => spawn::spawn(setup, *args),
@@ -220,9 +219,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Mode(args) => requests::mode(setup, &args),
         Verb::Rules(args) => requests::rules(setup, &args),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
-        Verb::Kill(args) => shutdown::shutdown(setup, &args.into()),
         Verb::Restart(args) => resume::restart(setup, &args),
-        Verb::Retry { id } => task::task(setup, TaskVerb::retry(id)),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Host(verb) => host::host(setup, &verb),
         Verb::Store(verb) => store::store(setup, &verb),
@@ -253,5 +250,9 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
+        Verb::Ls => team::team(setup, TeamVerb::List),
+        Verb::Rm { name, force } => team::delete(setup, Some(&name), force),
+        Verb::Kill(args) => shutdown::shutdown(setup, &ShutdownArgs { force: true, ..args }),
+        Verb::Retry { id } => task::task(setup, TaskVerb::Action(TaskActionVerb::Retry { id })),
     }
 }

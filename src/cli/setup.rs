@@ -64,7 +64,8 @@ impl Setup {
         if !possible.iter().any(|kind| failure.exit() == Exit::of(*kind)) {
             return failure;
         }
-        let hint = Some("it was deleted while this command ran; see `phalanx ls`".to_owned());
+        let hint =
+            Some("it was deleted while this command ran; see `phalanx team list`".to_owned());
         Failure::new(Kind::NotFound, format!("team {} is gone", team.name()), hint)
     }
 
@@ -232,7 +233,7 @@ impl Setup {
         }
         let more = match names.len().saturating_sub(NAMED) {
             0 => String::new(),
-            more => format!(" and {more} more: `phalanx ls`"),
+            more => format!(" and {more} more: `phalanx team list`"),
         };
         let names =
             names.iter().take(NAMED).map(TeamName::to_string).collect::<Vec<_>>().join(", ");

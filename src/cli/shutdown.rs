@@ -1,4 +1,4 @@
-//! `shutdown`, `kill` and `down`: stop members, and for `down` delete their team.
+//! `shutdown` and `down`: stop members, and for `down` delete their team.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,24 +58,6 @@ pub(super) struct ShutdownArgs {
 
 fn answer_limit() -> u64 {
     30
-}
-
-/// Kill members without asking, as `shutdown --force` does.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx kill ada\n  phalanx kill --all")]
-pub(super) struct KillArgs {
-    /// Members to kill.
-    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
-    pub(super) names: Vec<String>,
-    /// Kill all members.
-    #[arg(long)]
-    pub(super) all: bool,
-}
-
-impl From<KillArgs> for ShutdownArgs {
-    fn from(KillArgs { names, all }: KillArgs) -> ShutdownArgs {
-        ShutdownArgs { names, all, reason: None, deadline: 30, force: true, no_wait: false }
-    }
 }
 
 /// Stop all members, then delete the team.

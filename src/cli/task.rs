@@ -84,13 +84,6 @@ pub(super) enum TaskVerb {
     Export(ExportTasksArgs),
 }
 
-impl TaskVerb {
-    /// The verb that `phalanx retry` stands for.
-    pub(super) fn retry(id: TaskRef) -> TaskVerb {
-        TaskVerb::Action(TaskActionVerb::Retry { id })
-    }
-}
-
 /// Create a task.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx task create \"Write the docs\" --owner ada\n  \

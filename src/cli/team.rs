@@ -87,19 +87,6 @@ pub(super) struct SetTeamArgs {
     pub(super) unset: Vec<String>,
 }
 
-/// Delete a team, as `team delete` does.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx rm demo\n  phalanx rm demo --force\n\n\
-    A team with live members is refused; `phalanx down` asks them to stop first.")]
-pub(super) struct RmArgs {
-    /// Team to delete.
-    #[arg(value_name = "TEAM", conflicts_with = "team")]
-    pub(super) name: String,
-    /// Kill its members first, without asking.
-    #[arg(long)]
-    pub(super) force: bool,
-}
-
 pub(super) fn team(setup: &Setup, verb: TeamVerb) -> VerbResult {
     match verb {
         TeamVerb::Create(args) => create(setup, &args),

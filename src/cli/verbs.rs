@@ -29,12 +29,12 @@ use super::mcp::McpArgs;
 use super::profile::ProfileVerb;
 use super::requests::{ModeArgs, RequestsArgs, RulesArgs};
 use super::resume::{RestartArgs, ResumeArgs};
-use super::shutdown::{DownArgs, KillArgs, ShutdownArgs};
+use super::shutdown::{DownArgs, ShutdownArgs};
 use super::spawn::SpawnArgs;
 use super::status::StatusArgs;
 use super::store::StoreVerb;
 use super::task::TaskVerb;
-use super::team::{RmArgs, TeamVerb};
+use super::team::TeamVerb;
 use super::template::TemplateVerb;
 use super::up::UpArgs;
 use super::wait::WaitArgs;
@@ -77,7 +77,7 @@ pub(super) struct Cli {
 #[command(defer = true)]
 pub(super) enum Verb {
     Init(InitArgs),
-    #[command(visible_alias = "run")]
+    #[command(alias = "run")]
     Up(UpArgs),
     Down(DownArgs),
     Lead(LeadArgs),
@@ -86,9 +86,6 @@ pub(super) enum Verb {
     /// Create, list, show and delete teams.
     #[command(subcommand)]
     Team(TeamVerb),
-    /// List all teams, as `team list` does.
-    Ls,
-    Rm(RmArgs),
     Spawn(Box<SpawnArgs>),
     /// List, show and test the profiles of programs.
     #[command(subcommand)]
@@ -113,16 +110,9 @@ pub(super) enum Verb {
     Requests(RequestsArgs),
     Mode(ModeArgs),
     Rules(RulesArgs),
-    #[command(visible_alias = "stop")]
+    #[command(alias = "stop")]
     Shutdown(ShutdownArgs),
-    Kill(KillArgs),
     Restart(RestartArgs),
-    /// Make a failed task pending again, as `task retry` does.
-    Retry {
-        /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        id: TaskRef,
-    },
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),
@@ -193,6 +183,30 @@ pub(super) enum Verb {
     },
     /// Print the version.
     Version,
+    /// Same as `team list`.
+    #[command(hide = true)]
+    Ls,
+    /// Same as `team delete --team TEAM`.
+    #[command(hide = true)]
+    Rm {
+        /// Team to delete.
+        #[arg(value_name = "TEAM", conflicts_with = "team")]
+        name: String,
+        /// Kill its members first, without asking.
+        #[arg(long)]
+        force: bool,
+    },
+    // `--help` describes `shutdown`.
+    /// Same as `shutdown --force`.
+    #[command(hide = true)]
+    Kill(ShutdownArgs),
+    /// Same as `task retry`.
+    #[command(hide = true)]
+    Retry {
+        /// Id or key of the task.
+        #[arg(value_parser = TaskRef::parse)]
+        id: TaskRef,
+    },
 }
 
 /// The verbs of processes that phalanx starts itself. They have a definition of their own because a

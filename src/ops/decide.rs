@@ -116,7 +116,7 @@ pub(crate) fn answer(
             id: id.clone(),
             problem: "its program accepts only answers signed by the lead that started it"
                 .to_owned(),
-            hint: "end it with `phalanx kill NAME`, and start it again with `phalanx spawn`",
+            hint: "end it with `phalanx shutdown NAME --force`, and start it again with `phalanx spawn`",
         });
     }
     let mode = mode_for(ctx, team, &question, answer)?;

@@ -450,10 +450,14 @@ fn advice(
         },
         Doing::Idle => format!("`phalanx send {name} TEXT` gives it work"),
         Doing::Running => {
-            format!("`phalanx logs {name}` shows its output, `phalanx kill {name}` ends it")
+            format!(
+                "`phalanx logs {name}` shows its output, `phalanx shutdown {name} --force` ends it"
+            )
         }
         Doing::Unresponsive => format!("`phalanx peek {name}` shows its screen"),
-        Doing::Stopping => format!("`phalanx kill {name}` ends it without its approval"),
+        Doing::Stopping => {
+            format!("`phalanx shutdown {name} --force` ends it without its approval")
+        }
         Doing::Restarting(_) => format!("`phalanx logs {name}` shows its last output"),
         // Its lead retires it.
         Doing::Ended(_) if is_listed && !record.state.is_over() => {

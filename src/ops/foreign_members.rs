@@ -102,7 +102,7 @@ pub(crate) fn take_over(ctx: &Context, team: &TeamStore) -> Result<(), OpsError>
         team.record(note.with("pid", found.running.process.pid))?;
         if found.running.argv.iter().any(|word| word == VERIFY_KEY) {
             let text = format!(
-                "{} accepts answers only from the lead that started it; `phalanx kill {}` ends it",
+                "{} accepts answers only from the lead that started it; `phalanx shutdown {} --force` ends it",
                 record.name, record.name
             );
             team.record(Note::of(EventKind::Warning).member(&record.name).with("text", text))?;

@@ -25,7 +25,7 @@ pub(crate) fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) 
         }
         let more = match overview.more {
             0 => String::new(),
-            more => format!("\nand {more} more: phalanx ls"),
+            more => format!("\nand {more} more: phalanx team list"),
         };
         blocks.push(table.render(paint) + &more);
     }

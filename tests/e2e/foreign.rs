@@ -204,9 +204,12 @@ fn many_teams_of_other_programs_do_not_hide_those_of_phalanx() {
     }
     let page = stage.phalanx(&[]).expect(0).stdout;
     assert!(page.contains("phalanx init") && !page.contains("phalanx down"), "{page}");
-    assert!(page.contains("and 110 more: phalanx ls"), "{page}");
+    assert!(page.contains("and 110 more: phalanx team list"), "{page}");
     let refused = stage.phalanx(&["status"]).expect(2).stderr;
-    assert!(refused.contains("and 115 more: `phalanx ls`") && refused.len() < 400, "{refused}");
+    assert!(
+        refused.contains("and 115 more: `phalanx team list`") && refused.len() < 400,
+        "{refused}"
+    );
     let found = stage.phalanx(&["--json", "doctor"]).json();
     let about: Vec<&Value> = found["findings"]
         .as_array()

@@ -286,7 +286,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             step("reject", Writes, &["task reject"]),
             step("cancel", Writes, &["task cancel"]),
             step("fail", Writes, &["task fail"]),
-            step("retry", Writes, &["task retry", "retry"]),
+            step("retry", Writes, &["task retry"]),
             step("release", Writes, &["task release"]),
             step("assign", Writes, &["task assign"]).renamed(ASSIGN),
             step("block", Writes, &["task block"]),
@@ -445,7 +445,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         description: "Ask members to end, wait for their answers up to `deadline` seconds, and close their panes. A member may \
             refuse, with a reason. `force` ends them without asking. Returns the outcome of each. Example: {\"all\": true}",
         audience: Lead,
-        actions: &[one(Ends, &["shutdown", "kill"], schema_of::<ShutdownArgs>, |call, given| {
+        actions: &[one(Ends, &["shutdown"], schema_of::<ShutdownArgs>, |call, given| {
             team::shutdown(call, &given.parse()?)
         })],
     },

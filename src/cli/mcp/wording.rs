@@ -193,7 +193,6 @@ mod tests {
                 "make it pending with `phalanx task retry 3`",
                 "make it pending with TeamTasks with action retry",
             ),
-            ("or `phalanx retry 3`", "or TeamTasks with action retry"),
             ("use `phalanx task list --all`", "use TaskList with `filter`"),
             (
                 "end them: `phalanx shutdown --all -t demo`, with `--force` without asking",

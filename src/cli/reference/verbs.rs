@@ -49,11 +49,6 @@ fn push_verb(verb: &Command, level: &str, blocks: &mut Vec<PageBlock>) {
     let path = verb.get_bin_name().unwrap_or(verb.get_name());
     let name = path.strip_prefix("phalanx ").unwrap_or(path);
     let mut text = format!("{level} `{name}`\n\n{}\n", about(verb));
-    let aliases: Vec<String> =
-        verb.get_visible_aliases().map(|alias| format!("`{alias}`")).collect();
-    if !aliases.is_empty() {
-        text.push_str(&format!("\nShort form: {}.\n", aliases.join(", ")));
-    }
     if !verb.is_subcommand_required_set() {
         text.push_str(&format!("\n{}", usage(verb)));
         let (positional, options): (Vec<&Arg>, Vec<&Arg>) =
@@ -109,9 +104,7 @@ fn table(title: &str, args: &[&Arg]) -> String {
 /// The names of an argument with its value, as in `--help`.
 fn names(arg: &Arg) -> String {
     let short = arg.get_short().map(|short| format!("`-{short}`, ")).unwrap_or_default();
-    let aliases = arg.get_visible_aliases().unwrap_or_default();
-    let aliases: String = aliases.iter().map(|alias| format!(", `--{alias}`")).collect();
-    cell(&format!("{short}`{arg}`{aliases}"))
+    cell(&format!("{short}`{arg}`"))
 }
 
 fn meaning(arg: &Arg) -> String {

@@ -28,7 +28,7 @@ pub(crate) fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, Ops
     let refused = |problem: &str| {
         Err(OpsError::Usage {
             problem: problem.to_owned(),
-            hint: Some("end members with `phalanx kill NAME`".to_owned()),
+            hint: Some("end members with `phalanx shutdown NAME --force`".to_owned()),
         })
     };
     match team.host() {

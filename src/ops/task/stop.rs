@@ -44,7 +44,7 @@ pub(super) fn end_command(team: &TeamStore, id: TaskId, by: &MemberName) -> Resu
         if limit.expired() {
             let text = format!(
                 "task {id} was taken from {owner}, which has not ended its command within {LIMIT:?}: it may \
-                 still run (`phalanx peek {owner}`, `phalanx kill {owner}`)"
+                 still run (`phalanx peek {owner}`, `phalanx shutdown {owner} --force`)"
             );
             team.record(Note::of(EventKind::Warning).task(id).member(&owner).with("text", text))?;
             return Ok(());
