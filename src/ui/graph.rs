@@ -1,7 +1,8 @@
-//! Draws the dependencies of tasks: as a forest for a terminal, and as Mermaid and DOT source. Task
-//! texts come from any program, so each format escapes every character that has a meaning in it.
+//! Draws the dependencies of tasks: as an indented tree for a terminal, and as Mermaid and DOT
+//! source. Task texts come from any program, so each format escapes every character that has a
+//! meaning in it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -16,9 +17,9 @@ use crate::ops::snapshot::TaskCard;
 
 /// Maximum length of a subject, in characters.
 const SUBJECT: usize = 60;
-/// Maximum depth of a tree. A deeper task starts a tree of its own, so that the size of the output
-/// stays proportional to the number of tasks.
-const MAX_DEPTH: usize = 16;
+/// Maximum indentation, in levels. Deeper tasks are not indented further, so that the size of the
+/// output stays proportional to the number of tasks.
+const MAX_INDENT: usize = 16;
 
 /// A task of a [`TaskGraph`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,46 +55,34 @@ impl TaskGraph {
     pub(crate) fn new(board: &Board, all: bool) -> TaskGraph {
         let drawn: Vec<&Task> =
             board.work().filter(|task| all || !task.state.frees_dependants()).collect();
-        let mut tasks: Vec<GraphNode> = drawn.iter().map(|task| node(board, task)).collect();
-        tasks.extend(board.unreadable.iter().map(|id| GraphNode {
-            id: *id,
-            subject: "cannot be read".to_owned(),
-            state: "unreadable",
-        }));
-        tasks.sort_by_key(|node| node.id);
-        let known: BTreeSet<TaskId> = tasks.iter().map(|node| node.id).collect();
-        let mut edges: Vec<(TaskId, TaskId)> = drawn
+        let mut tasks: Vec<GraphNode> = drawn
             .iter()
-            .flat_map(|task| task.blocked_by.iter().map(|blocker| (*blocker, task.id)))
-            .filter(|(blocker, _)| known.contains(blocker))
+            .map(|task| node(task.id, &task.subject, board.state(task).as_str()))
             .collect();
-        edges.sort_unstable();
-        edges.dedup();
-        TaskGraph { tasks, edges }
+        tasks.extend(board.unreadable.iter().map(|id| node(*id, "cannot be read", "unreadable")));
+        let edges = drawn.iter().flat_map(|task| edges_to(task.id, &task.blocked_by));
+        TaskGraph::of(tasks, edges)
     }
 
     /// Returns the graph of these tasks and of the dependencies between them.
     pub(super) fn of_cards<'c>(cards: impl Iterator<Item = &'c TaskCard>) -> TaskGraph {
-        let mut cards: Vec<&TaskCard> = cards.collect();
-        cards.sort_by_key(|card| card.id);
-        let tasks = cards.iter().map(|card| GraphNode {
-            id: card.id,
-            subject: text::short(&card.subject, SUBJECT),
-            state: card.state.as_str(),
-        });
-        let known: BTreeSet<TaskId> = cards.iter().map(|card| card.id).collect();
-        let edges = cards
-            .iter()
-            .flat_map(|card| card.blockers.iter().map(|blocker| (*blocker, card.id)))
-            .filter(|(blocker, _)| known.contains(blocker));
-        let edges: BTreeSet<(TaskId, TaskId)> = edges.collect();
-        TaskGraph { tasks: tasks.collect(), edges: edges.into_iter().collect() }
+        let cards: Vec<&TaskCard> = cards.collect();
+        let nodes = cards.iter().map(|card| node(card.id, &card.subject, card.state.as_str()));
+        let edges = cards.iter().flat_map(|card| edges_to(card.id, &card.blockers));
+        TaskGraph::of(nodes.collect(), edges)
+    }
+
+    fn of(mut tasks: Vec<GraphNode>, edges: impl Iterator<Item = (TaskId, TaskId)>) -> TaskGraph {
+        tasks.sort_by_key(|node| node.id);
+        let known: BTreeSet<TaskId> = tasks.iter().map(|node| node.id).collect();
+        let edges: BTreeSet<_> = edges.filter(|(blocker, _)| known.contains(blocker)).collect();
+        TaskGraph { tasks, edges: edges.into_iter().collect() }
     }
 
     /// Draws the graph, without a line break at the end.
     pub(crate) fn draw(&self, format: GraphFormat, paint: Paint) -> String {
         match format {
-            GraphFormat::Text => self.forest(paint),
+            GraphFormat::Text => self.tree(paint),
             GraphFormat::Mermaid => self.mermaid(),
             GraphFormat::Dot => self.dot(),
         }
@@ -134,96 +123,54 @@ impl TaskGraph {
         out
     }
 
-    /// Draws each task once, below one of its blockers, and names its other blockers behind it.
-    fn forest(&self, paint: Paint) -> String {
-        let nodes: BTreeMap<TaskId, &GraphNode> =
-            self.tasks.iter().map(|node| (node.id, node)).collect();
+    /// Draws each task once, indented below its first blocker, and names its other blockers behind
+    /// it.
+    fn tree(&self, paint: Paint) -> String {
         let mut blockers: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
         for (blocker, task) in &self.edges {
             blockers.entry(*task).or_default().push(*blocker);
         }
-        let Forest { roots, children } = self.place(&blockers);
+        let blockers_of = |node: &GraphNode| blockers.get(&node.id).map_or(&[][..], Vec::as_slice);
+        let mut below: BTreeMap<Option<TaskId>, Vec<&GraphNode>> = BTreeMap::new();
+        for node in &self.tasks {
+            below.entry(blockers_of(node).first().copied()).or_default().push(node);
+        }
+        let free = below.get(&None).into_iter().flatten().copied();
+        let mut drawn = BTreeSet::new();
         let mut lines = Vec::new();
-        // The open branches: the task, its blocker in the tree, and the text before the task's
-        // line and before those of its children.
-        let mut open: Vec<(TaskId, Option<TaskId>, String, String)> =
-            roots.iter().rev().map(|root| (*root, None, String::new(), String::new())).collect();
-        while let Some((id, above, lead, indent)) = open.pop() {
-            let Some(node) = nodes.get(&id) else { continue };
-            let all = blockers.get(&id).map_or(&[][..], Vec::as_slice);
-            let others: Vec<TaskId> =
-                all.iter().copied().filter(|blocker| Some(*blocker) != above).collect();
-            let note = match (others.is_empty(), above) {
-                (true, _) => String::new(),
-                (false, Some(_)) => format!("  (also after {})", ids(&others)),
-                (false, None) => format!("  (after {})", ids(&others)),
-            };
-            let state = paint.put(style(node.state).tint, &node.state.replace('_', " "));
-            let subject = text::line(&node.subject);
-            lines.push(format!("{lead}#{id} {subject}  {state}{}", paint.put(Tint::Dim, &note)));
-            let below = children.get(&id).map_or(&[][..], Vec::as_slice);
-            for (nth, child) in below.iter().enumerate().rev() {
-                let (branch, rest) =
-                    if nth + 1 == below.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-                let (lead, indent) = (format!("{indent}{branch}"), format!("{indent}{rest}"));
-                open.push((*child, Some(id), lead, indent));
+        // No free task leads to a cycle, so it is drawn from its first task on.
+        for root in free.chain(&self.tasks) {
+            let mut open = vec![(root, 0)];
+            while let Some((node, depth)) = open.pop() {
+                if !drawn.insert(node.id) {
+                    continue;
+                }
+                let note = match blockers_of(node) {
+                    [] => String::new(),
+                    all if depth == 0 || depth > MAX_INDENT => format!("  (after {})", ids(all)),
+                    [_] => String::new(),
+                    [_, others @ ..] => format!("  (also after {})", ids(others)),
+                };
+                let indent = "  ".repeat(depth.min(MAX_INDENT));
+                let state = paint.put(style(node.state).tint, &node.state.replace('_', " "));
+                let subject = text::line(&node.subject);
+                let note = paint.put(Tint::Dim, &note);
+                lines.push(format!("{indent}#{} {subject}  {state}{note}", node.id));
+                let children = below.get(&Some(node.id)).into_iter().flatten().rev();
+                open.extend(children.map(|child| (*child, depth + 1)));
             }
         }
         lines.join("\n")
     }
-
-    /// Arranges the tasks in trees, depth first and in the order of ids.
-    fn place(&self, blockers: &BTreeMap<TaskId, Vec<TaskId>>) -> Forest {
-        let mut blocked: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
-        for (blocker, task) in &self.edges {
-            blocked.entry(*blocker).or_default().push(*task);
-        }
-        let ids = || self.tasks.iter().map(|node| node.id);
-        let (free, others): (Vec<TaskId>, Vec<TaskId>) =
-            ids().partition(|id| !blockers.contains_key(id));
-        // Of the tasks of a cycle that no free task leads to, the first becomes a root.
-        let mut waiting: VecDeque<TaskId> = free.into_iter().chain(others).collect();
-        let mut forest = Forest::default();
-        let mut placed = BTreeSet::new();
-        while let Some(root) = waiting.pop_front() {
-            let mut too_deep = Vec::new();
-            let mut open = vec![(root, None, 0)];
-            while let Some((id, above, depth)) = open.pop() {
-                if depth == MAX_DEPTH {
-                    too_deep.push(id);
-                    continue;
-                }
-                if !placed.insert(id) {
-                    continue;
-                }
-                match above {
-                    Some(above) => forest.children.entry(above).or_default().push(id),
-                    None => forest.roots.push(id),
-                }
-                let below = blocked.get(&id).into_iter().flatten().rev();
-                open.extend(below.map(|child| (*child, Some(id), depth + 1)));
-            }
-            for root in too_deep.into_iter().rev() {
-                waiting.push_front(root);
-            }
-        }
-        forest
-    }
 }
 
-/// The trees that the tasks are drawn in.
-#[derive(Default)]
-struct Forest {
-    roots: Vec<TaskId>,
-    children: BTreeMap<TaskId, Vec<TaskId>>,
+fn node(id: TaskId, subject: &str, state: &'static str) -> GraphNode {
+    GraphNode { id, subject: text::short(subject, SUBJECT), state }
 }
 
-fn node(board: &Board, task: &Task) -> GraphNode {
-    GraphNode {
-        id: task.id,
-        subject: text::short(&task.subject, SUBJECT),
-        state: board.state(task).as_str(),
-    }
+/// Returns the edges from these blockers to a task.
+fn edges_to(task: TaskId, blockers: &[TaskId]) -> impl Iterator<Item = (TaskId, TaskId)> {
+    blockers.iter().map(move |blocker| (*blocker, task))
 }
 
 /// Colours of a state.
@@ -287,7 +234,7 @@ mod tests {
         board
     }
 
-    fn forest(n: u64, edges: &[(u64, u64)]) -> String {
+    fn tree(n: u64, edges: &[(u64, u64)]) -> String {
         let text = TaskGraph::new(&board(n, edges), false).draw(GraphFormat::Text, PLAIN);
         text.replace("  pending", "").replace("  blocked", "")
     }
@@ -295,32 +242,32 @@ mod tests {
     #[test]
     fn each_task_is_drawn_once_and_other_blockers_are_named() {
         assert_eq!(
-            forest(6, &[(1, 2), (1, 3), (2, 4), (3, 4), (3, 5)]),
-            "#1 s1\n├─ #2 s2\n│  └─ #4 s4  (also after #3)\n└─ #3 s3\n   └─ #5 s5\n#6 s6"
+            tree(6, &[(1, 2), (1, 3), (2, 4), (3, 4), (3, 5)]),
+            "#1 s1\n  #2 s2\n    #4 s4  (also after #3)\n  #3 s3\n    #5 s5\n#6 s6"
         );
-        // The direct edge from 1 to 3 is only named, since 3 is drawn below 2.
-        assert_eq!(
-            forest(3, &[(1, 2), (1, 3), (2, 3)]),
-            "#1 s1\n└─ #2 s2\n   └─ #3 s3  (also after #1)"
-        );
+        assert_eq!(tree(3, &[(1, 2), (1, 3), (2, 3)]), "#1 s1\n  #2 s2\n  #3 s3  (also after #2)");
     }
 
     #[test]
     fn cycles_and_doubled_edges_are_drawn() {
-        assert_eq!(forest(2, &[(1, 2), (2, 1), (1, 2)]), "#1 s1  (after #2)\n└─ #2 s2");
-        assert_eq!(forest(1, &[(1, 1)]), "#1 s1  (after #1)");
+        assert_eq!(tree(2, &[(1, 2), (2, 1), (1, 2)]), "#1 s1  (after #2)\n  #2 s2");
+        assert_eq!(
+            tree(4, &[(2, 3), (3, 2), (3, 4)]),
+            "#1 s1\n#2 s2  (after #3)\n  #3 s3\n    #4 s4"
+        );
+        assert_eq!(tree(1, &[(1, 1)]), "#1 s1  (after #1)");
         let graph = TaskGraph::new(&board(2, &[(1, 2), (1, 2)]), false);
         assert_eq!(graph.edges, [(TaskId(1), TaskId(2))]);
     }
 
     #[test]
-    fn long_chain_starts_a_new_tree_at_the_maximum_depth() {
+    fn long_chain_is_indented_up_to_the_maximum() {
         let chain: Vec<(u64, u64)> = (1..100_000).map(|id| (id, id + 1)).collect();
-        let text = forest(100_000, &chain);
+        let text = tree(100_000, &chain);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 100_000);
-        assert_eq!(lines[16], "#17 s17  (after #16)");
-        assert!(lines[15].ends_with("└─ #16 s16") && lines[15].chars().count() < 60);
+        assert_eq!(lines[16], format!("{}#17 s17", " ".repeat(32)));
+        assert_eq!(lines[17], format!("{}#18 s18  (after #17)", " ".repeat(32)));
     }
 
     #[test]
@@ -332,10 +279,10 @@ mod tests {
         b.tasks.remove(&TaskId(3));
         b.unreadable.insert(TaskId(3));
         let draw = |all| TaskGraph::new(&b, all).draw(GraphFormat::Text, PLAIN);
-        assert_eq!(draw(false), "#3 cannot be read  unreadable\n└─ #2 s2  blocked");
+        assert_eq!(draw(false), "#3 cannot be read  unreadable\n  #2 s2  blocked");
         assert_eq!(
             draw(true),
-            "#1 s1  completed\n└─ #2 s2  blocked  (also after #3)\n#3 cannot be read  unreadable"
+            "#1 s1  completed\n  #2 s2  blocked  (also after #3)\n#3 cannot be read  unreadable"
         );
         assert_eq!(TaskGraph::new(&Board::default(), true).draw(GraphFormat::Text, PLAIN), "");
     }

@@ -26,7 +26,7 @@ fn graph_is_drawn_as_text_mermaid_dot_and_json() {
     let draw = |words: &[&str]| stage.phalanx(&[&["task", "graph"], words].concat()).expect(0);
     assert_eq!(
         draw(&[]).stdout.replace("blocked", "pending"),
-        "#1 Write the parser  pending\n└─ #3 Test  pending  (also after #2)\n#2 Say \"hi\"  pending\n"
+        "#1 Write the parser  pending\n  #3 Test  pending  (also after #2)\n#2 Say \"hi\"  pending\n"
     );
     let mermaid = draw(&["--format", "mermaid"]).stdout;
     assert!(mermaid.starts_with("flowchart LR\n"), "{mermaid}");
