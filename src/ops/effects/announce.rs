@@ -16,6 +16,7 @@ use crate::model::followup::{LastNotification, NotificationStep};
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::placement::Placement;
 use crate::model::question::Question;
+use crate::model::task::Task;
 use crate::model::text;
 use crate::model::user_question;
 use crate::ops::Post;
@@ -97,8 +98,21 @@ fn journal_entry(question: &Question, step: NotificationStep) -> Note {
     counted(note.with("summary", question.summary()), step)
 }
 
+/// Begins the journal entry of a reminder about a task, or of its escalation.
+pub(super) fn task_note(task: &Task, member: &MemberName, step: NotificationStep) -> Note {
+    let note = match step {
+        NotificationStep::First | NotificationStep::Reminder { .. } => {
+            Note::of(EventKind::Reminded)
+        }
+        NotificationStep::Escalation { mode, .. } => {
+            Note::of(EventKind::Escalated).with("mode", mode.as_str())
+        }
+    };
+    counted(note.task(task.id).member(member).with("subject", task.subject.as_str()), step)
+}
+
 /// Adds the reminder counts of `step` to a note.
-pub(super) fn counted(note: Note, step: NotificationStep) -> Note {
+fn counted(note: Note, step: NotificationStep) -> Note {
     match step {
         NotificationStep::First => note,
         NotificationStep::Reminder { nth, of } => note.with("nth", nth).with("of", of),

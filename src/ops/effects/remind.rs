@@ -3,7 +3,7 @@
 //! reminder, and no lead sends one twice. A task that becomes stale is announced once: the next
 //! lead completes what is missing.
 
-use super::announce::counted;
+use super::announce::task_note;
 use crate::model::event::{Event, EventKind, Note};
 use crate::model::followup::{Escalation, NotificationStep, Reminded};
 use crate::model::id::{Incarnation, MemberName, TaskId};
@@ -53,16 +53,8 @@ pub(crate) fn remind(
     for (to, text) in compose_messages(name, &task, step) {
         Post::notice(&to, text).because(Some(event.clone())).send(team)?;
     }
-    let note = match step {
-        NotificationStep::First | NotificationStep::Reminder { .. } => {
-            Note::of(EventKind::Reminded)
-        }
-        NotificationStep::Escalation { mode, .. } => {
-            Note::of(EventKind::Escalated).with("mode", mode.as_str())
-        }
-    };
-    let note = note.task(id).member(name).with("subject", task.subject.as_str());
-    team.record(counted(Note { id: Some(event), cause: task.extra.event, ..note }, step))?;
+    let note = task_note(&task, name, step);
+    team.record(Note { id: Some(event), cause: task.extra.event, ..note })?;
     Ok(())
 }
 
@@ -83,8 +75,8 @@ fn announce_stall(
     task: &Task,
     after: u32,
 ) -> Result<(), OpsError> {
-    let (lead, mode) = (MemberName::lead(), Escalation::NotifyLead);
-    let step = NotificationStep::Escalation { after, mode };
+    let lead = MemberName::lead();
+    let step = NotificationStep::Escalation { after, mode: Escalation::NotifyLead };
     let Some(event) = &task.extra.event else { return Ok(()) };
     if team.mailbox(&lead).find(event)?.is_none() {
         for (to, text) in compose_messages(owner, task, step) {
@@ -95,10 +87,9 @@ fn announce_stall(
     if let Some(record) = team.member_record(owner)? {
         reset_reminders(team, owner, &record.incarnation)?;
     }
-    let escalated = Note::of(EventKind::Escalated).task(task.id).member(owner).because(event);
-    let escalated = escalated.with("subject", task.subject.as_str()).with("mode", mode.as_str());
+    let escalated = task_note(task, owner, step).because(event);
     let stale = Note::of_task(EventKind::TaskStale, task).member(owner).with("by", lead.as_str());
-    team.record_all(vec![stale, counted(escalated, step)])?;
+    team.record_all(vec![stale, escalated])?;
     Ok(())
 }
 

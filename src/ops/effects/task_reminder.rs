@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::announce::counted;
-use crate::model::event::{EventKind, Note};
+use super::announce::task_note;
+use crate::model::event::Note;
 use crate::model::followup::{Escalation, NotificationStep, TaskReminder};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Task, TaskAction};
@@ -51,17 +51,8 @@ pub(crate) fn send_reminder(
         Post::notice(&to, text.clone()).because(Some(event.clone())).send(team)?;
     }
     let by = MemberName::existing(&reminder.by).unwrap_or_else(|_| MemberName::lead());
-    let kind = match step {
-        NotificationStep::First | NotificationStep::Reminder { .. } => EventKind::Reminded,
-        NotificationStep::Escalation { .. } => EventKind::Escalated,
-    };
-    let note = Note { id: Some(event), cause: task.extra.event.clone(), ..Note::of(kind) };
-    let note = note.task(id).member(&by).with("subject", task.subject.as_str());
-    let note = match step {
-        NotificationStep::Escalation { mode, .. } => note.with("mode", mode.as_str()),
-        NotificationStep::First | NotificationStep::Reminder { .. } => note,
-    };
-    team.record(counted(note.with("text", reminder.text.as_str()), step))?;
+    let note = task_note(&task, &by, step).with("text", reminder.text.as_str());
+    team.record(Note { id: Some(event), cause: task.extra.event.clone(), ..note })?;
     let subject = json!({
         "team": team.name(), "task": id, "subject": task.subject, "from": by, "text": reminder.text,
         "reminder": step.times(),
