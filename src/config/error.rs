@@ -111,6 +111,24 @@ impl Faults {
     }
 }
 
+/// A step to a value in a text: the key in a table, or the index in a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'p> {
+    Key(&'p str),
+    Index(usize),
+}
+
+/// Returns the byte span of a value, for a fault that is found after the text was deserialized.
+pub(crate) fn span_of(text: &str, path: &[Place]) -> Range<usize> {
+    let Ok(table) = DeTable::parse(text) else { return 0..0 };
+    let root = Spanned::new(0..0, DeValue::Table(table.into_inner()));
+    let found = path.iter().try_fold(&root, |value, place| match place {
+        Place::Key(key) => value.get_ref().get(*key),
+        Place::Index(index) => value.get_ref().get(*index),
+    });
+    found.map(Spanned::span).unwrap_or_default()
+}
+
 /// The kind of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Document {
@@ -292,6 +310,7 @@ fn type_error(field: &str, path: &str, wanted: &str, value: &DeValue, depth: usi
     let tables = match (wanted, depth) {
         ("a table", 0) => Some(format!("a table, [{path}]")),
         ("a table" | "a list of tables", _) => Some(format!("a list of tables, [[{path}]]")),
+        ("a map", 0) if path == "launch.modes" => Some(format!("a table, [{path}]")),
         ("a map", _) if path == "answers" => Some("a table of tables, [answers.RULE]".to_owned()),
         ("a map", _) => Some(format!("a table of tables, [{path}.NAME]")),
         _ => None,

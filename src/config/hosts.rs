@@ -1,5 +1,6 @@
 //! Hosts on which members can run: `[[host]]` in a manifest or in a user's `hosts.toml`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 
 use super::hooks::read_trusted_file;
 use super::value::{
-    AtLeast, FIELD, NAME_PATTERN, NonBlank, Positioned, TableList, Variables, checked,
+    As, AtLeast, FIELD, NAME_PATTERN, NonBlank, Positioned, TableList, Variables, checked,
     parse_non_blank, text_types,
 };
 use super::{ConfigError, Document, Faults, parse};
@@ -27,8 +28,8 @@ pub(crate) struct HostTable {
     /// Work directory on the host, an absolute path.
     dir: RemotePath,
     /// Environment variables of the members there.
-    #[serde(default)]
-    env: Variables,
+    #[serde(default, with = "As::<Variables>")]
+    env: BTreeMap<String, String>,
     /// Maximum number of members on the host; unlimited by default.
     capacity: Option<AtLeast<1>>,
     /// Labels that members can ask for.
@@ -135,7 +136,7 @@ impl HostTable {
             name: self.name.into_inner().0,
             ssh: self.ssh.0,
             dir: self.dir.0,
-            env: self.env.0,
+            env: self.env,
             capacity: self.capacity.map(|most| most.0),
             labels: self.labels.into_iter().map(|label| label.0).collect(),
             phalanx: self.phalanx.map(|path| path.0),

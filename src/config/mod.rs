@@ -15,5 +15,5 @@ pub(crate) mod settings;
 pub(crate) mod task_file;
 pub(crate) mod value;
 
-pub(crate) use error::{ConfigError, Document, Faults, parse};
+pub(crate) use error::{ConfigError, Document, Faults, Place, parse, span_of};
 use lines::LineCounter;

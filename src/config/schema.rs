@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::value::{Argv, AtLeast, Choice, KeyedTable, Positioned, TableList, Variables};
+use super::value::{Argv, As, AtLeast, Choice, KeyedTable, Positioned, TableList, Variables};
 use super::value::{VARIABLE_PATTERN, inline_schema};
 
 /// Gives a wrapper the schema of the type that it wraps.
@@ -30,7 +30,7 @@ macro_rules! transparent {
     )*};
 }
 
-transparent!(Choice, KeyedTable, Positioned);
+transparent!(As, Choice, KeyedTable, Positioned);
 
 impl<T: JsonSchema> JsonSchema for TableList<T> {
     fn inline_schema() -> bool {

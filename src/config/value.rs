@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Spanned;
 
 use crate::model::name::{check_member_name, check_name, check_pattern, check_variable};
@@ -17,6 +17,68 @@ use crate::model::worktree::check_inside;
 
 /// Stands for the key and its section at the start of a message: `` `name` in [team] ``.
 pub(crate) const FIELD: &str = "{field}";
+
+/// A type that checks a value while it is deserialized.
+pub(crate) trait CheckedValue {
+    /// The type in which the checked value is kept.
+    type Value;
+
+    fn into_value(self) -> Self::Value;
+}
+
+/// Checks a field as `C` and keeps its plain value: `#[serde(with = "As::<C>")]`. The JSON Schema
+/// of the field is that of `C`.
+pub(crate) struct As<C>(PhantomData<C>);
+
+impl<C: CheckedValue> As<C> {
+    pub(crate) fn deserialize<'de, D>(deserializer: D) -> Result<C::Value, D::Error>
+    where
+        C: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        C::deserialize(deserializer).map(C::into_value)
+    }
+
+    pub(crate) fn serialize<S>(value: &C::Value, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        C::Value: Serialize,
+        S: Serializer,
+    {
+        value.serialize(serializer)
+    }
+}
+
+impl CheckedValue for String {
+    type Value = String;
+
+    fn into_value(self) -> String {
+        self
+    }
+}
+
+impl<C: CheckedValue> CheckedValue for Option<C> {
+    type Value = Option<C::Value>;
+
+    fn into_value(self) -> Self::Value {
+        self.map(C::into_value)
+    }
+}
+
+impl<C: CheckedValue> CheckedValue for Vec<C> {
+    type Value = Vec<C::Value>;
+
+    fn into_value(self) -> Self::Value {
+        self.into_iter().map(C::into_value).collect()
+    }
+}
+
+impl<K: CheckedValue<Value: Ord>, C: CheckedValue> CheckedValue for BTreeMap<K, C> {
+    type Value = BTreeMap<K::Value, C::Value>;
+
+    fn into_value(self) -> Self::Value {
+        self.into_iter().map(|(key, value)| (key.into_value(), value.into_value())).collect()
+    }
+}
 
 /// Defines types that are parsed from a string. A message may begin with [`FIELD`].
 macro_rules! text_types {
@@ -32,6 +94,14 @@ macro_rules! text_types {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
                 let parsed = $crate::config::value::ParsedText($parse);
                 deserializer.deserialize_string(parsed).map($name)
+            }
+        }
+
+        impl $crate::config::value::CheckedValue for $name {
+            type Value = $value;
+
+            fn into_value(self) -> $value {
+                self.0
             }
         }
 
@@ -85,6 +155,7 @@ impl<T> Visitor<'_> for ParsedText<T> {
 
 text_types! {
     /// Text without NUL bytes, since it is used in a command line or a path.
+    #[derive(Default)]
     PlainText(String) = parse_text;
     /// Plain text that is not blank.
     NonBlank(String) { "pattern": r"\S" } = parse_non_blank;
@@ -161,6 +232,14 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Choice<T> {
     }
 }
 
+impl<T> CheckedValue for Choice<T> {
+    type Value = T;
+
+    fn into_value(self) -> T {
+        self.0
+    }
+}
+
 /// An integer that is not less than `LEAST`.
 #[derive(Debug)]
 pub(crate) struct AtLeast<const LEAST: usize>(pub(crate) usize);
@@ -196,6 +275,14 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedTableVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<KeyedTable<T>, A::Error> {
         T::deserialize(MapAccessDeserializer::new(map)).map(KeyedTable)
+    }
+}
+
+impl<T> CheckedValue for KeyedTable<T> {
+    type Value = T;
+
+    fn into_value(self) -> T {
+        self.0
     }
 }
 
@@ -256,29 +343,43 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for TableListVisitor<T> {
     }
 }
 
-/// Environment variables with their values.
-#[derive(Debug, Default)]
-pub(crate) struct Variables(pub(crate) BTreeMap<String, String>);
+impl<T> CheckedValue for TableList<T> {
+    type Value = Vec<T>;
 
-impl<'de> Deserialize<'de> for Variables {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Variables, D::Error> {
-        deserializer.deserialize_map(VariablesVisitor)
+    fn into_value(self) -> Vec<T> {
+        self.0.into_iter().map(Spanned::into_inner).collect()
     }
 }
 
-struct VariablesVisitor;
+/// Environment variables with their values.
+#[derive(Debug, Default)]
+pub(crate) struct Variables<C = PlainText>(BTreeMap<VariableName, C>);
 
-impl<'de> Visitor<'de> for VariablesVisitor {
-    type Value = Variables;
+impl<C: CheckedValue> CheckedValue for Variables<C> {
+    type Value = BTreeMap<String, C::Value>;
+
+    fn into_value(self) -> Self::Value {
+        self.0.into_value()
+    }
+}
+
+impl<'de, C: Deserialize<'de>> Deserialize<'de> for Variables<C> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Variables<C>, D::Error> {
+        deserializer.deserialize_map(VariablesVisitor(PhantomData))
+    }
+}
+
+struct VariablesVisitor<C>(PhantomData<C>);
+
+impl<'de, C: Deserialize<'de>> Visitor<'de> for VariablesVisitor<C> {
+    type Value = Variables<C>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("a table of strings")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Variables, A::Error> {
-        let entries: BTreeMap<VariableName, PlainText> =
-            BTreeMap::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Variables(entries.into_iter().map(|(name, value)| (name.0, value.0)).collect()))
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Variables<C>, A::Error> {
+        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(Variables)
     }
 }
 

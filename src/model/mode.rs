@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
     Copy,
     PartialEq,
     Eq,
+    PartialOrd,
+    Ord,
     Serialize,
     Deserialize,
     strum::EnumIter,

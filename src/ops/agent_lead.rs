@@ -101,7 +101,7 @@ fn command_line(
     brief: String,
 ) -> (Vec<String>, Option<String>) {
     let argv = command.to_vec();
-    match profile.launch.brief {
+    match profile.launch.brief() {
         Brief::Argv => {
             let values = Values::from([(Placeholder::Brief, vec![brief])]);
             let speaks =

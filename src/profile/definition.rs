@@ -2,66 +2,116 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::rule::{Pattern, ScreenRule};
+use super::rule::{LinePattern, OnePattern, Pattern, ScreenRule, ScreenState};
+use super::value::{
+    AtMost, CommandTemplate, CredentialFile, LARGEST_PASTE, LONGEST_MS, ListedVariable, ModeName,
+    OneWord, TypedKeys,
+};
 use super::words::{Group, Placeholder, Values};
+use crate::config::value::{
+    As, Choice, KeyedTable, NonBlank, PlainText, TableList, VariablePattern, Variables,
+};
+use crate::config::{ConfigError, Document, Faults, Place, parse, span_of};
 use crate::model::mode::Mode;
 use crate::model::transcript::TranscriptForm;
 
 /// A program that can run as a teammate. docs/profiles.md describes every key.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
+    /// The name of its file.
+    #[serde(skip_deserializing)]
     pub(crate) name: String,
     /// One line of description.
+    #[serde(with = "As::<NonBlank>")]
     pub(crate) about: String,
     /// Version of the program from whose screens the rules were recorded. `None`: the rules are
     /// from its documentation.
+    #[serde(default, with = "As::<Option<NonBlank>>")]
     pub(crate) seen: Option<String>,
+    #[serde(default, with = "As::<Choice<Runs>>")]
     pub(crate) runs: Runs,
     /// True if messages can be sent to the program: it reads its mailbox, or its wrapper does. Any
     /// other program is terminated without a shutdown request (MSG-16).
+    #[serde(default = "yes")]
     pub(crate) reads_mail: bool,
     /// How a wrapped program gets its messages.
+    #[serde(default, with = "As::<Choice<MailDelivery>>")]
     pub(crate) mail: MailDelivery,
+    #[serde(default, with = "As::<Vec<Choice<Hook>>>")]
     pub(crate) hooks: Vec<Hook>,
     /// The form of the program's transcripts. `None`: its usage is not known.
+    #[serde(default, rename(deserialize = "usage"), deserialize_with = "transcript")]
     pub(crate) transcript: Option<TranscriptForm>,
+    #[serde(with = "As::<KeyedTable<Launch>>")]
     pub(crate) launch: Launch,
+    #[serde(default, with = "As::<KeyedTable<Ready>>")]
     pub(crate) ready: Ready,
+    #[serde(default, with = "As::<KeyedTable<Keys>>")]
     pub(crate) keys: Keys,
+    #[serde(default, with = "As::<KeyedTable<Paste>>")]
     pub(crate) paste: Paste,
     /// Finds the input area. `None`: its content cannot be determined.
+    #[serde(default, with = "As::<Option<KeyedTable<ComposerRule>>>")]
     pub(crate) composer: Option<ComposerRule>,
     /// Keys that answer a dialog, by the name of the rule that matches it. They are typed only
     /// after a decision, and only while the screen still shows the question that was decided
     /// (PM-01).
+    #[serde(default, with = "As::<BTreeMap<String, KeyedTable<DialogKeys>>>")]
     pub(crate) answers: BTreeMap<String, DialogKeys>,
+    #[serde(default, with = "As::<Choice<ShutdownPolicy>>")]
     pub(crate) shutdown: ShutdownPolicy,
     /// Signs that the program has credentials. `None`: they are not known.
+    #[serde(default, with = "As::<Option<KeyedTable<LoginSigns>>>")]
     pub(crate) login: Option<LoginSigns>,
     /// In file order; the first match decides.
+    #[serde(default, rename(deserialize = "rule"), with = "As::<TableList<ScreenRule>>")]
     pub(crate) rules: Vec<ScreenRule>,
 }
 
+fn yes() -> bool {
+    true
+}
+
+fn transcript<'de, D>(deserializer: D) -> Result<Option<TranscriptForm>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct UsageTable {
+        transcript: Choice<TranscriptForm>,
+    }
+    let usage = KeyedTable::<UsageTable>::deserialize(deserializer)?;
+    Ok(Some(usage.0.transcript.0))
+}
+
 /// Places where the credentials of a program are. One of them is enough.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct LoginSigns {
     /// Variables that hold a key or a token.
+    #[serde(with = "As::<Vec<ListedVariable>>")]
     pub(crate) env: Vec<String>,
     /// Files that the program writes when a person logs in. Each begins with `~/`, the home
     /// directory, or with `$NAME/`, the directory in a variable.
+    #[serde(with = "As::<Vec<CredentialFile>>")]
     pub(crate) files: Vec<String>,
 }
 
 /// The process that runs in the pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Runs {
     /// The program itself, on the terminal of the pane.
     Native,
     /// The wrapper, which runs the program on a pty of its own, reads its screen and types into it.
+    #[default]
     Wrapped,
 }
 
@@ -82,34 +132,54 @@ pub(crate) enum Hook {
 }
 
 /// Command lines and environment of a program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Launch {
-    /// Template of the command line.
+    /// OneWord of the command line.
+    #[serde(with = "As::<CommandTemplate>")]
     pub(crate) argv: Vec<Group>,
+    #[serde(default, with = "As::<Choice<Prompt>>")]
     pub(crate) prompt: Prompt,
-    pub(crate) brief: Brief,
+    /// `None` only in the file. [`Profile::parse`] sets the default, which depends on `runs`.
+    #[serde(default, with = "As::<Option<Choice<Brief>>>")]
+    brief: Option<Brief>,
     /// Words for `{mode}`, by permission mode. A mode that is not listed is refused (PM-06).
-    pub(crate) modes: BTreeMap<&'static str, Vec<String>>,
+    #[serde(default, with = "As::<BTreeMap<ModeName, Vec<PlainText>>>")]
+    pub(crate) modes: BTreeMap<Mode, Vec<String>>,
     /// Words for `{plan}`.
+    #[serde(default, with = "As::<Vec<PlainText>>")]
     pub(crate) plan: Vec<String>,
     /// Complete command line that continues the session `{resume}`. Empty: the program cannot
     /// resume.
+    #[serde(default, with = "As::<CommandTemplate>")]
     pub(crate) resume: Vec<Group>,
     /// Complete command line that answers one question without a terminal. Empty: the program has
     /// no such form.
+    #[serde(default, with = "As::<CommandTemplate>")]
     pub(crate) once: Vec<Group>,
     /// Tools that stay available when the allowed tools are listed, because the program needs them
     /// to work in a team.
+    #[serde(default, with = "As::<Vec<PlainText>>")]
     pub(crate) keep_tools: Vec<String>,
     /// Variables to set. A variable whose value is absent is removed, even if it would be
     /// inherited.
+    #[serde(default, with = "As::<Variables<OneWord>>")]
     pub(crate) env: BTreeMap<String, Group>,
     /// Variables of the caller that are passed on: names, or prefixes followed by `*`. Empty: all.
+    #[serde(default, with = "As::<Vec<VariablePattern>>")]
     pub(crate) allow: Vec<String>,
 }
 
+impl Launch {
+    pub(crate) fn brief(&self) -> Brief {
+        self.brief.unwrap_or(Brief::None)
+    }
+}
+
 /// The way in which the program gets its first prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Prompt {
@@ -118,6 +188,7 @@ pub(crate) enum Prompt {
     /// On the command line, as `{prompt}`.
     Argv,
     /// The wrapper reads it from the mailbox and types it.
+    #[default]
     Typed,
 }
 
@@ -150,8 +221,8 @@ impl Brief {
 }
 
 /// The condition under which a started program counts as ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", from = "ReadyTable")]
 pub(crate) enum Ready {
     /// The program has found its mailbox and set `ready_at` in its record (ID-03).
     Hello,
@@ -163,25 +234,73 @@ pub(crate) enum Ready {
     Begun,
     /// A rule has found the screen ready or idle; the wrapper then sets `ready_at` in the record
     /// (PM-02).
+    #[default]
     Screen,
 }
 
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ReadyTable {
+    #[serde(with = "As::<Choice<ReadyWhen>>")]
+    when: ReadyWhen,
+    #[serde(with = "As::<AtMost<u64, LONGEST_MS>>")]
+    settle_ms: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ReadyWhen {
+    Hello,
+    Running,
+    Settled,
+    #[default]
+    Screen,
+}
+
+impl Default for ReadyTable {
+    fn default() -> ReadyTable {
+        ReadyTable { when: ReadyWhen::default(), settle_ms: 700 }
+    }
+}
+
+impl From<ReadyTable> for Ready {
+    fn from(table: ReadyTable) -> Ready {
+        match table.when {
+            ReadyWhen::Hello => Ready::Hello,
+            ReadyWhen::Running => Ready::Running,
+            ReadyWhen::Settled => Ready::Settled { ms: table.settle_ms },
+            ReadyWhen::Screen => Ready::Screen,
+        }
+    }
+}
+
 /// Keys that control the program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Keys {
     /// Submits the typed text.
+    #[serde(with = "As::<TypedKeys>")]
     pub(crate) submit: String,
     /// Interrupts the current turn.
+    #[serde(with = "As::<Option<TypedKeys>>")]
     pub(crate) interrupt: Option<String>,
     /// Ends the program; each entry is typed separately.
+    #[serde(with = "As::<Vec<PlainText>>")]
     pub(crate) quit: Vec<String>,
 }
 
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys { submit: "\r".to_owned(), interrupt: None, quit: Vec::new() }
+    }
+}
+
 /// The way in which a wrapped program gets its messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum MailDelivery {
     /// The wrapper types them.
+    #[default]
     Typed,
     /// The program reads them with the tools of `phalanx mcp`; the wrapper types one line when
     /// some wait.
@@ -199,60 +318,147 @@ impl MailDelivery {
 }
 
 /// The party that answers a shutdown request to a wrapped program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ShutdownPolicy {
     /// The wrapper, by the state of the screen: it approves if the program is idle, and rejects if
     /// it is working.
+    #[default]
     Auto,
     /// The agent: it gets the request as a turn and answers with a command.
     Ask,
 }
 
 /// Keys that answer a dialog.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct DialogKeys {
     /// Allows this one request.
+    #[serde(with = "As::<TypedKeys>")]
     pub(crate) allow: String,
     /// Denies the request.
+    #[serde(with = "As::<TypedKeys>")]
     pub(crate) deny: String,
 }
 
 /// The way in which text is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Paste {
     /// Use bracketed paste while the program requests it.
     pub(crate) bracketed: bool,
     /// Delay in milliseconds between keys that are not pasted, so that the program does not
     /// interpret them as a paste.
+    #[serde(with = "As::<AtMost<u64, LONGEST_MS>>")]
     pub(crate) gap_ms: u64,
     /// Delay in milliseconds before the submit key, so that the program has processed the text.
+    #[serde(with = "As::<AtMost<u64, LONGEST_MS>>")]
     pub(crate) settle_ms: u64,
     /// Maximum length of a typed text in bytes. A longer text goes into a file, and a pointer to
     /// the file is typed.
+    #[serde(with = "As::<AtMost<usize, LARGEST_PASTE>>")]
     pub(crate) most_bytes: usize,
 }
 
+impl Default for Paste {
+    fn default() -> Paste {
+        Paste { bracketed: true, gap_ms: 0, settle_ms: 150, most_bytes: 4096 }
+    }
+}
+
 /// Patterns that find the composer, the input area of the program.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ComposerRule {
     /// Its first row; the group `text` is the typed text. The last matching row counts.
+    #[serde(with = "As::<LinePattern>")]
     pub(crate) line: Pattern,
     /// Must match the row above.
+    #[serde(default, with = "As::<Option<OnePattern>>")]
     pub(crate) above: Option<Pattern>,
     /// The first row below that no longer belongs to it. `None`: the composer is one line.
+    #[serde(default, with = "As::<Option<OnePattern>>")]
     pub(crate) until: Option<Pattern>,
     /// Text that the program draws in an empty composer. It is ignored only while the cursor is
     /// before it, because a person can type the same text (MSG-11).
+    #[serde(default, with = "As::<Option<OnePattern>>")]
     pub(crate) placeholder: Option<Pattern>,
     /// Faint text after the cursor is a suggestion that the program draws, not typed text.
+    #[serde(default)]
     pub(crate) ghost: bool,
     /// The composer is the last thing on the screen; a match with other rows below it is earlier
     /// input.
+    #[serde(default)]
     pub(crate) last: bool,
 }
 
 impl Profile {
+    /// Parses a profile.
+    ///
+    /// # Errors
+    /// A fault with its position: the first invalid key or value, or else the first contradiction
+    /// between keys.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
+        let mut profile: Profile = parse(Document { title: "the profile", denied: &[] }, text)?;
+        name.clone_into(&mut profile.name);
+        // By default only wrapped programs are briefed: a native program that reads its mailbox
+        // already knows about teams.
+        let brief = if profile.runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
+        profile.launch.brief.get_or_insert(brief);
+        let mut faults = Faults::default();
+        profile.check(text, &mut faults);
+        faults.into_result(text)?;
+        Ok(profile)
+    }
+
+    /// Adds the contradictions between keys.
+    fn check(&self, text: &str, faults: &mut Faults) {
+        let places = [
+            ("prompt", Placeholder::Prompt, self.launch.prompt == Prompt::Argv),
+            ("brief", Placeholder::Brief, self.launch.brief() == Brief::Argv),
+        ];
+        for (key, place, wanted) in places {
+            if self.takes(place) != wanted {
+                let message =
+                    format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
+                faults.add(&span_of(text, &[Place::Key("launch"), Place::Key("argv")]), message);
+            }
+        }
+        for (at, rule) in self.rules.iter().enumerate() {
+            let table = [Place::Key("rule"), Place::Index(at)];
+            if self.rules[..at].iter().any(|other| other.name == rule.name) {
+                let name = [table[0], table[1], Place::Key("name")];
+                faults.add(&span_of(text, &name), format!("duplicate rule `{}`", rule.name));
+            }
+            if !rule.has_condition() {
+                let message = "[[rule]] needs `match`, `title`, `progress` or `quiet_ms`";
+                faults.add(&span_of(text, &table), message);
+            }
+        }
+        for name in self.answers.keys() {
+            if let Some(problem) = self.answer_problem(name) {
+                let place = [Place::Key("answers"), Place::Key(name)];
+                let message = format!("`{}` in [answers] {problem}", name.escape_debug());
+                faults.add(&span_of(text, &place), message);
+            }
+        }
+    }
+
+    /// Returns the problem of the keys that answer a dialog. A rule with keys must capture the
+    /// question, because before typing it is compared with the one that was decided.
+    fn answer_problem(&self, name: &str) -> Option<&'static str> {
+        match self.rules.iter().find(|rule| rule.name == name) {
+            None => Some("names no rule"),
+            Some(rule) if !matches!(rule.state, ScreenState::Dialog(_)) => {
+                Some("refers to a rule that is not a dialog")
+            }
+            Some(rule) if !rule.has_text() => Some(
+                "is for a rule without a group `(?<text>…)`: what it asks could not be compared",
+            ),
+            Some(_) => None,
+        }
+    }
+
     /// Returns true if the caller has to give the command line.
     pub(crate) fn needs_command(&self) -> bool {
         self.takes(Placeholder::Command)
@@ -304,7 +510,7 @@ impl Profile {
             true => return None,
             false => self.launch.once.clone(),
         };
-        let launch = Launch { argv, prompt: Prompt::Argv, brief: Brief::None, ..self.launch };
+        let launch = Launch { argv, prompt: Prompt::Argv, brief: Some(Brief::None), ..self.launch };
         Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })
     }
 
@@ -316,6 +522,6 @@ impl Profile {
 
     /// Returns the words for a mode, or `None` if the program has no such mode.
     pub(crate) fn mode_words(&self, mode: Mode) -> Option<&[String]> {
-        self.launch.modes.get(mode.as_str()).map(Vec::as_slice)
+        self.launch.modes.get(&mode).map(Vec::as_slice)
     }
 }

@@ -6,12 +6,12 @@ mod definition;
 mod judge;
 mod learn;
 mod near_miss;
-mod read;
 mod rule;
 mod screen;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod value;
 mod words;
 
 pub(crate) use crate::model::launch::{SHELL, WORKER};

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::snapshot::{Look, ReportedProgress};
+use super::value::{AtMost, LONGEST_MS};
+use crate::config::value::{As, Choice, FIELD, Name, parse_non_blank, parse_text, text_types};
 
 /// Maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
@@ -172,10 +174,11 @@ fn is_word(word: &str) -> bool {
 }
 
 /// The part of the screen to which a rule applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Area {
     /// All rows.
+    #[default]
     Whole,
     /// This number of rows, up to the last non-empty one.
     Last(usize),
@@ -222,20 +225,56 @@ impl Area {
     }
 }
 
+text_types! {
+    /// A pattern that is not blank.
+    OnePattern(Pattern) = |text| compile(&parse_non_blank(text)?);
+    ListedPattern(Pattern) = |text| compile(&parse_text(text)?);
+    /// The pattern of the composer's first row.
+    LinePattern(Pattern) = |text| {
+        let pattern = compile(&parse_non_blank(text)?)?;
+        let named = pattern.has_text().then_some(pattern);
+        named.ok_or_else(|| format!("{FIELD} needs a group `(?<text>…)`"))
+    };
+    StateText(ScreenState) = |text| {
+        let known = "ready, idle, working, limited, failed, failed:login, needs_login, \
+                     blocked:REASON, dialog:NAME";
+        ScreenState::parse(&parse_non_blank(text)?)
+            .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
+    };
+    AreaText(Area) = |text| {
+        let known = "whole, last N, cursor row, title";
+        Area::parse(&parse_non_blank(text)?)
+            .ok_or_else(|| format!("no area `{}`; known: {known}", text.escape_debug()))
+    };
+}
+
+fn compile(text: &str) -> Result<Pattern, String> {
+    Pattern::new(text).map_err(|problem| format!("{FIELD} {problem}"))
+}
+
 /// Conditions, all of which must hold, and the state of the program if they do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ScreenRule {
+    #[serde(with = "As::<Name>")]
     pub(crate) name: String,
+    #[serde(with = "As::<StateText>")]
     pub(crate) state: ScreenState,
+    #[serde(default, with = "As::<AreaText>")]
     pub(super) area: Area,
     /// Patterns that must all match in the area.
+    #[serde(default, rename(deserialize = "match"), with = "As::<Vec<ListedPattern>>")]
     pub(super) patterns: Vec<Pattern>,
     /// Patterns that must not match in the area.
+    #[serde(default, rename(deserialize = "not"), with = "As::<Vec<ListedPattern>>")]
     pub(super) absent: Vec<Pattern>,
     /// Pattern that must match the title of the window.
+    #[serde(default, with = "As::<Option<OnePattern>>")]
     pub(super) title: Option<Pattern>,
+    #[serde(default, with = "As::<Option<Choice<ReportedProgress>>>")]
     pub(super) progress: Option<ReportedProgress>,
     /// Minimum time since the last output, in milliseconds.
+    #[serde(default, with = "As::<Option<AtMost<u64, LONGEST_MS>>>")]
     pub(super) quiet_ms: Option<u64>,
     /// Required state of the alternate screen.
     pub(super) alternate: Option<bool>,
@@ -244,6 +283,15 @@ pub(crate) struct ScreenRule {
 }
 
 impl ScreenRule {
+    /// Returns true if the rule has a condition. Without one it would match every screen, even an
+    /// empty one.
+    pub(super) fn has_condition(&self) -> bool {
+        !self.patterns.is_empty()
+            || self.title.is_some()
+            || self.progress.is_some()
+            || self.quiet_ms.is_some()
+    }
+
     /// Returns true if one of the patterns has the group `text`.
     pub(super) fn has_text(&self) -> bool {
         self.patterns.iter().any(Pattern::has_text)

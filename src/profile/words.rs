@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use strum::VariantNames;
+
+use crate::config::value::{ParsedText, parse_text};
 
 /// A placeholder of a template, spelled in snake case between braces.
 #[derive(
@@ -72,29 +74,41 @@ enum Piece {
     Place(Placeholder),
 }
 
-/// Words that are included or omitted together.
+/// A word of a template, as its text is written in a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Group(Vec<Vec<Piece>>);
+pub(super) struct TemplateWord(Vec<Piece>);
 
-impl Group {
-    /// Parses the words of a group: `{name}` is a placeholder, `{{` a literal brace.
+impl TemplateWord {
+    /// Parses a word: `{name}` is a placeholder, `{{` a literal brace.
     ///
     /// # Errors
-    /// The index of the word and a description, if a brace is not closed, a placeholder is unknown,
-    /// or one that expands to any number of words is not a word of its own.
-    pub(crate) fn parse<'w>(
-        words: impl Iterator<Item = &'w str>,
-    ) -> Result<Group, (usize, String)> {
-        words
-            .enumerate()
-            .map(|(at, word)| pieces(word).map_err(|problem| (at, problem)))
-            .collect::<Result<_, _>>()
-            .map(Group)
+    /// A description, if a brace is not closed, a placeholder is unknown, or one that expands to
+    /// any number of words is not a word of its own.
+    pub(super) fn parse(text: &str) -> Result<TemplateWord, String> {
+        pieces(&parse_text(text)?).map(TemplateWord)
     }
+}
 
+impl<'de> Deserialize<'de> for TemplateWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TemplateWord, D::Error> {
+        deserializer.deserialize_string(ParsedText(TemplateWord::parse))
+    }
+}
+
+impl Serialize for TemplateWord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.iter().map(written).collect::<String>())
+    }
+}
+
+/// Words that are included or omitted together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Group(pub(super) Vec<TemplateWord>);
+
+impl Group {
     /// Returns the placeholders of the group.
     pub(crate) fn names(&self) -> impl Iterator<Item = Placeholder> {
-        self.0.iter().flatten().filter_map(|piece| match piece {
+        self.0.iter().flat_map(|word| &word.0).filter_map(|piece| match piece {
             Piece::Text(_) => None,
             Piece::Place(name) => Some(*name),
         })
@@ -104,7 +118,7 @@ impl Group {
     pub(crate) fn fill(&self, values: &Values) -> Option<Vec<String>> {
         let mut words = Vec::new();
         for word in &self.0 {
-            match word.as_slice() {
+            match word.0.as_slice() {
                 [Piece::Place(name)] => words.extend(values.get(name)?.iter().cloned()),
                 pieces => words.push(
                     pieces.iter().map(|piece| filled(piece, values)).collect::<Option<String>>()?,
@@ -133,14 +147,6 @@ impl Group {
 /// Returns the words of all groups whose values are present.
 pub(crate) fn fill(groups: &[Group], values: &Values) -> Vec<String> {
     groups.iter().flat_map(|group| group.repeat(values)).collect()
-}
-
-impl Serialize for Group {
-    /// Serializes the words as they are written in a profile.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer
-            .collect_seq(self.0.iter().map(|word| word.iter().map(written).collect::<String>()))
-    }
 }
 
 fn written(piece: &Piece) -> String {
@@ -197,7 +203,7 @@ mod tests {
     use super::*;
 
     fn group(words: &[&str]) -> Group {
-        Group::parse(words.iter().copied()).expect("a group")
+        Group(words.iter().map(|word| TemplateWord::parse(word).expect("a word")).collect())
     }
 
     fn values(list: &[(Placeholder, &[&str])]) -> Values {
@@ -243,7 +249,7 @@ mod tests {
 
     #[test]
     fn invalid_templates_are_rejected_and_escaped_braces_are_literal() {
-        let bad = |word: &str| Group::parse(std::iter::once(word)).expect_err("a fault").1;
+        let bad = |word: &str| TemplateWord::parse(word).expect_err("a fault");
         assert!(bad("{modle}").starts_with("no value `modle`; known: model, "));
         assert!(bad("a{team").contains("without `}`"));
         assert!(bad("--{mode}").contains("words by themselves"));

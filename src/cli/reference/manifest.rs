@@ -105,6 +105,7 @@ fn rows(table: &Value, schema: &Value, titles: &BTreeMap<&str, &str>) -> String 
         let default = match &about["default"] {
             _ if required(key) => "required".to_owned(),
             Value::Null => "–".to_owned(),
+            Value::Object(table) if table.is_empty() => "–".to_owned(),
             Value::String(word) => format!("`\"{word}\"`"),
             value => format!("`{value}`"),
         };

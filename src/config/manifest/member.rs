@@ -17,7 +17,7 @@ use super::worktree::WorktreeKey;
 use crate::config::Faults;
 use crate::config::hosts::{Label, NewHostName};
 use crate::config::value::{
-    Argv, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Patterns, Positioned,
+    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Patterns, Positioned,
     Variables,
 };
 use crate::model::access::LinkAccess;
@@ -42,7 +42,8 @@ pub(super) struct DefaultsTable {
     /// Permission mode. See docs/decisions.md#plans-and-modes.
     mode: Option<Choice<Mode>>,
     /// Environment variables.
-    env: Variables,
+    #[serde(with = "As::<Variables>")]
+    env: BTreeMap<String, String>,
     /// Limits on what each member may use. See docs/usage.md#budgets.
     pub(super) budget: KeyedTable<BudgetTable>,
     /// The only tools that members may use. See docs/roles.md#tools.
@@ -80,8 +81,8 @@ pub(super) struct MemberTable {
     /// A command line of the member's own.
     run: Option<Argv>,
     /// Environment variables, in addition to those of `[defaults]`.
-    #[serde(default)]
-    env: Variables,
+    #[serde(default, with = "As::<Variables>")]
+    env: BTreeMap<String, String>,
     /// Require an approved plan before the member works.
     #[schemars(extend("default" = false))]
     plan: Option<bool>,
@@ -191,8 +192,8 @@ pub(super) fn locate_member(
     let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.into_inner().0);
     let default_model = defaults.model.as_ref().filter(|_| ability(&profile) == Ability::Prompts);
     let default_cwd = || defaults.cwd.as_ref().map(|cwd| cwd.0.clone());
-    let mut env = defaults.env.0.clone();
-    env.extend(table.env.0);
+    let mut env = defaults.env.clone();
+    env.extend(table.env);
     let launch = LaunchSpec {
         name: table.name.into_inner().0,
         role: table.role.map(|role| role.0),

@@ -1,12 +1,13 @@
 //! `[[task]]`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::config::value::{Argv, Name, NonBlank, PlainText, Positioned, Variables};
+use crate::config::value::{Argv, As, Name, NonBlank, PlainText, Positioned, Variables};
 use crate::model::task::TaskFields;
 use crate::model::task_definition::TaskDefinition;
 
@@ -42,8 +43,8 @@ pub(super) struct TaskTable {
     /// Working directory of the command.
     cwd: Option<NonBlank>,
     /// Environment variables of the command.
-    #[serde(default)]
-    env: Variables,
+    #[serde(default, with = "As::<Variables>")]
+    env: BTreeMap<String, String>,
     /// Include the last 50 lines of the task's output in the final report of `up`, for a task that
     /// summarises others.
     #[serde(default)]
@@ -81,7 +82,7 @@ impl TaskTable {
                 role: role.as_ref().map(|role| role.get_ref().clone()),
                 files: Some(self.files.into_iter().map(|file| file.0).collect()),
                 cwd: self.cwd.map(|cwd| cwd.0),
-                env: Some(self.env.0.into_iter().collect()).filter(|env: &Vec<_>| !env.is_empty()),
+                env: Some(self.env.into_iter().collect()).filter(|env: &Vec<_>| !env.is_empty()),
                 command: self.run.map(|run| run.0).unwrap_or_default(),
                 show_output: Some(self.show_output),
                 ..TaskFields::default()

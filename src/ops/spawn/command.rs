@@ -92,7 +92,7 @@ fn first_message(
         let descriptions = roles::descriptions(batch.ctx, &batch.settings.roles, known);
         Some(brief::brief(known, &member.name, instructions, &descriptions))
     };
-    match launch.profile.launch.brief {
+    match launch.profile.launch.brief() {
         Brief::Argv => (briefing(), prompt),
         Brief::FirstMessage => (None, join_paragraphs(briefing(), prompt)),
         // A run for one task gets no team briefing, but its role's instructions.

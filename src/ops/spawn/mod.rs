@@ -75,7 +75,7 @@ pub(crate) fn dry_run(
         mode: member.mode,
         role: launch.spec.role,
         prompt: member.prompt.map(|_| profile.launch.prompt.as_str()),
-        brief: profile.launch.brief.way(),
+        brief: profile.launch.brief().way(),
         warnings: launch.warnings,
     })
 }

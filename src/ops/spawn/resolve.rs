@@ -172,7 +172,7 @@ impl ResolvedLaunch {
     /// Returns whether the member works as soon as it is up: on a task, or on its first message. A
     /// worker only shows its first message. A resumed session got its first message when it began.
     pub(super) fn works_at_once(&self) -> bool {
-        let briefed = self.profile.launch.brief == Brief::FirstMessage;
+        let briefed = self.profile.launch.brief() == Brief::FirstMessage;
         let has_first_message =
             (self.spec.prompt.is_some() || briefed) && self.spec.session.is_none();
         (has_first_message && self.profile.name != profile::WORKER) || self.spec.task.is_some()
