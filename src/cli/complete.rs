@@ -192,7 +192,7 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
         }
         NameSource::HandoffTypes => {
             let kinds = HandoffType::VARIANTS.iter();
-            return kinds.filter_map(|kind| candidate(kind.as_str(), kind.purpose())).collect();
+            return kinds.filter_map(|kind| candidate(kind.as_str(), &kind.purpose())).collect();
         }
         NameSource::Handoffs => visible_team(global).and_then(|team| handoffs(&team)),
         NameSource::Teams => setup(global).and_then(|setup| teams(&setup)),

@@ -3,9 +3,10 @@
 
 mod types;
 
+use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::id::TeamName;
 use super::name::check_name;
@@ -19,8 +20,9 @@ pub(crate) use types::HandoffField;
 /// Maximum length of the value that an error repeats, in characters.
 const FOUND: usize = 40;
 
-/// A body of a known type.
-#[derive(Debug, Clone, PartialEq, Eq, strum::EnumDiscriminants)]
+/// A body of a known type. The docs of a body and of its fields are shown to users.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema, strum::EnumDiscriminants)]
+#[serde(rename_all = "snake_case")]
 #[strum_discriminants(
     name(HandoffType),
     derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray),
@@ -40,21 +42,25 @@ pub(crate) enum Handoff {
     AgentHealthEvent(AgentHealthEvent),
 }
 
-/// A developer reports on one task of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A task is complete, partly done or failed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct DevProgress {
-    /// `PLAN/TASK`, such as `01-01/T3`.
+    /// The task as PLAN/TASK, a text.
     #[serde(deserialize_with = "text")]
     task: String,
+    /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
+    /// `complete`, `partial` or `failed`.
     status: ProgressStatus,
+    /// The hash of a commit, a text.
     commit: Option<String>,
+    /// A list of texts.
     #[serde(default)]
     concerns: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 enum ProgressStatus {
@@ -63,55 +69,67 @@ enum ProgressStatus {
     Failed,
 }
 
-/// A developer cannot go on with a task.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A task cannot go on without help.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct DevBlocker {
+    /// The task as PLAN/TASK, a text.
     #[serde(deserialize_with = "text")]
     task: String,
+    /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
+    /// The obstacle, a text.
     #[serde(deserialize_with = "text")]
     blocker: String,
+    /// The condition for going on, a text.
     #[serde(deserialize_with = "text")]
     needs: String,
+    /// A list of texts.
     #[serde(default)]
     attempted: Vec<String>,
 }
 
-/// The design of a plan's tasks was reviewed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// The design of a plan was reviewed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct SeniorSpec {
+    /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
+    /// A list of texts.
     #[serde(default)]
     concerns: Vec<String>,
 }
 
 /// The code of a plan was reviewed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct CodeReviewResult {
+    /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
+    /// `approve` or `changes_requested`.
     result: ReviewResult,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ReviewResult {
     Approve,
     ChangesRequested,
 }
 
-/// A review requests changes to the code of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A review requests changes to code.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct CodeReviewChanges {
+    /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
+    /// A list of at least one object with `issue`, and optionally `f` (file), `ln` (line) and
+    /// `fix`.
     #[serde(deserialize_with = "objects")]
     changes: Vec<RequestedChange>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 struct RequestedChange {
     /// Path of the file.
     f: Option<String>,
@@ -123,22 +141,24 @@ struct RequestedChange {
 }
 
 /// The architecture is designed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct ArchitectureDesign {
-    /// Path of the document.
+    /// The path of the document, a text.
     #[serde(deserialize_with = "text")]
     artifact: String,
 }
 
-/// An interface between two departments, in negotiation or done.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// An interface between two departments.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct ApiContract {
+    /// `proposed`, `agreed` or `implemented`.
     status: ContractStatus,
+    /// A list of at least one object with `method` and `path`.
     #[serde(deserialize_with = "objects")]
     endpoints: Vec<ContractEndpoint>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ContractStatus {
     Proposed,
@@ -146,7 +166,7 @@ enum ContractStatus {
     Implemented,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 struct ContractEndpoint {
     #[serde(deserialize_with = "text")]
     method: String,
@@ -155,14 +175,16 @@ struct ContractEndpoint {
 }
 
 /// A department has completed its work.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct DepartmentResult {
+    /// The name of the department, a text.
     #[serde(deserialize_with = "text")]
     department: String,
+    /// `PASS`, `PARTIAL` or `FAIL`.
     result: DepartmentOutcome,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "UPPERCASE")]
 #[strum(serialize_all = "UPPERCASE")]
 enum DepartmentOutcome {
@@ -171,44 +193,56 @@ enum DepartmentOutcome {
     Fail,
 }
 
-/// A developer has claimed a task of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A task of a plan is claimed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct TaskClaim {
+    /// The id of the task within its plan, a text.
     #[serde(deserialize_with = "text")]
     task_id: String,
+    /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
+    /// A list of texts.
     #[serde(default)]
     files: Vec<String>,
 }
 
-/// A developer has completed a task of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A task of a plan is complete.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct TaskComplete {
+    /// The id of the task within its plan, a text.
     #[serde(deserialize_with = "text")]
     task_id: String,
+    /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
+    /// The hash of a commit, a text.
     commit: Option<String>,
+    /// A list of texts.
     #[serde(default)]
     files_modified: Vec<String>,
 }
 
-/// A change of an agent's state, as its lead has inferred it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// The state of an agent has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct AgentHealthEvent {
+    /// The name of the agent, a text.
     #[serde(deserialize_with = "text")]
     agent_id: String,
+    /// `start`, `idle`, `stop` or `disappeared`.
     state: AgentState,
-    /// Kept as text: another program wrote it, and only people read it.
+    /// The time of the change, a text.
     #[serde(deserialize_with = "text")]
     timestamp: String,
+    /// The name of the department, a text.
     dept: Option<String>,
+    /// `start`, `idle`, `stop` or `disappeared`.
     prev_state: Option<AgentState>,
+    /// True or false.
     timeout_triggered: Option<bool>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 enum AgentState {
@@ -252,7 +286,7 @@ pub(crate) struct HandoffFault {
     field: String,
     /// `is missing`, or the value that was found.
     problem: String,
-    expected: &'static str,
+    expected: String,
 }
 
 impl HandoffFault {
@@ -265,17 +299,18 @@ impl HandoffFault {
         let missing = e.inner().to_string();
         let missing =
             missing.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-        let field = match missing {
-            Some(name) if path == "." => name.to_owned(),
-            _ => path,
+        // The path starts with the type.
+        let field = match (path.split_once('.'), missing) {
+            (Some((_, field)), _) => field.to_owned(),
+            (None, missing) => missing.unwrap_or_default().to_owned(),
         };
         let root = field.split(['.', '[']).next().unwrap_or_default();
         let problem = match body.get(root) {
             Some(value) => format!("is {}", text::short(&value.to_string(), FOUND)),
             None => "is missing".to_owned(),
         };
-        let known = kind.fields().iter().find(|known| known.name == root);
-        let expected = known.map_or("another value", |known| known.expected);
+        let known = kind.fields().into_iter().find(|known| known.name == root);
+        let expected = known.map_or_else(|| "another value".to_owned(), |known| known.expected);
         HandoffFault { kind, field, problem, expected }
     }
 }
@@ -286,29 +321,10 @@ impl Handoff {
     /// # Errors
     /// The first field that is missing or has another form.
     pub(crate) fn read(kind: HandoffType, body: &Object) -> Result<Handoff, HandoffFault> {
-        fn read<T: DeserializeOwned>(
-            body: &Value,
-            variant: fn(T) -> Handoff,
-        ) -> Result<Handoff, serde_path_to_error::Error<serde_json::Error>> {
-            serde_path_to_error::deserialize(body).map(variant)
-        }
         let mut given = body.clone();
         given.retain(|_, value| !value.is_null());
-        let given = Value::Object(given);
-        let found = match kind {
-            HandoffType::DevProgress => read(&given, Handoff::DevProgress),
-            HandoffType::DevBlocker => read(&given, Handoff::DevBlocker),
-            HandoffType::SeniorSpec => read(&given, Handoff::SeniorSpec),
-            HandoffType::CodeReviewResult => read(&given, Handoff::CodeReviewResult),
-            HandoffType::CodeReviewChanges => read(&given, Handoff::CodeReviewChanges),
-            HandoffType::ArchitectureDesign => read(&given, Handoff::ArchitectureDesign),
-            HandoffType::ApiContract => read(&given, Handoff::ApiContract),
-            HandoffType::DepartmentResult => read(&given, Handoff::DepartmentResult),
-            HandoffType::TaskClaim => read(&given, Handoff::TaskClaim),
-            HandoffType::TaskComplete => read(&given, Handoff::TaskComplete),
-            HandoffType::AgentHealthEvent => read(&given, Handoff::AgentHealthEvent),
-        };
-        found.map_err(|e| HandoffFault::new(kind, body, &e))
+        let given = json!({ kind.as_str(): given });
+        serde_path_to_error::deserialize(given).map_err(|e| HandoffFault::new(kind, body, &e))
     }
 
     /// Reads a message as a handoff; `None` if it is not of a known type.

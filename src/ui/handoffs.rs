@@ -45,7 +45,7 @@ pub(crate) fn handoff_page(handoff: &TeamHandoff, paint: Paint) -> String {
 pub(crate) fn handoff_types(paint: Paint) -> String {
     let mut table = Table::new(&["TYPE", "SENT WHEN", "REQUIRED FIELDS"]);
     for kind in HandoffType::VARIANTS {
-        let required = kind.fields().iter().filter(|field| field.is_required);
+        let required = kind.fields().into_iter().filter(|field| field.is_required);
         let required = required.map(|field| field.name).collect::<Vec<_>>().join(", ");
         table.row(vec![tinted(Tint::Bold, kind.as_str()), cell(kind.purpose()), cell(required)]);
     }

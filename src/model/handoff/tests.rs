@@ -26,9 +26,8 @@ fn examples_are_valid_and_have_every_field() {
         assert_eq!(example.get("type"), Some(&json!(kind.as_str())));
         let handoff = Handoff::read(*kind, &example);
         assert_eq!(handoff.map(|handoff| HandoffType::from(&handoff)), Ok(*kind));
-        let mut listed: Vec<&str> = kind.fields().iter().map(|field| field.name).collect();
-        let mut given: Vec<&str> =
-            example.keys().map(String::as_str).filter(|key| *key != "type").collect();
+        let mut listed: Vec<String> = kind.fields().into_iter().map(|field| field.name).collect();
+        let mut given: Vec<String> = example.keys().filter(|key| *key != "type").cloned().collect();
         listed.sort_unstable();
         given.sort_unstable();
         assert_eq!(listed, given, "{kind:?}");
@@ -42,14 +41,14 @@ fn only_required_fields_must_be_there() {
             let mut given = body(kind.example());
             for absent in [None, Some(Value::Null)] {
                 match absent {
-                    Some(null) => drop(given.insert(field.name.to_owned(), null)),
-                    None => drop(given.shift_remove(field.name)),
+                    Some(null) => drop(given.insert(field.name.clone(), null)),
+                    None => drop(given.shift_remove(&field.name)),
                 }
                 match Handoff::read(*kind, &given) {
                     Ok(_) => assert!(!field.is_required, "{kind:?} {}", field.name),
                     Err(fault) => {
                         assert!(field.is_required, "{kind:?} {}: {fault}", field.name);
-                        assert!(fault.to_string().contains(field.expected), "{fault}");
+                        assert!(fault.to_string().contains(&field.expected), "{fault}");
                     }
                 }
             }
@@ -62,7 +61,7 @@ fn field_of_another_form_is_named_with_what_was_expected() {
     for kind in HandoffType::VARIANTS {
         for field in kind.fields() {
             for wrong in [json!(7), json!({"a": 1}), json!([[]])] {
-                let said = fault(*kind, &json!({ field.name: wrong }));
+                let said = fault(*kind, &json!({ &field.name: wrong }));
                 let begin = format!("`{}", field.name);
                 assert!(said.starts_with(&begin) && said.contains(kind.as_str()), "{said}");
                 assert!(said.ends_with(&format!("; expected {}", field.expected)), "{said}");
@@ -82,7 +81,7 @@ fn faults_are_sentences() {
         (
             HandoffType::DevBlocker,
             json!({"needs": ""}),
-            "`needs` in `dev_blocker` is \"\"; expected what has to happen first, a text",
+            "`needs` in `dev_blocker` is \"\"; expected the condition for going on, a text",
         ),
         (
             HandoffType::DevBlocker,
@@ -183,7 +182,7 @@ fn handoff_of_another_team_has_safe_names() {
 #[test]
 fn handoffs_page_shows_the_fields_of_each_type() {
     let names = |kind: &HandoffType, required: bool| {
-        let fields = kind.fields().iter().filter(|field| field.is_required == required);
+        let fields = kind.fields().into_iter().filter(|field| field.is_required == required);
         fields.map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
     };
     let row = |kind: &HandoffType| {
@@ -224,8 +223,8 @@ proptest! {
     ) {
         let mut given = body(which.example());
         for (at, value) in values {
-            let field = at.get(which.fields());
-            given.insert(field.name.to_owned(), value);
+            let fields = which.fields();
+            given.insert(at.get(&fields).name.clone(), value);
         }
         match Handoff::read(which, &given) {
             Ok(handoff) => {

@@ -1,112 +1,44 @@
 //! The fields of each type of handoff and an example, for help and for errors.
 
-use super::HandoffType;
+use std::sync::LazyLock;
+
+use schemars::{Schema, schema_for};
+use serde_json::Value;
+
+use super::{Handoff, HandoffType};
 
 /// A field of a type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HandoffField {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) is_required: bool,
     /// The values that it takes, as a noun phrase.
-    pub(crate) expected: &'static str,
+    pub(crate) expected: String,
 }
 
-const fn required(name: &'static str, expected: &'static str) -> HandoffField {
-    HandoffField { name, is_required: true, expected }
-}
-
-const fn optional(name: &'static str, expected: &'static str) -> HandoffField {
-    HandoffField { name, is_required: false, expected }
-}
-
-const PLAN: HandoffField = required("plan_id", "the id of the plan, a text");
-const PLAN_TASK: HandoffField = required("task", "the task as PLAN/TASK, a text");
-const TASK_ID: HandoffField = required("task_id", "the id of the task within its plan, a text");
-const COMMIT: HandoffField = optional("commit", "the hash of a commit, a text");
-const CONCERNS: HandoffField = optional("concerns", "a list of texts");
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| schema_for!(Handoff));
 
 impl HandoffType {
+    fn schema(self) -> &'static Value {
+        SCHEMA.pointer(&format!("/$defs/{self:?}")).expect("each type has a body")
+    }
+
     /// Returns the purpose of the type, as a clause.
-    pub(crate) fn purpose(self) -> &'static str {
-        match self {
-            HandoffType::DevProgress => "a task is complete, partly done or failed",
-            HandoffType::DevBlocker => "a task cannot go on without help",
-            HandoffType::SeniorSpec => "the design of a plan was reviewed",
-            HandoffType::CodeReviewResult => "the code of a plan was reviewed",
-            HandoffType::CodeReviewChanges => "a review requests changes to code",
-            HandoffType::ArchitectureDesign => "the architecture is designed",
-            HandoffType::ApiContract => "an interface between two departments",
-            HandoffType::DepartmentResult => "a department has completed its work",
-            HandoffType::TaskClaim => "a task of a plan is claimed",
-            HandoffType::TaskComplete => "a task of a plan is complete",
-            HandoffType::AgentHealthEvent => "the state of an agent has changed",
-        }
+    pub(crate) fn purpose(self) -> String {
+        clause(self.schema())
     }
 
     /// Returns the fields besides `type`, required ones first.
-    pub(crate) fn fields(self) -> &'static [HandoffField] {
-        match self {
-            HandoffType::DevProgress => {
-                const STATUS: HandoffField =
-                    required("status", "`complete`, `partial` or `failed`");
-                &[PLAN_TASK, PLAN, STATUS, COMMIT, CONCERNS]
-            }
-            HandoffType::DevBlocker => {
-                const BLOCKER: HandoffField = required("blocker", "what is in the way, a text");
-                const NEEDS: HandoffField = required("needs", "what has to happen first, a text");
-                const ATTEMPTED: HandoffField = optional("attempted", "a list of texts");
-                &[PLAN_TASK, PLAN, BLOCKER, NEEDS, ATTEMPTED]
-            }
-            HandoffType::SeniorSpec => &[PLAN, CONCERNS],
-            HandoffType::CodeReviewResult => {
-                const RESULT: HandoffField = required("result", "`approve` or `changes_requested`");
-                &[PLAN, RESULT]
-            }
-            HandoffType::CodeReviewChanges => {
-                const CHANGES: HandoffField = required(
-                    "changes",
-                    "a list of at least one object with `issue`, and optionally `f` (file), `ln` (line) and `fix`",
-                );
-                &[PLAN, CHANGES]
-            }
-            HandoffType::ArchitectureDesign => {
-                const ARTIFACT: HandoffField =
-                    required("artifact", "the path of the document, a text");
-                &[ARTIFACT]
-            }
-            HandoffType::ApiContract => {
-                const STATUS: HandoffField =
-                    required("status", "`proposed`, `agreed` or `implemented`");
-                const ENDPOINTS: HandoffField =
-                    required("endpoints", "a list of at least one object with `method` and `path`");
-                &[STATUS, ENDPOINTS]
-            }
-            HandoffType::DepartmentResult => {
-                const DEPARTMENT: HandoffField =
-                    required("department", "the name of the department, a text");
-                const RESULT: HandoffField = required("result", "`PASS`, `PARTIAL` or `FAIL`");
-                &[DEPARTMENT, RESULT]
-            }
-            HandoffType::TaskClaim => {
-                const FILES: HandoffField = optional("files", "a list of texts");
-                &[TASK_ID, PLAN, FILES]
-            }
-            HandoffType::TaskComplete => {
-                const FILES: HandoffField = optional("files_modified", "a list of texts");
-                &[TASK_ID, PLAN, COMMIT, FILES]
-            }
-            HandoffType::AgentHealthEvent => {
-                const AGENT: HandoffField = required("agent_id", "the name of the agent, a text");
-                const STATE: HandoffField =
-                    required("state", "`start`, `idle`, `stop` or `disappeared`");
-                const AT: HandoffField = required("timestamp", "the time of the change, a text");
-                const DEPT: HandoffField = optional("dept", "the name of the department, a text");
-                const BEFORE: HandoffField =
-                    optional("prev_state", "`start`, `idle`, `stop` or `disappeared`");
-                const TIMEOUT: HandoffField = optional("timeout_triggered", "true or false");
-                &[AGENT, STATE, AT, DEPT, BEFORE, TIMEOUT]
-            }
-        }
+    pub(crate) fn fields(self) -> Vec<HandoffField> {
+        let schema = self.schema();
+        let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        let field = |(name, about): (&String, &Value)| HandoffField {
+            name: name.clone(),
+            is_required: required.iter().any(|known| known == name),
+            expected: clause(about),
+        };
+        fields.map(field).collect()
     }
 
     /// Returns a valid body with every field, as compact JSON.
@@ -147,4 +79,12 @@ impl HandoffType {
             }
         }
     }
+}
+
+/// Returns the description of a schema, which is a sentence, as a clause.
+fn clause(about: &Value) -> String {
+    let sentence = about["description"].as_str().unwrap_or_default().trim_end_matches('.');
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).map(|c| if c == '\n' { ' ' } else { c }).collect()
 }
