@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
 
-use super::value::FIELD;
 use crate::model::name::nearest;
+use crate::model::value::FIELD;
 
 /// Names that other tools use for our keys, for the hint "did you mean". A hint is only given in
 /// sections that have our key.
@@ -77,13 +77,26 @@ impl ConfigError {
 
 /// Faults found after a text was deserialized. They are collected rather than returned at once,
 /// because a check between entries does not proceed in the order of the file.
-#[derive(Debug, Default)]
-pub(crate) struct Faults(Vec<(usize, String, Option<String>)>);
+#[derive(Debug)]
+pub(crate) struct Faults<'t> {
+    text: &'t str,
+    found: Vec<(usize, String, Option<String>)>,
+}
 
-impl Faults {
+impl<'t> Faults<'t> {
+    /// Starts a list of the faults in a text.
+    pub(crate) fn of(text: &'t str) -> Faults<'t> {
+        Faults { text, found: Vec::new() }
+    }
+
+    /// Adds a fault at the value to which `path` leads.
+    pub(crate) fn add_at(&mut self, path: &[Place], message: impl Into<String>) {
+        self.add(&span_of(self.text, path), message);
+    }
+
     /// Adds a fault at the start of this byte span.
     pub(crate) fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
-        self.0.push((span.start, message.into(), None));
+        self.found.push((span.start, message.into(), None));
     }
 
     /// Adds a fault with a word that was probably meant.
@@ -93,18 +106,18 @@ impl Faults {
         message: impl Into<String>,
         nearest: Option<&str>,
     ) {
-        self.0.push((span.start, message.into(), nearest.map(str::to_owned)));
+        self.found.push((span.start, message.into(), nearest.map(str::to_owned)));
     }
 
     /// Returns `Ok` if there are no faults.
     ///
     /// # Errors
     /// The collected fault with the lowest position.
-    pub(crate) fn into_result(self, text: &str) -> Result<(), ConfigError> {
+    pub(crate) fn into_result(self) -> Result<(), ConfigError> {
         // Of several faults at one position, `min_by_key` returns the one that was added first.
-        match self.0.into_iter().min_by_key(|(offset, ..)| *offset) {
+        match self.found.into_iter().min_by_key(|(offset, ..)| *offset) {
             Some((offset, message, nearest)) => {
-                Err(ConfigError::at(text, offset, message, nearest))
+                Err(ConfigError::at(self.text, offset, message, nearest))
             }
             None => Ok(()),
         }
@@ -118,8 +131,8 @@ pub(crate) enum Place<'p> {
     Index(usize),
 }
 
-/// Returns the byte span of a value, for a fault that is found after the text was deserialized.
-pub(crate) fn span_of(text: &str, path: &[Place]) -> Range<usize> {
+/// Returns the byte span of a value.
+fn span_of(text: &str, path: &[Place]) -> Range<usize> {
     let Ok(table) = DeTable::parse(text) else { return 0..0 };
     let root = Spanned::new(0..0, DeValue::Table(table.into_inner()));
     let found = path.iter().try_fold(&root, |value, place| match place {

@@ -1,66 +1,19 @@
 //! Hosts on which members can run: `[[host]]` in a manifest or in a user's `hosts.toml`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::hooks::read_trusted_file;
-use super::value::{
-    As, AtLeast, FIELD, NAME_PATTERN, NonBlank, Positioned, TableList, Variables, checked,
-    parse_non_blank, text_types,
-};
-use super::{ConfigError, Document, Faults, parse};
-use crate::model::host::{HostConfig, check_destination, check_label, check_remote_path};
-use crate::model::id::HostName;
-use crate::model::name::check_name;
-
-/// A `[[host]]`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "host")]
-pub(crate) struct HostTable {
-    /// Name of the host.
-    name: Positioned<NewHostName>,
-    /// Destination, as the user's ssh takes it.
-    ssh: Destination,
-    /// Work directory on the host, an absolute path.
-    dir: RemotePath,
-    /// Environment variables of the members there.
-    #[serde(default, with = "As::<Variables>")]
-    env: BTreeMap<String, String>,
-    /// Maximum number of members on the host; unlimited by default.
-    capacity: Option<AtLeast<1>>,
-    /// Labels that members can ask for.
-    #[serde(default)]
-    labels: Vec<Label>,
-    /// Absolute path of phalanx on the host; by default `DIR/bin/phalanx` if it exists, else
-    /// `phalanx` of the PATH there.
-    phalanx: Option<RemotePath>,
-    /// Git remote through which the commits of worktrees go, a name or an address; by default they
-    /// go through the ssh connection. See docs/worktrees.md#on-other-hosts.
-    remote: Option<NonBlank>,
-}
-
-text_types! {
-    /// The name of a host.
-    NewHostName(HostName) { "pattern": NAME_PATTERN } = |text| {
-        let name = checked(parse_non_blank(text), check_name)?;
-        HostName::new(&name).map_err(|e| format!("{FIELD}: {e}"))
-    };
-    Destination(String) = |text| checked(parse_non_blank(text), check_destination);
-    RemotePath(String) { "pattern": "^/" } =
-        |text| checked(parse_non_blank(text), check_remote_path);
-    /// A label of a host.
-    Label(String) { "pattern": "^[A-Za-z0-9_.:=/-]{1,64}$" } =
-        |text| checked(parse_non_blank(text), check_label);
-}
+use super::value::TableList;
+use super::{ConfigError, Document, Faults, Place, parse};
+use crate::model::host::HostConfig;
+use crate::model::value::CheckedValue;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct HostsFile {
-    host: TableList<HostTable>,
+    host: TableList<HostConfig>,
 }
 
 /// A host and the file that configures it.
@@ -78,9 +31,9 @@ pub(crate) struct ConfiguredHost {
 /// that two hosts have.
 pub(crate) fn parse_hosts(text: &str) -> Result<Vec<HostConfig>, ConfigError> {
     let table: HostsFile = parse(Document { title: "hosts.toml", denied: &[] }, text)?;
-    let mut faults = Faults::default();
-    let hosts = host_configs(table.host, &mut faults);
-    faults.into_result(text)?;
+    let mut faults = Faults::of(text);
+    let hosts = distinct_hosts(table.host, &mut faults);
+    faults.into_result()?;
     Ok(hosts)
 }
 
@@ -108,41 +61,22 @@ fn read_file(file: &Path) -> Result<Vec<HostConfig>, String> {
     text.map_or(Ok(Vec::new()), |text| parse_hosts(&text)).map_err(|e| format!(":{e}"))
 }
 
-/// Converts the `[[host]]` tables of a file and adds their faults to `faults`.
-pub(crate) fn host_configs(tables: TableList<HostTable>, faults: &mut Faults) -> Vec<HostConfig> {
-    let mut hosts: Vec<HostConfig> = Vec::new();
-    for table in tables.0 {
-        let table = table.into_inner();
-        let span = table.name.span();
-        let host = table.into_config();
-        match hosts.iter().find(|known| known.name.clashes_with(&host.name)) {
-            Some(known) if known.name == host.name => {
-                faults.add(&span, format!("two hosts are named `{}`", host.name));
-            }
-            Some(known) => {
-                let message =
-                    format!("hosts `{}` and `{}` differ only in case", known.name, host.name);
-                faults.add(&span, message);
-            }
-            None => hosts.push(host),
-        }
+/// Returns the hosts of a file, and adds a fault for each with the name of an earlier one.
+pub(crate) fn distinct_hosts(hosts: TableList<HostConfig>, faults: &mut Faults) -> Vec<HostConfig> {
+    let hosts = hosts.into_value();
+    for (at, host) in hosts.iter().enumerate() {
+        let Some(known) = hosts[..at].iter().find(|known| known.name.clashes_with(&host.name))
+        else {
+            continue;
+        };
+        let message = if known.name == host.name {
+            format!("two hosts are named `{}`", host.name)
+        } else {
+            format!("hosts `{}` and `{}` differ only in case", known.name, host.name)
+        };
+        faults.add_at(&[Place::Key("host"), Place::Index(at), Place::Key("name")], message);
     }
     hosts
-}
-
-impl HostTable {
-    fn into_config(self) -> HostConfig {
-        HostConfig {
-            name: self.name.into_inner().0,
-            ssh: self.ssh.0,
-            dir: self.dir.0,
-            env: self.env,
-            capacity: self.capacity.map(|most| most.0),
-            labels: self.labels.into_iter().map(|label| label.0).collect(),
-            phalanx: self.phalanx.map(|path| path.0),
-            remote: self.remote.map(|remote| remote.0),
-        }
-    }
 }
 
 #[cfg(test)]

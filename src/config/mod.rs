@@ -10,10 +10,9 @@ pub(crate) mod hooks;
 pub(crate) mod hosts;
 mod lines;
 pub(crate) mod manifest;
-mod schema;
 pub(crate) mod settings;
 pub(crate) mod task_file;
 pub(crate) mod value;
 
-pub(crate) use error::{ConfigError, Document, Faults, Place, parse, span_of};
+pub(crate) use error::{ConfigError, Document, Faults, Place, parse};
 use lines::LineCounter;

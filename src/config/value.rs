@@ -1,178 +1,21 @@
-//! Types of values in configuration files. Each is a type rather than a conversion of a field, so
-//! that the deserializer reports a fault at the value itself, also inside a list.
+//! Types of values in TOML files that keep their positions, and those of the manifest.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
-use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use crate::model::name::{check_member_name, check_name, check_pattern, check_variable};
 use crate::model::rules::Rule;
+use crate::model::value::{CheckedValue, KeyedTable, checked, parse_text, text_types};
 use crate::model::worktree::check_inside;
 
-/// Stands for the key and its section at the start of a message: `` `name` in [team] ``.
-pub(crate) const FIELD: &str = "{field}";
-
-/// A type that checks a value while it is deserialized.
-pub(crate) trait CheckedValue {
-    /// The type in which the checked value is kept.
-    type Value;
-
-    fn into_value(self) -> Self::Value;
-}
-
-/// Checks a field as `C` and keeps its plain value: `#[serde(with = "As::<C>")]`. The JSON Schema
-/// of the field is that of `C`.
-pub(crate) struct As<C>(PhantomData<C>);
-
-impl<C: CheckedValue> As<C> {
-    pub(crate) fn deserialize<'de, D>(deserializer: D) -> Result<C::Value, D::Error>
-    where
-        C: Deserialize<'de>,
-        D: Deserializer<'de>,
-    {
-        C::deserialize(deserializer).map(C::into_value)
-    }
-
-    pub(crate) fn serialize<S>(value: &C::Value, serializer: S) -> Result<S::Ok, S::Error>
-    where
-        C::Value: Serialize,
-        S: Serializer,
-    {
-        value.serialize(serializer)
-    }
-}
-
-impl CheckedValue for String {
-    type Value = String;
-
-    fn into_value(self) -> String {
-        self
-    }
-}
-
-impl<C: CheckedValue> CheckedValue for Option<C> {
-    type Value = Option<C::Value>;
-
-    fn into_value(self) -> Self::Value {
-        self.map(C::into_value)
-    }
-}
-
-impl<C: CheckedValue> CheckedValue for Vec<C> {
-    type Value = Vec<C::Value>;
-
-    fn into_value(self) -> Self::Value {
-        self.into_iter().map(C::into_value).collect()
-    }
-}
-
-impl<K: CheckedValue<Value: Ord>, C: CheckedValue> CheckedValue for BTreeMap<K, C> {
-    type Value = BTreeMap<K::Value, C::Value>;
-
-    fn into_value(self) -> Self::Value {
-        self.into_iter().map(|(key, value)| (key.into_value(), value.into_value())).collect()
-    }
-}
-
-/// Defines types that are parsed from a string. A message may begin with [`FIELD`].
-macro_rules! text_types {
-    ($(
-        $(#[$attribute:meta])*
-        $name:ident($value:ty) $({ $($rule:tt)* })? = $parse:expr;
-    )*) => {$(
-        $(#[$attribute])*
-        #[derive(Debug)]
-        pub(crate) struct $name(pub(crate) $value);
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
-                let parsed = $crate::config::value::ParsedText($parse);
-                deserializer.deserialize_string(parsed).map($name)
-            }
-        }
-
-        impl $crate::config::value::CheckedValue for $name {
-            type Value = $value;
-
-            fn into_value(self) -> $value {
-                self.0
-            }
-        }
-
-        $crate::config::value::inline_schema!(
-            $name, { "type": "string" $(, $($rule)*)? }
-        );
-    )*};
-}
-pub(crate) use text_types;
-
-/// Defines the JSON Schema of a type that is deserialized by hand.
-macro_rules! inline_schema {
-    ($name:ident, $schema:tt) => {
-        impl schemars::JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!($schema)
-            }
-        }
-    };
-}
-pub(crate) use inline_schema;
-
-/// The names that [`check_name`] accepts, for schemas.
-pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
-
-/// The names that [`check_variable`] accepts, for schemas.
-pub(crate) const VARIABLE_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
-
-/// Deserializes a string with a function.
-pub(crate) struct ParsedText<T>(pub(crate) fn(&str) -> Result<T, String>);
-
-impl<T> Visitor<'_> for ParsedText<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        (self.0)(text).map_err(E::custom)
-    }
-}
-
 text_types! {
-    /// Text without NUL bytes, since it is used in a command line or a path.
-    #[derive(Default)]
-    PlainText(String) = parse_text;
-    /// Plain text that is not blank.
-    NonBlank(String) { "pattern": r"\S" } = parse_non_blank;
-    /// A name that phalanx may create.
-    Name(String) { "pattern": NAME_PATTERN } = |text| checked(parse_non_blank(text), check_name);
-    /// The name of a new member.
-    NewMemberName(String) { "pattern": NAME_PATTERN } =
-        |text| checked(parse_non_blank(text), check_member_name);
-    /// The name of an environment variable, as a key.
-    #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    VariableName(String) { "pattern": VARIABLE_PATTERN } = |text| {
-        check_variable(text).map_err(|problem| format!("{FIELD} {problem}"))?;
-        Ok(text.to_owned())
-    };
-    /// The name of an environment variable, or a prefix followed by `*`.
-    VariablePattern(String) { "pattern": r"^(\*|[A-Za-z_][A-Za-z0-9_]*\*?)$" } =
-        |text| checked(parse_text(text), check_pattern);
     /// The path of a file inside the repository.
     InsidePath(String) = |text| checked(parse_text(text), check_inside);
     /// Comma-separated permission patterns.
@@ -180,110 +23,6 @@ text_types! {
         let text = parse_text(text)?;
         Rule::parse_list(&text).map_err(|problem| format!("the pattern {}", problem.escape_debug()))
     };
-}
-
-pub(crate) fn parse_text(text: &str) -> Result<String, String> {
-    if text.contains('\0') {
-        return Err(format!("{FIELD} must not contain a NUL character"));
-    }
-    Ok(text.to_owned())
-}
-
-pub(crate) fn parse_non_blank(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() {
-        return Err(format!("{FIELD} is empty"));
-    }
-    parse_text(text)
-}
-
-/// Parses one of a list of words.
-pub(crate) fn known_word(text: &str, known: &'static [&'static str]) -> Result<String, String> {
-    let word = parse_non_blank(text)?;
-    if known.contains(&text) {
-        return Ok(word);
-    }
-    Err(serde::de::value::Error::unknown_variant(&word, known).to_string())
-}
-
-/// Checks a text by a rule whose message continues a sentence that starts with the text.
-pub(crate) fn checked(
-    text: Result<String, String>,
-    rule: fn(&str) -> Result<(), String>,
-) -> Result<String, String> {
-    let text = text?;
-    match rule(&text) {
-        Ok(()) => Ok(text),
-        Err(problem) => Err(format!("{FIELD}: `{}` {problem}", text.escape_debug())),
-    }
-}
-
-/// One of the fixed words of an enum.
-#[derive(Debug)]
-pub(crate) struct Choice<T>(pub(crate) T);
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Choice<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Choice<T>, D::Error> {
-        let parsed = ParsedText(|text| {
-            let word = parse_non_blank(text)?;
-            let word = StrDeserializer::<serde::de::value::Error>::new(&word);
-            T::deserialize(word).map(Choice).map_err(|e| e.to_string())
-        });
-        deserializer.deserialize_string(parsed)
-    }
-}
-
-impl<T> CheckedValue for Choice<T> {
-    type Value = T;
-
-    fn into_value(self) -> T {
-        self.0
-    }
-}
-
-/// An integer that is not less than `LEAST`.
-#[derive(Debug)]
-pub(crate) struct AtLeast<const LEAST: usize>(pub(crate) usize);
-
-impl<'de, const LEAST: usize> Deserialize<'de> for AtLeast<LEAST> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtLeast<LEAST>, D::Error> {
-        let number = usize::try_from(i64::deserialize(deserializer)?).ok();
-        number
-            .filter(|number| *number >= LEAST)
-            .map(AtLeast)
-            .ok_or_else(|| D::Error::custom(format!("{FIELD} must be at least {LEAST}")))
-    }
-}
-
-/// A table. A struct with derived `Deserialize` would also accept a list of its values.
-#[derive(Debug, Default)]
-pub(crate) struct KeyedTable<T>(pub(crate) T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for KeyedTable<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeyedTable<T>, D::Error> {
-        deserializer.deserialize_map(KeyedTableVisitor(PhantomData))
-    }
-}
-
-struct KeyedTableVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedTableVisitor<T> {
-    type Value = KeyedTable<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a table")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<KeyedTable<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(KeyedTable)
-    }
-}
-
-impl<T> CheckedValue for KeyedTable<T> {
-    type Value = T;
-
-    fn into_value(self) -> T {
-        self.0
-    }
 }
 
 /// A value with its position.
@@ -351,75 +90,34 @@ impl<T> CheckedValue for TableList<T> {
     }
 }
 
-/// Environment variables with their values.
-#[derive(Debug, Default)]
-pub(crate) struct Variables<C = PlainText>(BTreeMap<VariableName, C>);
+impl<T: JsonSchema> JsonSchema for Positioned<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
 
-impl<C: CheckedValue> CheckedValue for Variables<C> {
-    type Value = BTreeMap<String, C::Value>;
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
 
-    fn into_value(self) -> Self::Value {
-        self.0.into_value()
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
     }
 }
 
-impl<'de, C: Deserialize<'de>> Deserialize<'de> for Variables<C> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Variables<C>, D::Error> {
-        deserializer.deserialize_map(VariablesVisitor(PhantomData))
-    }
-}
-
-struct VariablesVisitor<C>(PhantomData<C>);
-
-impl<'de, C: Deserialize<'de>> Visitor<'de> for VariablesVisitor<C> {
-    type Value = Variables<C>;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a table of strings")
+impl<T: JsonSchema> JsonSchema for TableList<T> {
+    fn inline_schema() -> bool {
+        true
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Variables<C>, A::Error> {
-        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(Variables)
-    }
-}
-
-/// A command line: program and arguments.
-#[derive(Debug)]
-pub(crate) struct Argv(pub(crate) Vec<String>);
-
-impl<'de> Deserialize<'de> for Argv {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Argv, D::Error> {
-        deserializer.deserialize_seq(ArgvVisitor)
-    }
-}
-
-struct ArgvVisitor;
-
-impl<'de> Visitor<'de> for ArgvVisitor {
-    type Value = Argv;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a list of strings")
+    fn schema_name() -> Cow<'static, str> {
+        Vec::<T>::schema_name()
     }
 
-    fn visit_str<E: Error>(self, _: &str) -> Result<Argv, E> {
-        Err(E::custom(format!(
-            "{FIELD} must be a list of strings (program and arguments); it is not run by a shell"
-        )))
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Vec::<T>::json_schema(generator)
     }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Argv, A::Error> {
-        let argv = strings(Vec::deserialize(SeqAccessDeserializer::new(list))?);
-        match argv.first() {
-            None => Err(A::Error::custom(format!("{FIELD} is empty"))),
-            Some(program) if program.trim().is_empty() => {
-                Err(A::Error::custom(format!("{FIELD} does not name a program")))
-            }
-            Some(_) => Ok(Argv(argv)),
-        }
-    }
-}
-
-pub(crate) fn strings(list: Vec<PlainText>) -> Vec<String> {
-    list.into_iter().map(|text| text.0).collect()
 }

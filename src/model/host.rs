@@ -3,32 +3,59 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::HostName;
+use super::name::check_name;
+use super::value::{
+    As, AtLeast, FIELD, NAME_PATTERN, NonBlank, Variables, checked, parse_non_blank, text_types,
+};
 
-/// A configured host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A configured host, as a `[[host]]` and in the settings of a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "host", deny_unknown_fields)]
 pub(crate) struct HostConfig {
+    /// Name of the host.
+    #[serde(with = "As::<NewHostName>")]
     pub(crate) name: HostName,
-    /// Destination for ssh: `user@host`, an alias of `ssh_config`, or `ssh://…`.
+    /// Destination, as the user's ssh takes it.
+    #[serde(with = "As::<Destination>")]
     pub(crate) ssh: String,
-    /// Absolute path of the work directory there.
+    /// Work directory on the host, an absolute path.
+    #[serde(with = "As::<RemotePath>")]
     pub(crate) dir: String,
-    /// Variables of every program that phalanx starts there.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// Environment variables of the members there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<Variables>")]
     pub(crate) env: BTreeMap<String, String>,
-    /// Maximum number of members; `None` means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Maximum number of members on the host; unlimited by default.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<AtLeast<1>>>")]
     pub(crate) capacity: Option<usize>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Labels that members can ask for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<Label>>")]
     pub(crate) labels: Vec<String>,
-    /// Path of phalanx there; `None` means `DIR/bin/phalanx`, else `phalanx` of the PATH there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Absolute path of phalanx on the host; by default `DIR/bin/phalanx` if it exists, else
+    /// `phalanx` of the PATH there.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<RemotePath>>")]
     pub(crate) phalanx: Option<String>,
-    /// Git remote through which the branches of worktrees go.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Git remote through which the commits of worktrees go, a name or an address; by default they
+    /// go through the ssh connection. See docs/worktrees.md#on-other-hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<NonBlank>>")]
     pub(crate) remote: Option<String>,
+}
+
+text_types! {
+    /// The name of a host.
+    NewHostName(HostName) { "pattern": NAME_PATTERN } = |text| {
+        let name = checked(parse_non_blank(text), check_name)?;
+        HostName::new(&name).map_err(|e| format!("{FIELD}: {e}"))
+    };
+    Destination(String) = |text| checked(parse_non_blank(text), check_destination);
+    RemotePath(String) { "pattern": "^/" } =
+        |text| checked(parse_non_blank(text), check_remote_path);
+    /// A label of a host.
+    Label(String) { "pattern": "^[A-Za-z0-9_.:=/-]{1,64}$" } =
+        |text| checked(parse_non_blank(text), check_label);
 }
 
 impl HostConfig {
@@ -121,6 +148,7 @@ pub(crate) fn check_label(label: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::value::KeyedTable;
     use super::*;
 
     fn host(name: &str, labels: &[&str]) -> HostConfig {
@@ -147,6 +175,18 @@ mod tests {
         assert!(HostChoice::Name(HostName::new("big").expect("a name")).accepts(&big));
         assert!(!HostChoice::Name(HostName::new("bi").expect("a name")).accepts(&big));
         assert_eq!(big.installed_program(), "/w/bin/phalanx");
+    }
+
+    /// docs/formats.md: a newer release may add fields to the settings of a team.
+    #[test]
+    fn unknown_key_is_refused_only_where_people_write() {
+        let text = r#"{"name":"a","ssh":"a","dir":"/w","later":1}"#;
+        assert!(serde_json::from_str::<HostConfig>(text).is_ok());
+        let strict = serde_json::from_str::<KeyedTable<HostConfig>>(text).expect_err("a fault");
+        assert!(strict.to_string().starts_with("unknown field `later`"), "{strict}");
+        let zero = r#"{"name":"a","ssh":"a","dir":"/w","capacity":0}"#;
+        let zero = serde_json::from_str::<HostConfig>(zero).expect_err("a fault");
+        assert!(zero.to_string().starts_with("the value must be at least 1"), "{zero}");
     }
 
     #[test]

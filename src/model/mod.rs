@@ -57,6 +57,7 @@ pub(crate) mod topic;
 pub(crate) mod transcript;
 pub(crate) mod usage;
 pub(crate) mod user_question;
+pub(crate) mod value;
 pub(crate) mod waiting;
 pub(crate) mod wire;
 pub(crate) mod workspace;

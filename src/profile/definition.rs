@@ -10,12 +10,13 @@ use super::value::{
     OneWord, TypedKeys,
 };
 use super::words::{Group, Placeholder, Values};
-use crate::config::value::{
-    As, Choice, KeyedTable, NonBlank, PlainText, TableList, VariablePattern, Variables,
-};
-use crate::config::{ConfigError, Document, Faults, Place, parse, span_of};
+use crate::config::value::TableList;
+use crate::config::{ConfigError, Document, Faults, Place, parse};
 use crate::model::mode::Mode;
 use crate::model::transcript::TranscriptForm;
+use crate::model::value::{
+    As, Choice, KeyedTable, NonBlank, PlainText, VariablePattern, Variables,
+};
 
 /// A program that can run as a teammate. docs/profiles.md describes every key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -405,14 +406,14 @@ impl Profile {
         // already knows about teams.
         let brief = if profile.runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
         profile.launch.brief.get_or_insert(brief);
-        let mut faults = Faults::default();
-        profile.check(text, &mut faults);
-        faults.into_result(text)?;
+        let mut faults = Faults::of(text);
+        profile.check(&mut faults);
+        faults.into_result()?;
         Ok(profile)
     }
 
     /// Adds the contradictions between keys.
-    fn check(&self, text: &str, faults: &mut Faults) {
+    fn check(&self, faults: &mut Faults) {
         let places = [
             ("prompt", Placeholder::Prompt, self.launch.prompt == Prompt::Argv),
             ("brief", Placeholder::Brief, self.launch.brief() == Brief::Argv),
@@ -421,25 +422,25 @@ impl Profile {
             if self.takes(place) != wanted {
                 let message =
                     format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
-                faults.add(&span_of(text, &[Place::Key("launch"), Place::Key("argv")]), message);
+                faults.add_at(&[Place::Key("launch"), Place::Key("argv")], message);
             }
         }
         for (at, rule) in self.rules.iter().enumerate() {
             let table = [Place::Key("rule"), Place::Index(at)];
             if self.rules[..at].iter().any(|other| other.name == rule.name) {
                 let name = [table[0], table[1], Place::Key("name")];
-                faults.add(&span_of(text, &name), format!("duplicate rule `{}`", rule.name));
+                faults.add_at(&name, format!("duplicate rule `{}`", rule.name));
             }
             if !rule.has_condition() {
                 let message = "[[rule]] needs `match`, `title`, `progress` or `quiet_ms`";
-                faults.add(&span_of(text, &table), message);
+                faults.add_at(&table, message);
             }
         }
         for name in self.answers.keys() {
             if let Some(problem) = self.answer_problem(name) {
                 let place = [Place::Key("answers"), Place::Key(name)];
                 let message = format!("`{}` in [answers] {problem}", name.escape_debug());
-                faults.add(&span_of(text, &place), message);
+                faults.add_at(&place, message);
             }
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::snapshot::{Look, ReportedProgress};
 use super::value::{AtMost, LONGEST_MS};
-use crate::config::value::{As, Choice, FIELD, Name, parse_non_blank, parse_text, text_types};
+use crate::model::value::{As, Choice, FIELD, Name, parse_non_blank, parse_text, text_types};
 
 /// Maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;

@@ -7,9 +7,9 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::words::{Group, TemplateWord};
-use crate::config::value::{CheckedValue, FIELD, checked, parse_text, text_types};
 use crate::model::mode::Mode;
 use crate::model::name::check_variable;
+use crate::model::value::{CheckedValue, FIELD, checked, parse_text, text_types};
 
 /// Maximum of every time in a profile, in milliseconds.
 pub(super) const LONGEST_MS: u64 = 60_000;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use strum::VariantNames;
 
-use crate::config::value::{ParsedText, parse_text};
+use crate::model::value::{ParsedText, parse_text};
 
 /// A placeholder of a template, spelled in snake case between braces.
 #[derive(

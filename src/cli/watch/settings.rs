@@ -13,10 +13,10 @@ use toml::{Spanned, Value};
 
 use crate::cli::fail::Failure;
 use crate::config::hooks::read_trusted_file;
-use crate::config::value::{FIELD, text_types};
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::input::Key;
 use crate::model::name::nearest;
+use crate::model::value::{FIELD, text_types};
 use crate::ui::dashboard::{ColorRole, Keymap, Shade, ThemeColors};
 
 text_types! {
@@ -68,7 +68,7 @@ pub(super) fn read(path: &Path) -> Result<WatchSettings, Failure> {
 
 fn parse_settings(text: &str) -> Result<WatchSettings, ConfigError> {
     let file: WatchFile = parse(Document { title: "watch.toml", denied: &[] }, text)?;
-    let mut faults = Faults::default();
+    let mut faults = Faults::of(text);
     let keymap = keymap(file.keys, &mut faults);
     let mut colors = ThemeColors::default();
     for (name, shade) in file.colors {
@@ -77,7 +77,7 @@ fn parse_settings(text: &str) -> Result<WatchSettings, ConfigError> {
             Err(_) => unknown(&name, "colour", "colors", color_names(), &mut faults),
         }
     }
-    faults.into_result(text)?;
+    faults.into_result()?;
     Ok(WatchSettings { keymap, colors })
 }
 

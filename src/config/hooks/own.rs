@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::{
-    Argv, Choice, FIELD, Positioned, TableList, checked, inline_schema, parse_text, text_types,
-};
+use crate::config::value::{Positioned, TableList};
 use crate::config::{ConfigError, Document, Faults, parse};
 use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
+use crate::model::value::{Argv, Choice, FIELD, checked, inline_schema, parse_text, text_types};
 
 /// The contents of a user's `hooks.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,9 +74,9 @@ impl<'de> Deserialize<'de> for Timeout {
 /// The first fault with its position: invalid TOML, an unknown key, or an invalid value.
 pub(crate) fn parse_own_hooks(text: &str) -> Result<OwnHooks, ConfigError> {
     let table: OwnHooksTable = parse(Document { title: "hooks.toml", denied: &[] }, text)?;
-    let mut faults = Faults::default();
+    let mut faults = Faults::of(text);
     let hooks = hook_commands(table.hook, &mut faults);
-    faults.into_result(text)?;
+    faults.into_result()?;
     Ok(OwnHooks { hooks, trusted: table.trusted.into_iter().map(|path| path.0).collect() })
 }
 

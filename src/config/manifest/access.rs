@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::value::{AtLeast, Choice, NonBlank};
 use crate::model::access::{AccessPolicy, LinkAccess};
+use crate::model::value::{AtLeast, Choice, NonBlank};
 use crate::model::workspace::{WorkspaceMode, WorkspaceRules};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

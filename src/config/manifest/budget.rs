@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::{AtLeast, Choice, FIELD, inline_schema};
 use crate::model::budget::{Budget, OnExceeded};
 use crate::model::rate_limit::ResumePolicy;
 use crate::model::usage::Price;
+use crate::model::value::{AtLeast, Choice, FIELD, inline_schema};
 
 /// `budget` of the team, of `[defaults]` or of a member.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

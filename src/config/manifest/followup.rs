@@ -8,10 +8,11 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::config::Faults;
-use crate::config::value::{Choice, FIELD, Positioned, inline_schema};
+use crate::config::value::Positioned;
 use crate::model::followup::{
     Escalation, LONGEST_MINUTES, MAX_REMINDERS, MOST_REMINDERS, ReminderPolicy, interval_ms,
 };
+use crate::model::value::{Choice, FIELD, inline_schema};
 
 /// An interval in milliseconds, written in minutes that may be a fraction.
 #[derive(Debug)]

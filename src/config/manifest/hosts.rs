@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::config::Faults;
-use crate::config::hosts::{Label, NewHostName};
 use crate::config::value::Positioned;
 use crate::model::host::HostChoice;
+use crate::model::host::{Label, NewHostName};
 
 /// A choice with its position.
 pub(super) type LocatedChoice = (Range<usize>, HostChoice);

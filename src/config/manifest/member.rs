@@ -15,16 +15,16 @@ use super::rules::RuleLists;
 use super::spec::MemberSpec;
 use super::worktree::WorktreeKey;
 use crate::config::Faults;
-use crate::config::hosts::{Label, NewHostName};
-use crate::config::value::{
-    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Patterns, Positioned,
-    Variables,
-};
+use crate::config::value::{Patterns, Positioned};
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::Pull;
+use crate::model::host::{Label, NewHostName};
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use crate::model::mode::Mode;
 use crate::model::rules::{RuleSet, TeamRules};
+use crate::model::value::{
+    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables,
+};
 use crate::model::waiting::Ability;
 use crate::model::worktree::WorktreeRequest;
 

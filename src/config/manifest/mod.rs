@@ -94,9 +94,9 @@ impl Manifest {
     /// As [`Manifest::parse_with_hosts`].
     pub(crate) fn parse_tasks(text: &str) -> Result<Vec<TaskDefinition>, ConfigError> {
         let located = Manifest::locate(Form::Tasks, text)?;
-        let mut faults = Faults::default();
+        let mut faults = Faults::of(text);
         check::check_tasks(&located.tasks, &mut faults);
-        faults.into_result(text)?;
+        faults.into_result()?;
         let mut lines = LineCounter::new(text);
         let tasks = located.tasks.into_iter();
         let line =
@@ -106,21 +106,21 @@ impl Manifest {
 
     fn locate(form: Form, text: &str) -> Result<LocatedManifest, ConfigError> {
         let table: ManifestTable = parse(form.document(), text)?;
-        let mut faults = Faults::default();
+        let mut faults = Faults::of(text);
         let located = table.locate(form, &mut faults);
-        faults.into_result(text)?;
+        faults.into_result()?;
         Ok(located)
     }
 
     fn parse_as(form: Form, text: &str, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
         let located = Manifest::locate(form, text)?;
-        let mut faults = Faults::default();
+        let mut faults = Faults::of(text);
         check::check_hosts(&located, known, &mut faults);
-        faults.into_result(text)?;
+        faults.into_result()?;
         for check in [check::check, doable::check] {
-            let mut faults = Faults::default();
+            let mut faults = Faults::of(text);
             check(&located, &mut faults);
-            faults.into_result(text)?;
+            faults.into_result()?;
         }
         Ok(Manifest {
             name: located.name,

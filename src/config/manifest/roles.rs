@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::access::LinkTable;
-use crate::config::value::{Choice, KeyedTable, NonBlank, Patterns, known_word, text_types};
+use crate::config::value::Patterns;
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::Rule;
 use crate::model::team::COLORS;
+use crate::model::value::{Choice, KeyedTable, NonBlank, known_word, text_types};
 
 text_types! {
     /// The name of a role, as a key.

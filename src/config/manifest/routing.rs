@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::value::{FIELD, KeyedTable, text_types};
 use crate::model::routing::{Party, Route, RoutingPolicy};
+use crate::model::value::{FIELD, KeyedTable, text_types};
 
 text_types! {
     RouteText(Route) = |text| {

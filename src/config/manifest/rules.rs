@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::roles::all_rules;
-use crate::config::value::{KeyedTable, Patterns};
+use crate::config::value::Patterns;
 use crate::model::rules::{RuleSet, TeamRules};
+use crate::model::value::KeyedTable;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

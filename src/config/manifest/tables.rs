@@ -18,20 +18,22 @@ use super::spec::TeamMode;
 use super::task::{LocatedTask, TaskTable};
 use crate::config::Faults;
 use crate::config::hooks::{HookTable, hook_commands};
-use crate::config::hosts::{HostTable, host_configs};
-use crate::config::value::{
-    Argv, AtLeast, Choice, InsidePath, KeyedTable, Name, NonBlank, Positioned, TableList,
-    VariablePattern,
-};
+use crate::config::hosts::distinct_hosts;
+use crate::config::value::{InsidePath, Positioned, TableList};
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::{BoardPolicy, BoardVersion, Pull};
 use crate::model::budget::Budgets;
 use crate::model::environ::EnvRules;
 use crate::model::followup::{Escalation, MAX_REMINDERS};
+use crate::model::host::HostConfig;
 use crate::model::limits::Limits;
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
+use crate::model::value::{
+    Argv, AtLeast, Choice, KeyedTable, Name, NonBlank, VariablePattern, parse_non_blank,
+    text_types, unknown_word,
+};
 use crate::model::worktree::{DIR, Rules};
 
 const DEFAULT_MAX_MEMBERS: usize = 8;
@@ -56,7 +58,7 @@ pub(super) struct ManifestTable {
     /// Commands that run at events. See docs/hooks.md.
     hook: TableList<HookTable>,
     /// Hosts on which members can run. See docs/hosts.md.
-    host: TableList<HostTable>,
+    host: TableList<HostConfig>,
     /// The members of the team.
     member: TableList<MemberTable>,
     /// The tasks of the team.
@@ -258,7 +260,7 @@ impl ManifestTable {
                     setup: self.worktree.0.setup.map(|setup| setup.0).unwrap_or_default(),
                 },
                 hooks: hook_commands(self.hook, faults),
-                hosts: host_configs(self.host, faults),
+                hosts: distinct_hosts(self.host, faults),
                 budgets,
                 ..with_links(team.into_settings(form, faults), links)
             },

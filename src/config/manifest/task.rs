@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::config::value::{Argv, As, Name, NonBlank, PlainText, Positioned, Variables};
+use crate::config::value::Positioned;
 use crate::model::task::TaskFields;
 use crate::model::task_definition::TaskDefinition;
+use crate::model::value::{Argv, As, Name, NonBlank, PlainText, Variables};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -52,14 +52,14 @@ impl ManifestTemplate {
             .fold(text.to_owned(), |text, (place, name)| text.replace(place, name));
         let mut located = Manifest::locate(Form::Template, &sample)?;
         for check in [check::check, doable::check] {
-            let mut faults = Faults::default();
+            let mut faults = Faults::of(&sample);
             check(&located, &mut faults);
-            faults.into_result(&sample)?;
+            faults.into_result()?;
         }
         let invalid = |problem: &str| {
-            let mut faults = Faults::default();
+            let mut faults = Faults::of(text);
             faults.add(&Range::default(), problem);
-            faults.into_result(text).expect_err("a fault was added")
+            faults.into_result().expect_err("a fault was added")
         };
         let template =
             located.template.take().ok_or_else(|| invalid("the template has no [template]"))?;

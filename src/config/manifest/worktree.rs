@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::{checked, inline_schema, parse_non_blank};
+use crate::model::value::{checked, inline_schema, parse_non_blank};
 use crate::model::worktree::check_branch;
 
 /// `worktree` of a member.

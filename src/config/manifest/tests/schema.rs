@@ -7,8 +7,8 @@ use toml::{Table, Value};
 
 use crate::config::manifest::{Manifest, ManifestTemplate, TemplateValues};
 use crate::config::manifest::{builtin_template, builtin_templates};
-use crate::config::value::{NAME_PATTERN, VARIABLE_PATTERN};
 use crate::model::name::{check_name, check_variable};
+use crate::model::value::{NAME_PATTERN, VARIABLE_PATTERN};
 use crate::sys::fs;
 use std::path::{Path, PathBuf};
 

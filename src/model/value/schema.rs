@@ -1,11 +1,10 @@
-//! JSON Schemas of the generic types in `value.rs`. Each wraps a type, and has its schema.
+//! JSON Schemas of the generic types of this module. Each wraps a type, and has its schema.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::value::{Argv, As, AtLeast, Choice, KeyedTable, Positioned, TableList, Variables};
-use super::value::{VARIABLE_PATTERN, inline_schema};
+use super::{Argv, As, AtLeast, Choice, KeyedTable, VARIABLE_PATTERN, Variables, inline_schema};
 
 /// Gives a wrapper the schema of the type that it wraps.
 macro_rules! transparent {
@@ -30,21 +29,7 @@ macro_rules! transparent {
     )*};
 }
 
-transparent!(As, Choice, KeyedTable, Positioned);
-
-impl<T: JsonSchema> JsonSchema for TableList<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        Vec::<T>::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Vec::<T>::json_schema(generator)
-    }
-}
+transparent!(As, Choice, KeyedTable);
 
 impl<const LEAST: usize> JsonSchema for AtLeast<LEAST> {
     fn inline_schema() -> bool {
