@@ -19,7 +19,7 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::out::{Color, Out};
 use super::setup::Setup;
 use super::verbs::definition;
-use crate::config::settings::KEYS;
+use crate::config::manifest::TEAM_KEYS;
 use crate::model::board::Board;
 use crate::model::handoff::HandoffType;
 use crate::model::id::LEAD;
@@ -188,7 +188,7 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
         NameSource::Backends => return plain(BackendChoice::VARIANTS),
         NameSource::Waits => return plain(&["ready", "idle", "gone", "task="]),
         NameSource::Settings => {
-            return KEYS.iter().filter_map(|(key, meaning)| candidate(key, meaning)).collect();
+            return TEAM_KEYS.iter().filter_map(|key| candidate(&key.key, &key.meaning)).collect();
         }
         NameSource::HandoffTypes => {
             let kinds = HandoffType::VARIANTS.iter();

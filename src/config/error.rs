@@ -323,7 +323,9 @@ fn type_error(field: &str, path: &str, wanted: &str, value: &DeValue, depth: usi
     let tables = match (wanted, depth) {
         ("a table", 0) => Some(format!("a table, [{path}]")),
         ("a table" | "a list of tables", _) => Some(format!("a list of tables, [[{path}]]")),
-        ("a map", 0) if path == "launch.modes" => Some(format!("a table, [{path}]")),
+        ("a map", 0) if ["launch.modes", "team.routing.escalate"].contains(&path) => {
+            Some(format!("a table, [{path}]"))
+        }
         ("a map", _) if path == "answers" => Some("a table of tables, [answers.RULE]".to_owned()),
         ("a map", _) => Some(format!("a table of tables, [{path}.NAME]")),
         _ => None,

@@ -10,61 +10,16 @@ use toml::{Table, Value};
 use super::ConfigError;
 use super::manifest::Manifest;
 use crate::model::access::LinkAccess;
-use crate::model::board_policy::{BoardPolicy, Pull};
-use crate::model::budget::{Budget, OnExceeded};
+use crate::model::board_policy::BoardPolicy;
+use crate::model::budget::Budget;
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::host::{HostChoice, HostConfig};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
-use crate::model::routing::{Route, RoutingPolicy};
 use crate::model::rules::{Rule, RuleSet};
 use crate::model::settings::Settings;
-use crate::model::usage::Price;
-use crate::model::workspace::WorkspaceRules;
 use crate::model::worktree::WorktreeRequest;
-
-/// The keys of `[team]` that can be set, with their meanings. The other keys are stored elsewhere
-/// or matter only when the team is created.
-pub(crate) const KEYS: [(&str, &str); 37] = [
-    ("backend", "auto, tmux, iterm2 or pty"),
-    ("layout", "panes, windows or split"),
-    ("finish", "when the team ends: tasks-done or manual"),
-    ("max_members", "teammates at most"),
-    ("max_depth", "levels of teams within teams"),
-    ("privacy", "who reads a member's output: open or own"),
-    ("max_per_link", "open tasks from one member to another"),
-    ("max_per_member", "open tasks of one member"),
-    ("answer_within", "seconds to answer a request"),
-    ("unresponsive_after", "seconds of silence before a warning"),
-    ("on_hang", "for a member that hangs: report, restart or release"),
-    ("hang_after", "seconds without activity before a member hangs"),
-    ("notify", "command that gets each request"),
-    ("budget.tokens", "tokens that the team may use"),
-    ("budget.cost", "dollars that the team may use"),
-    ("budget.on_exceeded", "then: warn, stop-spawns or end-members"),
-    ("prices", "dollars per million tokens: { \"MODEL\" = { input = 3, output = 15 } }"),
-    ("resume_limited.attempts", "tries to continue after a provider's usage limit"),
-    ("followup_interval_minutes", "minutes between reminders"),
-    ("followup_max_reminders", "reminders before it is escalated"),
-    ("escalation_mode", "then: notify_lead or fail_task"),
-    ("board.version", "verbs of the task board: 1 or 2"),
-    ("board.assignee", "a new task needs an owner: true or false"),
-    ("board.list_before_create", "look at the board before creating a task"),
-    ("board.delegation_task", "spawn with a prompt needs --task"),
-    ("board.pull", "notification of idle agents of free tasks: tell or never"),
-    ("routing.allow", "who may message whom: [\"dev -> lead\"]"),
-    ("routing.deny", "who may not, even if allowed"),
-    ("routing.escalate", "who gets blockers: { dev = \"lead\" }"),
-    ("access.allow_users", "users that may request work; none means all"),
-    ("access.deny_users", "users that may not"),
-    ("access.allow_channels", "channels that may request work; none means all"),
-    ("access.deny_channels", "channels that may not"),
-    ("workspace.scope", "files of each conversation (isolated) or of the team (shared)"),
-    ("workspace.max_file_mb", "largest file in the workspace"),
-    ("workspace.max_files", "files of a conversation"),
-    ("workspace.quota_mb", "size of the whole workspace"),
-];
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
 pub(crate) const SECTIONS: [&str; 8] =
@@ -78,8 +33,7 @@ const KEYED: [&str; 2] = ["host", "member"];
 pub(crate) fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
     put(&mut document, "team", team(settings));
-    let env = lists([("allow", settings.env.allow.clone()), ("deny", settings.env.deny.clone())]);
-    put(&mut document, "env", env);
+    put(&mut document, "env", table_of(&settings.env));
     put(&mut document, "rules", rules(settings));
     let roles =
         settings.roles.named.iter().map(|(name, of)| (name.clone(), Value::Table(role(of))));
@@ -87,12 +41,7 @@ pub(crate) fn document(settings: &Settings) -> Table {
     let mut defaults = tools(&settings.roles.tools);
     put(&mut defaults, "budget", budget(&settings.budgets.each));
     put(&mut document, "defaults", defaults);
-    let mut worktree = lists([
-        ("copy", settings.worktree.copy.clone()),
-        ("setup", settings.worktree.setup.clone()),
-    ]);
-    put_text(&mut worktree, "dir", settings.worktree.dir.as_deref());
-    put(&mut document, "worktree", worktree);
+    put(&mut document, "worktree", table_of(&settings.worktree));
     let hooks: Vec<Value> = settings.hooks.iter().filter_map(hook).collect();
     if !hooks.is_empty() {
         document.insert("hook".to_owned(), hooks.into());
@@ -281,86 +230,38 @@ fn team(settings: &Settings) -> Table {
     ]);
     team.extend(lists([("notify", settings.notify.clone())]));
     put(&mut team, "board", board(&settings.board));
-    let access = &settings.access;
-    let access = lists([
-        ("allow_users", access.allow_users.clone()),
-        ("deny_users", access.deny_users.clone()),
-        ("allow_channels", access.allow_channels.clone()),
-        ("deny_channels", access.deny_channels.clone()),
-    ]);
+    let mut access = table_of(&settings.access);
+    access.remove("members");
     put(&mut team, "access", access);
-    put(&mut team, "workspace", workspace(&settings.workspace));
+    put(&mut team, "workspace", table_of(&settings.workspace));
     put(&mut team, "budget", budget(&settings.budgets.team));
-    let prices = settings.prices.iter();
-    let prices = prices.map(|(model, of)| (model.clone(), Value::Table(price(of))));
-    put(&mut team, "prices", prices.collect());
-    let attempts = ("attempts".to_owned(), count(settings.resume_limited.attempts));
-    put(&mut team, "resume_limited", Table::from_iter([attempts]));
+    put(&mut team, "prices", table_of(&settings.prices));
+    put(&mut team, "resume_limited", table_of(settings.resume_limited));
     if let Some(followup) = settings.followup {
         let key = |key: &str| key.to_owned();
         team.insert(key("followup_interval_minutes"), minutes(followup.interval_ms));
         team.insert(key("followup_max_reminders"), count(followup.max_reminders));
         team.insert(key("escalation_mode"), word(followup.escalation));
     }
-    put(&mut team, "routing", routing(&settings.routing));
+    put(&mut team, "routing", table_of(&settings.routing));
     team
 }
 
 /// Omits a budget without a limit.
 fn budget(budget: &Budget) -> Table {
-    let mut table = Table::new();
-    if budget.is_empty() && budget.on_exceeded == OnExceeded::default() {
-        return table;
-    }
-    table.extend(budget.tokens.map(|limit| ("tokens".to_owned(), count(limit))));
-    table.extend(budget.cost.map(|limit| ("cost".to_owned(), Value::Float(limit))));
-    table.insert("on_exceeded".to_owned(), word(budget.on_exceeded));
-    table
+    if *budget == Budget::default() { Table::new() } else { table_of(budget) }
 }
 
-fn price(price: &Price) -> Table {
-    let prices = [
-        ("input", Some(price.input)),
-        ("output", Some(price.output)),
-        ("cached_input", price.cached_input),
-        ("cache_write", price.cache_write),
-    ];
-    let given = prices.into_iter().filter_map(|(key, dollars)| Some((key, dollars?)));
-    given.map(|(key, dollars)| (key.to_owned(), Value::Float(dollars))).collect()
-}
-
-fn workspace(rules: &WorkspaceRules) -> Table {
-    let mut table = Table::from_iter([
-        ("scope".to_owned(), word(rules.scope)),
-        ("max_file_mb".to_owned(), count(rules.max_file_mb)),
-        ("max_files".to_owned(), count(rules.max_files)),
-    ]);
-    table.extend(rules.quota_mb.map(|quota| ("quota_mb".to_owned(), count(quota))));
-    table
-}
-
-fn link_access(link: &LinkAccess) -> Table {
-    lists([("allow_users", link.allow_users.clone()), ("deny_users", link.deny_users.clone())])
-}
-
+/// Omits what is as by default, except the version.
 fn board(policy: &BoardPolicy) -> Table {
-    let mut table = Table::from_iter([("version".to_owned(), count(u8::from(policy.version)))]);
-    put_flag(&mut table, "assignee", policy.assignee);
-    put_flag(&mut table, "list_before_create", policy.list_before_create);
-    put_flag(&mut table, "delegation_task", policy.delegation_task);
-    if policy.pull != Pull::default() {
-        table.insert("pull".to_owned(), word(policy.pull));
-    }
-    table
+    let (mut board, default) = (table_of(policy), table_of(BoardPolicy::default()));
+    board.retain(|key, value| key == "version" || default.get(key) != Some(value));
+    board
 }
 
-fn routing(policy: &RoutingPolicy) -> Table {
-    let texts = |rules: &[Route]| rules.iter().map(Route::to_string).collect();
-    let mut table = lists([("allow", texts(&policy.allow)), ("deny", texts(&policy.deny))]);
-    let escalate =
-        policy.escalate.iter().map(|(of, to)| (of.to_string(), Value::String(to.to_string())));
-    put(&mut table, "escalate", escalate.collect());
-    table
+/// Returns a struct as a table.
+fn table_of(value: impl Serialize) -> Table {
+    Table::try_from(value).expect("a struct without nulls is a table")
 }
 
 /// Returns the word of an enum's value.
@@ -397,7 +298,7 @@ fn role(role: &Role) -> Table {
     put_text(&mut table, "mode", role.mode.map(Mode::as_str));
     put_text(&mut table, "color", role.color.as_deref());
     put_flag(&mut table, "task_only", role.task_only);
-    put(&mut table, "access", link_access(&role.access));
+    put(&mut table, "access", table_of(&role.access));
     table
 }
 
@@ -423,14 +324,8 @@ fn hook(hook: &HookCommand) -> Option<Value> {
 
 /// Returns the table of a host, without its name.
 fn host(host: &HostConfig) -> Table {
-    let mut table = lists([("labels", host.labels.clone())]);
-    put_text(&mut table, "ssh", Some(&host.ssh));
-    put_text(&mut table, "dir", Some(&host.dir));
-    put_text(&mut table, "phalanx", host.phalanx.as_deref());
-    put_text(&mut table, "remote", host.remote.as_deref());
-    table.extend(host.capacity.map(|most| ("capacity".to_owned(), count(most))));
-    let env = host.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
-    put(&mut table, "env", env.collect());
+    let mut table = table_of(host);
+    table.remove("name");
     table
 }
 
@@ -438,7 +333,7 @@ fn host(host: &HostConfig) -> Table {
 pub(crate) fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table {
     let mut table = launch_spec(&template.spec);
     put(&mut table, "rules", rule_set(rules));
-    put(&mut table, "access", link_access(link));
+    put(&mut table, "access", table_of(link));
     let scale = |min: usize, max: usize| {
         Table::from_iter([("min".to_owned(), count(min)), ("max".to_owned(), count(max))])
     };

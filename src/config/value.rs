@@ -12,12 +12,9 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::model::rules::Rule;
-use crate::model::value::{CheckedValue, KeyedTable, checked, parse_text, text_types};
-use crate::model::worktree::check_inside;
+use crate::model::value::{CheckedValue, KeyedTable, parse_text, text_types};
 
 text_types! {
-    /// The path of a file inside the repository.
-    InsidePath(String) = |text| checked(parse_text(text), check_inside);
     /// Comma-separated permission patterns.
     Patterns(Vec<Rule>) = |text| {
         let text = parse_text(text)?;

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::MemberName;
 use super::scope::Scope;
 use super::text;
+use super::value::{As, NonBlank};
 
 /// Channels of requests that the team itself makes. They are always admitted.
 const OWN_CHANNELS: [&str; 2] = ["system", "teammate"];
@@ -34,12 +36,15 @@ pub(crate) struct AccessPolicy {
 }
 
 /// The users that may request work of one member, or of the members with one role.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "link", deny_unknown_fields)]
 pub(crate) struct LinkAccess {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Only these users may request work; if empty, all.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
     pub(crate) allow_users: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// These users may not request work.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
     pub(crate) deny_users: Vec<String>,
 }
 

@@ -80,17 +80,20 @@ pub(crate) enum Pull {
 }
 
 /// The rules of a team's board. By default none restricts its users.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "board", deny_unknown_fields)]
 pub(crate) struct BoardPolicy {
+    /// The set of verbs of the board: 2 has all.
     pub(crate) version: BoardVersion,
-    /// A new task needs an owner.
+    /// Require an owner for each new task.
     pub(crate) assignee: bool,
-    /// A member must look at the board before it creates a task.
+    /// Require a member to list the tasks before it creates one.
     pub(crate) list_before_create: bool,
-    /// A member that is started with a prompt needs a task.
+    /// Require a task for a member that is started with a prompt.
     pub(crate) delegation_task: bool,
-    /// For members without a choice of their own.
+    /// Notification of idle agents of free tasks. `"tell"`: one after the other, until one
+    /// claims the task. `"never"`: they look by themselves.
     pub(crate) pull: Pull,
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::id::MemberName;
 use super::record::MemberRecord;
 use super::usage::{MemberUsage, Prices, UsageTotal, count, dollars};
+use super::value::{As, AtLeast, Choice, Dollars};
 
 /// The shares of a budget, in percent, at which the lead is notified.
 const LEVELS: [u64; 2] = [80, 100];
@@ -28,21 +29,19 @@ pub(crate) enum OnExceeded {
 }
 
 /// A limit on what is used.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "budget", deny_unknown_fields)]
 pub(crate) struct Budget {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of tokens; unlimited by default.
+    #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<AtLeast<1, u64>>>")]
     pub(crate) tokens: Option<u64>,
-    /// Dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum cost in dollars; unlimited by default.
+    #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<Dollars>>")]
     pub(crate) cost: Option<f64>,
+    /// Reaction to a used-up budget.
+    #[serde(with = "As::<Choice<OnExceeded>>")]
     pub(crate) on_exceeded: OnExceeded,
-}
-
-impl Budget {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tokens.is_none() && self.cost.is_none()
-    }
 }
 
 /// The budgets of a team.

@@ -4,7 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::value::{As, VariablePattern};
 
 /// Variables that describe the requesting process's terminal or session and would be wrong in
 /// another. A trailing `*` matches any suffix.
@@ -49,12 +52,15 @@ pub(crate) fn parse_variable(given: &str) -> Result<(String, String), String> {
 
 /// Filters for the variables of the requesting process. Empty lists pass all of them. A trailing
 /// `*` matches any suffix.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "env", deny_unknown_fields)]
 pub(crate) struct EnvRules {
-    /// If not empty, only these variables pass.
+    /// Inherited variables, by name or by prefix with `*`. If empty, all that are not denied.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<VariablePattern>>")]
     pub(crate) allow: Vec<String>,
-    /// These variables never pass.
+    /// Variables that are not inherited, in the same form.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<VariablePattern>>")]
     pub(crate) deny: Vec<String>,
 }
 

@@ -4,9 +4,11 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Zoned};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
+use super::value::{As, AtLeast};
 
 /// Time after which a limit whose end is not known counts as ended, in ms.
 const UNKNOWN_MS: u64 = 15 * 60_000;
@@ -38,10 +40,12 @@ impl LimitHit {
 }
 
 /// The policy for members at a usage limit (`[team] resume_limited`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "resume_limited", deny_unknown_fields)]
 pub(crate) struct ResumePolicy {
-    /// Number of times that the lead asks a member to continue, without an answer in between; 0
-    /// for never.
+    /// Number of times that a member is asked to continue; 0 for never.
+    #[serde(with = "As::<AtLeast<0, u32>>")]
     pub(crate) attempts: u32,
 }
 

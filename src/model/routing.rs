@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::LEAD;
 use super::team::Member;
+use super::value::{As, FIELD, text_types};
 
 /// One side of a rule: `*`, `lead`, or the name of a member or a role.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -117,15 +119,40 @@ impl From<Route> for String {
     }
 }
 
+text_types! {
+    RouteText(Route) = |text| {
+        Route::parse(text).map_err(|problem| format!("{FIELD}: `{}` {problem}", text.escape_debug()))
+    };
+    /// The member or role that is blocked, as a key.
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    BlockedParty(Party) = party;
+    /// The recipient of its blockers.
+    SuperiorParty(Party) = |text| match party(text)? {
+        Party::Anyone => Err(format!("{FIELD} must be a role, a member or `lead`, not `*`")),
+        named => Ok(named),
+    };
+}
+
+fn party(text: &str) -> Result<Party, String> {
+    Party::parse(text).map_err(|problem| format!("{FIELD}: `{}` {problem}", text.escape_debug()))
+}
+
 /// The routing rules of a team.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "routing", deny_unknown_fields)]
 pub(crate) struct RoutingPolicy {
-    /// If not empty, only these may message each other.
+    /// The only messages that are delivered, as `"dev -> senior"`: roles, members, `lead` or `*`.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<RouteText>>")]
     pub(crate) allow: Vec<Route>,
-    /// Takes precedence over `allow`.
+    /// Messages that are not delivered, even if allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<RouteText>>")]
     pub(crate) deny: Vec<Route>,
-    /// The recipients of blockers, by the name or the role of the member that is blocked.
+    /// By member or role, who gets its blockers: a role, a member or `lead`.
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        with = "As::<BTreeMap<BlockedParty, SuperiorParty>>"
+    )]
     pub(crate) escalate: BTreeMap<Party, Party>,
 }
 

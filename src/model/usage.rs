@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
+use super::value::{As, Dollars};
 
 /// Maximum number of models that are counted separately for one member.
 const MOST_MODELS: usize = 32;
@@ -175,16 +177,20 @@ impl MemberUsage {
 }
 
 /// The price of a million tokens of a model, in dollars, as the user has given it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "prices", deny_unknown_fields)]
 pub(crate) struct Price {
+    /// Price of input.
+    #[serde(with = "As::<Dollars>")]
     pub(crate) input: f64,
+    /// Price of output.
+    #[serde(with = "As::<Dollars>")]
     pub(crate) output: f64,
-    /// `None`: as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Price of input from the cache; that of `input` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Dollars>>")]
     pub(crate) cached_input: Option<f64>,
-    /// `None`: as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Price of writing to the cache; that of `input` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Dollars>>")]
     pub(crate) cache_write: Option<f64>,
 }
 

@@ -242,28 +242,74 @@ impl<T> CheckedValue for Choice<T> {
 
 /// An integer that is not less than `LEAST`.
 #[derive(Debug)]
-pub(crate) struct AtLeast<const LEAST: usize>(pub(crate) usize);
+pub(crate) struct AtLeast<const LEAST: i64, T = usize>(pub(crate) T);
 
-impl<'de, const LEAST: usize> Deserialize<'de> for AtLeast<LEAST> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtLeast<LEAST>, D::Error> {
-        let number = usize::try_from(i64::deserialize(deserializer)?).ok();
-        number
-            .filter(|number| *number >= LEAST)
-            .map(AtLeast)
-            .ok_or_else(|| D::Error::custom(format!("{FIELD} must be at least {LEAST}")))
+impl<'de, const LEAST: i64, T: TryFrom<i64>> Deserialize<'de> for AtLeast<LEAST, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtLeast<LEAST, T>, D::Error> {
+        let number = i64::deserialize(deserializer)?;
+        if number < LEAST {
+            return Err(D::Error::custom(format!("{FIELD} must be at least {LEAST}")));
+        }
+        let too_large = |_| D::Error::custom(format!("{FIELD} is too large"));
+        T::try_from(number).map(AtLeast).map_err(too_large)
     }
 }
 
-impl<const LEAST: usize> CheckedValue for AtLeast<LEAST> {
-    type Value = usize;
+impl<const LEAST: i64, T> CheckedValue for AtLeast<LEAST, T> {
+    type Value = T;
 
-    fn into_value(self) -> usize {
+    fn into_value(self) -> T {
         self.0
     }
 }
 
-/// A table without unknown keys. A struct with derived `Deserialize` would also accept a list of its
-/// values, and, because a newer release may have written it, any further key.
+/// A sum of dollars, at least 0.
+#[derive(Debug)]
+pub(crate) struct Dollars(f64);
+
+inline_schema!(Dollars, { "type": "number", "minimum": 0 });
+
+impl CheckedValue for Dollars {
+    type Value = f64;
+
+    fn into_value(self) -> f64 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Dollars, D::Error> {
+        deserializer.deserialize_f64(DollarsVisitor)
+    }
+}
+
+struct DollarsVisitor;
+
+impl Visitor<'_> for DollarsVisitor {
+    type Value = Dollars;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a number of dollars")
+    }
+
+    fn visit_f64<E: Error>(self, sum: f64) -> Result<Dollars, E> {
+        match sum.is_finite() && sum >= 0.0 {
+            true => Ok(Dollars(sum)),
+            false => Err(E::custom(format!("{FIELD} must be a sum of dollars, at least 0"))),
+        }
+    }
+
+    fn visit_i64<E: Error>(self, sum: i64) -> Result<Dollars, E> {
+        self.visit_f64(sum as f64)
+    }
+
+    fn visit_u64<E: Error>(self, sum: u64) -> Result<Dollars, E> {
+        self.visit_f64(sum as f64)
+    }
+}
+
+/// A table without unknown keys. A struct with derived `Deserialize` would also accept a list of
+/// its values and, because a newer release may have written it, any further key.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedTable<T>(pub(crate) T);
 
@@ -392,6 +438,14 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for VariablesVisitor<C> {
 /// A command line: program and arguments.
 #[derive(Debug)]
 pub(crate) struct Argv(pub(crate) Vec<String>);
+
+impl CheckedValue for Argv {
+    type Value = Vec<String>;
+
+    fn into_value(self) -> Vec<String> {
+        self.0
+    }
+}
 
 impl<'de> Deserialize<'de> for Argv {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Argv, D::Error> {

@@ -11,6 +11,7 @@ use super::id::TaskId;
 use super::scope::ChatName;
 use super::task::Task;
 use super::time::Timestamp;
+use super::value::{As, AtLeast, Choice};
 
 const MB: u64 = 1024 * 1024;
 /// Longest path of a file in the workspace, in bytes.
@@ -30,16 +31,22 @@ pub(crate) enum WorkspaceMode {
 }
 
 /// `[team.workspace]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "workspace", deny_unknown_fields)]
 pub(crate) struct WorkspaceRules {
+    /// The sharing of files between the conversations of the team.
+    #[serde(with = "As::<Choice<WorkspaceMode>>")]
     pub(crate) scope: WorkspaceMode,
     /// Largest file, in units of 1,048,576 bytes.
+    #[serde(with = "As::<AtLeast<1>>")]
     pub(crate) max_file_mb: usize,
-    /// Maximum number of files of a conversation, or of the whole workspace if it is shared.
+    /// Maximum number of files in a directory of a conversation, or in the shared one.
+    #[serde(with = "As::<AtLeast<1>>")]
     pub(crate) max_files: usize,
-    /// Limit on all files of the workspace together; `None` for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum size of all files of the workspace together, in the same units; unlimited by
+    /// default.
+    #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<AtLeast<1>>>")]
     pub(crate) quota_mb: Option<usize>,
 }
 

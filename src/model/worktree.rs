@@ -1,9 +1,11 @@
 //! Git worktrees of members: the requested branch, the team's settings, and the worktrees created.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::digest;
 use super::id::HostName;
+use super::value::{Argv, As, NonBlank, checked, parse_text, text_types};
 
 /// The branch requested for a member's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,17 +28,26 @@ impl WorktreeRequest {
 }
 
 /// Settings for the worktrees of a team (`[worktree]` in the manifest).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "worktree", deny_unknown_fields)]
 pub(crate) struct Rules {
-    /// Parent directory, relative to the repository; `None` means [`DIR`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Directory of the worktrees, relative to the repository.
+    #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<NonBlank>>")]
+    #[schemars(extend("default" = DIR))]
     pub(crate) dir: Option<String>,
-    /// Untracked files to copy into a new worktree, relative to the repository.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Files that git does not track and the member needs, such as `.env`. They are copied from the
+    /// repository, unless the checkout contains them.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<InsidePath>>")]
     pub(crate) copy: Vec<String>,
-    /// Program and arguments to run in a new worktree before its member starts; nothing if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// A command that runs in a new worktree before its member starts, for at most ten minutes.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Argv>")]
     pub(crate) setup: Vec<String>,
+}
+
+text_types! {
+    /// The path of a file inside the repository.
+    InsidePath(String) = |text| checked(parse_text(text), check_inside);
 }
 
 /// Default parent directory of worktrees, relative to the repository.

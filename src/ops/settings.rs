@@ -13,7 +13,8 @@ use crate::model::launch::{LaunchSpec, Template};
 use crate::model::settings::{PlacementHome, Settings};
 use crate::store::TeamStore;
 
-pub(crate) use crate::config::settings::{KEYS, flatten};
+pub(crate) use crate::config::manifest::{TEAM_KEYS, TeamKey};
+pub(crate) use crate::config::settings::flatten;
 
 /// A change of some settings: keys with their values, and keys to reset to their defaults.
 #[derive(Debug, Default)]
@@ -252,7 +253,7 @@ fn must_be_settable(change: &Table) -> Result<(), OpsError> {
 fn remove(document: &mut Table, path: &[String]) -> Result<(), OpsError> {
     let of_team = path.strip_prefix(&["team".to_owned()]);
     let named = of_team.unwrap_or(path).join(".");
-    let is_known = of_team.is_some() && KEYS.iter().any(|(known, _)| *known == named);
+    let is_known = of_team.is_some() && TEAM_KEYS.iter().any(|known| known.key == named);
     if settings::remove(document, path) || is_known {
         return Ok(());
     }

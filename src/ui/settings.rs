@@ -5,7 +5,7 @@ use toml::Table as Document;
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, tinted};
 use crate::model::text;
-use crate::ops::settings::{KEYS, flatten};
+use crate::ops::settings::{TEAM_KEYS, TeamKey, flatten};
 
 /// Maximum length of a value, in characters.
 const VALUE: usize = 24;
@@ -14,7 +14,7 @@ const VALUE: usize = 24;
 pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
     let mut flat = flatten(document);
     let mut table = Table::new(&["KEY", "VALUE", "MEANING"]);
-    for (key, meaning) in KEYS {
+    for TeamKey { key, meaning } in TEAM_KEYS.iter() {
         let is_table = flat.keys().any(|known| known.starts_with(&format!("{key}.")));
         let none = if is_table { "see below" } else { "-" };
         let value = flat.remove(key).unwrap_or_else(|| none.to_owned());

@@ -1,11 +1,10 @@
-//! `[team.access]`, `[team.workspace]`, and the access lists of roles and members.
+//! `[team.access]`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::access::{AccessPolicy, LinkAccess};
-use crate::model::value::{AtLeast, Choice, NonBlank};
-use crate::model::workspace::{WorkspaceMode, WorkspaceRules};
+use crate::model::access::AccessPolicy;
+use crate::model::value::NonBlank;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -21,31 +20,6 @@ pub(super) struct AccessTable {
     deny_channels: Vec<NonBlank>,
 }
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "link")]
-pub(super) struct LinkTable {
-    /// Only these users may request work; if empty, all.
-    allow_users: Vec<NonBlank>,
-    /// These users may not request work.
-    deny_users: Vec<NonBlank>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "workspace")]
-pub(super) struct WorkspaceTable {
-    /// The sharing of files between the conversations of the team.
-    scope: Option<Choice<WorkspaceMode>>,
-    /// Largest file, in units of 1,048,576 bytes.
-    max_file_mb: Option<AtLeast<1>>,
-    /// Maximum number of files in a directory of a conversation, or in the shared one.
-    max_files: Option<AtLeast<1>>,
-    /// Maximum size of all files of the workspace together, in the same units; unlimited by
-    /// default.
-    quota_mb: Option<AtLeast<1>>,
-}
-
 impl From<AccessTable> for AccessPolicy {
     fn from(table: AccessTable) -> AccessPolicy {
         AccessPolicy {
@@ -54,24 +28,6 @@ impl From<AccessTable> for AccessPolicy {
             allow_channels: words(table.allow_channels),
             deny_channels: words(table.deny_channels),
             ..AccessPolicy::default()
-        }
-    }
-}
-
-impl From<LinkTable> for LinkAccess {
-    fn from(table: LinkTable) -> LinkAccess {
-        LinkAccess { allow_users: words(table.allow_users), deny_users: words(table.deny_users) }
-    }
-}
-
-impl From<WorkspaceTable> for WorkspaceRules {
-    fn from(table: WorkspaceTable) -> WorkspaceRules {
-        let default = WorkspaceRules::default();
-        WorkspaceRules {
-            scope: table.scope.map_or(default.scope, |scope| scope.0),
-            max_file_mb: table.max_file_mb.map_or(default.max_file_mb, |limit| limit.0),
-            max_files: table.max_files.map_or(default.max_files, |limit| limit.0),
-            quota_mb: table.quota_mb.map(|limit| limit.0),
         }
     }
 }

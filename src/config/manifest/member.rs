@@ -7,8 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::access::LinkTable;
-use super::budget::BudgetTable;
 use super::hosts::{LocatedChoice, locate_choice};
 use super::roles::tools;
 use super::rules::RuleLists;
@@ -18,6 +16,7 @@ use crate::config::Faults;
 use crate::config::value::{Patterns, Positioned};
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::Pull;
+use crate::model::budget::Budget;
 use crate::model::host::{Label, NewHostName};
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use crate::model::mode::Mode;
@@ -45,7 +44,7 @@ pub(super) struct DefaultsTable {
     #[serde(with = "As::<Variables>")]
     env: BTreeMap<String, String>,
     /// Limits on what each member may use. See docs/usage.md#budgets.
-    pub(super) budget: KeyedTable<BudgetTable>,
+    pub(super) budget: KeyedTable<Budget>,
     /// The only tools that members may use. See docs/roles.md#tools.
     pub(super) allowed_tools: Option<Vec<Patterns>>,
     /// Tools that members may not use.
@@ -114,10 +113,10 @@ pub(super) struct MemberTable {
     rules: KeyedTable<RuleLists>,
     /// The users that may request work of this member. See docs/manifest.md#teamaccess.
     #[serde(default)]
-    access: KeyedTable<LinkTable>,
+    access: KeyedTable<LinkAccess>,
     /// Limits on what this member may use; each member of a `scale` has its own. See
     /// docs/usage.md#budgets.
-    pub(super) budget: Option<KeyedTable<BudgetTable>>,
+    pub(super) budget: Option<KeyedTable<Budget>>,
     /// The only tools that the member may use, if its program can enforce that. See
     /// docs/roles.md#tools.
     allowed_tools: Option<Vec<Patterns>>,
@@ -227,7 +226,7 @@ pub(super) fn locate_member(
     if own != RuleSet::default() {
         rules.members.extend(spec.instance_names().into_iter().map(|name| (name, own.clone())));
     }
-    let link = LinkAccess::from(table.access.0);
+    let link = table.access.0;
     if !link.is_empty() {
         links.extend(spec.instance_names().into_iter().map(|name| (name, link.clone())));
     }

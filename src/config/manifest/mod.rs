@@ -7,7 +7,6 @@
 //! directory.
 
 mod access;
-mod budget;
 mod builtin;
 mod check;
 mod doable;
@@ -16,7 +15,6 @@ mod form;
 mod hosts;
 mod member;
 mod roles;
-mod routing;
 mod rules;
 mod schema;
 mod spec;
@@ -31,6 +29,7 @@ use crate::model::settings::Settings;
 use crate::model::task_definition::TaskDefinition;
 pub(crate) use builtin::{builtin_template, builtin_templates};
 use form::Form;
+pub(crate) use schema::{TEAM_KEYS, TeamKey};
 pub(crate) use spec::{MemberSpec, TeamMode};
 use tables::{LocatedManifest, ManifestTable};
 use task::LocatedTask;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::access::LinkTable;
 use crate::config::value::Patterns;
+use crate::model::access::LinkAccess;
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::Rule;
@@ -44,7 +44,7 @@ pub(super) struct RoleTable {
     /// Tools that the members may not use.
     disallowed_tools: Vec<Patterns>,
     /// The users that may request work of the members. See docs/manifest.md#teamaccess.
-    access: KeyedTable<LinkTable>,
+    access: KeyedTable<LinkAccess>,
 }
 
 impl From<RoleTable> for Role {
@@ -56,7 +56,7 @@ impl From<RoleTable> for Role {
             mode: table.mode.map(|mode| mode.0),
             color: table.color.map(|color| color.0),
             task_only: table.task_only,
-            access: table.access.0.into(),
+            access: table.access.0,
             tools: tools(table.allowed_tools, table.disallowed_tools),
         }
     }

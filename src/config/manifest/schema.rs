@@ -1,5 +1,7 @@
 //! The JSON Schema of a manifest, for editors. It is derived from the types that deserialize it.
 
+use std::sync::LazyLock;
+
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -21,6 +23,52 @@ impl Manifest {
             set_defaults(&mut schema, "", &defaults);
         }
         schema.to_value()
+    }
+}
+
+/// A key of `[team]` that can be set later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TeamKey {
+    /// The key with those of its tables, such as `budget.tokens`.
+    pub(crate) key: String,
+    /// The first sentence about it, with the words that it takes.
+    pub(crate) meaning: String,
+}
+
+/// The keys of `[team]` that are stored elsewhere, or matter only when the team is created.
+const FIXED: [&str; 4] = ["name", "description", "store", "mode"];
+
+/// The keys of `[team]` that can be set, in the order of the manifest.
+pub(crate) static TEAM_KEYS: LazyLock<Vec<TeamKey>> = LazyLock::new(|| {
+    let schema = Manifest::schema();
+    let mut keys = Vec::new();
+    add_keys(&schema, "", &schema["$defs"]["team"], &mut keys);
+    keys
+});
+
+fn add_keys(schema: &Value, above: &str, table: &Value, keys: &mut Vec<TeamKey>) {
+    for (name, about) in table["properties"].as_object().into_iter().flatten() {
+        let key = format!("{above}{name}");
+        let kind = about["$ref"].as_str().map(|path| path.trim_start_matches('#'));
+        let kind = kind.and_then(|path| schema.pointer(path)).unwrap_or(about);
+        if FIXED.contains(&key.as_str()) {
+            continue;
+        }
+        if kind["properties"].is_object() {
+            add_keys(schema, &format!("{key}."), kind, keys);
+            continue;
+        }
+        let sentences = about["description"].as_str().unwrap_or_default();
+        let first = sentences.split_once(". ").map_or(sentences, |(first, _)| first);
+        let words = kind["oneOf"].as_array().into_iter().flatten();
+        let words: Vec<&str> = words.filter_map(|word| word["const"].as_str()).collect();
+        let meaning = match words.as_slice() {
+            [words @ .., last] if !words.is_empty() => {
+                format!("{}: {} or {last}", first.trim_end_matches('.'), words.join(", "))
+            }
+            _ => first.trim_end_matches('.').to_owned(),
+        };
+        keys.push(TeamKey { key, meaning });
     }
 }
 

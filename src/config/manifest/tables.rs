@@ -6,35 +6,36 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::access::{AccessTable, WorkspaceTable};
-use super::budget::{BudgetTable, PriceTable, ResumeTable};
+use super::access::AccessTable;
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::form::Form;
 use super::member::{DefaultsTable, LocatedMember, MemberTable, locate_member};
 use super::roles::{RoleName, RoleTable, tools};
-use super::routing::RoutingTable;
 use super::rules::RulesTable;
 use super::spec::TeamMode;
 use super::task::{LocatedTask, TaskTable};
 use crate::config::Faults;
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::hosts::distinct_hosts;
-use crate::config::value::{InsidePath, Positioned, TableList};
+use crate::config::value::{Positioned, TableList};
 use crate::model::access::LinkAccess;
-use crate::model::board_policy::{BoardPolicy, BoardVersion, Pull};
-use crate::model::budget::Budgets;
+use crate::model::board_policy::BoardPolicy;
+use crate::model::budget::{Budget, Budgets};
 use crate::model::environ::EnvRules;
 use crate::model::followup::{Escalation, MAX_REMINDERS};
 use crate::model::host::HostConfig;
 use crate::model::limits::Limits;
 use crate::model::placement::Layout;
+use crate::model::rate_limit::ResumePolicy;
 use crate::model::role::Roles;
+use crate::model::routing::RoutingPolicy;
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
+use crate::model::usage::Price;
 use crate::model::value::{
-    Argv, AtLeast, Choice, KeyedTable, Name, NonBlank, VariablePattern, parse_non_blank,
-    text_types, unknown_word,
+    Argv, AtLeast, Choice, KeyedTable, Name, NonBlank, parse_non_blank, text_types, unknown_word,
 };
-use crate::model::worktree::{DIR, Rules};
+use crate::model::workspace::WorkspaceRules;
+use crate::model::worktree::Rules;
 
 const DEFAULT_MAX_MEMBERS: usize = 8;
 
@@ -46,7 +47,7 @@ pub(super) struct ManifestTable {
     /// The team and its settings.
     team: Option<Positioned<KeyedTable<TeamTable>>>,
     /// The variables of the caller that members inherit.
-    env: KeyedTable<EnvTable>,
+    env: KeyedTable<EnvRules>,
     /// Patterns that answer requests of members. See docs/decisions.md#rules.
     rules: KeyedTable<RulesTable>,
     /// Roles by name. See docs/roles.md.
@@ -54,7 +55,7 @@ pub(super) struct ManifestTable {
     /// Values for members that do not set them.
     defaults: KeyedTable<DefaultsTable>,
     /// The creation of git worktrees for members. See docs/worktrees.md.
-    worktree: KeyedTable<WorktreeTable>,
+    worktree: KeyedTable<Rules>,
     /// Commands that run at events. See docs/hooks.md.
     hook: TableList<HookTable>,
     /// Hosts on which members can run. See docs/hosts.md.
@@ -115,21 +116,22 @@ pub(super) struct TeamTable {
     unresponsive_after: Option<AtLeast<1>>,
     /// Reaction to a member that hangs.
     on_hang: Option<Choice<OnHang>>,
-    /// Seconds until a member with a task in progress counts as hanging: its screen, the mail it
-    /// has read, and its task have not changed. A member that waits for an answer does not hang.
+    /// Seconds until a member with a task in progress counts as hanging. In that time its screen,
+    /// the mail it has read, and its task have not changed. A member that waits for an answer does
+    /// not hang.
     hang_after: Option<AtLeast<1>>,
     /// A program with arguments that runs for each request that waits for a person. See
     /// docs/decisions.md#announcements.
     notify: Option<Argv>,
     /// Limits on what all members together may use. See docs/usage.md#budgets.
-    budget: KeyedTable<BudgetTable>,
-    /// Prices by model, for programs that report no cost.
-    prices: BTreeMap<String, KeyedTable<PriceTable>>,
+    budget: KeyedTable<Budget>,
+    /// Dollars per million tokens by model, for programs that report no cost.
+    prices: BTreeMap<String, KeyedTable<Price>>,
     /// Continuation after a usage limit of a provider. See
     /// docs/usage.md#usage-limits-of-a-provider.
-    resume_limited: KeyedTable<ResumeTable>,
-    /// Minutes between reminders for overdue answers and tasks, which may be a fraction; without it
-    /// no reminders are sent. See docs/decisions.md#reminders.
+    resume_limited: KeyedTable<ResumePolicy>,
+    /// Minutes between reminders for overdue answers and tasks. They may be a fraction; without the
+    /// key no reminders are sent. See docs/decisions.md#reminders.
     followup_interval_minutes: Option<Interval>,
     /// Number of reminders before the escalation. With 0 a silent task is escalated after one
     /// interval. Requires `followup_interval_minutes`.
@@ -140,54 +142,13 @@ pub(super) struct TeamTable {
     #[schemars(extend("default" = Escalation::default()))]
     escalation_mode: Option<Positioned<Choice<Escalation>>>,
     /// Permitted messages between members and roles. See docs/handoffs.md#routing.
-    routing: KeyedTable<RoutingTable>,
+    routing: KeyedTable<RoutingPolicy>,
     /// Demands on those who use the task board. See docs/board.md#demands-of-a-team.
-    board: KeyedTable<BoardTable>,
+    board: KeyedTable<BoardPolicy>,
     /// The users and channels whose requests the team carries out.
     access: KeyedTable<AccessTable>,
     /// The directory for files that members produce. See docs/cli.md#workspace.
-    workspace: KeyedTable<WorkspaceTable>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "board")]
-struct BoardTable {
-    /// The set of verbs of the board: 2 has all.
-    version: BoardVersion,
-    /// Require an owner for each new task.
-    assignee: bool,
-    /// Require a member to list the tasks before it creates one.
-    list_before_create: bool,
-    /// Require a task for a member that is started with a prompt.
-    delegation_task: bool,
-    /// Notification of idle agents of free tasks. `"tell"`: one after the other, until one
-    /// claims the task. `"never"`: they look by themselves.
-    pull: Pull,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "env")]
-struct EnvTable {
-    /// Inherited variables, by name or by prefix with `*`. If empty, all that are not denied.
-    allow: Vec<VariablePattern>,
-    /// Variables that are not inherited, in the same form.
-    deny: Vec<VariablePattern>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "worktree")]
-struct WorktreeTable {
-    /// Directory of the worktrees, relative to the repository.
-    #[schemars(extend("default" = DIR))]
-    dir: Option<NonBlank>,
-    /// Files that git does not track and the member needs, such as `.env`. They are copied from the
-    /// repository, unless the checkout contains them.
-    copy: Vec<InsidePath>,
-    /// A command that runs in a new worktree before its member starts, for at most ten minutes.
-    setup: Option<Argv>,
+    workspace: KeyedTable<WorkspaceRules>,
 }
 
 /// A manifest with the positions of its entries, for the checks between them.
@@ -218,7 +179,7 @@ impl ManifestTable {
         let defaults = self.defaults.0;
         let mut rules = self.rules.0.into_rules();
         let mut links = BTreeMap::new();
-        let mut budgets = Budgets { each: defaults.budget.0.to_budget(), ..Budgets::default() };
+        let mut budgets = Budgets { each: defaults.budget.0, ..Budgets::default() };
         let members: Vec<LocatedMember> = self
             .member
             .0
@@ -228,12 +189,12 @@ impl ManifestTable {
                 let located = locate_member(member, &defaults, &mut rules, &mut links, faults);
                 if let Some(KeyedTable(budget)) = budget {
                     let names = located.spec.instance_names().into_iter();
-                    budgets.members.extend(names.map(|name| (name, budget.to_budget())));
+                    budgets.members.extend(names.map(|name| (name, budget)));
                 }
                 located
             })
             .collect();
-        budgets.team = team.budget.0.to_budget();
+        budgets.team = team.budget.0;
         LocatedManifest {
             template: self.template.map(|template| template.0),
             name: team.name.take().map(|name| name.0).unwrap_or_default(),
@@ -241,10 +202,7 @@ impl ManifestTable {
             store: team.store.take().map(|url| url.0),
             mode: chosen(team.mode.take()),
             settings: Settings {
-                env: EnvRules {
-                    allow: self.env.0.allow.into_iter().map(|pattern| pattern.0).collect(),
-                    deny: self.env.0.deny.into_iter().map(|pattern| pattern.0).collect(),
-                },
+                env: self.env.0,
                 rules,
                 roles: Roles {
                     named: self
@@ -254,11 +212,7 @@ impl ManifestTable {
                         .collect(),
                     tools: tools(defaults.allowed_tools, defaults.disallowed_tools),
                 },
-                worktree: Rules {
-                    dir: self.worktree.0.dir.map(|dir| dir.0),
-                    copy: self.worktree.0.copy.into_iter().map(|path| path.0).collect(),
-                    setup: self.worktree.0.setup.map(|setup| setup.0).unwrap_or_default(),
-                },
+                worktree: self.worktree.0,
                 hooks: hook_commands(self.hook, faults),
                 hosts: distinct_hosts(self.host, faults),
                 budgets,
@@ -301,16 +255,10 @@ impl TeamTable {
                 faults,
             ),
             notify: self.notify.map(|notify| notify.0).unwrap_or_default(),
-            prices: self.prices.into_iter().map(|(model, of)| (model, of.0.into())).collect(),
-            resume_limited: self.resume_limited.0.into(),
-            board: BoardPolicy {
-                version: self.board.0.version,
-                assignee: self.board.0.assignee,
-                list_before_create: self.board.0.list_before_create,
-                delegation_task: self.board.0.delegation_task,
-                pull: self.board.0.pull,
-            },
-            routing: self.routing.0.into(),
+            prices: self.prices.into_iter().map(|(model, of)| (model, of.0)).collect(),
+            resume_limited: self.resume_limited.0,
+            board: self.board.0,
+            routing: self.routing.0,
             max_depth: self.max_depth.map_or(default.max_depth, |depth| depth.0),
             privacy: chosen(self.privacy),
             limits: Limits {
@@ -318,7 +266,7 @@ impl TeamTable {
                 max_per_member: self.max_per_member.map_or(max_per_member, |limit| limit.0),
             },
             access: self.access.0.into(),
-            workspace: self.workspace.0.into(),
+            workspace: self.workspace.0,
             ..default
         }
     }

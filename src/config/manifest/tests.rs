@@ -1,5 +1,7 @@
 //! Tests of whole manifests: valid ones, and each fault with its position and message.
 
+mod budget;
+mod routing;
 mod schema;
 mod types;
 
@@ -7,7 +9,7 @@ use proptest::prelude::*;
 
 use super::tables::TeamTable;
 use super::*;
-use crate::config::settings::{KEYS, SECTIONS};
+use crate::config::settings::SECTIONS;
 use crate::model::environ::EnvRules;
 use crate::model::followup::{Escalation, ReminderPolicy};
 use crate::model::hook::{HookEvent, Invocation};
@@ -190,10 +192,18 @@ fn keys_of_settings_are_those_of_the_manifest() {
     settable.retain(|key| !fixed.contains(&key.as_str()));
     // A key of a table in [team] stands for that table.
     let mut listed: Vec<&str> =
-        KEYS.iter().map(|(key, _)| key.split('.').next().unwrap_or(key)).collect();
+        TEAM_KEYS.iter().filter_map(|known| known.key.split('.').next()).collect();
     listed.dedup();
-    listed.sort_by_key(|key| settable.iter().position(|known| known == key));
     assert_eq!(listed, settable);
+    assert!(TEAM_KEYS.iter().all(|known| !known.meaning.is_empty()), "{TEAM_KEYS:?}");
+    let meaning = |key: &str| {
+        TEAM_KEYS.iter().find(|known| known.key == key).map(|known| known.meaning.as_str())
+    };
+    assert_eq!(meaning("budget.tokens"), Some("Maximum number of tokens; unlimited by default"));
+    assert_eq!(
+        meaning("on_hang"),
+        Some("Reaction to a member that hangs: report, restart or release")
+    );
     let root = keys_of::<ManifestTable>();
     let others = ["team", "task", "template"];
     let mut sections: Vec<&str> = SECTIONS.iter().copied().chain(others).collect();

@@ -31,7 +31,7 @@ macro_rules! transparent {
 
 transparent!(As, Choice, KeyedTable);
 
-impl<const LEAST: usize> JsonSchema for AtLeast<LEAST> {
+impl<const LEAST: i64, T> JsonSchema for AtLeast<LEAST, T> {
     fn inline_schema() -> bool {
         true
     }
