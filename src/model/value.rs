@@ -197,12 +197,7 @@ pub(crate) fn known_word(text: &str, known: &'static [&'static str]) -> Result<S
     if known.contains(&text) {
         return Ok(word);
     }
-    Err(unknown_word(&word, known))
-}
-
-/// Returns the message for a word that is not one of the known ones.
-pub(crate) fn unknown_word(word: &str, known: &'static [&'static str]) -> String {
-    serde::de::value::Error::unknown_variant(word, known).to_string()
+    Err(serde::de::value::Error::unknown_variant(&word, known).to_string())
 }
 
 /// Checks a text by a rule whose message continues a sentence that starts with the text.

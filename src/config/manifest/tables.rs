@@ -31,9 +31,7 @@ use crate::model::role::Roles;
 use crate::model::routing::RoutingPolicy;
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
 use crate::model::usage::Price;
-use crate::model::value::{
-    Argv, AtLeast, Choice, KeyedTable, Name, NonBlank, parse_non_blank, text_types, unknown_word,
-};
+use crate::model::value::{Argv, AtLeast, Choice, KeyedTable, Name, NonBlank};
 use crate::model::workspace::WorkspaceRules;
 use crate::model::worktree::Rules;
 
