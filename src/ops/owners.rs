@@ -31,7 +31,7 @@ pub(super) fn must_be_notified(
 pub(super) fn notify_owner(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
     let (Some(owner), Some(event)) = (&task.owner, &task.extra.event) else { return Ok(()) };
     let owner = MemberName::existing(owner)?;
-    Post::new(by, &owner, assignment(task, by)).as_event(event).send(team)?;
+    Post::new(by, &owner, assignment(task, by)).for_event(event).send(team)?;
     failpoint::hit("assign.said");
     Ok(team.mark_owner_notified(task.id)?)
 }

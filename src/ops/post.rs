@@ -51,7 +51,7 @@ impl Post {
 
     /// Sets the cause, whose id becomes that of the message, so that it can be found again after a
     /// crash.
-    pub(crate) fn as_event(self, event: &str) -> Post {
+    pub(crate) fn for_event(self, event: &str) -> Post {
         Post { cause: Some(event.to_owned()), id: event.to_owned(), ..self }
     }
 

@@ -169,7 +169,7 @@ pub(super) fn notify(team: &TeamStore, departed: &[Departure<'_>]) -> Result<(),
     let post = |one: &Departure<'_>| {
         let notice = notice(one.run, &one.released);
         let post = Post::new(&MemberName::system(), &MemberName::lead(), notice);
-        post.as_event(one.run.incarnation.as_str())
+        post.for_event(one.run.incarnation.as_str())
     };
     let is_noticed = |one: &&Departure<'_>| !one.is_task_run || !one.released.is_empty();
     let posts: Vec<Post> = departed.iter().filter(is_noticed).map(post).collect();

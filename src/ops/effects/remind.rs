@@ -80,7 +80,7 @@ fn announce_stall(
     let Some(event) = &task.extra.event else { return Ok(()) };
     if team.mailbox(&lead).find(event)?.is_none() {
         for (to, text) in compose_messages(owner, task, step) {
-            Post::notice(&to, text).as_event(event).send(team)?;
+            Post::notice(&to, text).for_event(event).send(team)?;
         }
     }
     failpoint::hit("task.stall_said");

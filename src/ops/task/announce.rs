@@ -168,7 +168,7 @@ fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Resul
          `phalanx task approve {0}` or `phalanx task reject {0} --reason TEXT` decides.",
         task.id
     );
-    Post::new(who, &MemberName::lead(), Message::Text(said)).as_event(event).send_once(team)
+    Post::new(who, &MemberName::lead(), Message::Text(said)).for_event(event).send_once(team)
 }
 
 /// Sends `task_completed` to the lead's mailbox, once: the message has the id of the task's event.
@@ -184,7 +184,7 @@ fn notify_lead(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), Op
         task_subject: Some(task.subject.clone()),
         timestamp: Some(now().iso()),
     });
-    Post::new(who, &MemberName::lead(), news).as_event(event).send_once(team)
+    Post::new(who, &MemberName::lead(), news).for_event(event).send_once(team)
 }
 
 /// Returns the tasks that `who` has ended since then.
