@@ -136,7 +136,7 @@ pub(crate) enum Hook {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Launch {
-    /// OneWord of the command line.
+    /// Template of the command line.
     #[serde(with = "As::<CommandTemplate>")]
     pub(crate) argv: Vec<Group>,
     #[serde(default, with = "As::<Choice<Prompt>>")]
