@@ -1,5 +1,5 @@
 //! Architecture rules as tests on the source text: import direction, access to the OS, file form,
-//! top-level names. `docs/architecture.md` gives the reasons.
+//! top-level names. `docs/dev/architecture.md` gives the reasons.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 #[path = "tidy/catches.rs"]
@@ -30,7 +30,7 @@ fn imports_go_down_only() {
 
 #[test]
 fn architecture_page_shows_the_enforced_import_table() {
-    let page = root().join("docs/architecture.md");
+    let page = root().join("docs/dev/architecture.md");
     judge(rules::table(
         &fs::read_to_string(&page).unwrap_or_else(|e| panic!("read {}: {e}", page.display())),
     ));
@@ -78,8 +78,9 @@ fn every_file(rule: fn(&File) -> Vec<Problem>) {
 fn tests_named_in_the_docs_exist() {
     let files: Vec<_> =
         ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
-    let pages = entries(&root().join("docs"))
-        .into_iter()
+    let pages = ["docs", "docs/dev"]
+        .iter()
+        .flat_map(|folder| entries(&root().join(folder)))
         .filter(|path| path.extension().is_some_and(|e| e == "md"));
     let text: String = pages.map(|path| fs::read_to_string(path).expect("a page")).collect();
     // Only test names have five or more parts.

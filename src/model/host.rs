@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(big.installed_program(), "/w/bin/phalanx");
     }
 
-    /// docs/formats.md: a newer release may add fields to the settings of a team.
+    /// docs/dev/protocol.md: a newer release may add fields to the settings of a team.
     #[test]
     fn unknown_key_is_refused_only_where_people_write() {
         let text = r#"{"name":"a","ssh":"a","dir":"/w","later":1}"#;

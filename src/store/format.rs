@@ -1,4 +1,4 @@
-//! The check of the `format` number of phalanx's own documents (docs/formats.md).
+//! The check of the `format` number of phalanx's own documents (docs/dev/protocol.md).
 
 use std::path::PathBuf;
 

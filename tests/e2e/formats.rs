@@ -1,5 +1,5 @@
 //! The files of each release: they are read, work goes on with them, and files of a newer release
-//! are refused (docs/formats.md).
+//! are refused (docs/dev/protocol.md).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::mcp::Client;
 
 const KINDS: [&str; 3] = ["plan", "permission", "sandbox"];
 
-/// Returns a request of this kind in wire format (docs/protocol.md).
+/// Returns a request of this kind in wire format (docs/dev/protocol.md).
 fn wire(kind: &str, id: &str) -> Value {
     match kind {
         "plan" => {

@@ -250,7 +250,7 @@ fn unknown_top_level_name_is_caught() {
 
 #[test]
 fn architecture_page_with_another_table_is_caught() {
-    let page = include_str!("../../docs/architecture.md");
+    let page = include_str!("../../docs/dev/architecture.md");
     assert_eq!(rules::table(page), []);
     let changed = page.replace("| `backend` | model, sys |", "| `backend` | model, sys, store |");
     assert_eq!(rules::table(&changed).len(), 2, "one row missing, one too many");

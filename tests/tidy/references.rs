@@ -29,7 +29,7 @@ struct Text {
 #[test]
 fn cited_failure_ids_are_defined() {
     let defined: BTreeSet<String> = failures().into_iter().map(|(id, _)| id).collect();
-    assert!(defined.len() > 100, "docs/failures.md defines {} ids", defined.len());
+    assert!(defined.len() > 100, "docs/dev/failures.md defines {} ids", defined.len());
     none(undefined(&everything(), &defined));
 }
 
@@ -68,7 +68,7 @@ fn cited_pages_exist() {
     texts.extend(below("tests").into_iter().map(comments));
     texts.extend(below("scripts"));
     let from = Text { name: "docs/README.md".to_owned(), content: String::new() };
-    none(broken(&texts, r"\bdocs/([A-Za-z0-9_.-]+\.md(?:#[a-z0-9_-]+)?)", |_, page| {
+    none(broken(&texts, r"\bdocs/((?:dev/)?[A-Za-z0-9_.-]+\.md(?:#[a-z0-9_-]+)?)", |_, page| {
         !resolves(&from, page)
     }));
 }
@@ -110,7 +110,7 @@ fn each_protection_and_format_names_tests_that_exist() {
     let page = |name: &str| text(&format!("docs/{name}")).content;
     let protections =
         without_test(&page("security.md"), "| threat | protection | tests |", &sources);
-    let formats = without_test(&page("formats.md"), "| what | test |", &sources);
+    let formats = without_test(&page("dev/protocol.md"), "| what | test |", &sources);
     assert!(protections.0 > 10 && formats.0 > 3, "{} and {} rows", protections.0, formats.0);
     none([protections.1, formats.1].concat());
 }
@@ -123,10 +123,10 @@ fn nothing_outside_the_repository_is_cited() {
 
 #[test]
 fn a_broken_reference_is_caught() {
-    let page = |content: String| Text { name: "docs/page.md".to_owned(), content };
+    let page = |content: String| Text { name: "docs/dev/page.md".to_owned(), content };
     let defined = BTreeSet::from(["SD-10".to_owned()]);
     let cites = |id: &str| undefined(&[page(format!("see {id}, ECMA-48"))], &defined);
-    assert_eq!(cites(&format!("SD-{}", 99)), [format!("docs/page.md:1: SD-{}", 99)]);
+    assert_eq!(cites(&format!("SD-{}", 99)), [format!("docs/dev/page.md:1: SD-{}", 99)]);
     assert!(cites("SD-10").is_empty());
     let sources = [page("fn a_test(seed in 0..9) {".to_owned())];
     let rows =
@@ -139,14 +139,14 @@ fn a_broken_reference_is_caught() {
     for link in ["gone.md", "#gone", "failures.md#gone", "../gone"].into_iter().chain(outside) {
         assert!(!resolves(&here, link), "{link}");
     }
-    for link in ["failures.md", "failures.md#security-sec", "../README.md", "https://nexte.st/a#b"]
+    for link in ["failures.md", "failures.md#security-sec", "../../README.md", "https://nexte.st/a#b"]
     {
         assert!(resolves(&here, link), "{link}");
     }
     assert_eq!(anchors("# A b\n```\n# c\n```\n## `a` B\n"), ["a-b", "a-b-1"]);
     let cited = "`tests/tidy.rs` `src/gone.rs --all` `src/ops/NAME.rs` `src/**`";
     let gone = |_: &Text, file: &str| !root().join(file).exists();
-    assert_eq!(broken(&[page(cited.to_owned())], FILE, gone), ["docs/page.md:1: src/gone.rs"]);
+    assert_eq!(broken(&[page(cited.to_owned())], FILE, gone), ["docs/dev/page.md:1: src/gone.rs"]);
     let source = |name: &str| Text {
         name: name.to_owned(),
         content: "fn a_test(seed in 0..9) {".to_owned(),
@@ -169,10 +169,10 @@ fn none(broken: Vec<String>) {
     assert!(broken.is_empty(), "{} broken references\n{}\n", broken.len(), broken.join("\n"));
 }
 
-/// The rows of docs/failures.md, as id and tests.
+/// The rows of docs/dev/failures.md, as id and tests.
 fn failures() -> Vec<(String, String)> {
     let row = Regex::new(r"^\| ([A-Z]{2,4}-[0-9]{2}) \| .* \| (.*) \|$").expect("a pattern");
-    let page = text("docs/failures.md").content;
+    let page = text("docs/dev/failures.md").content;
     let rows = page.lines().filter_map(|line| row.captures(line));
     rows.map(|cells| (cells[1].to_owned(), cells[2].to_owned())).collect()
 }

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use crate::scan::{self, Kind, Path, Token};
 
 /// The folders of `src` that each folder may import besides itself. A new folder needs an entry
-/// here and in `docs/architecture.md`.
+/// here and in `docs/dev/architecture.md`.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("sys", &[]),
@@ -189,7 +189,7 @@ pub(crate) fn imports(file: &File) -> Vec<Problem> {
     let here = module(&file.name).swap_remove(0);
     let Some((_, below)) = MAY_IMPORT.iter().find(|(folder, _)| *folder == here) else {
         let found = format!("folder `{here}` is not in the table");
-        let remedy = "put the file into a known folder, or extend MAY_IMPORT and docs/architecture.md on purpose";
+        let remedy = "put the file into a known folder, or extend MAY_IMPORT and docs/dev/architecture.md on purpose";
         return vec![file.problem(1, RULE, found, remedy)];
     };
     let judge = |path: &Path| {
@@ -394,7 +394,7 @@ pub(crate) fn top_level(names: &[String]) -> Vec<Problem> {
     unique(strangers.chain(missing))
 }
 
-/// `docs/architecture.md` shows the same table as [`MAY_IMPORT`], row by row.
+/// `docs/dev/architecture.md` shows the same table as [`MAY_IMPORT`], row by row.
 pub(crate) fn table(page: &str) -> Vec<Problem> {
     let shown: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
     let row = |(folder, below): &(&str, &[&str])| match below {
@@ -404,7 +404,7 @@ pub(crate) fn table(page: &str) -> Vec<Problem> {
     };
     let demanded: Vec<_> = MAY_IMPORT.iter().map(row).collect();
     let problem = |line: usize, found: String| Problem {
-        file: "docs/architecture.md".into(),
+        file: "docs/dev/architecture.md".into(),
         line,
         rule: "import table",
         found,

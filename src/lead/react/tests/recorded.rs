@@ -1,5 +1,5 @@
 //! Replays the journal of a real run through the step, which must make the same decisions again.
-//! The journal was recorded from the binary with `fixtures/fake-agent`; `docs/endurance.md` lists
+//! The journal was recorded from the binary with `fixtures/fake-agent`; `docs/dev/measurements.md` lists
 //! what it does not contain.
 
 use serde_json::Value;
