@@ -4,8 +4,8 @@ use serde_json::json;
 
 use crate::harness::{Stage, wait_for};
 
-/// ID-01, ID-02, PM-06, EN-04: the native command line has each flag of docs/dev/protocol.md once, and
-/// no flag that was not asked for.
+/// ID-01, ID-02, PM-06, EN-04: the native command line has each flag of docs/dev/protocol.md once,
+/// and no flag that was not asked for.
 #[test]
 fn id_01_id_02_native_command_line_has_each_flag_once() {
     let stage = Stage::new();

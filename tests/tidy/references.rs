@@ -139,7 +139,8 @@ fn a_broken_reference_is_caught() {
     for link in ["gone.md", "#gone", "failures.md#gone", "../gone"].into_iter().chain(outside) {
         assert!(!resolves(&here, link), "{link}");
     }
-    for link in ["failures.md", "failures.md#security-sec", "../../README.md", "https://nexte.st/a#b"]
+    for link in
+        ["failures.md", "failures.md#security-sec", "../../README.md", "https://nexte.st/a#b"]
     {
         assert!(resolves(&here, link), "{link}");
     }

@@ -1,6 +1,6 @@
 //! Replays the journal of a real run through the step, which must make the same decisions again.
-//! The journal was recorded from the binary with `fixtures/fake-agent`; `docs/dev/measurements.md` lists
-//! what it does not contain.
+//! The journal was recorded from the binary with `fixtures/fake-agent`;
+//! `docs/dev/measurements.md` lists what it does not contain.
 
 use serde_json::Value;
 
