@@ -10,6 +10,8 @@ mod code;
 mod cycles;
 #[path = "tidy/references.rs"]
 mod references;
+#[path = "tidy/rooms.rs"]
+mod rooms;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/scan.rs"]

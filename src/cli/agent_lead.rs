@@ -9,8 +9,8 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::lead_session::{Conclusion, LeadSession, OnExit};
 use super::setup::Setup;
-use crate::ops::agent_lead::AgentLead;
 use crate::ops::authority::Action;
+use crate::ops::starting::agent_lead::AgentLead;
 use crate::ops::{self, Kind, Lease, TeamStore};
 use crate::sys::signal::Signals;
 use crate::sys::tty;
@@ -23,7 +23,7 @@ pub(super) fn run_agent_lead(
     on_exit: OnExit,
 ) -> VerbResult {
     let team = setup.team(Action::Lead)?;
-    let (lease, agent) = ops::agent_lead::take(&setup.ctx, &team, profile, command)?;
+    let (lease, agent) = ops::starting::agent_lead::take(&setup.ctx, &team, profile, command)?;
     // The program takes over the terminal from this thread, so no other thread may exist yet.
     let program = teammate::start_agent_lead(&setup.ctx, &team, &agent)?;
     let (over, end) = oneshot::channel();
@@ -62,7 +62,7 @@ fn lead_behind(
     lease: Lease,
     end: oneshot::Receiver<()>,
 ) -> Result<Conclusion, Failure> {
-    ops::agent_lead::send_brief(team, agent)?;
+    ops::starting::agent_lead::send_brief(team, agent)?;
     let runtime = interrupt::runtime()?;
     let conclusion = runtime.block_on(async {
         // While the agent lead has the terminal, its process gets the signals; afterwards this one

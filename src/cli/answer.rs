@@ -18,9 +18,9 @@ use crate::model::protocol::ShutdownStatus;
 use crate::model::question::Typed;
 use crate::model::request::Parting;
 use crate::model::text;
-use crate::ops::answer::ShutdownAnswer;
 use crate::ops::authority::Action;
-use crate::ops::decide::Answered;
+use crate::ops::decisions::answer::ShutdownAnswer;
+use crate::ops::decisions::decide::Answered;
 use crate::ops::{self, Kind};
 
 /// Answer a request: a member's plan or permission as the lead, a shutdown as a member.
@@ -105,7 +105,7 @@ const TYPING: Duration = Duration::from_secs(20);
 
 pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
     let team = setup.team(Action::Look)?;
-    let id = ops::ids::request_to_answer(&setup.ctx, &team, &request_id(&args.id)?)?;
+    let id = ops::decisions::ids::request_to_answer(&setup.ctx, &team, &request_id(&args.id)?)?;
     match id.is_shutdown() {
         true => answer_shutdown(setup, &id, args),
         false => decide(setup, &id, args),
@@ -119,7 +119,7 @@ fn answer_shutdown(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResul
         return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
     }
     let (team, _) = setup.member(setup.ctx.speaker.as_str(), Action::Answer)?;
-    let answered = ops::answer::answer(&setup.ctx, &team, id, verdict(args)?)?;
+    let answered = ops::decisions::answer::answer(&setup.ctx, &team, id, verdict(args)?)?;
     setup.out.confirm(&answered, || answered.message.clone())?;
     Ok(Exit::DONE)
 }
@@ -127,7 +127,7 @@ fn answer_shutdown(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResul
 /// Records the lead's decision on a plan or permission.
 fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     let team = setup.team(Action::Decide)?;
-    let answer = ops::decide::Answer {
+    let answer = ops::decisions::decide::Answer {
         approve: !args.reject,
         reason: args.reason,
         mode: args.mode,
@@ -136,9 +136,10 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
         always: args.always,
         via: args.via,
     };
-    let Answered { question, added } = ops::decide::answer(&setup.ctx, &team, id, &answer)?;
+    let Answered { question, added } =
+        ops::decisions::decide::answer(&setup.ctx, &team, id, &answer)?;
     let typed = match question.answered_by() {
-        Some(_) => Some(ops::dialog::outcome(&team, &question, TYPING)?),
+        Some(_) => Some(ops::decisions::dialog::outcome(&team, &question, TYPING)?),
         None => None,
     };
     let document = json!({

@@ -12,8 +12,8 @@ use super::relay;
 use super::setup::Setup;
 use crate::model::id::{HostName, MemberName};
 use crate::model::text;
-use crate::ops::attach::AttachTarget;
 use crate::ops::authority::Action;
+use crate::ops::views::attach::AttachTarget;
 use crate::ops::{self, Kind};
 use crate::sys::env;
 use crate::sys::exec::{ExecCommand, become_program, run_in_foreground};
@@ -51,7 +51,7 @@ pub(super) fn attach(setup: &Setup, args: &AttachArgs) -> VerbResult {
             "look at members with `phalanx peek NAME`",
         ));
     }
-    match ops::attach::attach(&setup.ctx, &team, names.first())? {
+    match ops::views::attach::attach(&setup.ctx, &team, names.first())? {
         AttachTarget::Program { program, args } => {
             Err(become_program(program.as_os_str(), &args).into())
         }
@@ -92,7 +92,7 @@ pub(super) fn peek(setup: &Setup, args: &PeekArgs) -> VerbResult {
     let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
     let mut screens = Vec::new();
     for name in names {
-        let screen = ops::output::peek(&setup.ctx, &team, &name, args.lines)?;
+        let screen = ops::views::output::peek(&setup.ctx, &team, &name, args.lines)?;
         screens.push((name, text::block(&screen)));
     }
     let document = |(name, screen): &(MemberName, String)| json!({ "name": name, "lines": screen.lines().collect::<Vec<_>>() });

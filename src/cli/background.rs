@@ -51,13 +51,13 @@ pub(super) fn start_background_lead(
         // A short run can be over before the lease was seen.
         // A team that it adopts is ready once its members are recorded.
         let leads = || -> Result<bool, Failure> {
-            Ok(ops::lease::holder(team)? == Some(pid) && !ops::lease::is_foreign(team))
+            Ok(ops::team::lease::holder(team)? == Some(pid) && !ops::team::lease::is_foreign(team))
         };
         if !team.exists() || leads()? {
             return Ok(pid);
         }
         if Process::of(pid).is_none() && team.exists() {
-            ops::lease::must_be_unheld(team)?;
+            ops::team::lease::must_be_unheld(team)?;
             let output = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
             let output = text::last_lines(&String::from_utf8_lossy(&output), 10);
             let hint = format!(

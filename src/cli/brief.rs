@@ -19,10 +19,10 @@ pub(super) fn brief(setup: &Setup, args: &BriefArgs) -> VerbResult {
     // Without any team the brief says so instead of failing.
     let has_no_team = setup.named_team(None)?.is_none() && setup.ctx.store.teams()?.is_empty();
     let text = if has_no_team && args.name.is_none() {
-        ops::brief::brief(&setup.ctx, None, None)?
+        ops::starting::brief::brief(&setup.ctx, None, None)?
     } else {
         let (team, named) = setup.members(args.name.as_slice(), Action::Look)?;
-        ops::brief::brief(&setup.ctx, Some(&team), named.first())?
+        ops::starting::brief::brief(&setup.ctx, Some(&team), named.first())?
     };
     setup.out.print(&json!({ "text": text }), || text.clone())?;
     Ok(Exit::DONE)

@@ -3,13 +3,13 @@
 
 use super::fail::Failure;
 use super::setup::Setup;
-use crate::ops::ending::EndedRun;
+use crate::ops::ending::by_process::EndedRun;
 use crate::ops::{self, OpsError, TeamStore};
 
 /// Restores a missing team file, if the rest of the named team exists.
 pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), Failure> {
     if let Some(name) = setup.named_team(given)?
-        && let Some(path) = ops::broken::restore_missing(&setup.ctx, &name)?
+        && let Some(path) = ops::team::broken::restore_missing(&setup.ctx, &name)?
     {
         setup.out.print_message(&format!(
             "{}: it was missing; restored to end the team",
@@ -20,15 +20,15 @@ pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), 
 }
 
 pub(super) fn prepare_deletion(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-    ops::force::release_locks(team)?;
-    for one in ops::broken::set_aside_all(&setup.ctx, team)? {
+    ops::ending::force::release_locks(team)?;
+    for one in ops::team::broken::set_aside_all(&setup.ctx, team)? {
         let outcome = match &one.moved_to {
             Some(copy) => format!("moved to {}, which goes with the team", copy.display()),
             None => "usable again".to_owned(),
         };
         setup.out.print_message(&format!("{}: {}; {outcome}", one.path.display(), one.problem));
     }
-    if let Some(lead) = ops::ending::end_unleased_lead(team)? {
+    if let Some(lead) = ops::ending::by_process::end_unleased_lead(team)? {
         report_ended(setup, &lead, "which does not hold the lease")?;
     }
     for lost in ops::doctor::end_lost_runs(&setup.ctx, team) {

@@ -10,8 +10,8 @@ use super::deletion::delete_team;
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::id::{MemberName, TeamName};
-use crate::ops::ending::{self, EndedRun};
-use crate::ops::shutdown::ShutdownResult;
+use crate::ops::ending::by_process::{self, EndedRun};
+use crate::ops::ending::shutdown::ShutdownResult;
 use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::ui;
 
@@ -49,7 +49,7 @@ pub(super) fn store_must_answer(setup: &Setup, name: Option<TeamName>) -> Result
 pub(super) fn down(setup: &Setup, given: Option<&str>, failure: Failure) -> VerbResult {
     let named = setup.named_team(given)?;
     let Some(local) = team_to_end(setup, named, &failure) else { return Err(failure) };
-    let ended = ending::end_team(&setup.ctx, &local);
+    let ended = by_process::end_team(&setup.ctx, &local);
     if ended.is_empty() {
         return Err(failure);
     }
@@ -96,7 +96,7 @@ pub(super) fn kill(setup: &Setup, names: &[String], failure: Failure) -> VerbRes
     let (names, named) = setup.unopened_members(names)?;
     let Some(team) = team_to_end(setup, named, &failure) else { return Err(failure) };
     let only = (!names.is_empty()).then_some(names.as_slice());
-    let ended = ending::end_members(&setup.ctx, &team, only);
+    let ended = by_process::end_members(&setup.ctx, &team, only);
     if ended.is_empty() {
         return Err(failure);
     }
@@ -117,7 +117,7 @@ pub(super) fn end_unrecorded(
     }
     let store = &setup.ctx.store;
     let local = store.under(team.root()).open(team.name());
-    for run in ending::end_members(&setup.ctx, &local, Some(&gone)) {
+    for run in by_process::end_members(&setup.ctx, &local, Some(&gone)) {
         broken::report_ended(setup, &run, "which its record did not show")?;
     }
     Ok(())
@@ -137,11 +137,11 @@ fn team_to_end(setup: &Setup, named: Option<TeamName>, failure: &Failure) -> Opt
         return open(team.name());
     }
     // Without its files, a team cannot tell whether a caller with a token is its lead.
-    if ops::speaker::has_token(&setup.ctx) || !setup.ctx.speaker.is_lead() {
+    if ops::authority::speaker::has_token(&setup.ctx) || !setup.ctx.speaker.is_lead() {
         return None;
     }
     let only = || {
-        let running = ending::running_teams(&setup.ctx);
+        let running = by_process::running_teams(&setup.ctx);
         running.first().filter(|_| running.len() == 1).cloned()
     };
     open(&named.or_else(only)?)

@@ -201,7 +201,7 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
         NameSource::Hosts => setup(global).and_then(|setup| hosts(&setup)),
         NameSource::Members => visible_team(global).and_then(|team| members(&team)),
         NameSource::Tasks => visible_team(global)
-            .and_then(|team| ops::task::board(&team).ok())
+            .and_then(|team| ops::board::task::board(&team).ok())
             .map(|board| task_ids(&board).into_iter().chain(task_keys(&board)).collect()),
         NameSource::Requests => visible_team(global).and_then(|team| requests(&team)),
         NameSource::Roles => return roles(global),
@@ -230,7 +230,7 @@ pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Opt
             found.retain(|one| one.get_value() != LEAD);
             ("member", found)
         }
-        NameSource::Tasks => ("task", task_ids(&ops::task::board(&team()?).ok()?)),
+        NameSource::Tasks => ("task", task_ids(&ops::board::task::board(&team()?).ok()?)),
         NameSource::Requests => ("request", requests(&team()?)?),
         NameSource::Handoffs => ("handoff", handoffs(&team()?)?),
         NameSource::Teams => ("team", teams(&setup)?),
@@ -292,7 +292,7 @@ fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let questions = team.questions().ok()?.into_iter().filter(|question| question.is_open());
     let questions = questions.map(|question| (question.id.to_string(), question.summary()));
     let shutdowns =
-        ops::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
+        ops::ending::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
     let shutdowns =
         shutdowns.map(|request| (request.id.to_string(), format!("{} is to end", request.member)));
     Some(questions.chain(shutdowns).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
@@ -304,13 +304,13 @@ fn handoffs(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
 }
 
 fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
-    let listed = ops::profiles::list(&setup.ctx).ok()?;
+    let listed = ops::members::profiles::list(&setup.ctx).ok()?;
     Some(listed.iter().filter_map(|profile| candidate(&profile.name, "")).collect())
 }
 
 fn templates(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
-    let listed = ops::templates::list(&setup.ctx).ok()?;
-    let described = |one: &ops::templates::ListedTemplate| {
+    let listed = ops::starting::templates::list(&setup.ctx).ok()?;
+    let described = |one: &ops::starting::templates::ListedTemplate| {
         let about = one.template.as_ref().map_or("", |template| template.about.as_str());
         candidate(&one.name, about)
     };
@@ -341,7 +341,7 @@ fn hosts(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 /// Built-in roles that have only a name are offered even without a team.
 fn roles(global: &Global) -> Vec<CompletionCandidate> {
     let own = visible_team(global)
-        .and_then(|team| ops::roles::team_roles(&team).ok())
+        .and_then(|team| ops::starting::roles::team_roles(&team).ok())
         .unwrap_or_default()
         .named;
     let of_team = own

@@ -10,8 +10,8 @@ use crate::config::manifest::{ManifestTemplate, TemplateValues};
 use crate::model::id::allowed_name;
 use crate::model::project::Project;
 use crate::ops::Kind;
-use crate::ops::agents::{self, AgentProgram};
-use crate::ops::project;
+use crate::ops::starting::agents::{self, AgentProgram};
+use crate::ops::team::project;
 
 /// The team name to use if the directory's name is not valid.
 const FALLBACK: &str = "my-team";

@@ -8,7 +8,7 @@ use super::out::Out;
 use super::setup::Setup;
 use crate::lead::LeadEnd;
 use crate::model::task::TaskState;
-use crate::ops::report::Report;
+use crate::ops::views::report::Report;
 use crate::ops::{Kind, TeamStore};
 use crate::sys::env;
 use crate::ui;

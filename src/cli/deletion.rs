@@ -1,7 +1,7 @@
 //! Deletes a team and reports the worktrees that stay.
 
 use crate::model::text;
-use crate::ops::worktree::Removal;
+use crate::ops::starting::worktree::Removal;
 use crate::ops::{self, Context, OpsError, TeamStore};
 
 /// Deletes a team and reports the worktrees that stay. A team that is already gone counts as

@@ -17,7 +17,7 @@ pub(super) fn ended_team(
     verb: &str,
 ) -> Result<(Vec<MemberName>, EndedTeam), Failure> {
     let before = since(before)?;
-    if ops::speaker::has_token(&setup.ctx) {
+    if ops::authority::speaker::has_token(&setup.ctx) {
         let problem = "only a person may look at a team that has ended";
         let hint = Some("ask the person who started the team".to_owned());
         return Err(Failure::new(Kind::Refused, problem, hint));

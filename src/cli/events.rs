@@ -73,7 +73,7 @@ pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
     interrupt::run_interruptible(Failure::StreamEnded, move || {
         let changes = team.changes().map_err(OpsError::from)?;
         if let Some(reason) = changes.polling() {
-            stream.out.print_message(ops::events::polling_notice(reason));
+            stream.out.print_message(ops::views::events::polling_notice(reason));
         }
         let mut journal = team.journal();
         let mut lines = lines;

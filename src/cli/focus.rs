@@ -6,11 +6,11 @@ use super::setup::Setup;
 use crate::model::text;
 use crate::ops;
 use crate::ops::authority::Action;
-use crate::ops::focus::{FocusedPane, Visibility};
+use crate::ops::views::focus::{FocusedPane, Visibility};
 
 pub(super) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
-    let focused = ops::focus::focus(&setup.ctx, &team, &name)?;
+    let focused = ops::views::focus::focus(&setup.ctx, &team, &name)?;
     let words = || {
         let FocusedPane { name, pane, host } = &focused;
         text::line(&match host {
@@ -34,7 +34,7 @@ pub(super) fn show(setup: &Setup, args: &MemberArg) -> VerbResult {
 
 fn set_visibility(setup: &Setup, args: &MemberArg, visibility: Visibility) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
-    let pane = ops::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
+    let pane = ops::views::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
     let words = || {
         let state = if pane.hidden { "hidden" } else { "shown" };
         let already = if pane.changed { "" } else { " already" };

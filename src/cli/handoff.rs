@@ -116,7 +116,7 @@ fn send(setup: &Setup, args: SendHandoffArgs) -> VerbResult {
     };
     let (kind, body) = read_body(args.body)?;
     let scope = args.scope.resolve(setup)?;
-    let sent = ops::handoff::send(&setup.ctx, &team, to.as_ref(), &kind, body, &scope)?;
+    let sent = ops::mail::handoff::send(&setup.ctx, &team, to.as_ref(), &kind, body, &scope)?;
     warn_if_unchecked(setup, &kind);
     setup.out.confirm(&sent, || sent.message.clone())?;
     Ok(Exit::DONE)
@@ -127,7 +127,7 @@ fn put(setup: &Setup, args: PutHandoffArgs) -> VerbResult {
     let to = setup.ctx.store.find(&args.to_team)?;
     let to = setup.ctx.store.team(&to)?;
     let (kind, body) = read_body(args.body)?;
-    let done = ops::handoff::put(&setup.ctx, &team, &to, &kind, body)?;
+    let done = ops::mail::handoff::put(&setup.ctx, &team, &to, &kind, body)?;
     warn_if_unchecked(setup, &kind);
     setup.out.confirm(&done, || done.message.clone())?;
     Ok(Exit::DONE)
@@ -187,7 +187,7 @@ fn one_type(setup: &Setup, given: &str) -> VerbResult {
 
 fn list(setup: &Setup, from: Option<&str>) -> VerbResult {
     let team = setup.team(Action::Look)?;
-    let mut found = ops::handoff::list(&setup.ctx, &team)?;
+    let mut found = ops::mail::handoff::list(&setup.ctx, &team)?;
     if let Some(from) = from {
         let from = TeamName::existing(from)?;
         found.handoffs.retain(|handoff| handoff.from_team == from);
@@ -205,7 +205,7 @@ fn list(setup: &Setup, from: Option<&str>) -> VerbResult {
 
 fn get(setup: &Setup, id: &str) -> VerbResult {
     let team = setup.team(Action::Look)?;
-    let handoff = ops::handoff::get(&setup.ctx, &team, id)?;
+    let handoff = ops::mail::handoff::get(&setup.ctx, &team, id)?;
     setup.out.print(&handoff, || ui::handoff_page(&handoff, setup.out.paint))?;
     Ok(Exit::DONE)
 }

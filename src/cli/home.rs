@@ -79,10 +79,13 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
         return vec![manifest, second, third];
     };
     let name = &team.name;
-    let first = match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::lease::Life::Dead) {
-        true => step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died"),
-        false => step(format!("phalanx status -t {name}"), "show its members and tasks"),
-    };
+    let first =
+        match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::team::lease::Life::Dead) {
+            true => {
+                step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
+            }
+            false => step(format!("phalanx status -t {name}"), "show its members and tasks"),
+        };
     let second = match team.members {
         0 => step(format!("phalanx spawn NAME -t {name}"), "add a member"),
         _ => step(format!("phalanx attach -t {name}"), "bring its screens to this terminal"),
@@ -95,7 +98,7 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
 mod tests {
     use super::*;
     use crate::model::id::TeamName;
-    use crate::ops::lease::{LeadSeen, Life};
+    use crate::ops::team::lease::{LeadSeen, Life};
 
     fn team(members: usize, lead: Option<Life>) -> TeamGlance {
         let lead =

@@ -12,8 +12,9 @@ use super::read;
 use super::setup::Setup;
 use crate::model::id::HostName;
 use crate::ops::authority::{Action, enter_without_team};
+use crate::ops::hosts::remote;
 use crate::ops::hosts::{self, ConfiguredHost, HostReport};
-use crate::ops::{self, Kind, TeamStore, remote};
+use crate::ops::{self, Kind, TeamStore};
 use crate::sys::env;
 use crate::sys::parallel::parallel_map;
 use crate::ui;
@@ -62,7 +63,7 @@ pub(super) struct CheckArgs {
 pub(super) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
     if matches!(verb, HostVerb::Serve) {
         let (ctx, input) = (&setup.ctx, BufReader::new(io::stdin()));
-        ops::remote::serve(&ctx.caller, &ctx.store, input, Box::new(io::stdout()))?;
+        ops::hosts::remote::serve(&ctx.caller, &ctx.store, input, Box::new(io::stdout()))?;
         return Ok(Exit::DONE);
     }
     if let HostVerb::Lost { name } = verb {

@@ -18,8 +18,8 @@ use crate::model::protocol::render_for_agent;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
-use crate::ops::inbox::{read_messages, read_news};
-use crate::ops::mark_read::{Afterwards, mark_or_remove};
+use crate::ops::mail::inbox::{read_messages, read_news};
+use crate::ops::mail::mark_read::{Afterwards, mark_or_remove};
 use crate::ops::{self, Context, Kind, OpsError, TeamStore};
 use crate::sys::env;
 use crate::ui;
@@ -163,7 +163,7 @@ fn afterwards(args: &InboxArgs, own: bool) -> Afterwards {
 /// # Errors
 /// Returns a refusal if the owner's program reads its mailbox itself.
 fn may_be_emptied(team: &TeamStore, owner: &MemberName) -> Result<(), Failure> {
-    if ops::inbox::is_read_by_us(team, owner)? {
+    if ops::mail::inbox::is_read_by_us(team, owner)? {
         return Ok(());
     }
     let text = format!("{owner} reads its mailbox itself; only {owner} may empty it");
@@ -181,7 +181,7 @@ impl MailboxReader {
     fn messages(&self, past: ReadMessages) -> Result<Vec<Envelope>, OpsError> {
         if self.owner.is_lead() && self.owner == self.ctx.speaker {
             // Without it the mailbox still has what was sent before.
-            let _ = ops::catch_up::catch_up(&self.ctx, &self.team);
+            let _ = ops::starting::catch_up::catch_up(&self.ctx, &self.team);
         }
         let mut messages = match past {
             ReadMessages::Unread => read_news(&self.team, &self.owner)?,
@@ -203,7 +203,7 @@ impl MailboxReader {
         let (mut printed, mut unmarked) = (BTreeSet::new(), Vec::new());
         let changes = self.team.changes().map_err(OpsError::from)?;
         if let Some(reason) = changes.polling() {
-            self.out.print_message(ops::events::polling_notice(reason));
+            self.out.print_message(ops::views::events::polling_notice(reason));
         }
         let (mut past, mut reported) = (self.past, false);
         loop {
@@ -243,7 +243,7 @@ impl MailboxReader {
 
     /// Returns the time until the next full read.
     fn interval(&self) -> Duration {
-        match ops::lease::is_led(&self.team) {
+        match ops::team::lease::is_led(&self.team) {
             // The death of a member changes no file if no lead sees it.
             Ok(false) if self.owner.is_lead() => UNLED,
             Ok(_) | Err(_) => SWEEP,

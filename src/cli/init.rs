@@ -17,8 +17,10 @@ use crate::config::manifest::ManifestTemplate;
 use crate::model::name::nearest;
 use crate::model::project::Project;
 use crate::model::text;
-use crate::ops::agents::{self, AgentProgram};
-use crate::ops::{Kind, project, templates};
+use crate::ops::Kind;
+use crate::ops::starting::agents::{self, AgentProgram};
+use crate::ops::starting::templates;
+use crate::ops::team::project;
 use crate::sys::{env, fs};
 use crate::ui;
 

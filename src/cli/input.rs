@@ -58,7 +58,7 @@ pub(super) fn type_text(setup: &Setup, args: &TypeArgs) -> VerbResult {
         let hint = format!("press keys with `phalanx keys {name} KEY…`: Enter, Tab, Escape, C-c");
         Failure::usage(format!("TEXT {problem}"), &hint)
     })?;
-    let typed = ops::input::type_text(&setup.ctx, &team, &name, text, args.enter)?;
+    let typed = ops::views::input::type_text(&setup.ctx, &team, &name, text, args.enter)?;
     let unit = if typed == 1 { "byte" } else { "bytes" };
     let enter = if args.enter { " and Enter" } else { "" };
     setup.out.confirm(&json!({ "name": name, "typed": typed }), || {
@@ -70,7 +70,7 @@ pub(super) fn type_text(setup: &Setup, args: &TypeArgs) -> VerbResult {
 pub(super) fn keys(setup: &Setup, args: &KeysArgs) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::Type)?;
     let count = args.keys.len();
-    ops::input::press(&setup.ctx, &team, &name, args.keys.clone())?;
+    ops::views::input::press(&setup.ctx, &team, &name, args.keys.clone())?;
     let unit = if count == 1 { "key" } else { "keys" };
     setup.out.confirm(&json!({ "name": name, "keys": count }), || {
         format!("pressed {count} {unit} in the terminal of {name}")

@@ -73,7 +73,7 @@ pub(super) fn lead(setup: &Setup, args: &LeadArgs) -> VerbResult {
     run_lead(
         setup,
         &team,
-        &|team| ops::lease::may_lead(&setup.ctx, team).map(|()| None),
+        &|team| ops::team::lease::may_lead(&setup.ctx, team).map(|()| None),
         &["lead"],
         how,
     )
@@ -85,7 +85,7 @@ pub(super) fn adopt(setup: &Setup, args: &AdoptArgs) -> VerbResult {
     run_lead(
         setup,
         &team,
-        &|team| ops::lease::may_adopt(&setup.ctx, team, args.force),
+        &|team| ops::team::lease::may_adopt(&setup.ctx, team, args.force),
         verb,
         &args.how,
     )
@@ -101,7 +101,7 @@ fn run_lead(
     if how.detach {
         // These errors must reach the caller and not only the background lead's log.
         let warning = check(team)?;
-        ops::lease::must_be_unheld(team)?;
+        ops::team::lease::must_be_unheld(team)?;
         warning.iter().for_each(|warning| setup.out.print_message(warning));
         let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
         let pid = start_background_lead(
@@ -121,7 +121,7 @@ fn run_lead(
         // on it may be signalled.
         let mut signals = Signals::new()?;
         let warning = check(team)?;
-        let lease = ops::lease::take(team)?;
+        let lease = ops::team::lease::take(team)?;
         let (session, stop_requests) = LeadSession::new(setup, team, how.on_exit)?;
         session.catch_up()?;
         warning.iter().for_each(|warning| session.print_message(warning));

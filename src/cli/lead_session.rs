@@ -19,7 +19,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
-use crate::ops::report::Report;
+use crate::ops::views::report::Report;
 use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
@@ -226,7 +226,7 @@ impl<'a> LeadSession<'a> {
             return Some(Stop::Leaving);
         }
         // If the members cannot be listed, some may be alive.
-        let live = ops::status::live_members(self.team).ok();
+        let live = ops::members::status::live_members(self.team).ok();
         if self.on_exit == OnExit::Refuse && live.as_ref().is_none_or(|live| !live.is_empty()) {
             self.print_message(&format!(
                 "members live, the lead stays; `phalanx down -t {}` ends them",
@@ -260,7 +260,7 @@ impl<'a> LeadSession<'a> {
             let _ = if follow { self.catch_up() } else { Ok(()) };
             if read_states.expired() {
                 read_states = Deadline::after(STATES);
-                if let Ok(status) = ops::status::status(self.team) {
+                if let Ok(status) = ops::members::status::status(self.team) {
                     self.view.borrow_mut().set_states(&status);
                 }
             }
@@ -332,7 +332,7 @@ impl<'a> LeadSession<'a> {
             // Past events belong to the frame and are not reported as new.
             self.catch_up()?;
         }
-        ops::foreign_members::take_over(self.ctx, self.team)?;
+        ops::team::foreign_members::take_over(self.ctx, self.team)?;
         let settings = self.team.settings()?;
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
         // An agent lead decides itself when the work is done.
@@ -388,7 +388,7 @@ impl<'a> LeadSession<'a> {
     }
 
     fn report(&self) -> Result<Report, OpsError> {
-        ops::report::report(self.ctx, self.team, ops::now().since(self.started_at))
+        ops::views::report::report(self.ctx, self.team, ops::now().since(self.started_at))
     }
 
     fn conclude(&self, end: LeadEnd, keep: bool) -> Conclusion {

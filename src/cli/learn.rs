@@ -17,7 +17,9 @@ use super::relay::RelayTerminal;
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
-use crate::ops::profiles::{self, LearnedProgram, RecordedScreen, RecordedSession, SavedProfile};
+use crate::ops::members::profiles::{
+    self, LearnedProgram, RecordedScreen, RecordedSession, SavedProfile,
+};
 use crate::profile::{LabelledScreen, Screen, ScreenLabel, steady_text};
 use crate::sys::child::own_size;
 use crate::sys::clock::Deadline;

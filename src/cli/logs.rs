@@ -18,8 +18,9 @@ use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
-use crate::ops::logs::{LogLine, LogReader};
-use crate::ops::{Context, Kind, OpsError, TeamStore, status};
+use crate::ops::members::status;
+use crate::ops::views::logs::{LogLine, LogReader};
+use crate::ops::{Context, Kind, OpsError, TeamStore};
 use crate::sys::{clock, failpoint};
 use crate::ui;
 

@@ -46,7 +46,7 @@ pub(super) fn send(setup: &Setup, args: &SendArgs) -> VerbResult {
     let (team, to) = setup.member(&args.to, Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let (summary, scope) = (args.summary.as_deref(), args.scope.resolve(setup)?);
-    let sent = ops::send::send(&setup.ctx, &team, &to, &text, summary, args.urgent, &scope)?;
+    let sent = ops::mail::send::send(&setup.ctx, &team, &to, &text, summary, args.urgent, &scope)?;
     setup.out.confirm(&sent, || sent.message.clone())?;
     Ok(Exit::DONE)
 }
@@ -55,7 +55,7 @@ pub(super) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> VerbResult {
     let team = setup.team(Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let (summary, scope) = (args.summary.as_deref(), args.scope.resolve(setup)?);
-    let sent = ops::send::broadcast(&setup.ctx, &team, &text, summary, &scope)?;
+    let sent = ops::mail::send::broadcast(&setup.ctx, &team, &text, summary, &scope)?;
     setup.out.confirm(&sent, || match sent.recipients.as_slice() {
         [] if sent.skipped.is_empty() => "no other member reads mail".to_owned(),
         [] => format!("stored in no mailbox{}", skipped_words(&sent.skipped)),

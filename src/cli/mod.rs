@@ -179,7 +179,8 @@ fn run_internal(verb: InternalVerb) -> Exit {
     let done = match verb {
         // The launcher needs nothing but its spec.
         InternalVerb::Exec { spec } => {
-            let code = launcher::exec(&spec, &setup::launcher_store(), &ops::one_shot::END);
+            let code =
+                launcher::exec(&spec, &setup::launcher_store(), &ops::starting::one_shot::END);
             Ok(Exit(u8::try_from(code).unwrap_or(1)))
         }
         InternalVerb::SelfTestHelper { role, dir } => Ok(Exit(selftest::run_helper(role, &dir))),

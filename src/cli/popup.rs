@@ -9,6 +9,6 @@ use crate::sys::exec::become_program;
 /// team is looked up first, because an error inside the popup would disappear with it.
 pub(super) fn popup(setup: &Setup) -> VerbResult {
     let team = setup.team_to_watch(None)?;
-    let command = ops::popup::popup(&setup.ctx, team.as_ref())?;
+    let command = ops::views::popup::popup(&setup.ctx, team.as_ref())?;
     Err(become_program(command.program.as_os_str(), &command.args).into())
 }

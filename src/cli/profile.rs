@@ -13,7 +13,7 @@ use super::recordings::{composer, table_of};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::Kind;
-use crate::ops::profiles::{self, ListedProfile, TestedScreen, Trial};
+use crate::ops::members::profiles::{self, ListedProfile, TestedScreen, Trial};
 use crate::profile::{Profile, ScreenFinding};
 use crate::sys::fs;
 use crate::ui;

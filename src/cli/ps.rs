@@ -7,7 +7,7 @@ use crate::{ops, ui};
 
 pub(super) fn ps(setup: &Setup) -> VerbResult {
     ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
-    let teams = ops::ps::ps(&setup.ctx)?;
+    let teams = ops::views::ps::ps(&setup.ctx)?;
     let out = &setup.out;
     out.print(&teams, || ui::ps(&teams, setup.ctx.store.root(), out.width(), out.paint))?;
     Ok(Exit::DONE)

@@ -2,7 +2,7 @@
 
 use super::setup::Setup;
 use crate::model::text;
-use crate::ops::profiles::TestedRecording;
+use crate::ops::members::profiles::TestedRecording;
 use crate::profile::Composer;
 use crate::ui;
 

@@ -13,7 +13,7 @@ use super::fail::{Exit, Failure, VerbResult, plain_words};
 use super::out::Out;
 use crate::model::id::MemberName;
 use crate::ops::Kind;
-use crate::ops::attach::{LauncherMessage, Viewer};
+use crate::ops::views::attach::{LauncherMessage, Viewer};
 use crate::sys::child::{ChildExit, own_size};
 use crate::sys::clock::Deadline;
 use crate::sys::signal::WINCH;

@@ -14,8 +14,9 @@ use super::setup::Setup;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::authority::Action;
-use crate::ops::modes::ModeChange;
-use crate::ops::{self, TeamStore, requests};
+use crate::ops::decisions::requests;
+use crate::ops::members::modes::ModeChange;
+use crate::ops::{self, TeamStore};
 use crate::ui;
 
 /// List open requests: plans, permissions, hosts and shutdowns.
@@ -104,7 +105,7 @@ fn list_schema(_generator: &mut SchemaGenerator) -> Schema {
 pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {
     if let Some(RequestsVerb::Show { id }) = &args.verb {
         let team = setup.team(Action::Look)?;
-        let id = ops::ids::request(&setup.ctx, &team, &request_id(id)?)?;
+        let id = ops::decisions::ids::request(&setup.ctx, &team, &request_id(id)?)?;
         let shown = requests::show(&setup.ctx, &team, &id)?;
         setup.out.print(&shown, || ui::request_page(&shown, setup.out.paint))?;
         return Ok(Exit::DONE);
@@ -128,7 +129,7 @@ pub(super) fn mode(setup: &Setup, args: &ModeArgs) -> VerbResult {
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)
     })?;
     let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref), Action::SetMode)?;
-    let changes = ops::modes::set(&setup.ctx, &team, names.first(), mode)?;
+    let changes = ops::members::modes::set(&setup.ctx, &team, names.first(), mode)?;
     setup.out.confirm(&changes, || match changes.is_empty() {
         true => "no member changes its mode while it runs".to_owned(),
         false => changes.iter().map(change_line).collect::<Vec<_>>().join("\n"),
@@ -147,14 +148,14 @@ fn change_line(change: &ModeChange) -> String {
 pub(super) fn rules(setup: &Setup, args: &RulesArgs) -> VerbResult {
     let team = setup.team(if args.list.is_some() { Action::SetRules } else { Action::Look })?;
     let Some(list) = args.list else {
-        let rules = ops::rules::list(&team)?;
+        let rules = ops::decisions::rules::list(&team)?;
         setup.out.print(&rules, || ui::rules(&rules, setup.out.paint))?;
         return Ok(Exit::DONE);
     };
     if args.remove {
         return remove_rules(setup, &team, list, &args.patterns.concat());
     }
-    let changed = ops::rules::add(&setup.ctx, &team, list, &args.patterns.concat())?;
+    let changed = ops::decisions::rules::add(&setup.ctx, &team, list, &args.patterns.concat())?;
     let informed = changed.told.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if !changed.kept_back.is_empty() {
         setup.out.print_message(
@@ -170,7 +171,7 @@ pub(super) fn rules(setup: &Setup, args: &RulesArgs) -> VerbResult {
 }
 
 fn remove_rules(setup: &Setup, team: &TeamStore, list: List, rules: &[Rule]) -> VerbResult {
-    let done = ops::rules::remove(&setup.ctx, team, list, rules)?;
+    let done = ops::decisions::rules::remove(&setup.ctx, team, list, rules)?;
     if !done.kept_by.is_empty() {
         let names = done.kept_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         setup.out.print_message(&format!(

@@ -16,9 +16,9 @@ use super::stop::{exit_code, is_stuck, stop_members};
 use crate::model::id::MemberName;
 use crate::model::launch::LaunchSpec;
 use crate::ops::authority::Action;
-use crate::ops::resume::RestartSpecs;
-use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
-use crate::ops::spawn::{SpawnOptions, Spawned};
+use crate::ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
+use crate::ops::starting::resume::RestartSpecs;
+use crate::ops::starting::spawn::{SpawnOptions, Spawned};
 use crate::ops::{self, Kind, OpsError, TeamStore};
 
 /// Start members again that failed or vanished.
@@ -120,7 +120,7 @@ fn start_again(
     session: Option<&str>,
     deadline: Duration,
 ) -> VerbResult {
-    let all = ops::resume::specs(&setup.ctx, team, names, session)?;
+    let all = ops::starting::resume::specs(&setup.ctx, team, names, session)?;
     if all.is_empty() {
         setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;
         return Ok(Exit::DONE);

@@ -82,7 +82,8 @@ impl Setup {
     ) -> Result<TeamStore, Failure> {
         let team = self.resolve(given.as_slice())?;
         let ends = matches!(action, Action::Down | Action::Delete);
-        if ends && ops::lease::is_foreign(&team) && self.one_team(given.as_slice())?.is_none() {
+        if ends && ops::team::lease::is_foreign(&team) && self.one_team(given.as_slice())?.is_none()
+        {
             let problem = format!("team {} was made by another program", team.name());
             return Err(Failure::usage(
                 problem,
@@ -114,7 +115,7 @@ impl Setup {
         let names = names.into_iter().map(parse_member).collect::<Result<Vec<_>, _>>()?;
         // First, because the error about a name lists the names of the team.
         let team = self.authorize(team, action, &names)?;
-        names.iter().try_for_each(|name| ops::names::must_be_exact(&team, name))?;
+        names.iter().try_for_each(|name| ops::authority::names::must_be_exact(&team, name))?;
         Ok((team, names))
     }
 
@@ -218,8 +219,8 @@ impl Setup {
         let is_here = team.team().is_ok_and(|roster| {
             roster.member(&lead).is_some_and(|lead| Path::new(&lead.cwd) == self.ctx.caller.cwd)
         });
-        let seen = if is_here { ops::lease::find_lead(&team).ok().flatten() } else { None };
-        seen.is_some_and(|lead| lead.alive == ops::lease::Life::Alive)
+        let seen = if is_here { ops::team::lease::find_lead(&team).ok().flatten() } else { None };
+        seen.is_some_and(|lead| lead.alive == ops::team::lease::Life::Alive)
     }
 
     fn only_team(&self) -> Result<TeamStore, Failure> {
@@ -247,7 +248,7 @@ impl Setup {
     /// that does.
     fn missing_team(&self, name: &TeamName, error: StoreError) -> Failure {
         let is_missing = matches!(error, StoreError::NoSuchTeam { .. });
-        let root = is_missing.then(|| ops::ps::root_of(&self.ctx, name)).flatten();
+        let root = is_missing.then(|| ops::views::ps::root_of(&self.ctx, name)).flatten();
         let ended = self.ctx.store.ended_team(name, ops::now()).ok().filter(|_| is_missing);
         match (Failure::from(error), root) {
             (Failure::Message(error), None) if ended.is_some() => {

@@ -17,8 +17,8 @@ use super::setup::Setup;
 use super::stop::{all_members, delete_ended, end_members, exit_code, is_stuck, stop_members};
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
-use crate::ops::report::Report;
-use crate::ops::shutdown::{ShutdownOptions, ShutdownResult};
+use crate::ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
+use crate::ops::views::report::Report;
 use crate::ops::{self, Kind, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::{env, fs};
@@ -129,7 +129,7 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         broken::restore_missing(setup, None)?;
     }
     let team = setup.team(Action::Down)?;
-    ops::lease::must_be_left(&setup.ctx, &team)?;
+    ops::team::lease::must_be_left(&setup.ctx, &team)?;
     if args.force {
         broken::prepare_deletion(setup, &team)?;
     }
@@ -155,7 +155,7 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         exit => exit,
     };
     if stays {
-        ops::shutdown::allow_starts(&team)?;
+        ops::ending::shutdown::allow_starts(&team)?;
     } else {
         wait_for_lead_to_delete(setup, &team)?;
         ended.extend(delete_ended(setup, &team, &options)?);
@@ -173,7 +173,7 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
 /// # Errors
 /// Returns a refusal if the person does not confirm. Without a terminal the person cannot.
 fn may_lose_unseen_work(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-    let Some(unseen) = ops::unseen::unseen_work(team)? else { return Ok(()) };
+    let Some(unseen) = ops::ending::unseen::unseen_work(team)? else { return Ok(()) };
     let problem = format!("team {} has {}", team.name(), unseen.describe());
     let advice = unseen.advice();
     let can_ask = env::stdin_is_tty() && env::stderr_is_tty() && !setup.out.json;
@@ -232,14 +232,14 @@ fn report_file_exists(path: &Path) -> Failure {
 
 fn read_report(setup: &Setup, team: &TeamStore) -> Result<Report, Failure> {
     let age = ops::now().since(ops::team::created_at(team)?);
-    Ok(ops::report::report(&setup.ctx, team, age)?)
+    Ok(ops::views::report::report(&setup.ctx, team, age)?)
 }
 
 /// Lets a lead that removes its team by itself do so, so that it can print its report first.
 fn wait_for_lead_to_delete(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
-        Ok(own_end && ops::lease::is_led(team)? && ops::lease::stopped(team)?.is_none())
+        Ok(own_end && ops::team::lease::is_led(team)? && ops::team::lease::stopped(team)?.is_none())
     };
     let deadline = Deadline::after(REMOVAL_LIMIT);
     let seconds = REMOVAL_LIMIT.as_secs();

@@ -34,7 +34,7 @@ use crate::model::task_ref::TaskRef;
 use crate::model::text;
 use crate::model::worktree::{WorktreeRequest, check_branch};
 use crate::ops::authority::Action;
-use crate::ops::spawn::{DryRun, SpawnOptions, Spawned, StartedWhen};
+use crate::ops::starting::spawn::{DryRun, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, OpsError, TeamStore};
 
 /// Start members.
@@ -224,10 +224,11 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     let own = Some(ChatArg::default().resolve(setup)?).filter(|own| *own != ChatName::default());
     let chat = options.scope.chat.clone().or(own.map(|own| own.as_str().to_owned()));
     let dry_run = args.dry_run;
-    let delegated = args.task.as_ref().map(|task| ops::task::find(&team, task)).transpose()?;
+    let delegated =
+        args.task.as_ref().map(|task| ops::board::task::find(&team, task)).transpose()?;
     let has_prompt = args.prompt.is_some() || args.prompt_file.is_some();
     let specs = launch_specs(args, chat)?;
-    ops::task::may_delegate(&setup.ctx, &team, delegated, has_prompt, &specs)?;
+    ops::board::task::may_delegate(&setup.ctx, &team, delegated, has_prompt, &specs)?;
     if dry_run {
         return print_dry_runs(setup, &team, &specs, &options);
     }
@@ -247,7 +248,7 @@ pub(super) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     }
     if let (Some(id), Some(one)) = (delegated, started.first()) {
         let name = MemberName::existing(&one.name).map_err(OpsError::from)?;
-        ops::task::delegate(&setup.ctx, &team, id, &name)?;
+        ops::board::task::delegate(&setup.ctx, &team, id, &name)?;
     }
     let Chosen { backend, why, .. } = &batch.chosen;
     if started.iter().any(|one| one.backend == *backend) {
@@ -290,7 +291,7 @@ fn print_dry_runs(
     specs: &[LaunchSpec],
     options: &SpawnOptions,
 ) -> VerbResult {
-    let plan = |spec| ops::spawn::dry_run(&setup.ctx, team, spec, options);
+    let plan = |spec| ops::starting::spawn::dry_run(&setup.ctx, team, spec, options);
     let plans = specs.iter().map(plan).collect::<Result<Vec<DryRun>, _>>()?;
     match plans.as_slice() {
         [plan] => setup.out.print(plan, || dry_run_lines(plan))?,
@@ -412,12 +413,15 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
         names.join(" "),
         team.name()
     ));
-    let options = ops::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
+    let options =
+        ops::ending::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
     let members =
         names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members
         .map_err(Failure::from)
-        .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &options)?))
+        .and_then(|members| {
+            Ok(ops::ending::shutdown::ask(team, &setup.ctx.speaker, &members, &options)?)
+        })
         .and_then(|requests| stop::await_requests(setup, team, requests, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {

@@ -9,7 +9,7 @@ use super::setup::Setup;
 use crate::model::launch::LaunchSpec;
 use crate::model::placement::BackendKind;
 use crate::model::text;
-use crate::ops::spawn::{SpawnOptions, SpawnReport, Spawned};
+use crate::ops::starting::spawn::{SpawnOptions, SpawnReport, Spawned};
 use crate::ops::{self, TeamStore};
 use crate::sys::signal::Signals;
 
@@ -24,8 +24,9 @@ pub(super) async fn start(
     let mut signals = Signals::new()?;
     let _notice = proof_notice(setup, &specs, options.deadline);
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    let work =
-        interrupt::run_on_thread(move || Ok(ops::spawn::spawn(&ctx, &store, &specs, &options)?));
+    let work = interrupt::run_on_thread(move || {
+        Ok(ops::starting::spawn::spawn(&ctx, &store, &specs, &options)?)
+    });
     tokio::pin!(work);
     let mut interrupted = false;
     loop {

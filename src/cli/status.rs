@@ -11,7 +11,7 @@ use super::locale;
 use super::out::{Color, Out};
 use super::setup::Setup;
 use crate::ops::authority::Action;
-use crate::ops::status::Status;
+use crate::ops::members::status::Status;
 use crate::ops::{self, Context, Kind, TeamChanges, TeamStore};
 use crate::sys::{clock, env};
 use crate::ui;
@@ -56,7 +56,7 @@ pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
             follow(&ctx, &team, &out, all)
         });
     }
-    let status = ops::status::status_with_unread(&setup.ctx, &team)?;
+    let status = ops::members::status::status_with_unread(&setup.ctx, &team)?;
     if args.format == Some(StatusOutput::Tmux) {
         setup.out.print_text(&ui::status_line(&status, status_line_format(setup)))?;
         return Ok(Exit::DONE);
@@ -82,12 +82,12 @@ fn follow(ctx: &Context, team: &TeamStore, out: &Out, all: bool) -> VerbResult {
     // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
     if let Some(reason) = changes.as_ref().and_then(TeamChanges::polling) {
-        out.print_message(ops::events::polling_notice(reason));
+        out.print_message(ops::views::events::polling_notice(reason));
     }
     let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);
     let mut before = Value::Null;
     loop {
-        let status = match ops::status::status_with_unread(ctx, team) {
+        let status = match ops::members::status::status_with_unread(ctx, team) {
             Ok(status) => status,
             // The team was deleted between two reads.
             Err(_) if !team.exists() => return gone(team, out, screen.as_mut()),

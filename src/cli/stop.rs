@@ -15,7 +15,7 @@ use super::setup::Setup;
 use crate::lead::{Goal, LeadOptions, lead};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
-use crate::ops::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
+use crate::ops::ending::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
 use crate::ops::{self, Context, Kind, Lease, OpsError, TeamStore};
 use crate::sys::signal::Signals;
 
@@ -28,7 +28,7 @@ pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberN
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
         setup.out.print_message(&format!("not started by phalanx, and not asked: {names}"));
     }
-    Ok(ops::shutdown::all_members(team)?)
+    Ok(ops::ending::shutdown::all_members(team)?)
 }
 
 /// Ends all members of a team that is to be deleted, and lets none start meanwhile. If that fails,
@@ -38,11 +38,11 @@ pub(super) fn end_members(
     team: &TeamStore,
     options: &ShutdownOptions,
 ) -> Result<Vec<ShutdownResult>, Failure> {
-    ops::shutdown::hold_starts(team, options.deadline_s)?;
+    ops::ending::shutdown::hold_starts(team, options.deadline_s)?;
     let names = all_members(setup, team);
     let ended = names.and_then(|names| stop_members(setup, team, &names, options, true));
     if ended.is_err() {
-        let _ = ops::shutdown::allow_starts(team);
+        let _ = ops::ending::shutdown::allow_starts(team);
     }
     ended
 }
@@ -76,14 +76,14 @@ pub(super) fn stop_members(
     waits: bool,
 ) -> Result<Vec<ShutdownResult>, Failure> {
     if options.force {
-        ops::force::release_locks(team)?;
+        ops::ending::force::release_locks(team)?;
     }
-    let mut requests = ops::shutdown::ask(team, &setup.ctx.speaker, names, options)?;
+    let mut requests = ops::ending::shutdown::ask(team, &setup.ctx.speaker, names, options)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
         requests = await_requests(setup, team, requests, Duration::from_secs(options.deadline_s))?;
-        ops::verify::verify(&setup.ctx, team, &mut requests)?;
+        ops::ending::verify::verify(&setup.ctx, team, &mut requests)?;
     }
-    Ok(ops::shutdown::outcomes(team, &requests)?)
+    Ok(ops::ending::shutdown::outcomes(team, &requests)?)
 }
 
 /// Waits for the requests to be resolved by the team's lead, or carries them through as a temporary
@@ -122,7 +122,9 @@ pub(super) fn start_notice(
 ) -> WaitNotice {
     let ids: BTreeSet<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
     let team = team.clone();
-    WaitNotice::start(&setup.out, move || ops::shutdown::awaited(&team, &ids).ok().flatten())
+    WaitNotice::start(&setup.out, move || {
+        ops::ending::shutdown::awaited(&team, &ids).ok().flatten()
+    })
 }
 
 async fn resolve_requests(
@@ -134,9 +136,9 @@ async fn resolve_requests(
     loop {
         // `is_led` comes first: `take` would wait for the holder, which may only be inspecting the
         // lease.
-        let taken = match ops::lease::is_led(team) {
+        let taken = match ops::team::lease::is_led(team) {
             Ok(true) => Ok(None),
-            Ok(false) => ops::lease::take(team).map(Some),
+            Ok(false) => ops::team::lease::take(team).map(Some),
             Err(e) => Err(e),
         };
         match taken {
@@ -152,7 +154,8 @@ async fn resolve_requests(
             Err(e) => return Err(e.into()),
         }
         let (led, mut latest) = (team.clone(), requests);
-        let wait = move || Ok((ops::shutdown::await_end(&led, &mut latest, limit)?, latest));
+        let wait =
+            move || Ok((ops::ending::shutdown::await_end(&led, &mut latest, limit)?, latest));
         let (awaited, latest) = interrupt::run_on_thread(wait).await?;
         requests = latest;
         match awaited {
@@ -162,7 +165,7 @@ async fn resolve_requests(
                     .out
                     .print_message("the team's lead is stopped; ending the members without it");
                 let (ctx, team) = (setup.ctx.clone(), team.clone());
-                let work = move || Ok(ops::force::end_members(&ctx, &team, requests)?);
+                let work = move || Ok(ops::ending::force::end_members(&ctx, &team, requests)?);
                 return interrupt::run_on_thread(work).await;
             }
             Awaited::LeadGone => setup.out.print_message("the team's lead is gone; taking over"),

@@ -10,7 +10,7 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::setup::{self, Setup};
 use crate::database::{self, Database, SchemaReport};
 use crate::ops::authority::{Action, enter, enter_without_team};
-use crate::ops::transfer::{self, TransferredTeam};
+use crate::ops::team::transfer::{self, TransferredTeam};
 use crate::ops::{Kind, Store};
 use crate::store::StoreError;
 use crate::sys::fs;

@@ -199,12 +199,12 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         TaskVerb::Scopes => scopes(setup, &team),
         TaskVerb::Graph { format, all } => graph(setup, &team, format, all),
         TaskVerb::Search { words, limit } => search(setup, &team, &words.join(" "), limit),
-        TaskVerb::Get { id, full } => get(setup, &team, ops::task::find(&team, &id)?, full),
+        TaskVerb::Get { id, full } => get(setup, &team, ops::board::task::find(&team, &id)?, full),
         TaskVerb::Action(verb) => actions::perform(setup, &team, verb, owner.pop()),
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
-            let id = ops::task::find(&team, &id)?;
-            let task = ops::task::delete(&setup.ctx, &team, id, force)?;
+            let id = ops::board::task::find(&team, &id)?;
+            let task = ops::board::task::delete(&setup.ctx, &team, id, force)?;
             print_task(setup, &task, &format!("task {id} is deleted"))
         }
         TaskVerb::Import(args) => task_import::import(setup, &team, &args),
@@ -218,16 +218,16 @@ fn update(
     args: UpdateTaskArgs,
     owner: Option<MemberName>,
 ) -> VerbResult {
-    let id = ops::task::find(team, &args.id)?;
+    let id = ops::board::task::find(team, &args.id)?;
     let changes = TaskChanges {
         subject: args.subject,
         description: args.description,
         fields: resolve(setup, args.fields)?,
         status: args.status,
         owner: owner.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
-        blocked_by: ops::task::find_all(team, &args.blocked_by)?,
-        unblock: ops::task::find_all(team, &args.unblock)?,
-        blocks: ops::task::find_all(team, &args.blocks)?,
+        blocked_by: ops::board::task::find_all(team, &args.blocked_by)?,
+        unblock: ops::board::task::find_all(team, &args.unblock)?,
+        blocks: ops::board::task::find_all(team, &args.blocks)?,
         ..TaskChanges::default()
     };
     if changes == TaskChanges::default() {
@@ -240,7 +240,7 @@ fn update(
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
     let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
-        ops::task::update(ctx, team, hooks, id, &changes)
+        ops::board::task::update(ctx, team, hooks, id, &changes)
     })?;
     let word =
         args.status.map_or("changed".to_owned(), |_| done.task.state.as_str().replace('_', " "));
@@ -263,10 +263,10 @@ fn create(
         fields: resolve(setup, args.fields)?,
         scope: args.scope.resolve(setup)?,
         owner,
-        blocked_by: ops::task::find_all(team, &args.blocked_by)?,
+        blocked_by: ops::board::task::find_all(team, &args.blocked_by)?,
         ..NewTask::default()
     };
-    let made = ops::task::create(&setup.ctx, team, &[new])?;
+    let made = ops::board::task::create(&setup.ctx, team, &[new])?;
     match made.first() {
         Some(task) => {
             print_task(setup, task, &format!("created task {}", task.id))?;

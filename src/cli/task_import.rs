@@ -61,7 +61,7 @@ pub(super) fn import(setup: &Setup, team: &TeamStore, args: &ImportTasksArgs) ->
         };
         read_text(path, limit)
     };
-    let done = ops::task_import::import(&setup.ctx, team, &args.files, &read, args.dry_run)?;
+    let done = ops::board::task_import::import(&setup.ctx, team, &args.files, &read, args.dry_run)?;
     let out = &setup.out;
     out.confirm(&done, || ui::import_report(&done, out.verbose, out.paint))?;
     Ok(Exit::DONE)
@@ -74,7 +74,7 @@ pub(super) fn export(setup: &Setup, team: &TeamStore, args: &ExportTasksArgs) ->
             "leave one of them out",
         ));
     }
-    let tasks = ops::task_export::export(team, args.all)?;
+    let tasks = ops::board::task_export::export(team, args.all)?;
     let export = match args.format.unwrap_or(ExportFormat::Json) {
         ExportFormat::Json => ui::task_list_json(&tasks).map(|json| text::json(&json)),
         // Only a file has the texts as they are.

@@ -16,8 +16,8 @@ use crate::model::id::TeamName;
 use crate::model::settings::{MAX_MEMBERS, PlacementHome, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
-use crate::ops::settings::SettingsChange;
-use crate::ops::shutdown::ShutdownOptions;
+use crate::ops::ending::shutdown::ShutdownOptions;
+use crate::ops::team::settings::SettingsChange;
 use crate::ops::{self, Kind, OpsError};
 use crate::ui;
 
@@ -157,12 +157,13 @@ fn from_file(
         Failure::new(Kind::Usage, message, Some(hint))
     })?;
     let (tasks_only, message) =
-        ops::manifest::choose_mode(&setup.ctx, &manifest, manifest.settings.backend);
-    let settings = ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut |file| {
-        prompt_file(&setup.ctx.caller.cwd, file)
-    })
-    .map_err(|e| refused(e.to_string(), e.hint()))?;
-    let crowds = ops::manifest::shared_checkout_warnings(&settings.templates);
+        ops::starting::manifest::choose_mode(&setup.ctx, &manifest, manifest.settings.backend);
+    let settings =
+        ops::team::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut |file| {
+            prompt_file(&setup.ctx.caller.cwd, file)
+        })
+        .map_err(|e| refused(e.to_string(), e.hint()))?;
+    let crowds = ops::starting::manifest::shared_checkout_warnings(&settings.templates);
     message.iter().chain(&crowds).for_each(|line| setup.out.print_message(line));
     Ok((settings, manifest.description))
 }
@@ -171,7 +172,7 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
     let is_read = args.pairs.is_empty() && args.unset.is_empty();
     let team = setup.team(if is_read { Action::Look } else { Action::SetTeam })?;
     if is_read {
-        let document = ops::settings::document(&team)?;
+        let document = ops::team::settings::document(&team)?;
         setup.out.print(&document, || ui::settings_table(&document, setup.out.paint))?;
         return Ok(Exit::DONE);
     }
@@ -189,10 +190,10 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
         set: pairs.iter().map(|[key, value]| (key.clone(), value.clone())).collect(),
         unset: args.unset.clone(),
     };
-    ops::settings::set(&setup.ctx, &team, &change, &mut |file| {
+    ops::team::settings::set(&setup.ctx, &team, &change, &mut |file| {
         prompt_file(&setup.ctx.caller.cwd, file)
     })?;
-    let document = ops::settings::document(&team)?;
+    let document = ops::team::settings::document(&team)?;
     setup.out.confirm(&document, || changes(team.name(), &change))?;
     Ok(Exit::DONE)
 }
@@ -229,12 +230,12 @@ fn show(setup: &Setup) -> VerbResult {
         "members": members,
         "team_file_path": team.team_file().to_string_lossy(),
         "creator": team.settings().map_err(OpsError::from)?.and_then(|settings| settings.creator),
-        "settings": ops::settings::document(&team).ok(),
+        "settings": ops::team::settings::document(&team).ok(),
     });
     setup.out.print(&document, || {
         let lines = ui::team_lines(&found, setup.out.paint);
-        let changed = ops::settings::document(&team).ok().and_then(|settings| {
-            ui::changed_settings(&settings, &ops::settings::defaults(), setup.out.paint)
+        let changed = ops::team::settings::document(&team).ok().and_then(|settings| {
+            ui::changed_settings(&settings, &ops::team::settings::defaults(), setup.out.paint)
         });
         changed.into_iter().fold(lines, |lines, changed| format!("{lines}\n\n{changed}"))
     })?;
@@ -262,7 +263,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
         broken::restore_missing(setup, given)?;
     }
     let team = setup.team_called(given, Action::Delete)?;
-    ops::lease::must_be_left(&setup.ctx, &team)?;
+    ops::team::lease::must_be_left(&setup.ctx, &team)?;
     if force {
         broken::prepare_deletion(setup, &team)?;
     }
@@ -275,7 +276,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
     }
     let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if !strangers.is_empty() {
-        let mut members = ops::status::live_members(&team)?;
+        let mut members = ops::members::status::live_members(&team)?;
         members.extend(strangers);
         return Err(OpsError::LiveMembers { team: team.name().clone(), members }.into());
     }

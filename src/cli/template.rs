@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
-use crate::ops::templates::{self, ListedTemplate};
+use crate::ops::starting::templates::{self, ListedTemplate};
 use crate::ui;
 
 #[derive(Debug, Subcommand)]

@@ -21,8 +21,8 @@ use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
 use crate::model::task_ref::TaskRef;
 use crate::model::worktree::WorktreeRequest;
-use crate::ops::spawn::StartedWhen;
-use crate::ops::wait::Until;
+use crate::ops::starting::spawn::StartedWhen;
+use crate::ops::views::wait::Until;
 
 fn parsed(line: &str) -> Result<Cli, clap::Error> {
     let words = shlex::split(line).expect("a line for a shell");

@@ -23,8 +23,10 @@ use crate::model::name::check_name;
 use crate::model::placement::BackendKind;
 use crate::model::settings::BackendChoice;
 use crate::model::text;
-use crate::ops::spawn::{SpawnOptions, Spawned};
-use crate::ops::{self, Kind, Lease, TeamStore, agents, project, templates};
+use crate::ops::starting::spawn::{SpawnOptions, Spawned};
+use crate::ops::starting::{agents, templates};
+use crate::ops::team::project;
+use crate::ops::{self, Kind, Lease, TeamStore};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
 
@@ -129,7 +131,7 @@ async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
     let mut signals = Signals::new()?;
     let ctx = setup.ctx_for_store(plan.store.as_deref())?;
     let team = ops::team::create(&ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
-    let lease = match ops::lease::take(&team) {
+    let lease = match ops::team::lease::take(&team) {
         Ok(lease) => lease,
         Err(e) => {
             return Err(delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))
@@ -187,13 +189,13 @@ async fn start(
     let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.specs, START));
     let batch = interrupt::run_on_thread(move || {
         if !plan.tasks.is_empty() {
-            ops::task::lay_out(&ctx, &store, &plan.tasks)?;
+            ops::board::task::lay_out(&ctx, &store, &plan.tasks)?;
         }
         if plan.tasks_only {
             return Ok(None);
         }
         let options = SpawnOptions::ready_within(START);
-        Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.specs, &options)?))
+        Ok(Some(ops::starting::spawn::spawn(&ctx, &store, &plan.specs, &options)?))
     });
     let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else {
         return Ok(Vec::new());
@@ -257,15 +259,15 @@ async fn end_started(
     lease: Lease,
     spawned: &[Spawned],
 ) -> Result<(), Failure> {
-    let live = ops::status::live_members(team)?;
+    let live = ops::members::status::live_members(team)?;
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
-    let options = ops::shutdown::ShutdownOptions {
+    let options = ops::ending::shutdown::ShutdownOptions {
         reason: Some("the team did not start as a whole".to_owned()),
         deadline_s: ROLLBACK_S,
         force: true,
     };
-    let requests = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
+    let requests = ops::ending::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
     let _notice = stop::start_notice(setup, team, &requests);
     let ids: BTreeSet<_> = requests.into_iter().map(|r| r.id).collect();
     stop::carry_out(&setup.ctx, team, lease, ids).await?;

@@ -55,22 +55,24 @@ impl UpPlan {
             Failure::new(Kind::Usage, message, hint)
         })?;
         let here = &setup.ctx.caller.cwd;
-        let settings = ops::manifest::team_settings(&manifest, options.backend, options.keep);
+        let settings =
+            ops::starting::manifest::team_settings(&manifest, options.backend, options.keep);
         let (tasks_only, mode) =
-            ops::manifest::choose_mode(&setup.ctx, &manifest, settings.backend);
-        let members = ops::manifest::member_launches(&manifest, tasks_only, here, |file| {
-            prompt_file(here, file)
-        })?;
+            ops::starting::manifest::choose_mode(&setup.ctx, &manifest, settings.backend);
+        let members =
+            ops::starting::manifest::member_launches(&manifest, tasks_only, here, |file| {
+                prompt_file(here, file)
+            })?;
         let messages = mode
             .into_iter()
-            .chain(ops::manifest::shared_checkout_warnings(&members.templates))
+            .chain(ops::starting::manifest::shared_checkout_warnings(&members.templates))
             .collect();
         let tmux_socket = options.tmux_socket.map(|path| setup.absolute(path)).transpose()?;
         let plan = UpPlan {
             name: manifest.name.clone(),
             description: manifest.description.clone().unwrap_or_default(),
             store: manifest.store.clone(),
-            tasks: ops::manifest::new_tasks(&manifest, here)?,
+            tasks: ops::starting::manifest::new_tasks(&manifest, here)?,
             settings: Settings {
                 templates: members.templates,
                 home: PlacementHome { tmux_socket, chosen: None },
@@ -82,8 +84,9 @@ impl UpPlan {
         };
         let later = plan.settings.templates.iter().map(Template::sample);
         let all: Vec<LaunchSpec> = plan.specs.iter().cloned().chain(later).collect();
-        let checked = ops::spawn::check(&setup.ctx, &plan.settings, &all);
-        let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
+        let checked = ops::starting::spawn::check(&setup.ctx, &plan.settings, &all);
+        let fits =
+            if tasks_only { ops::starting::manifest::check_task_mode(&manifest) } else { Ok(()) };
         fits.and(checked)
             .map_err(|e| Failure::new(e.kind(), format!("{shown}: {}", chain(&e)), e.hint()))?;
         Ok(plan)

@@ -15,7 +15,7 @@ use super::setup::Setup;
 use crate::model::id::MemberName;
 use crate::model::task_ref::TaskRef;
 use crate::ops::authority::Action;
-use crate::ops::wait::{StateWait, Until};
+use crate::ops::views::wait::{StateWait, Until};
 use crate::ops::{self, Kind, TeamStore};
 
 /// Wait until members or a task reach a state.
@@ -71,7 +71,7 @@ pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
     let came = interrupt::run_interruptible(interrupted, move || Ok(wait.finish()?))?;
     let words =
         || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
-    let good = came.iter().all(|c| ops::wait::is_good(c, &args.until));
+    let good = came.iter().all(|c| ops::views::wait::is_good(c, &args.until));
     setup.out.print_outcome(&came, good, words)?;
     Ok(if good { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
@@ -95,7 +95,7 @@ fn names(
             "leave out the names",
         )),
         // A plain program never becomes idle.
-        Until::Idle if args.names.is_empty() => Ok(ops::wait::who_can_be_idle(team)?),
+        Until::Idle if args.names.is_empty() => Ok(ops::views::wait::who_can_be_idle(team)?),
         Until::Task(_) => Ok(named),
         _ if args.names.is_empty() => {
             Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())

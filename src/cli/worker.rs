@@ -55,7 +55,7 @@ fn report_turn_end(global: &Global, args: HookArgs) -> VerbResult {
     if let Some(end) = TurnEnd::parse(&json) {
         let setup = Setup::new(global, Out::new(false, true, false, global.color))?;
         let (me, team) = (identity(&setup)?, setup.team(Action::Serve)?);
-        ops::turn::ended(&team, &me.name, &me.incarnation, &end)?;
+        ops::members::turn::ended(&team, &me.name, &me.incarnation, &end)?;
     }
     Ok(Exit::DONE)
 }

@@ -90,7 +90,7 @@ pub(super) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
     let team = setup.team(Action::UseWorkspace)?;
     match verb {
         WorkspaceVerb::List(chat) => {
-            let view = ops::workspace::list(&team, &chat.resolve(setup)?)?;
+            let view = ops::board::workspace::list(&team, &chat.resolve(setup)?)?;
             if setup.out.json {
                 setup.out.print_document(&view)?;
                 return Ok(Exit::DONE);
@@ -105,7 +105,7 @@ pub(super) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
             }
         }
         WorkspaceVerb::Read(file) => {
-            let bytes = ops::workspace::read(&team, &file.chat.resolve(setup)?, &file.path)?;
+            let bytes = ops::board::workspace::read(&team, &file.chat.resolve(setup)?, &file.path)?;
             if setup.out.json {
                 let text = std::str::from_utf8(&bytes).ok();
                 let document = json!({ "name": file.path, "bytes": bytes.len(), "text": text });
@@ -119,14 +119,15 @@ pub(super) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
         WorkspaceVerb::Write(WriteFileArgs { file, content, source }) => {
             let chat = file.chat.resolve(setup)?;
             // One byte more than allowed is refused as too large.
-            let most = ops::workspace::max_file(&team)?.saturating_add(1);
+            let most = ops::board::workspace::max_file(&team)?.saturating_add(1);
             let source = source.as_ref().filter(|source| source.as_os_str() != "-");
             let source = source.map(|source| setup.ctx.caller.cwd.join(source));
             let bytes = match content {
                 Some(content) => content.clone().into_bytes(),
                 None => bytes_from(source.as_deref(), most)?,
             };
-            let written = ops::workspace::write(&setup.ctx, &team, &chat, &file.path, &bytes)?;
+            let written =
+                ops::board::workspace::write(&setup.ctx, &team, &chat, &file.path, &bytes)?;
             setup.out.confirm(&written, || {
                 let tasks = ui::task_ids(&written.tasks);
                 let linked =
@@ -135,12 +136,17 @@ pub(super) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
             })?;
         }
         WorkspaceVerb::Delete(file) => {
-            ops::workspace::delete(&setup.ctx, &team, &file.chat.resolve(setup)?, &file.path)?;
+            ops::board::workspace::delete(
+                &setup.ctx,
+                &team,
+                &file.chat.resolve(setup)?,
+                &file.path,
+            )?;
             let document = json!({ "name": file.path, "deleted": true });
             setup.out.confirm(&document, || format!("deleted {}", file.path))?;
         }
         WorkspaceVerb::Path { path, chat } => {
-            let dir = ops::workspace::dir(&team, &chat.resolve(setup)?)?;
+            let dir = ops::board::workspace::dir(&team, &chat.resolve(setup)?)?;
             let full = path.as_ref().map_or(dir.clone(), |path| dir.join(path.as_str()));
             setup.out.print(&json!({ "path": full }), || full.display().to_string())?;
         }

@@ -27,5 +27,5 @@ pub(super) async fn attempt(
 }
 
 pub(super) fn warn(team: &TeamStore, text: impl Into<String>) -> Result<(), OpsError> {
-    ops::events::note(team, Note::of(EventKind::Warning).with("text", text.into())).map(drop)
+    ops::views::events::note(team, Note::of(EventKind::Warning).with("text", text.into())).map(drop)
 }

@@ -107,9 +107,9 @@ pub(crate) async fn lead(
     let queue = InputQueue::new();
     let inputs = queue.inputs();
     // The watch starts before the first read, so that no change is missed in between.
-    let watch = ops::events::watch(lead.team, move |topic| inputs.send_change(topic))?;
+    let watch = ops::views::events::watch(lead.team, move |topic| inputs.send_change(topic))?;
     if let Some(reason) = watch.polling() {
-        warn(lead.team, ops::events::polling_notice(reason))?;
+        warn(lead.team, ops::views::events::polling_notice(reason))?;
     }
     let mut driver = LeadDriver::begin(&lead, queue, report).await?;
     while driver.state.end().is_none() {
@@ -167,10 +167,10 @@ impl<'a> LeadDriver<'a> {
     ) -> Result<LeadDriver<'a>, OpsError> {
         let leads = matches!(lead.goal, Goal::Lead(_));
         if leads {
-            ops::lease::announce(lead.team)?;
+            ops::team::lease::announce(lead.team)?;
             failpoint::hit("lead.announced");
             let failed = "could not recover everything that an earlier process left unfinished";
-            attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
+            attempt(lead.ctx, lead.team, ops::starting::recover::recover, failed).await?;
         }
         let settings = lead.settings.clone();
         let mut driver = LeadDriver {
@@ -214,7 +214,7 @@ impl<'a> LeadDriver<'a> {
             let team = self.team.clone();
             // Runs that end by themselves are journaled by their launchers. A failure is harmless
             // here: deleting the team waits for the launchers again.
-            let _ = tokio::task::spawn_blocking(move || ops::status::see_off(&team)).await;
+            let _ = tokio::task::spawn_blocking(move || ops::members::status::see_off(&team)).await;
         }
         self.read(&Topic::Journal)?;
         let end = self.state.end().unwrap_or(LeadEnd::TeamGone);
@@ -229,10 +229,13 @@ impl<'a> LeadDriver<'a> {
         let _ = self.mark_read();
         if self.state.leads() {
             let failed = "the shutdown cannot be verified";
-            attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
-            ops::lease::withdraw(self.team)?;
+            attempt(self.ctx, self.team, ops::ending::verify::verify_all, failed).await?;
+            ops::team::lease::withdraw(self.team)?;
         }
-        ops::events::note(self.team, Note::of(EventKind::LeadEnded).with("end", end.as_str()))?;
+        ops::views::events::note(
+            self.team,
+            Note::of(EventKind::LeadEnded).with("end", end.as_str()),
+        )?;
         Ok(end)
     }
 
@@ -333,7 +336,7 @@ impl<'a> LeadDriver<'a> {
             && let Some((hooks, events)) = HookRunner::start(self.ctx, self.team)?
         {
             let rests = |record: &MemberRecord| record.state == MemberState::Idle;
-            let resting = ops::status::records(self.team)?.into_iter().filter(rests);
+            let resting = ops::members::status::records(self.team)?.into_iter().filter(rests);
             self.state.resting = resting.map(|record| record.name).collect();
             self.hooks = Some(hooks);
             self.step(Event::Journal(events))?;
@@ -343,7 +346,7 @@ impl<'a> LeadDriver<'a> {
 
     fn mark_read(&mut self) -> Result<(), OpsError> {
         if self.mark.is_some() {
-            ops::inbox::mark(self.team)?;
+            ops::mail::inbox::mark(self.team)?;
             self.mark = None;
         }
         Ok(())
@@ -353,7 +356,7 @@ impl<'a> LeadDriver<'a> {
         self.sweep = Deadline::after(SWEEP);
         if self.state.leads() {
             // A failed cleanup is retried at the next sweep.
-            let _ = ops::recover::sweep(self.team);
+            let _ = ops::starting::recover::sweep(self.team);
             self.check_hosts();
         }
         self.read(&Topic::Everything)
@@ -364,7 +367,7 @@ impl<'a> LeadDriver<'a> {
         let inputs = self.queue.inputs();
         self.run_blocking(None, move |ctx, team| {
             let records = team.member_records()?;
-            for run in ops::remote::dead_runs(ctx, team, &records, HOSTS) {
+            for run in ops::hosts::remote::dead_runs(ctx, team, &records, HOSTS) {
                 inputs.send(LeadInput::Exited { name: run.name, incarnation: run.incarnation });
             }
             Ok(())
@@ -391,7 +394,7 @@ impl<'a> LeadDriver<'a> {
             Topic::Members | Topic::Member(_) => {
                 // Questions of members that have exited are closed first.
                 let processed = self.due.map_or(Ok(()), |_| self.process_questions());
-                let records = ops::status::records(self.team)?;
+                let records = ops::members::status::records(self.team)?;
                 // No process of another host is watched from here; its launcher records the exit.
                 let has_ended = |record: &&MemberRecord| {
                     record.is_elsewhere && record.exit.is_some() && !record.state.is_over()
@@ -407,7 +410,7 @@ impl<'a> LeadDriver<'a> {
             }
             Topic::Requests => {
                 let processed = self.process_questions();
-                let requests = ops::shutdown::requests(self.team)?;
+                let requests = ops::ending::shutdown::requests(self.team)?;
                 self.step(Event::Requests(requests))?;
                 processed
             }
@@ -484,7 +487,7 @@ impl<'a> LeadDriver<'a> {
         if !self.state.leads() {
             return Ok(());
         }
-        let waiting = ops::decide::process_requests(self.ctx, self.team)?;
+        let waiting = ops::decisions::decide::process_requests(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
         if self.state.has_agent_lead {
             self.notify_agent_lead(&waiting)?;
@@ -497,7 +500,7 @@ impl<'a> LeadDriver<'a> {
         self.asked.retain(|id| waiting.iter().any(|question| question.id == *id));
         for question in waiting {
             if !self.asked.contains(&question.id) {
-                ops::agent_lead::send_question(self.team, question)?;
+                ops::starting::agent_lead::send_question(self.team, question)?;
                 self.asked.insert(question.id.clone());
             }
         }
@@ -507,16 +510,16 @@ impl<'a> LeadDriver<'a> {
     fn read_mail(&mut self) -> Result<(), OpsError> {
         // The reply to a request that was just filed may already be here, so requests are read
         // first.
-        let requests = ops::shutdown::requests(self.team)?;
+        let requests = ops::ending::shutdown::requests(self.team)?;
         self.step(Event::Requests(requests))?;
         // The lead can be stopped after the read, so that what arrived meanwhile is not in it.
         let read_at = ops::now();
-        let mail = ops::inbox::read_for_loop(self.team)?;
+        let mail = ops::mail::inbox::read_for_loop(self.team)?;
         self.step_at(Event::Mail(mail), read_at)
     }
 
     fn read_board(&mut self) -> Result<(), OpsError> {
-        let board = ops::task::board(self.team)?;
+        let board = ops::board::task::board(self.team)?;
         // The files of a team that is being deleted disappear; another program did not
         // delete them.
         match self.team.exists() {
@@ -565,7 +568,8 @@ impl<'a> LeadDriver<'a> {
             }
             LeadInput::Exited { .. } if !self.team.exists() => Event::TeamGone,
             LeadInput::Exited { name, incarnation } => {
-                match ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation)) {
+                match ops::members::status::record(self.team, &name)?.filter(|r| r.is(&incarnation))
+                {
                     Some(record) => Event::Exited(Box::new(record)),
                     None => return Ok(()),
                 }

@@ -10,8 +10,8 @@ use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome};
 use crate::ops::effects::health::Silence;
-use crate::ops::hooks::Occasion;
-use crate::ops::retire::Retirement;
+use crate::ops::ending::retire::Retirement;
+use crate::ops::team::hooks::Occasion;
 
 /// Shutdown deadline for members that the lead stops by itself, in seconds.
 pub(crate) const STOP_DEADLINE_S: u64 = 30;

@@ -9,7 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::event::Stop;
 use crate::model::event::{Event, EventKind, Note};
-use crate::ops::hooks::{self, Occasion};
+use crate::ops::team::hooks::{self, Occasion};
 use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
 
 /// Maximum number of concurrent hooks: a hanging one does not block the others, and a large team
@@ -41,7 +41,10 @@ impl HookRunner {
     ) -> Result<Option<(HookRunner, Vec<Event>)>, OpsError> {
         let found = hooks::load_hooks(ctx, team);
         for warning in &found.warnings {
-            ops::events::note(team, Note::of(EventKind::Warning).with("text", warning.as_str()))?;
+            ops::views::events::note(
+                team,
+                Note::of(EventKind::Warning).with("text", warning.as_str()),
+            )?;
         }
         if found.is_empty() {
             return Ok(None);
@@ -114,6 +117,6 @@ fn run_one(ctx: &Context, team: &TeamStore, hooks: &hooks::TeamHooks, occasion: 
         let text = format!("hook {}: {e}", occasion.event.as_str());
         let note = Note::of(EventKind::Warning).member(&occasion.member).with("text", text);
         // The warning is best effort: the journal is only a history.
-        let _ = ops::events::note(team, note);
+        let _ = ops::views::events::note(team, note);
     }
 }

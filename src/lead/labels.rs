@@ -16,7 +16,7 @@ pub(super) fn labeller(ctx: &Context, team: &TeamStore) -> UnboundedSender<Vec<M
     tokio::task::spawn_blocking(move || {
         while let Some(first) = wanted.blocking_recv() {
             let latest = latest(first, &mut wanted);
-            ops::label::label(&ctx, &team, &latest);
+            ops::members::label::label(&ctx, &team, &latest);
         }
     });
     sender

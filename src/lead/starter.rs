@@ -8,7 +8,7 @@ use crate::event_loop::Inputs;
 use crate::model::id::MemberName;
 use crate::model::launch::LaunchSpec;
 use crate::model::topic::Topic;
-use crate::ops::spawn;
+use crate::ops::starting::spawn;
 use crate::ops::{Context, TeamStore};
 
 /// Time limit for a member to prove that it runs.

@@ -10,7 +10,7 @@ use super::event::Terminated;
 use super::sources::LeadInput;
 use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::terminate::{Termination, terminate_all};
+use crate::ops::ending::terminate::{Termination, terminate_all};
 use crate::ops::{Context, TeamStore};
 use crate::sys::failpoint;
 

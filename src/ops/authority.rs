@@ -1,12 +1,16 @@
 //! Permissions of teammates in their team. Every entry point calls [`enter`] before it acts in a
 //! team, so that one table decides; docs/security.md shows it.
 
-use super::context::Context;
-use super::error::{OpsError, holder};
-use super::speaker::{self, CallerRights};
+pub(in crate::ops) mod access;
+pub(crate) mod names;
+pub(crate) mod speaker;
+
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::settings::Privacy;
+use crate::ops::authority::speaker::CallerRights;
+use crate::ops::context::Context;
+use crate::ops::error::{OpsError, holder};
 use crate::store::TeamStore;
 
 /// An action in a team, in the order of docs/security.md, which lists the commands that perform

@@ -1,17 +1,32 @@
 //! `team create`, `team list`, `team show`, `team delete`.
 
-use super::authority::Action;
-use super::context::{Context, now};
-use super::error::OpsError;
-use super::lease::{self, LeadSeen, Life};
-use super::worktree::{self, Removal};
-use super::{authority, backends, depth, doctor, ending, speaker, status};
+pub(crate) mod broken;
+pub(in crate::ops) mod claude_settings;
+pub(in crate::ops) mod foreign_lead;
+pub(crate) mod foreign_members;
+pub(crate) mod hooks;
+pub(crate) mod lease;
+pub(in crate::ops) mod own_files;
+pub(crate) mod project;
+pub(crate) mod settings;
+pub(crate) mod transfer;
+
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, MemberName, TeamName};
 use crate::model::record::MemberRecord;
 use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
+use crate::ops::authority::Action;
+use crate::ops::authority::{self, speaker};
+use crate::ops::context::{Context, now};
+use crate::ops::doctor;
+use crate::ops::ending::by_process;
+use crate::ops::error::OpsError;
+use crate::ops::members::{depth, status};
+use crate::ops::starting::backends;
+use crate::ops::starting::worktree::{self, Removal};
+use crate::ops::team::lease::{LeadSeen, Life};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::{failpoint, proc, rand};
 
@@ -200,7 +215,7 @@ pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, Op
 /// Returns the members of launchers that run for a record which is not over. The record of a start
 /// whose spawner was killed may name no process yet, and the launcher would outlive the team.
 fn starting_members(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
-    let running = ending::launchers_of(ctx, team);
+    let running = by_process::launchers_of(ctx, team);
     let records = if running.is_empty() { Vec::new() } else { team.member_records()? };
     let runs = |record: &MemberRecord| running.iter().any(|run| record.is(&run.incarnation));
     let starting = records.into_iter().filter(|record| !record.state.is_over() && runs(record));

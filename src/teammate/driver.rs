@@ -17,7 +17,7 @@ use crate::model::id::TaskId;
 use crate::model::placement::BackendKind;
 use crate::model::task::{CommandOutcome, Task, TaskAction};
 use crate::model::topic::Topic;
-use crate::ops::task::Completed;
+use crate::ops::board::task::Completed;
 use crate::ops::{self, ClaimKind, Context, OpsError, TaskStep, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::proc;
@@ -67,9 +67,10 @@ async fn work(
 ) -> Result<i32, OpsError> {
     let inputs = process.queue.inputs();
     // Subscribe before the first read, so that no change is missed between them.
-    let watch = ops::events::watch_as(team, &me.name, move |topic| inputs.send_change(topic));
+    let watch =
+        ops::views::events::watch_as(team, &me.name, move |topic| inputs.send_change(topic));
     let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
-    let record = ops::status::record(team, &me.name)?;
+    let record = ops::members::status::record(team, &me.name)?;
     let myself = Me {
         name: me.name.clone(),
         incarnation: me.incarnation.clone(),
@@ -172,7 +173,7 @@ impl WorkerDriver<'_> {
             // The store would recreate the directories of a deleted team.
             _ if !self.io.team.exists() => Some(member_io::gone().into()),
             WorkerEffect::Claim => {
-                let claimed = ops::task::claim_next(
+                let claimed = ops::board::task::claim_next(
                     team,
                     &self.io.me.name,
                     self.role.as_deref(),
@@ -181,16 +182,16 @@ impl WorkerDriver<'_> {
                 Some(self.report(claimed.map(|task| task.map(Box::new)), WorkerEvent::Claimed))
             }
             WorkerEffect::Recheck(task) => {
-                let task = ops::task::claimed(team, task, &self.io.me.name);
+                let task = ops::board::task::claimed(team, task, &self.io.me.name);
                 Some(self.report(task.map(|task| task.map(Box::new)), WorkerEvent::Rechecked))
             }
             WorkerEffect::ConfirmStopped(task) => {
-                let confirmed = ops::task::confirm_stopped(team, task, &self.io.me.name);
+                let confirmed = ops::board::task::confirm_stopped(team, task, &self.io.me.name);
                 Some(self.report(confirmed, WorkerEvent::LetGo))
             }
             WorkerEffect::GiveBack(task) => {
                 let step = TaskStep::of(TaskAction::Release);
-                let released = ops::task::end(team, task, &self.io.me.name, &step);
+                let released = ops::board::task::end(team, task, &self.io.me.name, &step);
                 Some(self.report(released.map(drop), WorkerEvent::LetGo))
             }
             WorkerEffect::EndTask { task, ending: TaskAction::Complete, outcome } => {
@@ -198,7 +199,7 @@ impl WorkerDriver<'_> {
             }
             WorkerEffect::EndTask { task, ending, outcome } => {
                 let step = TaskStep::with_outcome(ending, &outcome);
-                let ended = ops::task::end(team, task, &self.io.me.name, &step);
+                let ended = ops::board::task::end(team, task, &self.io.me.name, &step);
                 Some(self.report(ended.map(drop), WorkerEvent::TaskEnded))
             }
         }
@@ -219,11 +220,11 @@ impl WorkerDriver<'_> {
     /// must still be handled.
     fn complete(&self, task: TaskId, outcome: CommandOutcome) -> Option<WorkerEvent> {
         let (ctx, team, who) = (self.io.ctx.clone(), self.io.team.clone(), self.io.me.name.clone());
-        let hooks = ops::hooks::load_hooks(&ctx, &team);
+        let hooks = ops::team::hooks::load_hooks(&ctx, &team);
         let asks = hooks.guard_tasks();
         let complete = move || {
             let step = TaskStep::with_outcome(TaskAction::Complete, &outcome);
-            completed(&team, ops::task::act(&ctx, &team, &hooks, task, &who, &step))
+            completed(&team, ops::board::task::act(&ctx, &team, &hooks, task, &who, &step))
         };
         if !asks {
             return Some(complete());
@@ -246,7 +247,7 @@ impl WorkerDriver<'_> {
     fn start_command(&mut self, task: Task) -> Option<WorkerEvent> {
         let caller = &self.io.ctx.caller;
         let mut env = caller.env.clone();
-        if let Err(e) = ops::workspace::enter_chat(self.io.team, &task, &mut env) {
+        if let Err(e) = ops::board::workspace::enter_chat(self.io.team, &task, &mut env) {
             let outcome = command::failed_start(e.to_string());
             return Some(WorkerEvent::CommandEnded { task: task.id, outcome });
         }

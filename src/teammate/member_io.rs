@@ -54,7 +54,7 @@ impl MemberIo<'_> {
 
     /// Reads the unread mail, oldest first, with the shutdown requests that it refers to.
     fn read_mail(&self) -> MemberEvent {
-        match ops::inbox::read_messages(self.team, &self.me.name, false) {
+        match ops::mail::inbox::read_messages(self.team, &self.me.name, false) {
             Ok(mail) => {
                 // Requests are read after the mail, because a request is filed before its message
                 // is sent.
@@ -67,7 +67,7 @@ impl MemberIo<'_> {
 
     fn read_record(&self) -> Option<MemberEvent> {
         // An unreadable record does not prove that another run has replaced this one.
-        let record = ops::status::record(self.team, &self.me.name).ok()??;
+        let record = ops::members::status::record(self.team, &self.me.name).ok()??;
         if !record.is(&self.me.incarnation) {
             return Some(replaced());
         }
@@ -87,7 +87,7 @@ impl MemberIo<'_> {
                 None
             }
             MemberEffect::Acknowledge(ids) => {
-                let marked = ops::inbox::acknowledge(self.team, &self.me.name, &ids);
+                let marked = ops::mail::inbox::acknowledge(self.team, &self.me.name, &ids);
                 marked.err().map(|e| failed(self.team, &e, MemberEvent::NotMarked))
             }
             MemberEffect::ReadMail => Some(self.read_mail()),
@@ -111,7 +111,9 @@ impl MemberIo<'_> {
     fn try_execute(&self, op: OutboundOp) -> Result<bool, OpsError> {
         let MemberRun { name, incarnation } = &self.me;
         match op {
-            OutboundOp::Hello => return ops::presence::hello(self.team, name, incarnation),
+            OutboundOp::Hello => {
+                return ops::members::presence::hello(self.team, name, incarnation);
+            }
             OutboundOp::Send(message) => {
                 // Sent again if the reply to it was lost. The messages of a member's loop differ by a
                 // time or the id of a request.
@@ -120,14 +122,17 @@ impl MemberIo<'_> {
             }
             OutboundOp::MoveOn(cause, reason) => {
                 let reason = reason.as_deref();
-                ops::presence::move_on(self.team, name, incarnation, cause, reason).map(drop)?;
+                ops::members::presence::move_on(self.team, name, incarnation, cause, reason)
+                    .map(drop)?;
             }
             OutboundOp::Remark(reason) => {
-                ops::presence::remark(self.team, name, incarnation, reason.as_deref())?
+                ops::members::presence::remark(self.team, name, incarnation, reason.as_deref())?
             }
             OutboundOp::Limit(hit) => self.team.record_limit(name, incarnation, hit.as_ref())?,
-            OutboundOp::Withdraw(id) => ops::dialog::withdraw(self.ctx, self.team, &id)?,
-            OutboundOp::Typed(id, typed) => ops::dialog::record_typed(self.team, &id, typed)?,
+            OutboundOp::Withdraw(id) => ops::decisions::dialog::withdraw(self.ctx, self.team, &id)?,
+            OutboundOp::Typed(id, typed) => {
+                ops::decisions::dialog::record_typed(self.team, &id, typed)?
+            }
         }
         Ok(true)
     }
@@ -136,7 +141,7 @@ impl MemberIo<'_> {
     /// ignored. A deleted team is not recreated.
     pub(super) fn journal(&self, note: Note) {
         if self.team.exists() {
-            ops::events::note_unconfirmed(self.team, note.member(&self.me.name));
+            ops::views::events::note_unconfirmed(self.team, note.member(&self.me.name));
         }
     }
 }
@@ -145,7 +150,7 @@ impl MemberIo<'_> {
 fn requests(team: &TeamStore, ids: impl IntoIterator<Item = String>) -> Requests {
     let read = |id: &String| {
         let known = RequestId::parse(id).map_err(OpsError::from);
-        known.and_then(|id| ops::shutdown::request(team, &id)).map_err(|e| e.to_string())
+        known.and_then(|id| ops::ending::shutdown::request(team, &id)).map_err(|e| e.to_string())
     };
     ids.into_iter().map(|id| (id.clone(), read(&id))).collect()
 }

@@ -6,7 +6,7 @@ use super::life::state_tint;
 use super::paint::{Paint, Tint};
 use crate::model::assessment::Doing;
 use crate::model::{text, time};
-use crate::ops::explain::{Delivery, Explained, Happened};
+use crate::ops::views::explain::{Delivery, Explained, Happened};
 
 /// The column at which values begin.
 const COLUMN: usize = 11;

@@ -13,7 +13,7 @@ use crate::model::board::Board;
 use crate::model::id::TaskId;
 use crate::model::task::Task;
 use crate::model::text;
-use crate::ops::snapshot::TaskCard;
+use crate::ops::views::snapshot::TaskCard;
 
 /// Maximum length of a subject, in characters.
 const SUBJECT: usize = 60;

@@ -4,7 +4,7 @@ use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::project::Project;
 use crate::model::text;
-use crate::ops::agents::{AgentProgram, LoginState};
+use crate::ops::starting::agents::{AgentProgram, LoginState};
 
 /// The findings in a directory.
 pub(crate) struct Surroundings<'a> {

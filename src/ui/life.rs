@@ -6,7 +6,7 @@ use crate::model::assessment::Doing;
 use crate::model::lifecycle::MemberState;
 use crate::model::task::TaskState;
 use crate::model::time;
-use crate::ops::status::ShownState;
+use crate::ops::members::status::ShownState;
 
 /// Formats a time span, below a minute with tenths of a second: `2.1s`, `12.3s`, `3m04s`.
 pub(crate) fn span(ms: u64) -> String {

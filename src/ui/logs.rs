@@ -2,7 +2,7 @@
 
 use super::paint::{Paint, Tint};
 use crate::model::text;
-use crate::ops::logs::{LogLine, LogReader};
+use crate::ops::views::logs::{LogLine, LogReader};
 
 /// Returns the line, prefixed with `NAME |` if `width` is given; the name is padded to `width`.
 pub(crate) fn log_line(

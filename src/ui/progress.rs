@@ -11,7 +11,7 @@ use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
-use crate::ops::status::{ShownState, Status};
+use crate::ops::members::status::{ShownState, Status};
 
 const STATE_COLUMN_FROM: usize = 60; // columns; a narrower terminal has no state column
 const CLOCK_FROM: usize = 30; // columns; a narrower terminal shows no times

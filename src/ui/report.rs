@@ -10,7 +10,7 @@ use crate::model::request::{ShutdownFinding, ShutdownOutcome};
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::usage::{self, UsageTotal};
-use crate::ops::report::{MemberReport, Report, TaskReport};
+use crate::ops::views::report::{MemberReport, Report, TaskReport};
 
 /// Maximum number of output lines shown of a failed member or task.
 const TAIL: usize = 20;
@@ -249,7 +249,7 @@ mod tests {
     use crate::model::need::Need;
     use crate::model::placement::BackendKind;
     use crate::model::request::Parting;
-    use crate::ops::status::ShownState;
+    use crate::ops::members::status::ShownState;
 
     fn task(id: u64, state: TaskState) -> TaskReport {
         TaskReport {

@@ -8,7 +8,7 @@ use crate::model::protocol::{Message, PermissionRequest};
 use crate::model::question::{Ask, Typed};
 use crate::model::text;
 use crate::model::user_question::{self, UserQuestion};
-use crate::ops::requests::Shown;
+use crate::ops::decisions::requests::Shown;
 
 /// Fields that are shown as text blocks even if they have one line.
 const BODIES: [&str; 4] = ["command", "old_string", "new_string", "content"];

@@ -6,7 +6,7 @@ use super::table::{Table, cell, maybe, tinted};
 use crate::model::question::Typed;
 use crate::model::rules::{List, TeamRules};
 use crate::model::text;
-use crate::ops::requests::Shown;
+use crate::ops::decisions::requests::Shown;
 
 pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
     if shown.is_empty() {

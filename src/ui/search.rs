@@ -3,7 +3,7 @@
 use super::life::{task_mark, task_word};
 use super::paint::{Paint, Tint};
 use crate::model::text;
-use crate::ops::task_search::FoundTask;
+use crate::ops::board::task_search::FoundTask;
 
 /// Maximum length of a subject, in characters.
 const SUBJECT: usize = 72;

@@ -8,11 +8,11 @@ use crate::model::assessment::Doing;
 use crate::model::team::Team;
 use crate::model::usage::{self, UsageTotal};
 use crate::model::{text, time};
-use crate::ops::ending::EndedRun;
-use crate::ops::lease::LeadSeen;
-use crate::ops::shutdown::ShutdownResult;
-use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
+use crate::ops::ending::by_process::EndedRun;
+use crate::ops::ending::shutdown::ShutdownResult;
+use crate::ops::members::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::ListedTeam;
+use crate::ops::team::lease::LeadSeen;
 
 /// Up to this number, all tasks and all former members are shown.
 const FEW: usize = 10;

@@ -4,7 +4,7 @@
 use crate::model::assessment::Doing;
 use crate::model::lifecycle::MemberState;
 use crate::model::text;
-use crate::ops::status::Status;
+use crate::ops::members::status::Status;
 
 /// The form of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::model::id::{MemberName, TeamName};
     use crate::model::need::Need;
-    use crate::ops::status::{LeftStatus, MemberStatus, ShownState, TaskCounts};
+    use crate::ops::members::status::{LeftStatus, MemberStatus, ShownState, TaskCounts};
 
     const PLAIN: StatusLineFormat = StatusLineFormat { utf8: true, styled: false };
     const ASCII: StatusLineFormat = StatusLineFormat { utf8: false, styled: false };

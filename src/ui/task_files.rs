@@ -10,7 +10,7 @@ use crate::model::id::TaskId;
 use crate::model::task::Task;
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::ops::task_import::{Imported, ImportedTask};
+use crate::ops::board::task_import::{Imported, ImportedTask};
 
 /// Number of tasks that the report of an import lists without `--verbose`.
 const LISTED: usize = 20;

@@ -9,7 +9,7 @@ use crate::model::followup::TaskReminder;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{PREVIEW, Progress};
 use crate::model::text;
-use crate::ops::task::{ScopeCount, TaskHistory};
+use crate::ops::board::task::{ScopeCount, TaskHistory};
 
 /// Formats tasks as a table. With `details`, it says when and how ended tasks ended.
 pub(crate) fn task_table(board: &Board, shown: &[TaskId], details: bool, paint: Paint) -> String {

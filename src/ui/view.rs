@@ -12,7 +12,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::ops::status::Status;
+use crate::ops::members::status::Status;
 
 /// Maximum length of a notification's text, in characters.
 const LONGEST_NOTICE: usize = 120;

@@ -38,11 +38,11 @@ impl StartedLeads {
         let Some(team) = setup.visible_team() else { return Ok(()) };
         // Of calls at the same time, one starts the lead.
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !ops::catch_up::lacks_lead(&team)? {
+        if !ops::starting::catch_up::lacks_lead(&team)? {
             return Ok(());
         }
         let team = setup.team(Action::Lead)?;
-        ops::lease::may_lead(&setup.ctx, &team)?;
+        ops::team::lease::may_lead(&setup.ctx, &team)?;
         let pid = start_background_lead(setup, &team, &["lead", "--on-exit", "detach"])?;
         started.extend(Process::of(pid));
         Ok(())

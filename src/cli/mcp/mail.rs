@@ -23,7 +23,7 @@ use crate::model::protocol::Message;
 use crate::model::time::Timestamp;
 use crate::ops;
 use crate::ops::authority::Action;
-use crate::ops::inbox::{read_messages, read_news};
+use crate::ops::mail::inbox::{read_messages, read_news};
 
 /// Maximum time that `ReadInbox` waits.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -90,7 +90,8 @@ fn send(call: &ToolCall, to: &str, text: &str, extras: &Extras) -> Result<Reply,
         let (team, to) = setup.member(to, Action::Talk)?;
         let scope = extras.scope.resolve(setup)?;
         let summary = extras.summary.as_deref();
-        let sent = ops::send::send(&setup.ctx, &team, &to, text, summary, extras.urgent, &scope)?;
+        let sent =
+            ops::mail::send::send(&setup.ctx, &team, &to, text, summary, extras.urgent, &scope)?;
         Ok(Reply::of(json!(sent)))
     })
 }
@@ -100,7 +101,7 @@ fn broadcast(call: &ToolCall, text: &str, extras: &Extras) -> Result<Reply, Fail
         let team = setup.team(Action::Talk)?;
         let scope = extras.scope.resolve(setup)?;
         let sent =
-            ops::send::broadcast(&setup.ctx, &team, text, extras.summary.as_deref(), &scope)?;
+            ops::mail::send::broadcast(&setup.ctx, &team, text, extras.summary.as_deref(), &scope)?;
         Ok(Reply::of(json!(sent)))
     })
 }
@@ -193,7 +194,7 @@ pub(super) fn submit_plan(call: &ToolCall, input: SubmitPlanInput) -> Result<Rep
     }
     call.with(|setup| {
         let team = setup.team(Action::Talk)?;
-        let filed = ops::ask::submit_plan(&setup.ctx, &team, None, input.plan)?;
+        let filed = ops::decisions::ask::submit_plan(&setup.ctx, &team, None, input.plan)?;
         Ok(Reply::of(json!(filed)))
     })
 }
@@ -231,7 +232,7 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
         let look = || -> Result<Option<Vec<Envelope>>, Failure> {
             if owner.is_lead() {
                 // Without it the mailbox still has what was sent before.
-                let _ = ops::catch_up::catch_up(&setup.ctx, &team);
+                let _ = ops::starting::catch_up::catch_up(&setup.ctx, &team);
             }
             let mut messages = match input.all || since.is_some() {
                 true => read_messages(&team, &owner, true)?,

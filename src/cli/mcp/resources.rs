@@ -12,7 +12,7 @@ use crate::cli::requests::{self, RequestsArgs};
 use crate::cli::status::{self, StatusArgs, without_time};
 use crate::model::envelope::Envelope;
 use crate::ops::authority::Action;
-use crate::ops::inbox::read_news;
+use crate::ops::mail::inbox::read_news;
 use crate::ops::{self, Kind};
 
 /// Interval at which a watch looks whether it has ended, and reads a screen again.

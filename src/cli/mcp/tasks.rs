@@ -195,8 +195,8 @@ fn act(call: &ToolCall, verb: TaskVerb) -> Result<Reply, Failure> {
 /// Names the members that have no task, for a refusal that another member can help with.
 fn free_members(setup: &Setup) -> Option<String> {
     let team = setup.visible_team()?;
-    let status = ops::status::status(&team).ok()?;
-    let is_free = |member: &&ops::status::MemberStatus| {
+    let status = ops::members::status::status(&team).ok()?;
+    let is_free = |member: &&ops::members::status::MemberStatus| {
         member.task.is_none() && member.state.doing == Doing::Idle
     };
     let free: Vec<&str> =

@@ -26,7 +26,7 @@ use crate::cli::wait::{self, WaitArgs};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task_ref::TaskRef;
 use crate::ops::authority::Action;
-use crate::ops::wait::{Came, Until};
+use crate::ops::views::wait::{Came, Until};
 use crate::ops::{Kind, NewTask};
 
 /// Time limits of a wait for members or a task.
@@ -266,7 +266,7 @@ pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Fa
         let owner = member.or_else(|| Some(setup.ctx.speaker.clone()));
         let description = input.prompt.clone();
         let new = NewTask { subject, description, owner, ..NewTask::default() };
-        let made = crate::ops::task::create(&setup.ctx, &team, &[new])?;
+        let made = crate::ops::board::task::create(&setup.ctx, &team, &[new])?;
         let made = made.first().map(|task| task.id);
         let id = made.ok_or_else(|| Failure::new(Kind::Internal, "no task was made", None))?;
         Ok((id, is_member))

@@ -16,7 +16,7 @@ use crate::model::followup::{Escalation, LONGEST_MINUTES, MOST_REMINDERS, interv
 use crate::model::id::MemberName;
 use crate::model::task::{Progress, TaskAction};
 use crate::model::task_ref::TaskRef;
-use crate::ops::task::ReminderRequest;
+use crate::ops::board::task::ReminderRequest;
 use crate::ops::{self, ClaimKind, Kind, OpsError, TaskChanges, TaskOwner, TaskStep, TeamStore};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
@@ -290,7 +290,7 @@ pub(super) fn perform(
     named: Option<MemberName>,
 ) -> VerbResult {
     let step = TaskStep::of;
-    let find = |named: &TaskRef| ops::task::find(team, named);
+    let find = |named: &TaskRef| ops::board::task::find(team, named);
     match verb {
         TaskActionVerb::Claim(args) => claim(setup, team, args),
         TaskActionVerb::Complete(CompleteArgs { id, result, summary, commit }) => {
@@ -321,7 +321,7 @@ pub(super) fn perform(
             act(setup, team, &id, step(TaskAction::Release), "pending and has no owner")
         }
         TaskActionVerb::Retry { id } => {
-            let task = ops::task::retry(&setup.ctx, team, find(&id)?)?;
+            let task = ops::board::task::retry(&setup.ctx, team, find(&id)?)?;
             let assignee =
                 task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
             print_task(setup, &task, &format!("task {id} is pending again{assignee}"))
@@ -332,37 +332,38 @@ pub(super) fn perform(
             change(setup, team, &id, changes, &format!("task {id} is assigned to {name}"))
         }
         TaskActionVerb::Block { id, by } => {
-            let blocked_by = ops::task::find_all(team, &by)?;
+            let blocked_by = ops::board::task::find_all(team, &by)?;
             let changes = TaskChanges { blocked_by, ..TaskChanges::default() };
             change(setup, team, &id, changes, &format!("task {id} waits"))
         }
         TaskActionVerb::Unblock { id, by } => {
-            let all = || Ok::<_, OpsError>(ops::task::get(team, find(&id)?)?.blocked_by);
-            let unblock = if by.is_empty() { all()? } else { ops::task::find_all(team, &by)? };
+            let all = || Ok::<_, OpsError>(ops::board::task::get(team, find(&id)?)?.blocked_by);
+            let unblock =
+                if by.is_empty() { all()? } else { ops::board::task::find_all(team, &by)? };
             let changes = TaskChanges { unblock, ..TaskChanges::default() };
             change(setup, team, &id, changes, &format!("task {id} no longer waits for them"))
         }
         TaskActionVerb::Comment { id, text } => {
-            let task = ops::task::comment(&setup.ctx, team, find(&id)?, &text)?;
+            let task = ops::board::task::comment(&setup.ctx, team, find(&id)?, &text)?;
             print_task(setup, &task, &format!("commented on task {id}"))
         }
         TaskActionVerb::Progress { id, percent, step } => {
             let progress = Progress { percent, step };
-            let task = ops::task::report_progress(&setup.ctx, team, find(&id)?, &progress)?;
+            let task = ops::board::task::report_progress(&setup.ctx, team, find(&id)?, &progress)?;
             print_task(setup, &task, &format!("task {id} is at {percent} %"))
         }
         TaskActionVerb::Remind(RemindArgs { id, text, every, max, escalation }) => {
             let wanted = ReminderRequest { text, every_ms: every, max, escalation };
-            let task = ops::task::remind(&setup.ctx, team, find(&id)?, wanted)?;
+            let task = ops::board::task::remind(&setup.ctx, team, find(&id)?, wanted)?;
             print_task(setup, &task, &format!("reminders are set on task {id}"))
         }
         TaskActionVerb::Unremind { id } => {
-            let task = ops::task::unremind(&setup.ctx, team, find(&id)?)?;
+            let task = ops::board::task::unremind(&setup.ctx, team, find(&id)?)?;
             print_task(setup, &task, &format!("task {id} has no reminders"))
         }
         TaskActionVerb::Attach { id, file } => {
             let path = setup.absolute(&file)?;
-            let task = ops::task::attach(&setup.ctx, team, find(&id)?, path.as_ref())?;
+            let task = ops::board::task::attach(&setup.ctx, team, find(&id)?, path.as_ref())?;
             print_task(setup, &task, &format!("attached {path} to task {id}"))
         }
     }
@@ -370,23 +371,23 @@ pub(super) fn perform(
 
 fn claim(setup: &Setup, team: &TeamStore, args: ClaimArgs) -> VerbResult {
     let (who, busy_check) = (&setup.ctx.speaker, args.busy_check);
-    let id = args.id.map(|id| ops::task::find(team, &id)).transpose()?;
+    let id = args.id.map(|id| ops::board::task::find(team, &id)).transpose()?;
     let role = match (id, args.role) {
-        (None, None) => ops::task::role_of(team, who)?,
+        (None, None) => ops::board::task::role_of(team, who)?,
         (_, given) => given,
     };
     let claimed = || match id {
-        Some(id) => ops::task::claim(team, id, who, busy_check).map(Some),
+        Some(id) => ops::board::task::claim(team, id, who, busy_check).map(Some),
         None => {
             let kind = ClaimKind::Prompt { busy_check };
-            ops::task::claim_next(team, who, role.as_deref(), kind)
+            ops::board::task::claim_next(team, who, role.as_deref(), kind)
         }
     };
     let claimed = match claimed() {
         // Its owner may be dead, and no lead there to notice it.
         Ok(Some(task)) => Some(task),
         Err(e) if !e.is_refused_claim() => return Err(e.into()),
-        refused => match ops::catch_up::free_tasks_of_dead(&setup.ctx, team)? {
+        refused => match ops::starting::catch_up::free_tasks_of_dead(&setup.ctx, team)? {
             true => claimed()?,
             false => refused?,
         },
@@ -401,9 +402,9 @@ fn claim(setup: &Setup, team: &TeamStore, args: ClaimArgs) -> VerbResult {
 }
 
 fn act(setup: &Setup, team: &TeamStore, named: &TaskRef, step: TaskStep, word: &str) -> VerbResult {
-    let id = ops::task::find(team, named)?;
+    let id = ops::board::task::find(team, named)?;
     let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
-        ops::task::act(ctx, team, hooks, id, &ctx.speaker, &step)
+        ops::board::task::act(ctx, team, hooks, id, &ctx.speaker, &step)
     })?;
     print_change(setup, &done, &format!("task {named} is {word}"))
 }
@@ -415,9 +416,9 @@ fn change(
     changes: TaskChanges,
     words: &str,
 ) -> VerbResult {
-    let id = ops::task::find(team, named)?;
+    let id = ops::board::task::find(team, named)?;
     let done = run_with_hooks(setup, team, move |ctx, team, hooks| {
-        ops::task::update(ctx, team, hooks, id, &changes)
+        ops::board::task::update(ctx, team, hooks, id, &changes)
     })?;
     print_change(setup, &done, words)
 }

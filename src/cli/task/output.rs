@@ -4,8 +4,8 @@ use crate::cli::fail::{Exit, Failure, VerbResult};
 use crate::cli::interrupt;
 use crate::cli::setup::Setup;
 use crate::model::task::Task;
-use crate::ops::hooks::TeamHooks;
-use crate::ops::task::Completed;
+use crate::ops::board::task::Completed;
+use crate::ops::team::hooks::TeamHooks;
 use crate::ops::{self, Context, Kind, OpsError, TeamStore};
 
 /// Runs a verb that calls hooks. They can take long, so a signal kills them and leaves the task
@@ -15,7 +15,7 @@ pub(super) fn run_with_hooks(
     team: &TeamStore,
     verb: impl FnOnce(&Context, &TeamStore, &TeamHooks) -> Result<Completed, OpsError> + Send + 'static,
 ) -> Result<Completed, Failure> {
-    let hooks = ops::hooks::load_hooks(&setup.ctx, team);
+    let hooks = ops::team::hooks::load_hooks(&setup.ctx, team);
     if !hooks.guard_tasks() {
         return Ok(verb(&setup.ctx, team, &hooks)?);
     }
@@ -48,7 +48,7 @@ pub(super) fn warn_if_unnoticed(
     team: &TeamStore,
     task: &Task,
 ) -> Result<(), Failure> {
-    if ops::catch_up::is_unnoticed(team, task)? {
+    if ops::starting::catch_up::is_unnoticed(team, task)? {
         let id = task.id;
         setup.out.print_message(&format!(
             "no member was notified of task {id}, because no lead is running: `phalanx lead --detach` \

@@ -102,7 +102,7 @@ fn page_number(given: &str) -> Result<usize, String> {
 }
 
 pub(super) fn get(setup: &Setup, team: &TeamStore, id: TaskId, full: bool) -> VerbResult {
-    let mut history = ops::task::history(team, id)?;
+    let mut history = ops::board::task::history(team, id)?;
     let result = history.task.extra.result.take();
     let is_cut = !full && result.as_ref().is_some_and(|text| text.chars().nth(RESULT).is_some());
     let kept = |text: String| if is_cut { text.chars().take(RESULT).collect() } else { text };
@@ -136,8 +136,8 @@ pub(super) fn list(
         Some(given) => given.clone(),
         None => visible_to(&args.scope.resolve(setup)?),
     };
-    ops::task::note_look(team, &setup.ctx.speaker)?;
-    let board = ops::task::board_of(team, args.all || args.completed)?;
+    ops::board::task::note_look(team, &setup.ctx.speaker)?;
+    let board = ops::board::task::board_of(team, args.all || args.completed)?;
     let owner = if args.mine { Some(setup.ctx.speaker.clone()) } else { owner };
     let mut shown: Vec<&Task> =
         board.tasks.values().filter(|task| args.shows(task, owner.as_ref(), &scope)).collect();
@@ -174,7 +174,7 @@ pub(super) fn list(
 }
 
 pub(super) fn scopes(setup: &Setup, team: &TeamStore) -> VerbResult {
-    let scopes = ops::task::scopes(team)?;
+    let scopes = ops::board::task::scopes(team)?;
     if scopes.is_empty() && !setup.out.json {
         setup.out.print_message("no task has a scope; give one with `phalanx task create --scope`");
         return Ok(Exit::DONE);
@@ -205,7 +205,7 @@ fn page_of<T>(items: &[T], number: Option<usize>, json: bool) -> Result<Page<'_,
 }
 
 pub(super) fn graph(setup: &Setup, team: &TeamStore, format: GraphFormat, all: bool) -> VerbResult {
-    let graph = ui::TaskGraph::new(&ops::task::board_of(team, all)?, all);
+    let graph = ui::TaskGraph::new(&ops::board::task::board_of(team, all)?, all);
     if graph.tasks.is_empty() && !setup.out.json && format == GraphFormat::Text {
         setup.out.print_message(if all { "no tasks" } else { "no open tasks" });
     }
@@ -221,7 +221,7 @@ pub(super) fn search(setup: &Setup, team: &TeamStore, words: &str, limit: usize)
     // In text, one line of the terminal, after the indentation.
     let snippet =
         if setup.out.json { SNIPPET } else { setup.out.width().saturating_sub(4).min(SNIPPET) };
-    let found = ops::task_search::search(team, &query, limit, snippet)?;
+    let found = ops::board::task_search::search(team, &query, limit, snippet)?;
     setup.out.print(&found, || ui::found_tasks(&found.tasks, setup.out.paint))?;
     if found.tasks.is_empty() && found.more == 0 {
         setup.out.print_message("no task contains all of these words");

@@ -17,9 +17,9 @@ use crate::cli::fail::{Exit, Failure, VerbResult};
 use crate::cli::setup::Setup;
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
-use crate::ops::mark_read::{Afterwards, mark_or_remove};
-use crate::ops::screen::ScreenFollower;
-use crate::ops::snapshot::{AttentionCause, teams};
+use crate::ops::mail::mark_read::{Afterwards, mark_or_remove};
+use crate::ops::views::screen::ScreenFollower;
+use crate::ops::views::snapshot::{AttentionCause, teams};
 use crate::ops::{self, Context, OpsError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
@@ -57,7 +57,7 @@ impl ShownTeam {
         let Some(member) = member else { return Ok(()) };
         let (reports, name) = (self.reports.clone(), member.clone());
         let report = move |update| reports.send(SourceReport::Screen(name.clone(), update));
-        self.follower = Some(ops::screen::follow(&self.ctx, &self.team, member, report)?);
+        self.follower = Some(ops::views::screen::follow(&self.ctx, &self.team, member, report)?);
         Ok(())
     }
 }
@@ -317,7 +317,7 @@ impl Driver {
             }
             (Effect::Follow(member), Some(shown)) => {
                 if let Err(e) = shown.follow(member.as_ref()) {
-                    let update = ops::screen::ScreenUpdate::Ended(e.to_string());
+                    let update = ops::views::screen::ScreenUpdate::Ended(e.to_string());
                     if let Some(member) = member {
                         self.dashboard.set_screen(&member, update);
                     }
@@ -326,7 +326,7 @@ impl Driver {
             (Effect::ReadHistory(member), Some(shown)) => {
                 let (ctx, team) = (shown.ctx.clone(), shown.team.clone());
                 in_background(&shown.reports, move || {
-                    let text = ops::output::peek(&ctx, &team, &member, HISTORY);
+                    let text = ops::views::output::peek(&ctx, &team, &member, HISTORY);
                     SourceReport::History(member, text.map_err(|e| e.to_string()))
                 });
             }
@@ -357,7 +357,7 @@ impl Driver {
             (Effect::ReadTask(id), Some(shown)) => {
                 let team = shown.team.clone();
                 in_background(&shown.reports, move || {
-                    let task = ops::task::get(&team, id).map_err(|e| e.to_string());
+                    let task = ops::board::task::get(&team, id).map_err(|e| e.to_string());
                     SourceReport::TaskTexts(id, task.map(|task| (task.subject, task.description)))
                 });
             }
@@ -414,12 +414,12 @@ fn read_teams(ctx: &Context, reports: &Reports) {
 
 /// Reads what the forms offer. What cannot be read is not offered; the verbs report it.
 fn form_choices(ctx: &Context, team: &TeamStore) -> FormChoices {
-    let profiles = ops::profiles::list(ctx).unwrap_or_default();
-    let roles = ops::roles::team_roles(team).unwrap_or_default();
-    let templates = ops::templates::list(ctx).unwrap_or_default();
+    let profiles = ops::members::profiles::list(ctx).unwrap_or_default();
+    let roles = ops::starting::roles::team_roles(team).unwrap_or_default();
+    let templates = ops::starting::templates::list(ctx).unwrap_or_default();
     let files = fs::names(&ctx.caller.cwd).unwrap_or_default();
     let manifests = files.into_iter().filter(|name| name.ends_with(".toml"));
-    let agents = ops::agents::on_path(ctx).unwrap_or_default();
+    let agents = ops::starting::agents::on_path(ctx).unwrap_or_default();
     FormChoices {
         profiles: profiles.into_iter().map(|profile| profile.name).collect(),
         roles: roles.named.into_keys().collect(),

@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::input::{Input, Key, Text};
 use crate::model::topic::Topic;
-use crate::ops::input::TypingSession;
-use crate::ops::screen::ScreenUpdate;
-use crate::ops::snapshot::{SnapshotReader, TeamChoice, TeamSnapshot};
+use crate::ops::views::input::TypingSession;
+use crate::ops::views::screen::ScreenUpdate;
+use crate::ops::views::snapshot::{SnapshotReader, TeamChoice, TeamSnapshot};
 use crate::ops::{self, Context, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::ui::dashboard::{CompletionRequest, FinishedCommand, FormChoices, PaletteCandidate};
@@ -97,7 +97,7 @@ impl TeamFeed {
         thread::Builder::new().name("read-team".to_owned()).spawn(move || {
             let on_change = move |topic| drop(changes.send(ReaderRequest::Changed(topic)));
             // Dropped at the end of the thread, which ends the watch.
-            let watch = ops::events::watch(&team, on_change);
+            let watch = ops::views::events::watch(&team, on_change);
             let sweep = if watch.is_ok() { SWEEP } else { BLIND_SWEEP };
             read_until_ended(&ctx, &team, &reports, &incoming, sweep);
         })?;

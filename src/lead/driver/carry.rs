@@ -9,7 +9,7 @@ use crate::lead::starter;
 use crate::lead::terminator::DueTermination;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::terminate::{Termination, TerminationMode};
+use crate::ops::ending::terminate::{Termination, TerminationMode};
 use crate::ops::{self, Context, OpsError, TeamStore};
 
 impl LeadDriver<'_> {
@@ -25,7 +25,7 @@ impl LeadDriver<'_> {
             }
             // If the label thread has ended, the only loss is the label.
             Effect::Label { runs } => drop(self.labels.send(runs.clone())),
-            Effect::Acknowledge { ids } => ops::inbox::record_handled(self.team, ids)?,
+            Effect::Acknowledge { ids } => ops::mail::inbox::record_handled(self.team, ids)?,
             Effect::AskShutdown { names, reason, force } => {
                 self.ask_shutdown(names, reason, *force)?
             }
@@ -35,17 +35,23 @@ impl LeadDriver<'_> {
             Effect::Terminate { name, incarnation, agreed } => {
                 self.terminate(name, incarnation, *agreed)?
             }
-            Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
+            Effect::Retire(retirements) => ops::ending::retire::retire(self.team, retirements)?,
             Effect::Agree { request, parting } => {
-                ops::shutdown::record_agreement(self.team, request, parting)?
+                ops::ending::shutdown::record_agreement(self.team, request, parting)?
             }
             Effect::Resolve { request, outcome, answer } => {
-                ops::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
+                ops::ending::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
             }
             Effect::MoveOn { name, incarnation, cause, reason } => {
-                ops::presence::move_on(self.team, name, incarnation, *cause, reason.as_deref())?;
+                ops::members::presence::move_on(
+                    self.team,
+                    name,
+                    incarnation,
+                    *cause,
+                    reason.as_deref(),
+                )?;
             }
-            Effect::Deactivate(name) => ops::presence::set_active(self.team, name, false)?,
+            Effect::Deactivate(name) => ops::members::presence::set_active(self.team, name, false)?,
             Effect::Health { name, incarnation, silence } => {
                 let (name, incarnation, silence) = (name.clone(), incarnation.clone(), *silence);
                 let about = Some(name.clone());
@@ -60,17 +66,19 @@ impl LeadDriver<'_> {
             Effect::Release(name) => {
                 // A worker may need seconds to end its command.
                 let (about, name) = (Some(name.clone()), name.clone());
-                self.run_blocking(about, move |_, team| ops::task::release_hanging(team, &name));
+                self.run_blocking(about, move |_, team| {
+                    ops::board::task::release_hanging(team, &name)
+                });
             }
-            Effect::ReleaseAbsent(name) => ops::task::release_absent(self.team, name)?,
+            Effect::ReleaseAbsent(name) => ops::board::task::release_absent(self.team, name)?,
             Effect::Resume(name) => {
                 let (about, name) = (Some(name.clone()), name.clone());
                 self.run_blocking(about, move |ctx, team| {
-                    ops::resume::start_again(ctx, team, &name)
+                    ops::starting::resume::start_again(ctx, team, &name)
                 });
             }
             Effect::PutBack { name, incarnation } => {
-                ops::presence::put_back(self.team, name, incarnation)?
+                ops::members::presence::put_back(self.team, name, incarnation)?
             }
             Effect::CheckIdle { name, incarnation } => {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
@@ -101,8 +109,8 @@ impl LeadDriver<'_> {
                 });
             }
             Effect::Recover { task, owner } => {
-                if let Some(task) = ops::task::claimed(self.team, *task, owner)? {
-                    ops::task::resume(self.team, task, owner)?;
+                if let Some(task) = ops::board::task::claimed(self.team, *task, owner)? {
+                    ops::board::task::resume(self.team, task, owner)?;
                 }
             }
             Effect::SendReminder(task) => {
@@ -129,11 +137,13 @@ impl LeadDriver<'_> {
             Effect::Hook(occasion) => {
                 self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
             }
-            Effect::JournalChange(change) => ops::task::journal_change(self.team, change.clone())?,
-            Effect::NotifyUnblocked(tasks) => ops::task::notify_unblocked(self.team, tasks)?,
+            Effect::JournalChange(change) => {
+                ops::board::task::journal_change(self.team, change.clone())?
+            }
+            Effect::NotifyUnblocked(tasks) => ops::board::task::notify_unblocked(self.team, tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text.as_str());
-                ops::events::note(self.team, Note { member: member.clone(), ..note })?;
+                ops::views::events::note(self.team, Note { member: member.clone(), ..note })?;
             }
         }
         Ok(())
@@ -145,12 +155,12 @@ impl LeadDriver<'_> {
         reason: &str,
         force: bool,
     ) -> Result<(), OpsError> {
-        let options = ops::shutdown::ShutdownOptions {
+        let options = ops::ending::shutdown::ShutdownOptions {
             reason: Some(reason.to_owned()),
             deadline_s: STOP_DEADLINE_S,
             force,
         };
-        ops::shutdown::ask(self.team, &MemberName::lead(), names, &options)?;
+        ops::ending::shutdown::ask(self.team, &MemberName::lead(), names, &options)?;
         Ok(())
     }
 
@@ -181,7 +191,7 @@ impl LeadDriver<'_> {
             {
                 // The warning is best effort: the journal is only a history.
                 let note = Note::of(EventKind::Warning).with("text", e.to_string());
-                let _ = ops::events::note(&team, Note { member: about, ..note });
+                let _ = ops::views::events::note(&team, Note { member: about, ..note });
             }
         })
     }
@@ -192,7 +202,7 @@ impl LeadDriver<'_> {
         incarnation: &Incarnation,
         agreed: bool,
     ) -> Result<(), OpsError> {
-        let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
+        let record = ops::members::status::record(self.team, name)?.filter(|r| r.is(incarnation));
         let mode = if agreed { TerminationMode::Agreed } else { TerminationMode::Immediate };
         let ending = record.map(|record| Termination { record, mode });
         // The terminator outlives the driver, so sending cannot fail.

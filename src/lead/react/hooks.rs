@@ -7,7 +7,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::hook::HookEvent;
 use crate::model::lifecycle::MemberState;
 use crate::model::wire;
-use crate::ops::hooks::Occasion;
+use crate::ops::team::hooks::Occasion;
 
 pub(super) fn handle_journal(state: &mut State, events: Vec<Event>, effects: &mut Vec<Effect>) {
     for event in events {

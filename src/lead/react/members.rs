@@ -14,7 +14,7 @@ use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 use crate::model::time::Timestamp;
 use crate::model::waiting::Ability;
-use crate::ops::retire::Retirement;
+use crate::ops::ending::retire::Retirement;
 
 /// Takes over the records of all members. Only members that have proven themselves are watched: a
 /// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.

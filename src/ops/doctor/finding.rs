@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::error::OpsError;
+use crate::ops::error::OpsError;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -16,11 +16,11 @@ pub(crate) use finding::{Finding, Severity};
 pub(crate) use orphans::{end_lost_runs, lost_runs};
 pub(crate) use self_test::{CheckReport, CheckVerdict, self_test};
 
-use super::context::Context;
-use super::ending;
-use super::error::OpsError;
-use super::{authority, speaker};
 use crate::model::id::TeamName;
+use crate::ops::authority::{self, speaker};
+use crate::ops::context::Context;
+use crate::ops::ending::by_process;
+use crate::ops::error::OpsError;
 use crate::store::TeamStore;
 
 /// The result of `doctor`.
@@ -54,7 +54,7 @@ pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
     if is_person {
         findings.extend(surroundings::common(ctx, fix)?);
         // A team that has just lost its file is known by what runs for it.
-        let running = ending::running_teams(ctx).into_iter().map(|name| ctx.store.open(&name));
+        let running = by_process::running_teams(ctx).into_iter().map(|name| ctx.store.open(&name));
         let running = running.filter(TeamStore::has_lost_team_file);
         let settled = ctx.store.without_team_file().unwrap_or_default();
         let without_file: BTreeMap<TeamName, TeamStore> =

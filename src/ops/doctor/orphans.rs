@@ -2,17 +2,17 @@
 //! exactly this pane or one of our launchers runs in it; a token alone proves nothing, because any
 //! program can set the option (SD-05).
 
-use super::super::context::Context;
-use super::super::ending::{self, EndedRun};
-use super::super::error::OpsError;
-use super::super::launchers::{Launcher, launchers};
-use super::super::ps;
-use super::super::terminate::{self, TerminationMode};
 use super::finding::{Finding, Severity};
 use super::surroundings::Servers;
 use crate::backend::tmux::{Census, Resident};
 use crate::model::placement::{Placement, ProcessId};
 use crate::model::record::MemberRecord;
+use crate::ops::context::Context;
+use crate::ops::ending::by_process::{self, EndedRun};
+use crate::ops::ending::terminate::{self, TerminationMode};
+use crate::ops::error::OpsError;
+use crate::ops::members::launchers::{Launcher, launchers};
+use crate::ops::views::ps;
 use crate::store::TeamStore;
 use crate::sys::proc::Process;
 
@@ -44,7 +44,9 @@ pub(super) fn orphans(
     fix: bool,
 ) -> Vec<Finding> {
     let mut running = launchers(&ctx.caller.exe);
-    running.retain(|launcher| everywhere || teams.iter().any(|team| ending::is_of(launcher, team)));
+    running.retain(|launcher| {
+        everywhere || teams.iter().any(|team| by_process::is_of(launcher, team))
+    });
     let mut known = Vec::new();
     for team in teams {
         let records = team.member_records().unwrap_or_default();
@@ -78,7 +80,7 @@ pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
 }
 
 fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
-    let mut running = ending::launchers_of(ctx, team);
+    let mut running = by_process::launchers_of(ctx, team);
     // Read once: with many members, each launcher would read all of their records again.
     match team.member_records() {
         Ok(known) => running.retain(|run| !known.iter().any(|known| known.is(&run.incarnation))),
@@ -90,7 +92,7 @@ fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
 /// Ends the runs of one team that no record names, and closes their panes.
 pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
     let lost = lost_launchers(ctx, team);
-    ending::end_runs(ctx, &lost).into_iter().map(|(_, ended)| ended).collect()
+    by_process::end_runs(ctx, &lost).into_iter().map(|(_, ended)| ended).collect()
 }
 
 fn owner<'a>(
@@ -178,7 +180,7 @@ fn by_hand(resident: &Resident) -> String {
 }
 
 fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool, OpsError> {
-    if is_orphan(ctx, launcher) { ending::end_pane(ctx, launcher, resident) } else { Ok(false) }
+    if is_orphan(ctx, launcher) { by_process::end_pane(ctx, launcher, resident) } else { Ok(false) }
 }
 
 fn process(ctx: &Context, launcher: &Launcher, fix: bool) -> Finding {
@@ -186,6 +188,6 @@ fn process(ctx: &Context, launcher: &Launcher, fix: bool) -> Finding {
     let place = format!("process {}", launcher.process.pid);
     Finding::new("orphan_process", Severity::Problem, what, place).mend(fix, || {
         Ok(is_orphan(ctx, launcher)
-            && ending::end_processes(std::slice::from_ref(launcher)).is_empty())
+            && by_process::end_processes(std::slice::from_ref(launcher)).is_empty())
     })
 }

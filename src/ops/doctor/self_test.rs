@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::super::backends;
-use super::super::context::Caller;
-use super::super::error::OpsError;
 use crate::backend::tmux::{self, PrivateServer, Tmux};
 use crate::backend::{Backend, CloseOutcome, Label, PlacementRequest, iterm2};
 use crate::model::id::MemberName;
 use crate::model::placement::Verdict;
+use crate::ops::context::Caller;
+use crate::ops::error::OpsError;
+use crate::ops::starting::backends;
 use crate::sys::clock::Deadline;
 use crate::sys::selftest::{CHECKS, CheckFault, CheckResult, TestSite};
 use crate::sys::{env, rand};

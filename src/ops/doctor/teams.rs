@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use super::super::broken;
-use super::super::context::Context;
-use super::super::error::{self, OpsError};
-use super::super::lease::{self, Life};
-use super::super::presence;
-use super::super::ps::HOSTS_ANSWER;
-use super::super::remote::{self, HostAnswer};
-use super::super::retire;
-use super::super::{events, hooks};
 use super::finding::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
 use crate::model::time;
+use crate::ops::context::Context;
+use crate::ops::ending::retire;
+use crate::ops::error::{self, OpsError};
+use crate::ops::hosts::remote::{self, HostAnswer};
+use crate::ops::members::presence;
+use crate::ops::team::broken;
+use crate::ops::team::hooks;
+use crate::ops::team::lease::{self, Life};
+use crate::ops::views::events;
+use crate::ops::views::ps::HOSTS_ANSWER;
 use crate::store::{Broken, Leftover, LeftoverKind, TeamStore};
 use crate::sys::proc::Liveness;
 use crate::sys::watch::PollingReason;

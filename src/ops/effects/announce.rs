@@ -20,7 +20,8 @@ use crate::model::task::Task;
 use crate::model::text;
 use crate::model::user_question;
 use crate::ops::Post;
-use crate::ops::{Context, OpsError, backends, now};
+use crate::ops::starting::backends;
+use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 
 /// Characters of a request's summary that a message quotes.

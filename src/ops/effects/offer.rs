@@ -5,9 +5,10 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
+use crate::ops::OpsError;
 use crate::ops::Post;
-use crate::ops::owners::SUBJECT;
-use crate::ops::{OpsError, send};
+use crate::ops::mail::send;
+use crate::ops::members::owners::SUBJECT;
 use crate::store::TeamStore;
 
 /// Notifies the member of the task, unless it has been claimed. A lead that crashed may have notified

@@ -10,8 +10,9 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::task::{Task, TaskAction, TaskState};
 use crate::model::text;
 use crate::ops::Post;
-use crate::ops::owners::SUBJECT;
-use crate::ops::{OpsError, now, task};
+use crate::ops::board::task;
+use crate::ops::members::owners::SUBJECT;
+use crate::ops::{OpsError, now};
 use crate::store::{TaskStep, TeamStore};
 use crate::sys::{failpoint, rand};
 

@@ -62,7 +62,7 @@ mod tests {
     use crate::model::settings::Settings;
     use crate::model::team::Team;
     use crate::model::time::Timestamp;
-    use crate::ops::status;
+    use crate::ops::members::status;
     use crate::store::Store;
 
     #[test]

@@ -10,8 +10,10 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Task, TaskAction};
 use crate::model::text;
 use crate::ops::Post;
-use crate::ops::owners::SUBJECT;
-use crate::ops::{OpsError, now, send, task};
+use crate::ops::board::task;
+use crate::ops::mail::send;
+use crate::ops::members::owners::SUBJECT;
+use crate::ops::{OpsError, now};
 use crate::store::{TaskStep, TeamStore};
 use crate::sys::rand;
 

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::context::Context;
-use super::super::error::OpsError;
 use crate::model::host::HostConfig;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
 use crate::remote::{Executable, HostConnection, facts};
 use crate::sys::{fs, rand};
 

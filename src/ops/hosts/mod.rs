@@ -1,16 +1,18 @@
 //! Hosts on which members can run: those of a team's manifest, then those of the user's files.
 
+pub(crate) mod remote;
+
 mod check;
 mod install;
 mod lost;
 
 use std::path::{Path, PathBuf};
 
-use super::context::Context;
-use super::error::OpsError;
 use crate::config::hosts::read_hosts;
 use crate::model::host::{HostChoice, HostConfig};
 use crate::model::id::{HostName, nearest_name};
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
 use crate::remote::fits_socket;
 use crate::sys::env;
 

@@ -21,7 +21,7 @@ use crate::model::task::TaskState;
 use crate::model::task_ref::TaskRef;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
-use crate::ops::wait::{StateWait, Until};
+use crate::ops::views::wait::{StateWait, Until};
 use crate::ops::{Caller, NewTask, Store};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::Process;
@@ -123,7 +123,7 @@ impl Stage {
             task
         };
         let batch: Vec<NewTask> = scripts.iter().map(new).collect();
-        ops::task::create(&self.ctx, &self.team, &batch).expect("tasks");
+        ops::board::task::create(&self.ctx, &self.team, &batch).expect("tasks");
     }
 
     /// Starts the worker and accepts it once it has reported itself up, as a spawner does.
@@ -136,7 +136,7 @@ impl Stage {
     fn accept(&self) {
         until("the hello", || self.record().ready_at.is_some());
         let (name, incarnation) = (&self.me.name, &self.me.incarnation);
-        ops::presence::move_on(&self.team, name, incarnation, Cause::Ready, None)
+        ops::members::presence::move_on(&self.team, name, incarnation, Cause::Ready, None)
             .expect("accepted");
     }
 
@@ -160,12 +160,13 @@ impl Stage {
         StateWait::begin(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE))
             .and_then(StateWait::finish)
             .expect("its end");
-        ops::task::get(&self.team, TaskId(id)).expect("a task").state
+        ops::board::task::get(&self.team, TaskId(id)).expect("a task").state
     }
 
     fn ask_to_end(&self, deadline_s: u64) {
-        let options = ops::shutdown::ShutdownOptions { reason: None, deadline_s, force: false };
-        ops::shutdown::ask(
+        let options =
+            ops::ending::shutdown::ShutdownOptions { reason: None, deadline_s, force: false };
+        ops::ending::shutdown::ask(
             &self.team,
             &MemberName::lead(),
             std::slice::from_ref(&self.me.name),
@@ -176,16 +177,19 @@ impl Stage {
 
     /// Returns the kinds of the lead's messages, in order.
     fn lead_mail(&self) -> Vec<String> {
-        let mail = ops::inbox::read_messages(&self.team, &MemberName::lead(), true).expect("mail");
+        let mail =
+            ops::mail::inbox::read_messages(&self.team, &MemberName::lead(), true).expect("mail");
         mail.iter().map(|e| Message::parse(&e.text).kind().to_owned()).collect()
     }
 
     fn record(&self) -> MemberRecord {
-        ops::status::record(&self.team, &self.me.name).expect("readable").expect("a record")
+        ops::members::status::record(&self.team, &self.me.name)
+            .expect("readable")
+            .expect("a record")
     }
 
     fn unread(&self) -> usize {
-        ops::inbox::read_messages(&self.team, &self.me.name, false).expect("mail").len()
+        ops::mail::inbox::read_messages(&self.team, &self.me.name, false).expect("mail").len()
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
@@ -222,13 +226,21 @@ fn tasks_run_in_order_and_the_worker_exits_on_request() {
     assert_eq!((stage.wait_task(1), stage.wait_task(2)), (TaskState::Completed, TaskState::Failed));
     until("the notice", || stage.lead_mail() == ["task_completed", "idle_notification"]);
     let ctx = Context { speaker: MemberName::lead(), ..stage.ctx.clone() };
-    ops::send::send(&ctx, &stage.team, &stage.me.name, "well done", None, false, &Scope::default())
-        .expect("sent");
+    ops::mail::send::send(
+        &ctx,
+        &stage.team,
+        &stage.me.name,
+        "well done",
+        None,
+        false,
+        &Scope::default(),
+    )
+    .expect("sent");
     until("the message to be read", || stage.unread() == 0);
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);
     assert_eq!(stage.lead_mail(), ["task_completed", "idle_notification", "shutdown_approved"]);
-    let failed = ops::task::get(&stage.team, TaskId(2)).expect("a task");
+    let failed = ops::board::task::get(&stage.team, TaskId(2)).expect("a task");
     let outcome = failed.extra.outcome.expect("an outcome");
     assert_eq!((outcome.exit_code, outcome.tail.as_str()), (Some(3), "two"));
     let shown = stage.film.text();
@@ -259,7 +271,10 @@ fn a_later_task_wakes_the_worker_and_delays_its_shutdown() {
     assert_eq!(working.join().expect("no panic"), 0);
     assert_eq!(stage.lead_mail(), ["task_completed", "shutdown_approved"]);
     // It claimed nothing after the request.
-    assert_eq!(ops::task::get(&stage.team, TaskId(2)).expect("a task").state, TaskState::Pending);
+    assert_eq!(
+        ops::board::task::get(&stage.team, TaskId(2)).expect("a task").state,
+        TaskState::Pending
+    );
 }
 
 #[test]
@@ -271,7 +286,7 @@ fn a_signal_ends_the_command_and_leaves_the_task_in_progress() {
     inputs.send(WorkerInput::Signal(Signal::Terminate));
     assert_eq!(working.join().expect("no panic"), 143);
     assert_eq!(
-        ops::task::get(&stage.team, TaskId(1)).expect("a task").state,
+        ops::board::task::get(&stage.team, TaskId(1)).expect("a task").state,
         TaskState::InProgress
     );
     assert!(stage.film.text().contains("── task #1 interrupted"), "{}", stage.film.text());
@@ -283,13 +298,13 @@ fn a_task_reassigned_while_running_is_given_up() {
     stage.tasks(&[(WAITS, &[])]);
     let (working, _inputs) = stage.start_and_accept();
     stage.wait_up();
-    ops::task::release(&stage.team, &stage.me.name).expect("released");
+    ops::board::task::release(&stage.team, &stage.me.name).expect("released");
     let other = MemberName::new("bob").expect("name");
     stage.team.claim(TaskId(1), &other, false, ops::now()).expect("claimed");
     until("the end of the command", || stage.film.text().contains("task #1 was ended after"));
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);
-    assert!(ops::task::get(&stage.team, TaskId(1)).expect("a task").is_owned_by(&other));
+    assert!(ops::board::task::get(&stage.team, TaskId(1)).expect("a task").is_owned_by(&other));
 }
 
 #[test]
@@ -299,7 +314,10 @@ fn a_superseded_run_exits_at_once() {
     stage.tasks(&[("echo one", &[])]);
     assert_eq!(stage.start().0.join().expect("no panic"), 0);
     assert!(stage.film.text().contains("another run now uses this name"), "{}", stage.film.text());
-    assert_eq!(ops::task::get(&stage.team, TaskId(1)).expect("a task").state, TaskState::Pending);
+    assert_eq!(
+        ops::board::task::get(&stage.team, TaskId(1)).expect("a task").state,
+        TaskState::Pending
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::super::member_io::MemberRun;
 use super::driver::{WrapperDriver, WrapperOptions, open};
 use super::state::AgentRole;
 use crate::model::id::MemberName;
-use crate::ops::agent_lead::AgentLead;
+use crate::ops::starting::agent_lead::AgentLead;
 use crate::ops::{Context, OpsError, TeamStore};
 
 /// A running agent lead.

@@ -69,14 +69,15 @@ pub(super) struct WrapperDriver<'a> {
 /// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
 /// be opened. Later failures do not end the wrapper.
 pub(crate) fn wrap(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i32, OpsError> {
-    let record = ops::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
+    let record =
+        ops::members::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
     let Some(record) = record else {
         let problem = format!("`{}` has another run now", me.name);
         return Err(OpsError::Usage { problem, hint: None });
     };
     let start = WrapperOptions {
         me: me.clone(),
-        profile: ops::profiles::find(ctx, &record.request.profile)?,
+        profile: ops::members::profiles::find(ctx, &record.request.profile)?,
         argv: record.request.argv.clone(),
         env: ctx.caller.env.clone(),
         role: AgentRole::Teammate,
@@ -152,7 +153,7 @@ impl WrapperDriver<'_> {
     async fn run(mut self) -> i32 {
         let inputs = self.queue.inputs();
         // Subscribe before the first read, so that no change is missed between them.
-        let watch = ops::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
+        let watch = ops::views::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
             inputs.send_change(topic)
         });
         let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
@@ -350,7 +351,7 @@ impl WrapperDriver<'_> {
     ) -> Result<(JournalReader, Timestamp), OpsError> {
         let (mut journal, since) = self.turn_from.clone();
         let now = ops::now();
-        let deeds = ops::turn::deeds(self.io.team, &self.io.me.name, since, &mut journal)?;
+        let deeds = ops::members::turn::deeds(self.io.team, &self.io.me.name, since, &mut journal)?;
         let screen =
             || profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n");
         let words = deeds.last_words.unwrap_or_else(screen);
@@ -410,7 +411,7 @@ impl WrapperDriver<'_> {
     fn render(&self, mode: TypingMode, envelope: &Envelope) -> Result<String, OpsError> {
         let file: Option<PathBuf> = match mode.accepts(&envelope.text) {
             true => None,
-            false => Some(ops::inbox::put_aside(self.io.team, &self.io.me.name, envelope)?),
+            false => Some(ops::mail::inbox::put_aside(self.io.team, &self.io.me.name, envelope)?),
         };
         Ok(mode.render(envelope, file.as_deref()))
     }

@@ -11,7 +11,7 @@ use super::team_action::{RequestAnswer, TeamAction};
 use super::theme::Tone;
 use crate::model::id::MemberName;
 use crate::model::time::Timestamp;
-use crate::ops::requests::Shown;
+use crate::ops::decisions::requests::Shown;
 use crate::ui::Paint;
 use crate::ui::request_page::request_text;
 

@@ -19,7 +19,7 @@ use crate::model::need::Need;
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::ops::snapshot::TaskCard;
+use crate::ops::views::snapshot::TaskCard;
 use crate::ui::Paint;
 use crate::ui::graph::TaskGraph;
 

@@ -8,7 +8,7 @@ use super::effect::Effect;
 use super::form::{ActionForm, DialogStep};
 use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::user_question::UserQuestion;
-use crate::ops::snapshot::TeamChoice;
+use crate::ops::views::snapshot::TeamChoice;
 
 /// A dialog, which receives all keys while it is open.
 #[derive(Debug, Clone, PartialEq, Eq)]

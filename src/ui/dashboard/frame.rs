@@ -23,7 +23,7 @@ use crate::model::id::HostName;
 use crate::model::task::TaskState;
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::ops::snapshot::TaskCard;
+use crate::ops::views::snapshot::TaskCard;
 
 const NOTHING_WAITS: &str = "nothing waits for you";
 /// Cells between the names in the list of panels.

@@ -12,7 +12,7 @@ use super::words::{cut, fit};
 use crate::model::assessment::Doing;
 use crate::model::id::MemberName;
 use crate::model::time::Timestamp;
-use crate::ops::status::MemberStatus;
+use crate::ops::members::status::MemberStatus;
 
 /// Width from which on one row is enough for a member.
 const WIDE: u16 = 70;

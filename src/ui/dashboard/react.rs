@@ -16,8 +16,8 @@ use super::theme::Tone;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::input::Text;
 use crate::model::time::Timestamp;
-use crate::ops::screen::ScreenUpdate;
-use crate::ops::snapshot::{AttentionCause, TeamChoice, TeamSnapshot};
+use crate::ops::views::screen::ScreenUpdate;
+use crate::ops::views::snapshot::{AttentionCause, TeamChoice, TeamSnapshot};
 use strum::VariantArray;
 
 impl Dashboard {

@@ -13,7 +13,7 @@ use super::theme::{Theme, Tone};
 use super::words::cut;
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::text;
-use crate::ops::screen::ScreenUpdate;
+use crate::ops::views::screen::ScreenUpdate;
 use crate::sys::contain::contain;
 
 /// Largest size of a terminal that is drawn.

@@ -18,9 +18,11 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::Message;
 use crate::model::task::TaskState;
 use crate::model::time::Timestamp;
-use crate::ops::requests::Shown;
-use crate::ops::snapshot::{AttentionCause, AttentionItem, MemberDetails, TaskCard, TeamSnapshot};
-use crate::ops::status::{LeftStatus, MemberStatus};
+use crate::ops::decisions::requests::Shown;
+use crate::ops::members::status::{LeftStatus, MemberStatus};
+use crate::ops::views::snapshot::{
+    AttentionCause, AttentionItem, MemberDetails, TaskCard, TeamSnapshot,
+};
 use crate::ui::mail::in_one_line;
 
 pub(super) const MINUTE_MS: u64 = 60_000;

@@ -15,8 +15,8 @@ use crate::model::protocol::Message;
 use crate::model::question::{Ask, QuestionKind};
 use crate::model::task::{TaskAction, TaskState};
 use crate::model::text;
-use crate::ops::requests::Shown;
-use crate::ops::snapshot::TaskCard;
+use crate::ops::decisions::requests::Shown;
+use crate::ops::views::snapshot::TaskCard;
 
 /// The object of the keys that answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

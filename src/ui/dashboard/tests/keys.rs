@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::model::id::TaskId;
 use crate::model::rules::Rule;
-use crate::ops::decide::ApprovalPreview;
-use crate::ops::requests::Shown;
-use crate::ops::snapshot::TeamSnapshot;
+use crate::ops::decisions::decide::ApprovalPreview;
+use crate::ops::decisions::requests::Shown;
+use crate::ops::views::snapshot::TeamSnapshot;
 use crate::ui::dashboard::{
     AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, Keymap, RequestAnswer, TeamAction,
 };

@@ -25,9 +25,9 @@ use crate::model::need::Need;
 use crate::model::task::{Progress, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::worktree::Checkout;
-use crate::ops::requests::Shown;
-use crate::ops::snapshot::{MemberDetails, SentMessage, TaskCard, TeamSnapshot};
-use crate::ops::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCounts};
+use crate::ops::decisions::requests::Shown;
+use crate::ops::members::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCounts};
+use crate::ops::views::snapshot::{MemberDetails, SentMessage, TaskCard, TeamSnapshot};
 
 /// The clock of the tests.
 pub(crate) const NOW: Timestamp = Timestamp(1_795_000_000_000);

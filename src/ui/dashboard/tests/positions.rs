@@ -12,8 +12,8 @@ use super::{
 use crate::model::event::EventKind;
 use crate::model::id::{TaskId, TeamName};
 use crate::model::task::TaskState;
-use crate::ops::snapshot::{TaskCard, TeamChoice, TeamSnapshot};
-use crate::ops::status::MemberStatus;
+use crate::ops::members::status::MemberStatus;
+use crate::ops::views::snapshot::{TaskCard, TeamChoice, TeamSnapshot};
 use crate::ui::dashboard::{AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand};
 
 /// A team with 60 members, tasks, requests, messages and events.

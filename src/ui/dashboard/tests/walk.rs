@@ -17,10 +17,10 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::rules::Rule;
 use crate::model::task::TaskState;
-use crate::ops::decide::ApprovalPreview;
-use crate::ops::requests::Shown;
-use crate::ops::snapshot::TeamSnapshot;
-use crate::ops::status::{LeftStatus, ShownState};
+use crate::ops::decisions::decide::ApprovalPreview;
+use crate::ops::decisions::requests::Shown;
+use crate::ops::members::status::{LeftStatus, ShownState};
+use crate::ops::views::snapshot::TeamSnapshot;
 use crate::ui::dashboard::dialog::{OpenDialog, PromptKind};
 use crate::ui::dashboard::keys::BINDINGS;
 use crate::ui::dashboard::layout::{Panel, Places};
@@ -88,7 +88,7 @@ fn shell(id: &str, from: &str, command: &str) -> Shown {
 /// A team in which each kind of member, task and request occurs.
 fn team() -> TeamSnapshot {
     let mut snapshot = sample();
-    let named = |who: &str, like: usize| crate::ops::status::MemberStatus {
+    let named = |who: &str, like: usize| crate::ops::members::status::MemberStatus {
         name: name(who),
         ..sample().status.members[like].clone()
     };
@@ -125,7 +125,10 @@ fn team() -> TeamSnapshot {
     ];
     let mut tasks = (*snapshot.tasks).clone();
     let cancelled = super::card(8, "Drop it", TaskState::Cancelled);
-    tasks.push(crate::ops::snapshot::TaskCard { owner: Some("gone".to_owned()), ..cancelled });
+    tasks.push(crate::ops::views::snapshot::TaskCard {
+        owner: Some("gone".to_owned()),
+        ..cancelled
+    });
     snapshot.tasks = Arc::new(tasks);
     snapshot
 }

@@ -1,0 +1,79 @@
+//! Exact names: in every verb, a name that differs from a member's only in case names no member.
+//! The error about an unknown request suggests the nearest id.
+
+use crate::model::id::{MemberName, RequestId};
+use crate::model::name::nearest;
+use crate::model::record::MemberRecord;
+use crate::ops::error::OpsError;
+use crate::store::{StoreError, TeamStore};
+
+/// Rejects a name that differs from that of a present or former member only in case. Unknown names
+/// pass, since each verb decides which of them it accepts.
+///
+/// # Errors
+/// [`StoreError::NoSuchMember`] for such a name; its hint names the member.
+pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+    let mut known: Vec<MemberName> =
+        team.team()?.members.into_iter().map(|member| member.name).collect();
+    if known.contains(name) || team.member_record(name)?.is_some_and(|record| record.name == *name)
+    {
+        return Ok(());
+    }
+    let former = team.member_records()?.into_iter().map(|record| record.name);
+    let former: Vec<MemberName> = former
+        .filter(|former| former.clashes_with(name.as_str()) && !known.contains(former))
+        .collect();
+    known.extend(former);
+    if !known.iter().any(|known| known.clashes_with(name.as_str())) {
+        return Ok(());
+    }
+    Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+}
+
+/// Replaces the error about an unknown request with one that names the nearest known id.
+///
+/// # Errors
+/// The failure in `found`, or one to read the requests.
+pub(in crate::ops) fn suggest_nearest_request<T>(
+    team: &TeamStore,
+    id: &RequestId,
+    found: Result<T, StoreError>,
+) -> Result<T, OpsError> {
+    match found {
+        Err(StoreError::NoSuchRequest { .. }) => {
+            let shutdowns = team.requests()?.into_iter().map(|request| request.id);
+            let ids: Vec<RequestId> = team
+                .questions()?
+                .into_iter()
+                .map(|question| question.id)
+                .chain(shutdowns)
+                .collect();
+            let nearest = nearest(id.as_str(), ids.iter().map(RequestId::as_str));
+            Err(OpsError::NoSuchRequest { id: id.clone(), nearest: nearest.map(str::to_owned) })
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Returns the record of a member that phalanx started.
+///
+/// # Errors
+/// [`OpsError::NotOurMember`] for a member that another program started,
+/// [`StoreError::NoSuchMember`] for an unknown name.
+pub(in crate::ops) fn started_record(
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<MemberRecord, OpsError> {
+    if let Some(record) = team.member_record(name)? {
+        return Ok(record);
+    }
+    let roster = team.team()?;
+    match roster.member(name) {
+        Some(_) => Err(OpsError::NotOurMember { name: name.clone() }),
+        None => {
+            let known = roster.members.into_iter().map(|m| m.name).collect();
+            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
+                .into())
+        }
+    }
+}

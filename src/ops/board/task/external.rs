@@ -1,0 +1,38 @@
+//! Changes of tasks by other programs: the journal and the notifications.
+
+use crate::model::event::{EventKind, Note};
+use crate::model::external_change::ExternalChange;
+use crate::model::id::{MemberName, TaskId};
+use crate::ops::error::OpsError;
+use crate::ops::members::owners;
+use crate::store::TeamStore;
+
+/// Journals what another program changed in a task.
+pub(crate) fn journal_change(team: &TeamStore, change: ExternalChange) -> Result<(), OpsError> {
+    team.record(change_note(change))?;
+    Ok(())
+}
+
+/// Notifies the owners of tasks that another program has unblocked (TK-04).
+pub(crate) fn notify_unblocked(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
+    owners::freed(team, &MemberName::lead(), tasks, None)
+}
+
+fn change_note(change: ExternalChange) -> Note {
+    let note = |kind, id, subject: String| Note::of(kind).task(id).with("subject", subject);
+    match change {
+        ExternalChange::Vanished { id, subject } => note(EventKind::TaskVanished, id, subject),
+        ExternalChange::Rewritten { id, subject, fields } => {
+            note(EventKind::TaskRewritten, id, subject).with("fields", fields)
+        }
+        ExternalChange::Changed { id, subject, status, owner, fields } => {
+            let given = [("status", status), ("owner", owner)];
+            let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
+            let note = given
+                .fold(note(EventKind::TaskChanged, id, subject), |note, (key, value)| {
+                    note.with(key, value)
+                });
+            if fields.is_empty() { note } else { note.with("fields", fields) }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Comments on a task, reports of its progress, and attached files.
+
+use std::path::Path;
+
+use super::guards::must_have_verb;
+use super::read::get;
+use super::steps::end;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{HostName, MemberName, TaskId};
+use crate::model::protocol::Message;
+use crate::model::task::{Progress, Task, TaskAction, TaskState};
+use crate::model::text;
+use crate::ops::board::workspace::workspace_rules;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::mail::post::Post;
+use crate::ops::mail::send::can_be_told;
+use crate::ops::members::owners::SUBJECT;
+use crate::store::{StoreError, TaskStep, TeamStore};
+use crate::sys::fs::{self, FileKind};
+use crate::sys::rand;
+
+/// Maximum length of a comment in bytes.
+pub(crate) const MAX_COMMENT: usize = 64 * 1024;
+
+/// Adds a comment to a task, and sends it to the owner.
+///
+/// # Errors
+/// [`OpsError::Usage`] for an empty comment or one longer than [`MAX_COMMENT`].
+pub(crate) fn comment(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    words: &str,
+) -> Result<Task, OpsError> {
+    must_have_verb(team, "comment")?;
+    if words.trim().is_empty() || words.len() > MAX_COMMENT {
+        let problem = format!("a comment has 1 to {MAX_COMMENT} bytes, not {}", words.len());
+        let hint =
+            Some("put a longer text in a file and attach it: `phalanx task attach`".to_owned());
+        return Err(OpsError::Usage { problem, hint });
+    }
+    let (task, who) = (resume(team, get(team, id)?, &ctx.speaker)?, &ctx.speaker);
+    let event = rand::uuid();
+    let note = Note { id: Some(event.clone()), ..Note::of(EventKind::TaskCommented).task(id) };
+    let note = note.member(who).with("subject", task.subject.as_str()).with("text", words);
+    team.record(note)?;
+    let owner = task.owner_member();
+    if let Some(owner) = owner.filter(|owner| owner != who && !task.state.is_over())
+        && can_be_told(team, &owner)?
+    {
+        let called = format!("task #{id} \"{}\"", text::short(&task.subject, SUBJECT));
+        let said = Message::Text(format!("Comment on {called}: {words}"));
+        Post::new(who, &owner, said).because(Some(event)).send(team)?;
+    }
+    Ok(task)
+}
+
+/// Records the progress of a task that the speaker owns.
+///
+/// # Errors
+/// [`StoreError::NotYours`] unless the speaker is the owner or the lead; [`StoreError::NotRunning`]
+/// unless the task is in progress.
+pub(crate) fn report_progress(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    progress: &Progress,
+) -> Result<Task, OpsError> {
+    must_have_verb(team, "progress")?;
+    resume(team, get(team, id)?, &ctx.speaker)?;
+    let task = team.set_progress(id, &ctx.speaker, progress)?;
+    let note = Note::of(EventKind::TaskProgress).task(id).member(&ctx.speaker);
+    let note = note.with("subject", task.subject.as_str()).with("percent", progress.percent);
+    let step = Some(progress.step.as_str()).filter(|step| !step.is_empty());
+    team.record(step.into_iter().fold(note, |note, step| note.with("step", step)))?;
+    Ok(task)
+}
+
+/// Attaches a file to a task. The file stays where it is.
+///
+/// # Errors
+/// [`OpsError::Usage`] if `path` is not a regular file, or is larger than a file of the workspace
+/// may be.
+pub(crate) fn attach(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    path: &Path,
+) -> Result<Task, OpsError> {
+    must_have_verb(team, "attach")?;
+    if fs::about(path)?.is_none_or(|about| about.kind != FileKind::File) {
+        let problem = format!("{} is not a regular file", path.display());
+        let hint = Some("attach a file that exists, not a directory or a link".to_owned());
+        return Err(OpsError::Usage { problem, hint });
+    }
+    let (bytes, rules) = (fs::len(path)?.unwrap_or_default(), workspace_rules(team)?);
+    if bytes > rules.max_file() {
+        let (path, max) = (path.display(), rules.max_file_mb);
+        let problem = format!("{path} has {bytes} bytes; a file of a task has at most {max} MB");
+        let hint =
+            "name it in a comment, or raise the limit: `phalanx team set workspace.max_file_mb N`";
+        return Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
+    }
+    // Two paths of one file are one attachment.
+    let path = fs::canonical(path)?;
+    let task = resume(team, get(team, id)?, &ctx.speaker)?;
+    let note = Note::of(EventKind::TaskAttached).task(id).member(&ctx.speaker);
+    let note = note.with("subject", task.subject.as_str());
+    let note = note.with("path", path.to_string_lossy()).with("bytes", bytes);
+    let host = team.host().map(HostName::as_str);
+    team.record(host.into_iter().fold(note, |note, host| note.with("host", host)))?;
+    Ok(task)
+}
+
+/// Resumes a stale task if `who` owns it: its owner is not silent any more. Returns the task.
+pub(crate) fn resume(team: &TeamStore, task: Task, who: &MemberName) -> Result<Task, OpsError> {
+    if task.state != TaskState::Stale || !task.is_owned_by(who) {
+        return Ok(task);
+    }
+    match end(team, task.id, who, &TaskStep::of(TaskAction::Recover)) {
+        // Another process has changed the task meanwhile.
+        Err(OpsError::Store(StoreError::Transition { .. } | StoreError::NotYours { .. })) => {
+            get(team, task.id)
+        }
+        resumed => Ok(resumed?.0),
+    }
+}

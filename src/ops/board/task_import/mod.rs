@@ -1,0 +1,164 @@
+//! `task import`: puts the tasks of files on the board. Everything is checked before anything is
+//! written, and a task that is on the board with the same key is edited.
+
+mod artifact;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use strum::VariantNames;
+
+use crate::config::task_file::{MAX_FAULTS, TaskFileKind};
+use crate::model::board::Board;
+use crate::model::event::{EventKind, Note};
+use crate::model::task_definition::TaskFile;
+use crate::model::text;
+use crate::ops::board::task;
+use crate::ops::context::{Context, now};
+use crate::ops::error::OpsError;
+use crate::ops::members::owners;
+use crate::ops::starting::manifest::resolve_dir;
+use crate::store::{StoreError, TaskImport, TeamStore};
+pub(crate) use artifact::ReadFile;
+pub(crate) use resolve::ImportedTask;
+use resolve::{LoadedFile, Resolved};
+
+/// The changes of an import.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Imported {
+    pub(crate) dry_run: bool,
+    pub(crate) created: Vec<ImportedTask>,
+    pub(crate) updated: Vec<ImportedTask>,
+    pub(crate) unchanged: usize,
+    /// Tasks that are done in the file and not on the board.
+    pub(crate) skipped: usize,
+}
+
+/// Imports the tasks of these files; a dry run only returns what would change. Directories of
+/// commands are relative to the caller's.
+///
+/// # Errors
+/// [`OpsError::Usage`] with all faults of the files; a refusal on a board of
+/// version 1; [`OpsError::AccessDenied`], a refusal or a refusal for
+/// new tasks. Nothing is written then.
+pub(crate) fn import(
+    ctx: &Context,
+    team: &TeamStore,
+    files: &[PathBuf],
+    read: ReadFile<'_>,
+    dry_run: bool,
+) -> Result<Imported, OpsError> {
+    task::must_have_verb(team, "import")?;
+    let files = load(files, read, &ctx.caller.cwd).map_err(refuse)?;
+    let mut report =
+        Imported { dry_run, created: Vec::new(), updated: Vec::new(), unchanged: 0, skipped: 0 };
+    let mut decide = |board: &Board| -> Result<TaskImport, OpsError> {
+        let Resolved { mut import, places, updated, unchanged, skipped } =
+            resolve::resolve(&files, board).map_err(refuse)?;
+        let mut faults = Vec::new();
+        for (new, place) in import.create.iter_mut().zip(&places) {
+            let Some(owner) = &new.owner else { continue };
+            match task::must_be_member(team, owner) {
+                Err(OpsError::Store(e @ StoreError::NoSuchMember { .. })) => {
+                    faults.push(format!("{place}: {e}"));
+                }
+                checked => checked?,
+            }
+            task::prepare_assignment(ctx, team, new)?;
+        }
+        if !faults.is_empty() {
+            return Err(refuse(faults));
+        }
+        task::may_create(ctx, team, &import.create)?;
+        (report.updated, report.unchanged, report.skipped) = (updated, unchanged, skipped);
+        report.created = (import.create.iter())
+            .map(|new| ImportedTask {
+                id: None,
+                key: new.key.clone().unwrap_or_default(),
+                subject: new.subject.clone(),
+                after: new.named_blockers.clone(),
+                fields: Vec::new(),
+            })
+            .collect();
+        Ok(import)
+    };
+    if dry_run {
+        decide(&team.board()?)?;
+        return Ok(report);
+    }
+    let done = team.import_tasks(&ctx.speaker, now(), decide)?;
+    let mut notes = task::created(&done.created, &ctx.speaker);
+    let updated = done.revised.iter().zip(&report.updated).map(|(task, row)| {
+        let note = Note::of_task(EventKind::TaskUpdated, task);
+        note.with("by", ctx.speaker.as_str()).with("fields", row.fields.clone())
+    });
+    notes.extend(updated);
+    team.record_all(notes)?;
+    for (row, task) in report.created.iter_mut().zip(&done.created) {
+        row.id = Some(task.id);
+    }
+    task::notify_new_owners(ctx, team, &done.created)?;
+    owners::freed(team, &ctx.speaker, &done.unblocked, None)?;
+    Ok(report)
+}
+
+/// Returns the error for faults in files.
+fn refuse(mut faults: Vec<String>) -> OpsError {
+    let surplus = faults.len() > MAX_FAULTS;
+    faults.truncate(MAX_FAULTS);
+    let problem = match faults.as_slice() {
+        [fault] => fault.clone(),
+        faults => {
+            let more = if surplus { "\nand more" } else { "" };
+            format!("the files have errors:\n{}{more}", faults.join("\n"))
+        }
+    };
+    let hint = "nothing was imported; correct the files and import them again";
+    OpsError::Usage { problem, hint: Some(hint.to_owned()) }
+}
+
+/// Reads and parses the files, and checks the artifacts that plans depend on.
+fn load(
+    paths: &[PathBuf],
+    read: ReadFile<'_>,
+    here: &Path,
+) -> Result<Vec<LoadedFile>, Vec<String>> {
+    let (mut files, mut faults) = (Vec::new(), Vec::new());
+    for path in paths {
+        let name = text::line(&path.to_string_lossy());
+        match load_file(path, read) {
+            Ok(mut tasks) => {
+                if let Some(plan) = &tasks.plan {
+                    let dir = path.parent().unwrap_or(Path::new(""));
+                    let missing = plan.artifacts.iter().filter_map(|artifact| {
+                        artifact::check(&dir.join(artifact), artifact, read).err()
+                    });
+                    let missing = missing.take(MAX_FAULTS);
+                    faults.extend(missing.map(|why| format!("{name}:{}:1: {why}", plan.line)));
+                }
+                for task in &mut tasks.tasks {
+                    task.fields.cwd = task.fields.cwd.take().map(|cwd| resolve_dir(here, &cwd));
+                }
+                files.push(LoadedFile { name, tasks });
+            }
+            Err(problems) => {
+                faults.extend(problems.into_iter().map(|problem| format!("{name}:{problem}")));
+            }
+        }
+    }
+    if faults.is_empty() { Ok(files) } else { Err(faults) }
+}
+
+/// Returns the tasks of a file, or its faults without its name.
+fn load_file(path: &Path, read: ReadFile<'_>) -> Result<TaskFile, Vec<String>> {
+    let Some(kind) = TaskFileKind::of(path) else {
+        let known = TaskFileKind::VARIANTS.join(", .");
+        return Err(vec![format!(" unknown kind of file; known: .{known}")]);
+    };
+    let text = read(path).map_err(|problem| vec![format!(" {problem}")])?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    kind.parse(&stem, &text).map_err(|faults| faults.iter().map(ToString::to_string).collect())
+}

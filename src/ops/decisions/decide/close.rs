@@ -1,0 +1,111 @@
+//! Closes requests: records the decision, sends the answer and ends the member's waiting state.
+
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, RequestId};
+use crate::model::lifecycle::Cause;
+use crate::model::question::{Decision, DecisionOutcome, Question};
+use crate::ops::context::now;
+use crate::ops::error::OpsError;
+use crate::ops::mail::inbox;
+use crate::ops::members::presence;
+use crate::store::TeamStore;
+use crate::sys::rand;
+
+/// [`Decision::by`] of a request that a rule or the limit decided.
+pub(super) const BY_RULE: &str = "rule";
+/// [`Decision::by`] of a request that nobody answered.
+pub(super) const BY_NOBODY: &str = "nobody";
+
+/// Returns a decision made now, with a fresh id for the reply.
+pub(in crate::ops) fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
+    let (by, reply) = (by.to_owned(), Some(rand::uuid()));
+    Decision {
+        outcome,
+        by,
+        rule: None,
+        via: None,
+        at: now(),
+        reason: None,
+        mode: None,
+        updates: Vec::new(),
+        input: None,
+        reply,
+        sent: false,
+        typed: None,
+    }
+}
+
+/// Returns the decision on a question whose member has left; it is not answered.
+pub(super) fn gone() -> Decision {
+    Decision { reply: None, ..decision(DecisionOutcome::AskerGone, BY_NOBODY) }
+}
+
+/// Decides a question and sends the answer, unless it is decided already. Returns it as it is now.
+pub(in crate::ops) fn decide_question(
+    team: &TeamStore,
+    id: &RequestId,
+    decision: &Decision,
+) -> Result<Question, OpsError> {
+    let mut made = false;
+    let question = team.change_question(id, |question| {
+        made = question.is_open();
+        if made {
+            question.decision = Some(decision.clone());
+        }
+        Ok(question.clone())
+    })?;
+    if made {
+        // The question is no longer news. A lead that sees the reply must not find it unread.
+        inbox::record_handled(team, std::slice::from_ref(&question.msg_id))?;
+        team.record(decision_note(&question))?;
+        send(team, id)?;
+    }
+    Ok(question)
+}
+
+/// Appends the answer to the member's mailbox, once, and ends the member's waiting state.
+pub(super) fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
+    let question = team.question(id)?;
+    let reply = question.decision.as_ref().and_then(|decision| decision.reply.clone());
+    let (Some(message), Some(msg_id)) = (question.reply(), reply) else { return Ok(()) };
+    let lead = MemberName::lead();
+    let color = team.team()?.member(&lead).and_then(|m| m.color.clone());
+    let envelope = Envelope::new(lead.as_str(), &message.to_text(), msg_id, now())
+        .with(None, color.as_deref());
+    if team.send_reply(id, &envelope)? {
+        let note = Note::of(EventKind::MessageSent).because(&question.event).member(&question.from);
+        let note = note.with("from", lead.as_str()).with("msg_id", envelope.msg_id.as_str());
+        team.record(note.with("kind", message.kind()))?;
+    }
+    go_on(team, question)
+}
+
+/// Ends the waiting state of the asking member, unless another request of it is open.
+pub(in crate::ops) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError> {
+    let others = team.questions()?.into_iter().any(|q| q.is_open() && q.from == question.from);
+    if let Some(incarnation) = question.incarnation.filter(|_| !others) {
+        presence::move_on(team, &question.from, &incarnation, Cause::Answered, None)?;
+    }
+    Ok(())
+}
+
+/// Returns the journal entry for the decision on a question.
+pub(super) fn decision_note(question: &Question) -> Note {
+    let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
+    let note = note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
+    let mut note = note.with("summary", question.summary());
+    if let Some(decision) = &question.decision {
+        note = note.with("outcome", decision.outcome.as_str()).with("by", decision.by.as_str());
+        let more = [
+            ("rule", decision.rule.clone()),
+            ("reason", decision.reason.clone()),
+            ("mode", decision.mode.map(|mode| mode.as_str().to_owned())),
+            ("via", decision.via.clone()),
+        ];
+        for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            note = note.with(key, value);
+        }
+    }
+    note
+}

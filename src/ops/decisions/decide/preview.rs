@@ -1,0 +1,50 @@
+//! Consequences of approving an open request, for the person who is about to do it.
+
+use super::always;
+use super::asker::{asker, rules_of};
+use crate::model::question::Question;
+use crate::model::rules::{Rule, Use, asking_rule, path_outside};
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::store::TeamStore;
+
+/// The consequences of approving the use of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApprovalPreview {
+    /// The rules that `answer --always` adds to the team, or the reason why it is refused.
+    pub(crate) always: Result<Vec<Rule>, String>,
+    /// The rule that has a person asked about this use.
+    pub(crate) asked_by: Option<String>,
+    /// A path outside of the member's directory that the use names and may write to.
+    pub(crate) outside: Option<String>,
+}
+
+/// Returns the consequences of approving an open question about the use of a tool; `None` for any
+/// other question, and for one whose member has left.
+///
+/// # Errors
+/// A failed read of the store.
+pub(in crate::ops) fn approval_preview(
+    ctx: &Context,
+    team: &TeamStore,
+    question: &Question,
+) -> Result<Option<ApprovalPreview>, OpsError> {
+    let Some((tool, input)) = question.tool_use().filter(|_| question.is_open()) else {
+        return Ok(None);
+    };
+    let Some(asker) = asker(team, &question.from)? else { return Ok(None) };
+    let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
+    let cwd = &asker.member.cwd;
+    let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd };
+    let known = crate::ops::decisions::rules::list(team)?;
+    let always = match always::rules_for(ctx, team, question) {
+        Ok(lasting) => Ok(lasting.rules),
+        Err(OpsError::AnswerRefused { problem, .. }) => Err(problem),
+        Err(e) => return Err(e),
+    };
+    Ok(Some(ApprovalPreview {
+        always,
+        asked_by: asking_rule(&rules_of(&known, &asker), &used),
+        outside: path_outside(&used),
+    }))
+}

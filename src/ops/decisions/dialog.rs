@@ -1,0 +1,85 @@
+//! Dialogs of wrapped programs as requests: withdraws a request whose dialog closed, and records
+//! whether an answer could be typed. Wrappers find the dialogs and type the keys.
+
+use std::time::Duration;
+
+use crate::model::event::{EventKind, Note};
+use crate::model::id::RequestId;
+use crate::model::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
+use crate::ops::context::Context;
+use crate::ops::decisions::decide::{self, close};
+use crate::ops::error::OpsError;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::clock::Deadline;
+
+/// The poll interval, in case a change notification is lost.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// Closes a request whose dialog left the screen before it was answered here: a person answered it
+/// in the pane, or the program withdrew it. The choice is unknown, and no reply is sent.
+pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
+    // Its message may still lie in the lead's mailbox.
+    decide::process_requests(ctx, team)?;
+    let gone = Decision {
+        reply: None,
+        reason: Some("its dialog closed: answered in the pane, or withdrawn".to_owned()),
+        ..close::decision(DecisionOutcome::AskerGone, BY_PANE)
+    };
+    match close::decide_question(team, id, &gone) {
+        Ok(question) => close::go_on(team, question),
+        Err(e) => ignore_missing(e),
+    }
+}
+
+/// Records the result of typing an answer's keys.
+pub(crate) fn record_typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
+    let question = team.change_question(id, |question| {
+        if let Some(decision) = &mut question.decision {
+            decision.typed = Some(typed);
+        }
+        Ok(question.clone())
+    });
+    let question = match question {
+        Ok(question) => question,
+        Err(e) => return ignore_missing(e.into()),
+    };
+    let note = Note::of(EventKind::AnswerTyped).because(&question.event).member(&question.from);
+    team.record(note.with("request_id", id.as_str()).with("typed", typed.as_str()))?;
+    Ok(())
+}
+
+/// Ignores a missing request: in a team that another program leads, none are filed.
+fn ignore_missing(e: OpsError) -> Result<(), OpsError> {
+    match e {
+        OpsError::Store(StoreError::NoSuchRequest { .. }) => Ok(()),
+        e => Err(e),
+    }
+}
+
+/// Waits until the result of typing the answer's keys is recorded.
+///
+/// # Errors
+/// [`OpsError::Deadline`] if that takes longer than `limit`.
+pub(crate) fn outcome(
+    team: &TeamStore,
+    question: &Question,
+    limit: Duration,
+) -> Result<Typed, OpsError> {
+    let deadline = Deadline::after(limit);
+    let changes = team.changes()?;
+    loop {
+        let decision = team.question(&question.id)?.decision;
+        if let Some(typed) = decision.and_then(|decision| decision.typed) {
+            return Ok(typed);
+        }
+        let left = deadline.remaining().min(SWEEP);
+        if left.is_zero() {
+            let what = format!(
+                "the answer was recorded, but not typed into the program of `{}`",
+                question.from
+            );
+            return Err(OpsError::Deadline { what, limit });
+        }
+        changes.wait(left);
+    }
+}

@@ -1,0 +1,65 @@
+//! Prunes requests that ended long ago; the journal keeps them for good. The newest stay, so that a
+//! second or late answer reports how the request ended.
+
+use crate::model::question::Question;
+use crate::model::request::ShutdownRequest;
+use crate::model::time::Timestamp;
+use crate::ops::error::OpsError;
+use crate::store::TeamStore;
+
+/// Ended requests of each kind that stay.
+const KEPT: usize = 256;
+/// Pruning starts above this number. The gap to [`KEPT`] keeps it from running for each request.
+const FULL: usize = 2 * KEPT;
+
+/// Prunes the questions of members; `all` are all of the team.
+pub(in crate::ops) fn questions(team: &TeamStore, all: &[Question]) -> Result<(), OpsError> {
+    let settled = all.iter().filter(|question| question.is_settled());
+    let at = |question: &Question| {
+        question.decision.as_ref().map_or(Timestamp(0), |decision| decision.at)
+    };
+    for question in oldest(settled.collect(), at) {
+        team.forget_question(&question.id)?;
+    }
+    Ok(())
+}
+
+/// Prunes shutdown requests. Those of each member's last run stay for the team's report.
+pub(in crate::ops) fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
+    let all = team.requests()?;
+    if all.len() <= FULL {
+        return Ok(());
+    }
+    let records = team.member_records()?;
+    let is_last =
+        |request: &ShutdownRequest| records.iter().any(|record| record.is(&request.incarnation));
+    let over = all.iter().filter(|request| request.is_settled() && !is_last(request));
+    for request in oldest(over.collect(), |request| request.ended_at.unwrap_or(request.asked_at)) {
+        team.forget_request(&request.id)?;
+    }
+    Ok(())
+}
+
+/// Returns all but the newest [`KEPT`] entries, once there are more than [`FULL`].
+fn oldest<T>(mut over: Vec<&T>, at: impl Fn(&T) -> Timestamp) -> Vec<&T> {
+    if over.len() <= FULL {
+        return Vec::new();
+    }
+    over.sort_by_key(|one| at(one));
+    over.truncate(over.len() - KEPT);
+    over
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_stay_and_pruning_starts_above_the_limit() {
+        let times: Vec<u64> = (0..=FULL as u64).rev().collect();
+        let at = |time: &u64| Timestamp(*time);
+        let goes: Vec<u64> = oldest(times.iter().collect(), at).into_iter().copied().collect();
+        assert_eq!(goes, (0..=(FULL - KEPT) as u64).collect::<Vec<_>>());
+        assert_eq!(oldest(times[1..].iter().collect(), at), Vec::<&u64>::new());
+    }
+}

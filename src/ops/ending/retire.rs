@@ -1,0 +1,322 @@
+//! Retires runs that are over: removes the members from the roster, releases their tasks, and
+//! notifies the lead and the journal. Every step is idempotent.
+
+use crate::model::board::Board;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::lifecycle::Cause;
+use crate::model::protocol::{Message, TeammateTerminated};
+use crate::model::record::MemberRecord;
+use crate::model::task::Task;
+use crate::model::text;
+use crate::ops::board::task;
+use crate::ops::context::Context;
+use crate::ops::ending::terminate::{self, TerminationMode};
+use crate::ops::error::OpsError;
+use crate::ops::mail::post::{Post, send_all};
+use crate::ops::members::presence;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::failpoint;
+
+/// Upper bound of the time between the last action of a process and its exit.
+const LAST_WORDS_MS: u64 = 10_000;
+
+/// Number of tasks that a notice names, and the characters of each subject.
+const MANY: usize = 5;
+const SUBJECT: usize = 80;
+
+/// The tasks that an ended run held, and the board before their release.
+type Released = (Vec<Task>, Board);
+
+/// A run that has left the team, and the tasks that it gave back.
+#[derive(Debug, Clone)]
+pub(in crate::ops) struct Departure<'a> {
+    pub(in crate::ops) run: &'a Retirement,
+    pub(in crate::ops) released: Vec<Task>,
+    /// It was started for one task.
+    pub(in crate::ops) is_task_run: bool,
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Retirement {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) cause: Cause,
+    pub(crate) reason: String,
+}
+
+impl Retirement {
+    /// Returns the retirement of a run that nobody ended: its program has exited or vanished.
+    pub(crate) fn of_exited(record: &MemberRecord) -> Retirement {
+        Retirement {
+            name: record.name.clone(),
+            incarnation: record.incarnation.clone(),
+            cause: record
+                .exit
+                .as_ref()
+                .map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code }),
+            reason: record.end_reason(),
+        }
+    }
+}
+
+/// Retires members whose placements are proven gone.
+///
+/// # Errors
+/// The first error. The members that it does not concern are retired all the same.
+pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
+    let mut first_error = Ok(());
+    let (mut events, mut ended) = (Vec::new(), Vec::new());
+    for one in retirements {
+        match end(team, one) {
+            Ok(note) => {
+                events.extend(note);
+                ended.push(one);
+            }
+            Err(e) => first_error = first_error.and(Err(e)),
+        }
+    }
+    team.record_all(events)?;
+    failpoint::hit("retire.ended");
+    // Set once, because the roster's lock may have to be taken several times.
+    let mut released: Vec<Option<Result<Released, OpsError>>> =
+        ended.iter().map(|_| None).collect();
+    let left = team.change_roster(|roster| {
+        let mut left = Vec::new();
+        for (one, released) in ended.iter().zip(&mut released) {
+            // Under this lock: a newer run of the name joins under it before it claims a task, so
+            // neither its entry nor its tasks are taken for those of the ended run (SD-10, TK-02).
+            let record = team.member_record(&one.name)?;
+            let is_task_run = record.as_ref().is_some_and(|record| record.request.task.is_some());
+            let is_latest = record.is_none_or(|record| record.is(&one.incarnation));
+            left.push(is_latest.then(|| {
+                released.get_or_insert_with(|| task::release(team, &one.name));
+                (roster.leave(&one.name), is_task_run)
+            }));
+        }
+        Ok(left)
+    })?;
+    failpoint::hit("retire.left");
+    let mut departed = Vec::new();
+    for ((one, left), released) in ended.into_iter().zip(left).zip(released) {
+        let (Some((was_on, is_task_run)), Some(released)) = (left, released) else { continue };
+        match released.and_then(|released| announce_ended_tasks(team, one, released)) {
+            Ok(released) if was_on => departed.push(Departure { run: one, released, is_task_run }),
+            Ok(_) => {}
+            Err(e) => first_error = first_error.and(Err(e)),
+        }
+    }
+    failpoint::hit("retire.released");
+    first_error.and(announce(team, &departed))
+}
+
+/// Announces the tasks that the member ended without announcing them. Returns the released tasks.
+fn announce_ended_tasks(
+    team: &TeamStore,
+    one: &Retirement,
+    (released, board): Released,
+) -> Result<Vec<Task>, OpsError> {
+    if let Some(record) =
+        team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
+    {
+        // A process exits soon after the action that ended a task.
+        let since = record.exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
+        let ended = task::ended_by(&board, &one.name, since);
+        if let Some(first) = ended.iter().filter_map(|task| task.extra.ended_at).min() {
+            task::journal_ends(team, &ended, &team.events_since(first)?)?;
+        }
+    }
+    Ok(released)
+}
+
+/// Retires a run whose processes are gone. Its placement is closed first, if it is proven ours.
+pub(in crate::ops) fn terminate_and_retire(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+) -> Result<(), OpsError> {
+    terminate::terminate(ctx, team, record, TerminationMode::Immediate)?;
+    retire(team, &[Retirement::of_exited(record)])
+}
+
+/// Ends the run's record. Returns the journal entry, if the state changed.
+fn end(team: &TeamStore, one: &Retirement) -> Result<Option<Note>, OpsError> {
+    let next = presence::end(team, &one.name, &one.incarnation, one.cause, &one.reason)?;
+    Ok(next.map(|state| presence::news(&one.name, state, Some(&one.reason))))
+}
+
+/// Returns true if no newer run of the name has begun. Call it under the roster's lock, under which
+/// a newer run joins.
+pub(in crate::ops) fn is_latest(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<bool, StoreError> {
+    Ok(team.member_record(name)?.is_none_or(|record| record.is(incarnation)))
+}
+
+/// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.
+pub(in crate::ops) fn announce(
+    team: &TeamStore,
+    departed: &[Departure<'_>],
+) -> Result<(), OpsError> {
+    notify(team, departed)?;
+    failpoint::hit("retire.noticed");
+    journal_departures(team, departed)
+}
+
+/// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
+/// incarnation as id; recovery finds by that id a notice that was sent before a crash. A task run
+/// that has ended its task needs no notice: the report of the task has its end.
+pub(in crate::ops) fn notify(team: &TeamStore, departed: &[Departure<'_>]) -> Result<(), OpsError> {
+    let post = |one: &Departure<'_>| {
+        let notice = notice(one.run, &one.released);
+        let post = Post::new(&MemberName::system(), &MemberName::lead(), notice);
+        post.for_event(one.run.incarnation.as_str())
+    };
+    let is_noticed = |one: &&Departure<'_>| !one.is_task_run || !one.released.is_empty();
+    let posts: Vec<Post> = departed.iter().filter(is_noticed).map(post).collect();
+    send_all(team, &posts)
+}
+
+/// Journals that the members have left.
+pub(in crate::ops) fn journal_departures(
+    team: &TeamStore,
+    departed: &[Departure<'_>],
+) -> Result<(), OpsError> {
+    let left = departed.iter().map(|Departure { run: one, released, .. }| {
+        let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
+        let note =
+            Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };
+        note.member(&one.name).with("reason", one.reason.as_str()).with("released", given_back)
+    });
+    team.record_all(left.collect())?;
+    Ok(())
+}
+
+/// Returns the notice of a run that is over: the reason, the released tasks, and what the lead can
+/// do.
+fn notice(one: &Retirement, released: &[Task]) -> Message {
+    let Retirement { name, cause, reason, .. } = one;
+    let was_ended = matches!(cause, Cause::Released | Cause::Forced);
+    let mut message = match cause {
+        Cause::Released => format!("{name} has shut down."),
+        Cause::Forced => format!("{name} was killed."),
+        _ => format!("{name} has exited: {reason}."),
+    };
+    let mut advice = Vec::new();
+    if let Some(first) = released.first() {
+        let subject =
+            |task: &Task| format!("#{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
+        let mut subjects: Vec<String> = released.iter().take(MANY).map(subject).collect();
+        if released.len() > MANY {
+            subjects.push(format!("{} more", released.len() - MANY));
+        }
+        message.push_str(&format!(" Its tasks are free again: {}.", subjects.join(", ")));
+        advice.push(format!(
+            "give them to another member (`phalanx task update {} --owner NAME`)",
+            first.id
+        ));
+    }
+    if !was_ended {
+        advice.insert(0, format!("start it again (`phalanx resume {name}`)"));
+    }
+    if !advice.is_empty() {
+        message.push_str(&format!(" You can {}.", advice.join(", or ")));
+    }
+    Message::TeammateTerminated(TeammateTerminated { message })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::id::{TaskId, TeamName};
+    use crate::model::sample;
+    use crate::model::settings::Settings;
+    use crate::model::team::{Member, Team};
+    use crate::model::time::Timestamp;
+    use crate::store::Store;
+
+    const AT: Timestamp = Timestamp(1);
+
+    fn gone(cause: Cause) -> Retirement {
+        let record = sample::record("ann", sample::run(1), "worker", AT);
+        let reason = "exited with code 7".to_owned();
+        Retirement { name: record.name, incarnation: record.incarnation, cause, reason }
+    }
+
+    #[test]
+    fn notice_names_released_tasks_and_next_steps() {
+        let tasks: Vec<Task> = (1..=7).map(|id| Task::new(TaskId(id), "Build\nit", "")).collect();
+        let said = |one: &Retirement, tasks: &[Task]| match notice(one, tasks) {
+            Message::TeammateTerminated(news) => news.message,
+            other => panic!("{other:?}"),
+        };
+        let lost = gone(Cause::Ended { code: Some(7) });
+        assert_eq!(
+            said(&lost, &tasks[..1]),
+            "ann has exited: exited with code 7. Its tasks are free again: #1 \"Build␊it\". You can start it again \
+             (`phalanx resume ann`), or give them to another member (`phalanx task update 1 --owner NAME`)."
+        );
+        assert_eq!(
+            said(&lost, &[]),
+            "ann has exited: exited with code 7. You can start it again (`phalanx resume ann`)."
+        );
+        assert_eq!(said(&gone(Cause::Released), &[]), "ann has shut down.");
+        assert!(said(&gone(Cause::Forced), &tasks).contains("#5 \"Build␊it\", 2 more."));
+    }
+
+    /// SD-10: a run that begins while an earlier run of the name is retired stays on the roster.
+    #[test]
+    fn sd_10_run_begun_during_retirement_stays_on_the_roster() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let name = TeamName::new("demo").expect("name");
+        let file = Team::found(&name, "", "team-lead", "session", "/", AT);
+        let team =
+            Store::at(dir.path()).create(&name, &file, &Settings::by_hand(8)).expect("a team");
+        let entry = json!({"name": "ann", "agentId": "ann@demo"});
+        let member = entry.as_object().and_then(Member::read).expect("an entry");
+        team.change_roster(|roster| roster.join(&member)).expect("on the roster");
+        let [before, after] = [1, 2].map(|n| sample::record("ann", sample::run(n), "worker", AT));
+        team.begin_record(&before).expect("a record");
+        let gone = Retirement {
+            name: before.name.clone(),
+            incarnation: before.incarnation.clone(),
+            cause: Cause::Vanished,
+            reason: "its process is gone".to_owned(),
+        };
+        let changes = team.changes().expect("a watch");
+        let begins = |team: &TeamStore| {
+            let is_told = || !team.events().expect("the journal").is_empty();
+            while !is_told() {
+                assert!(
+                    changes.wait(Duration::from_secs(20)),
+                    "the first run was not brought to its end"
+                );
+            }
+            team.begin_record(&after)
+        };
+        let (held, is_held) = std::sync::mpsc::channel();
+        let (store, gone) = (&team, &[gone]);
+        thread::scope(|scope| {
+            let retiring = scope.spawn(move || {
+                is_held.recv().expect("the roster is held");
+                retire(store, gone)
+            });
+            let begun = team.change_roster(|_| {
+                held.send(()).expect("it waits for it");
+                begins(&team)
+            });
+            begun.expect("the next run begins");
+            retiring.join().expect("no panic").expect("retired");
+        });
+        assert!(team.team().expect("the team").member(&after.name).is_some());
+        assert_eq!(team.member_record(&after.name).expect("readable"), Some(after));
+    }
+}

@@ -1,0 +1,486 @@
+//! `shutdown`: asks members to end. This verb files the request and sends it to the mailbox; the
+//! lead carries it out (SD-01).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, RequestId};
+use crate::model::protocol::{self, Message};
+use crate::model::record::MemberRecord;
+use crate::model::request::{Parting, ShutdownFinding, ShutdownOutcome, ShutdownRequest};
+use crate::model::text;
+use crate::ops::authority::names::started_record;
+use crate::ops::context::now;
+use crate::ops::error::{Kind, OpsError};
+use crate::ops::mail::post::Post;
+use crate::ops::team::lease;
+use crate::store::TeamStore;
+use crate::sys::clock::Deadline;
+use crate::sys::parallel::parallel_map;
+use crate::sys::{failpoint, rand};
+
+/// Maximum number of mailboxes that are written at once.
+const AT_ONCE: usize = 16;
+
+/// Number of members that the progress message names; the others are counted.
+const NAMED: usize = 4;
+/// Characters of a task's subject in the progress message.
+const NAMED_SUBJECT: usize = 30;
+
+/// The options of a shutdown.
+#[derive(Debug, Clone)]
+pub(crate) struct ShutdownOptions {
+    pub(crate) reason: Option<String>,
+    pub(crate) deadline_s: u64,
+    /// End the members without asking them.
+    pub(crate) force: bool,
+}
+
+/// Files a request of `asker` for each of `names`. A second request for the same run returns the
+/// first, so that asking twice does no harm; `force` is added to it. A member that asks for its own
+/// end has agreed to it.
+pub(crate) fn ask(
+    team: &TeamStore,
+    asker: &MemberName,
+    names: &[MemberName],
+    options: &ShutdownOptions,
+) -> Result<Vec<ShutdownRequest>, OpsError> {
+    let records =
+        names.iter().map(|name| started_record(team, name)).collect::<Result<Vec<_>, _>>()?;
+    let mut open: Vec<ShutdownRequest> =
+        team.requests()?.into_iter().filter(ShutdownRequest::is_open).collect();
+    let (mut asked, mut new) = (Vec::new(), Vec::new());
+    for record in &records {
+        let earlier = open.iter().find(|r| r.member == record.name && record.is(&r.incarnation));
+        let request = match earlier {
+            Some(earlier) => {
+                if record.name == *asker && earlier.agreed_at.is_none() {
+                    record_agreement(team, &earlier.id, &Parting::default())?;
+                }
+                add_force(team, earlier, options)?
+            }
+            None => {
+                let request = file(team, record, options, record.name == *asker)?;
+                new.push((record, request.clone()));
+                request
+            }
+        };
+        open.push(request.clone());
+        asked.push(request);
+    }
+    failpoint::hit("shutdown.filed");
+    for record in records.iter().filter(|record| record.restart.is_some()) {
+        team.change_record(&record.name, &record.incarnation, |record| record.restart = None)?;
+    }
+    send_all(team, &new, options)?;
+    failpoint::hit("shutdown.asked");
+    Ok(asked)
+}
+
+/// Lets no member start while the team is ended, for `deadline_s` and the time that the lead may
+/// need beyond it. A lead that restarts members would otherwise undo the end (SD-14).
+pub(crate) fn hold_starts(team: &TeamStore, deadline_s: u64) -> Result<(), OpsError> {
+    let length = Duration::from_secs(deadline_s).saturating_add(MARGIN);
+    let until = now().plus_ms(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+    Ok(team.change_settings(|settings| settings.ends_until = Some(until))?)
+}
+
+/// Lets members start again: the team was kept.
+pub(crate) fn allow_starts(team: &TeamStore) -> Result<(), OpsError> {
+    Ok(team.change_settings(|settings| settings.ends_until = None)?)
+}
+
+/// Returns the progress message: the members that have not ended, their tasks, and the time limit.
+/// `None` once all have ended.
+pub(crate) fn awaited(
+    team: &TeamStore,
+    ids: &BTreeSet<RequestId>,
+) -> Result<Option<String>, OpsError> {
+    let open: Vec<ShutdownRequest> =
+        team.requests()?.into_iter().filter(|r| r.is_open() && ids.contains(&r.id)).collect();
+    let board = team.board()?;
+    let busy = |name: &MemberName| {
+        let task = board.work_of(name).and_then(|id| board.tasks.get(&id))?;
+        Some(format!("running #{} {}", task.id, text::short(&task.subject, NAMED_SUBJECT)))
+    };
+    let members: Vec<(MemberName, Option<String>)> =
+        open.iter().map(|r| (r.member.clone(), busy(&r.member))).collect();
+    let seconds = open.iter().map(|r| r.deadline_at.since(r.asked_at) / 1000).max();
+    let stopped = lease::stopped(team)?;
+    Ok(seconds.map(|seconds| awaited_words(&members, seconds, stopped)))
+}
+
+fn awaited_words(
+    members: &[(MemberName, Option<String>)],
+    seconds: u64,
+    stopped_lead: Option<i32>,
+) -> String {
+    let one = |(name, work): &(MemberName, Option<String>)| match work {
+        Some(work) => format!("{name} ({work})"),
+        None => name.to_string(),
+    };
+    let mut names: Vec<String> = members.iter().take(NAMED).map(one).collect();
+    if members.len() > NAMED {
+        names.push(format!("{} more", members.len() - NAMED));
+    }
+    let stopped = stopped_lead
+        .map(|pid| format!("; the lead, process {pid}, is stopped"))
+        .unwrap_or_default();
+    format!("waiting for {} to end, up to {seconds} s{stopped}", names.join(", "))
+}
+
+/// Returns the earlier request for the same run, with `force` if that is wanted now.
+fn add_force(
+    team: &TeamStore,
+    earlier: &ShutdownRequest,
+    options: &ShutdownOptions,
+) -> Result<ShutdownRequest, OpsError> {
+    if options.force && !earlier.force {
+        team.change_request(&earlier.id, |r| r.force = true)?;
+    }
+    Ok(team.request(&earlier.id)?)
+}
+
+/// Sends the new requests concurrently: each append waits for the disk, which handles many at a
+/// time.
+fn send_all(
+    team: &TeamStore,
+    new: &[(&MemberRecord, ShutdownRequest)],
+    options: &ShutdownOptions,
+) -> Result<(), OpsError> {
+    let send_request = |(record, request): &(&MemberRecord, ShutdownRequest)| {
+        send_request(team, record, request, options)
+    };
+    parallel_map(new, AT_ONCE, send_request).into_iter().collect()
+}
+
+/// Sends the request to the member, unless it is forced, agreed or over, or the member reads no
+/// mail. Journals the request.
+fn send_request(
+    team: &TeamStore,
+    record: &MemberRecord,
+    request: &ShutdownRequest,
+    options: &ShutdownOptions,
+) -> Result<(), OpsError> {
+    let asks =
+        !options.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
+    if asks {
+        let message = Message::ShutdownRequest(protocol::ShutdownRequestBody {
+            request_id: request.id.to_string(),
+            from: Some(MemberName::lead().to_string()),
+            reason: options.reason.clone(),
+            timestamp: Some(request.asked_at.iso()),
+            deadline_seconds: Some(options.deadline_s),
+        });
+        let post = Post::new(&MemberName::lead(), &record.name, message);
+        post.because(request.event.clone()).send(team)?;
+    }
+    let mut note = Note::of(EventKind::ShutdownRequested)
+        .member(&record.name)
+        .with("request_id", request.id.as_str())
+        .with("force", options.force)
+        .with("asked", asks)
+        .with("deadline_seconds", options.deadline_s);
+    if request.agreed_at.is_some() {
+        note = note.with("by", record.name.as_str());
+    }
+    if let Some(reason) = &options.reason {
+        note = note.with("reason", reason.as_str());
+    }
+    team.record(Note { id: request.event.clone(), ..note })?;
+    match request.outcome {
+        // The run was over, so the request ended as it was filed.
+        Some(outcome) => journal_end(team, request, outcome),
+        None => Ok(()),
+    }
+}
+
+fn journal_end(
+    team: &TeamStore,
+    request: &ShutdownRequest,
+    outcome: ShutdownOutcome,
+) -> Result<(), OpsError> {
+    let note = Note { cause: request.event.clone(), ..Note::of(EventKind::ShutdownEnded) };
+    let note = note.member(&request.member).with("request_id", request.id.as_str());
+    team.record(note.with("outcome", outcome.as_str()))?;
+    Ok(())
+}
+
+fn file(
+    team: &TeamStore,
+    record: &MemberRecord,
+    options: &ShutdownOptions,
+    agrees: bool,
+) -> Result<ShutdownRequest, OpsError> {
+    let asked_at = now();
+    // The lead starts a member again after its failure, unless it sees an open request.
+    let over = record.state.is_over() && record.restart.is_none();
+    // Requests for one name in the same millisecond need different ids.
+    for offset in 0.. {
+        let request = ShutdownRequest {
+            format: 1,
+            id: RequestId::shutdown(asked_at.0 + offset, &record.name),
+            member: record.name.clone(),
+            incarnation: record.incarnation.clone(),
+            reason: options.reason.clone(),
+            asked_at,
+            deadline_at: asked_at.plus_ms(options.deadline_s.saturating_mul(1000)),
+            force: options.force,
+            outcome: over.then_some(ShutdownOutcome::Gone),
+            answer: None,
+            ended_at: over.then_some(asked_at),
+            agreed_at: agrees.then_some(asked_at),
+            parting: Parting::default(),
+            cwd: Some(
+                record.start.as_ref().map_or(&record.request.cwd, |start| &start.cwd).clone(),
+            ),
+            deviations: None,
+            event: Some(rand::uuid()),
+        };
+        if team.file_request(&request)? {
+            return Ok(request);
+        }
+    }
+    unreachable!("some millisecond is free");
+}
+
+/// Records the outcome of a request. Only the first outcome counts.
+pub(crate) fn resolve(
+    team: &TeamStore,
+    id: &RequestId,
+    outcome: ShutdownOutcome,
+    answer: Option<&str>,
+) -> Result<(), OpsError> {
+    let (mut changed, mut parting) = (None, Parting::default());
+    team.change_request(id, |request| {
+        changed = request.is_open().then(|| (request.member.clone(), request.event.clone()));
+        if changed.is_some() {
+            parting = request.parting.clone();
+            request.outcome = Some(outcome);
+            request.answer = answer.map(str::to_owned);
+            request.ended_at = Some(now());
+        }
+    })?;
+    if let Some((member, cause)) = changed {
+        let mut note = Note { cause, ..Note::of(EventKind::ShutdownEnded) }
+            .member(&member)
+            .with("request_id", id.as_str())
+            .with("outcome", outcome.as_str());
+        if let Some(answer) = answer {
+            note = note.with("answer", answer);
+        }
+        team.record(with_parting(note, &parting))?;
+    }
+    Ok(())
+}
+
+fn with_parting(note: Note, parting: &Parting) -> Note {
+    let Parting { status, pending_work, artifacts_committed } = parting;
+    let note = status.iter().fold(note, |note, status| note.with("status", status.as_str()));
+    let note = artifacts_committed
+        .iter()
+        .fold(note, |note, committed| note.with("artifacts_committed", *committed));
+    match pending_work.as_slice() {
+        [] => note,
+        some => note.with("pending_work", some.to_vec()),
+    }
+}
+
+/// Records that the member agrees, and how it leaves its work. A lead that takes over later carries
+/// the request out from there.
+pub(crate) fn record_agreement(
+    team: &TeamStore,
+    id: &RequestId,
+    parting: &Parting,
+) -> Result<(), OpsError> {
+    team.change_request(id, |request| {
+        if request.is_open() {
+            request.agreed_at = Some(now());
+            request.parting = parting.clone();
+        }
+    })?;
+    Ok(())
+}
+
+/// Returns all requests, oldest first.
+pub(crate) fn requests(team: &TeamStore) -> Result<Vec<ShutdownRequest>, OpsError> {
+    Ok(team.requests()?)
+}
+
+pub(crate) fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownRequest, OpsError> {
+    Ok(team.request(id)?)
+}
+
+/// The outcome of one shutdown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct ShutdownResult {
+    pub(crate) name: MemberName,
+    /// The word of its outcome; `requested` while it has none.
+    pub(crate) outcome: &'static str,
+    pub(crate) request_id: RequestId,
+    /// The member's answer, or the error.
+    pub(crate) reason: Option<String>,
+    pub(crate) elapsed_ms: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) parting: Parting,
+    /// Deviations that verification found; also empty before verification.
+    pub(crate) deviations: Vec<ShutdownFinding>,
+}
+
+/// Time beyond the members' deadline that a running lead may need to end them.
+const MARGIN: Duration = Duration::from_secs(20);
+
+/// The result of waiting for a lead to carry requests out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// All requests have ended.
+    Ended,
+    /// No phalanx leads the team any longer; the caller may take over.
+    LeadGone,
+    /// The lead is stopped, and the requests are forced.
+    LeadStopped,
+    /// The team was deleted, which implies that all its members have ended.
+    TeamGone,
+}
+
+/// The poll interval: a lead can die without writing anything.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// Waits until the team's lead has carried these requests out. Updates them at each poll, since a
+/// team that is deleted right afterwards leaves nothing to read.
+///
+/// # Errors
+/// [`OpsError::Deadline`] if a running lead has not carried them out [`MARGIN`] after `limit`, the
+/// members' deadline. a refusal if the lead is stopped at `limit`.
+pub(crate) fn await_end(
+    team: &TeamStore,
+    requests: &mut [ShutdownRequest],
+    limit: Duration,
+) -> Result<Awaited, OpsError> {
+    let (deadline, latest) =
+        (Deadline::after(limit), Deadline::after(limit.saturating_add(MARGIN)));
+    let changes = match team.changes() {
+        Ok(changes) => changes,
+        Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
+        Err(e) => return Err(e.into()),
+    };
+    loop {
+        match await_step(team, requests) {
+            Ok(Some(awaited)) => return Ok(awaited),
+            Ok(None) => {}
+            Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
+            Err(e) => return Err(e),
+        }
+        if deadline.expired()
+            && let Some(pid) = lease::stopped(team)?
+        {
+            let problem = format!(
+                "the lead of team `{}`, process {pid}, is stopped and has not ended the members \
+                 within {} s",
+                team.name(),
+                limit.as_secs_f64()
+            );
+            let hint = format!(
+                "continue it with `kill -CONT {pid}`, or end the members without it: the same \
+                 command with `--force`"
+            );
+            return Err(OpsError::described(Kind::Deadline, problem, hint));
+        }
+        if latest.expired() {
+            let what = "the shutdown was not carried out by the team's lead".to_owned();
+            return Err(OpsError::Deadline { what, limit: limit.saturating_add(MARGIN) });
+        }
+        let next = if deadline.expired() { latest } else { deadline };
+        changes.wait(SWEEP.min(next.remaining()));
+    }
+}
+
+fn await_step(
+    team: &TeamStore,
+    requests: &mut [ShutdownRequest],
+) -> Result<Option<Awaited>, OpsError> {
+    if !team.exists() {
+        return Ok(Some(Awaited::TeamGone));
+    }
+    // Read before the requests: a lead that exits in between has written its results.
+    let (led, stopped) = (lease::is_led(team)?, lease::stopped(team)?.is_some());
+    for request in requests.iter_mut().filter(|r| r.is_open()) {
+        *request = team.request(&request.id)?;
+    }
+    if !requests.iter().any(ShutdownRequest::is_open) {
+        return Ok(Some(Awaited::Ended));
+    }
+    let forced = requests.iter().filter(|request| request.is_open()).all(|request| request.force);
+    Ok(match (led, stopped && forced) {
+        (false, _) => Some(Awaited::LeadGone),
+        (true, true) => Some(Awaited::LeadStopped),
+        (true, false) => None,
+    })
+}
+
+/// Returns the outcomes of these requests. All members of a team that was deleted meanwhile have
+/// ended.
+pub(crate) fn outcomes(
+    team: &TeamStore,
+    requests: &[ShutdownRequest],
+) -> Result<Vec<ShutdownResult>, OpsError> {
+    requests.iter().map(|asked| outcome(team, asked)).collect()
+}
+
+fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, OpsError> {
+    let found = match team.request(&asked.id) {
+        Ok(request) => Some(request),
+        Err(_) if !team.exists() => None,
+        Err(e) => return Err(e.into()),
+    };
+    let gone = found.is_none().then_some(ShutdownOutcome::Gone);
+    let request = found.as_ref().unwrap_or(asked);
+    let outcome = gone.filter(|_| asked.is_open()).or(request.outcome);
+    Ok(ShutdownResult {
+        name: request.member.clone(),
+        outcome: outcome.map_or("requested", ShutdownOutcome::as_str),
+        request_id: request.id.clone(),
+        reason: request.answer.clone(),
+        elapsed_ms: request.ended_at.map(|at| at.since(request.asked_at)),
+        parting: request.parting.clone(),
+        deviations: request.deviations.clone().unwrap_or_default(),
+    })
+}
+
+/// Returns the teammates that can be asked to end: those that phalanx started and that are on the
+/// roster or alive.
+pub(crate) fn all_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let mut ours = crate::ops::members::status::live_members(team)?;
+    for member in team.team()?.teammates() {
+        if team.member_record(&member.name)?.is_some() && !ours.contains(&member.name) {
+            ours.push(member.name.clone());
+        }
+    }
+    Ok(ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_message_names_members_and_their_tasks() {
+        let one = |name: &str, work: Option<&str>| {
+            (MemberName::new(name).expect("name"), work.map(str::to_owned))
+        };
+        let two = [one("ann", Some("running #3 Run the tests")), one("bob", None)];
+        assert_eq!(
+            awaited_words(&two, 30, None),
+            "waiting for ann (running #3 Run the tests), bob to end, up to 30 s"
+        );
+        let six: Vec<_> =
+            ["a", "b", "c", "d", "e", "f"].iter().map(|name| one(name, None)).collect();
+        assert_eq!(
+            awaited_words(&six, 10, Some(42)),
+            "waiting for a, b, c, d, 2 more to end, up to 10 s; the lead, process 42, is stopped"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! The checklist after a shutdown: every member has answered, timed out or been forced, and work
+//! that members report as committed is committed. A finding is a deviation, recorded in the
+//! request, in the journal and in every report.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::model::event::{EventKind, Note};
+use crate::model::request::{self, ShutdownFinding, ShutdownRequest};
+use crate::model::shutdown_check::{self, WorkTree};
+use crate::model::text;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::store::TeamStore;
+use crate::sys::exec::{self, ExecCommand};
+
+/// Time limit of git for one directory.
+const GIT: Duration = Duration::from_secs(5);
+
+/// Verifies the last request of each member that has ended or refused, unless it was verified
+/// before.
+pub(crate) fn verify_all(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    let mut requests = request::latest(team.requests()?);
+    verify(ctx, team, &mut requests)
+}
+
+/// Verifies these requests, each once; open ones are skipped. If the team was deleted, they are
+/// judged as last read.
+pub(crate) fn verify(
+    ctx: &Context,
+    team: &TeamStore,
+    requests: &mut [ShutdownRequest],
+) -> Result<(), OpsError> {
+    // Several members can share a directory.
+    let mut trees: BTreeMap<String, WorkTree> = BTreeMap::new();
+    let (mut verified, mut findings) = (Vec::new(), Vec::new());
+    for request in requests {
+        match team.request(&request.id) {
+            Ok(found) => *request = found,
+            Err(_) if !team.exists() => {}
+            Err(e) => return Err(e.into()),
+        }
+        if request.is_open() || request.deviations.is_some() {
+            continue;
+        }
+        let cwd = request.cwd.clone().unwrap_or_default();
+        let status = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
+        let found = shutdown_check::findings(request, status);
+        request.deviations = Some(found.clone());
+        if record_findings(team, request)? {
+            verified.push(request.id.to_string());
+            findings.extend(found);
+        }
+    }
+    journal_findings(team, verified, findings)
+}
+
+/// Writes the verdict to the request. Returns true if it is the first.
+fn record_findings(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError> {
+    let mut first = false;
+    let written = team.change_request(&verified.id, |request| {
+        first = request.deviations.is_none();
+        if first {
+            request.deviations.clone_from(&verified.deviations);
+        }
+    });
+    match written {
+        Ok(()) => Ok(first),
+        Err(_) if !team.exists() => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn journal_findings(
+    team: &TeamStore,
+    ids: Vec<String>,
+    findings: Vec<ShutdownFinding>,
+) -> Result<(), OpsError> {
+    if ids.is_empty() || !team.exists() {
+        return Ok(());
+    }
+    let deviations = findings.iter().map(|deviation| {
+        serde_json::json!({ "name": deviation.name, "kind": deviation.kind, "text": deviation.text })
+    });
+    let note = Note::of(EventKind::ShutdownVerified).with("request_ids", ids);
+    team.record(note.with("deviations", deviations.collect::<Vec<_>>()))?;
+    Ok(())
+}
+
+/// Returns git's status of a directory. git runs without optional locks, so that it does not
+/// disturb other processes that use the repository.
+fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
+    // A variable that names a repository would override the directory.
+    let own = |name: &OsString| !name.to_string_lossy().starts_with("GIT_");
+    let env = ctx.caller.env.iter().filter(|(name, _)| own(name)).cloned();
+    // git's message for a missing repository is matched below, in English.
+    let env = env.chain([("LC_ALL".into(), "C".into())]);
+    let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"];
+    let command = ExecCommand {
+        program: "git".into(),
+        args: words.map(OsString::from).to_vec(),
+        env: Some(env.collect()),
+        cwd: Some(PathBuf::from(cwd)),
+        stdin: Vec::new(),
+    };
+    let output = match exec::run(&command, GIT) {
+        Ok(output) => output,
+        Err(e) => return WorkTree::Unknown(e.to_string()),
+    };
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    match output.code {
+        Some(0) if stdout.is_empty() => WorkTree::Clean,
+        // Two letters of state and a blank come before the path.
+        Some(0) => {
+            WorkTree::Dirty(stdout.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect())
+        }
+        Some(_) | None if stderr.contains("not a git repository") => {
+            WorkTree::Unknown(format!("{cwd} is not in a git work tree"))
+        }
+        Some(_) | None => {
+            let first = text::line(stderr.lines().next().unwrap_or_default());
+            WorkTree::Unknown(format!("git in {cwd}: {first}"))
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Worktrees for members that are about to start on another host: brings the commit and the files
+//! of a repository here to the host's copy of it.
+
+use std::path::PathBuf;
+
+use super::link::{GIT, HostLink};
+use super::wire::{CommitDelivery, CopyReport, CopyRequest, HostRequest};
+use crate::model::id::{HostName, MemberName};
+use crate::model::launch::LaunchSpec;
+use crate::model::settings::Settings;
+use crate::model::worktree::{Checkout, WorktreeOrigin, WorktreeRequest};
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::starting::worktree::{must_be_here, must_be_on, not_managed, title};
+use crate::store::TeamStore;
+use crate::sys::rand;
+use crate::worktree::{Repository, WorktreeState};
+
+/// Brings the commits and files from which the worktrees of `specs` are made to a host, and returns
+/// the specs as the host needs them. A member that has its worktree there needs nothing. With
+/// `is_unique`, a name may change on the host, so that a known worktree is not taken for that of
+/// the new member. Appends the operations whose files are on the host to `tokens`, also on failure.
+///
+/// # Errors
+/// [`OpsError::Worktree`] if the repository here cannot be used, [`OpsError::WorktreeOnHost`] for
+/// a worktree on another host, [`OpsError::RepositoryElsewhere`] for one whose repository is on
+/// another machine and that is gone; failures of the host.
+pub(super) fn provide(
+    ctx: &Context,
+    team: &TeamStore,
+    link: &HostLink,
+    specs: Vec<LaunchSpec>,
+    is_unique: bool,
+    tokens: &mut Vec<String>,
+) -> Result<Vec<LaunchSpec>, OpsError> {
+    if specs.iter().all(|spec| spec.worktree.is_none()) {
+        return Ok(specs);
+    }
+    let mut provided = Vec::new();
+    let settings = team.settings()?;
+    let settings = settings.ok_or_else(|| not_managed(team))?;
+    for spec in specs {
+        let Some(request) = spec.worktree.clone() else {
+            provided.push(spec);
+            continue;
+        };
+        let name = MemberName::new(&spec.name)?;
+        let known = settings.checkouts.get(&name).filter(|_| !is_unique);
+        let kept = known.map(|had| keep(team, link, &name, had, &request)).transpose()?.flatten();
+        let origin = match kept {
+            Some(origin) => origin,
+            None => {
+                let source = CommitSource { ctx, team, link, settings: &settings };
+                let token = rand::token();
+                tokens.push(token.clone());
+                source.send(&spec, &name, &request, token)?
+            }
+        };
+        // The directory is one of this machine.
+        provided.push(LaunchSpec { cwd: None, origin: Some(origin), ..spec });
+    }
+    Ok(provided)
+}
+
+/// Returns the origin of a worktree that the member has on the host already; `None` if the host
+/// has to make one.
+fn keep(
+    team: &TeamStore,
+    link: &HostLink,
+    name: &MemberName,
+    had: &Checkout,
+    request: &WorktreeRequest,
+) -> Result<Option<WorktreeOrigin>, OpsError> {
+    must_be_on(link.host(), name, had)?;
+    let Some(origin) = had.known_origin() else { return Ok(None) };
+    if request.branch(&had.branch) != had.branch {
+        return Ok(None);
+    }
+    let state: WorktreeState = link.call(HostRequest::Worktree(had.clone()), GIT)?;
+    if state.is_usable() {
+        return Ok(Some(origin));
+    }
+    must_be_here(team, name, had)?;
+    Ok(None)
+}
+
+/// This machine as the source of a worktree.
+struct CommitSource<'a> {
+    ctx: &'a Context,
+    team: &'a TeamStore,
+    link: &'a HostLink,
+    settings: &'a Settings,
+}
+
+impl CommitSource<'_> {
+    fn send(
+        &self,
+        spec: &LaunchSpec,
+        name: &MemberName,
+        request: &WorktreeRequest,
+        token: String,
+    ) -> Result<WorktreeOrigin, OpsError> {
+        let here = self.here()?;
+        let cwd = self.ctx.caller.cwd.join(spec.cwd.as_deref().unwrap_or("."));
+        let cwd: PathBuf = cwd.components().collect();
+        let repository = Repository::find(&cwd, &self.ctx.caller.env)?;
+        let start = repository.start_for(self.link.host(), &title(self.team, name), request)?;
+        let files = repository.files_to_copy(&self.settings.worktree)?;
+        let top = repository.top().to_string_lossy().into_owned();
+        let asked = CopyRequest {
+            origin: here.clone(),
+            repository: top.clone(),
+            traits: repository.traits()?,
+            commit: start.clone(),
+            token: token.clone(),
+        };
+        let copy: CopyReport = self.link.call(HostRequest::OpenCopy(asked), GIT)?;
+        if !copy.has_commit {
+            self.deliver(&repository, &here, &start, &copy.tips, &token)?;
+        }
+        for (nth, bytes) in files.iter().enumerate() {
+            self.link.upload(bytes, &token, &nth.to_string())?;
+        }
+        Ok(WorktreeOrigin {
+            host: here,
+            repository: top,
+            copy: copy.path,
+            start,
+            files: self.settings.worktree.copy.clone(),
+            staged: Some(self.link.transfer_dir(&token)),
+        })
+    }
+
+    fn here(&self) -> Result<HostName, OpsError> {
+        let problem = || OpsError::Failed { problem: "this machine has no name".to_owned() };
+        self.team.host().cloned().ok_or_else(problem)
+    }
+
+    fn deliver(
+        &self,
+        repository: &Repository,
+        origin: &HostName,
+        commit: &str,
+        tips: &[String],
+        token: &str,
+    ) -> Result<(), OpsError> {
+        let remote = self.link.config().remote.as_deref();
+        let remote = remote.map(|remote| repository.remote(remote)).transpose()?;
+        let receive = |from: String| {
+            let delivery = CommitDelivery {
+                origin: origin.clone(),
+                repository: repository.top().to_string_lossy().into_owned(),
+                commit: commit.to_owned(),
+                token: token.to_owned(),
+                from,
+            };
+            self.link.call::<()>(HostRequest::Receive(delivery), GIT)
+        };
+        let Some(remote) = remote else {
+            let bundle = repository.bundle(token, commit, tips)?;
+            let path = self.link.upload(&bundle, token, "bundle")?;
+            return receive(path);
+        };
+        repository.push_to(&remote, token, commit)?;
+        let received = receive(remote.fetch.clone());
+        repository.withdraw(&remote, token, &[commit.to_owned()]);
+        received
+    }
+}

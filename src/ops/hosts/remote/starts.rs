@@ -1,0 +1,76 @@
+//! Starting members on another host.
+
+use std::time::Duration;
+
+use super::link::{GIT, HostLink};
+use super::origins;
+use super::wire::{HostRequest, RemoteReport, RemoteSpawn};
+use crate::model::id::HostName;
+use crate::model::launch::LaunchSpec;
+use crate::model::placement::BackendKind;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::starting::spawn::{SpawnOptions, Spawned, StartedWhen};
+use crate::store::TeamStore;
+
+/// Time that the start or the end of members may take longer than its own deadline.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// The result of starts on another host.
+pub(crate) struct RemoteStarts {
+    pub(crate) backend: BackendKind,
+    pub(crate) why: String,
+    pub(crate) results: Vec<Result<Spawned, OpsError>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Starts members on a host.
+///
+/// # Errors
+/// Failures of the whole batch. After [`OpsError::Host`] members may have been started.
+pub(crate) fn spawn(
+    ctx: &Context,
+    team: &TeamStore,
+    host: &HostName,
+    specs: &[LaunchSpec],
+    options: &SpawnOptions,
+) -> Result<RemoteStarts, OpsError> {
+    let link = HostLink::to(ctx, team, host)?;
+    let here = |spec: &LaunchSpec| LaunchSpec { host: None, ..spec.clone() };
+    let specs = specs.iter().map(here).collect();
+    let mut tokens = Vec::new();
+    let provided = origins::provide(ctx, team, &link, specs, options.unique, &mut tokens);
+    let report = provided.and_then(|specs| {
+        // Checking out a commit and the setup command are not part of the deadline of the starts.
+        let worktrees = specs.iter().filter(|spec| spec.worktree.is_some()).count();
+        let worktrees = GIT * u32::try_from(worktrees).unwrap_or(u32::MAX);
+        let request = HostRequest::Spawn(remote_spawn(specs, options));
+        link.call(request, worktrees.saturating_add(options.deadline + GRACE))
+    });
+    tokens.iter().for_each(|token| link.discard(token));
+    let report: RemoteReport<Spawned> = report?;
+    let there = |spawned| Spawned { host: Some(host.clone()), ..spawned };
+    let failed = |failure| OpsError::OnHost { host: host.clone(), failure };
+    Ok(RemoteStarts {
+        backend: report.backend,
+        why: report.why,
+        results: report
+            .results
+            .into_iter()
+            .map(|result| result.map(there).map_err(failed))
+            .collect(),
+        warnings: report.warnings.iter().map(|text| format!("host {host}: {text}")).collect(),
+    })
+}
+
+fn remote_spawn(specs: Vec<LaunchSpec>, options: &SpawnOptions) -> RemoteSpawn {
+    RemoteSpawn {
+        specs,
+        backend: options.backend,
+        until_ready: options.until == StartedWhen::Ready,
+        deadline_ms: u64::try_from(options.deadline.as_millis()).unwrap_or(u64::MAX),
+        unique: options.unique,
+        layout: options.layout,
+        scope: options.scope.clone(),
+    }
+}

@@ -1,0 +1,270 @@
+//! The messages between a lead and `phalanx host serve` on another host: one JSON document per
+//! line. Both ends are the same release.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::backend::Label;
+use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
+use crate::model::input::Input;
+use crate::model::launch::LaunchSpec;
+use crate::model::placement::{BackendKind, Layout, Placement};
+use crate::model::scope::Scope;
+use crate::model::settings::BackendChoice;
+use crate::model::time::Timestamp;
+use crate::model::worktree::Checkout;
+use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::views::log_part::{LogPart, LogRange};
+use crate::worktree::{CopyTraits, WorktreeState};
+
+/// The release whose messages these are.
+pub(super) const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+/// The first line of a connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostHello {
+    /// The release of the lead. A server of another release refuses.
+    pub(super) release: String,
+    pub(super) team: TeamName,
+    /// The address of the shared store; it may hold a password.
+    pub(super) store: String,
+    /// The password of the address, if that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) password: Option<String>,
+    /// The name of the server's host. A machine that knows itself by another name refuses.
+    pub(super) host: HostName,
+    /// The work directory, in which members are started.
+    pub(super) dir: String,
+}
+
+/// A later line of the lead.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostCall {
+    pub(super) id: u64,
+    pub(super) request: HostRequest,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum HostRequest {
+    /// Starts members and replies with a [`RemoteReport`].
+    Spawn(RemoteSpawn),
+    /// Ends runs and replies with one result for each.
+    Terminate(Vec<RunToEnd>),
+    /// Replies with one verdict for each.
+    Verify(Vec<MarkedPlacement>),
+    /// Closes what is proven to be the team's and replies with one result for each.
+    Close(Vec<MarkedPlacement>),
+    /// Replies with text.
+    Screen {
+        at: MarkedPlacement,
+        lines: usize,
+    },
+    Focus(MarkedPlacement),
+    /// Replies with the new placement, as [`HostRequest::Show`] does.
+    Hide(MarkedPlacement),
+    Show(MarkedPlacement),
+    Input {
+        at: MarkedPlacement,
+        input: Input,
+    },
+    Label(Vec<(MarkedPlacement, Label)>),
+    /// Replies with one [`RunState`] for each.
+    Runs(Vec<(MemberName, Incarnation)>),
+    /// Opens the host's copy of a repository, and replies with a [`CopyReport`].
+    OpenCopy(CopyRequest),
+    /// Takes a commit into a copy.
+    Receive(CommitDelivery),
+    /// Replies with a [`WorktreeState`].
+    Worktree(Checkout),
+    /// Pushes commits, or replies with a [`SentBundle`].
+    Send(CommitRequest),
+    /// Replies with the changes of a worktree since a commit.
+    Diff {
+        checkout: Checkout,
+        base: String,
+    },
+    /// Removes a worktree that is still in the state that was seen, and replies with a
+    /// [`crate::worktree::RemovalOutcome`].
+    RemoveWorktree {
+        checkout: Checkout,
+        seen: WorktreeState,
+        deletes_branch: bool,
+    },
+    /// Replies with a [`LogChunk`].
+    Log(LogRequest),
+}
+
+/// A repository of the lead's machine, and the commit that a worktree needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CopyRequest {
+    /// The lead's machine.
+    pub(super) origin: HostName,
+    /// The repository's main working directory there.
+    pub(super) repository: String,
+    pub(super) traits: CopyTraits,
+    pub(super) commit: String,
+    /// Names the directory for the files of this operation.
+    pub(super) token: String,
+}
+
+/// The host's copy of a repository.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CopyReport {
+    pub(super) path: String,
+    pub(super) has_commit: bool,
+    /// Commits that it has.
+    pub(super) tips: Vec<String>,
+}
+
+/// A commit that the host can take from a bundle or an address.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CommitDelivery {
+    pub(super) origin: HostName,
+    pub(super) repository: String,
+    pub(super) commit: String,
+    pub(super) token: String,
+    pub(super) from: String,
+}
+
+/// Commits of a worktree that the lead's machine lacks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CommitRequest {
+    pub(super) checkout: Checkout,
+    pub(super) commits: Vec<String>,
+    /// Commits that the lead's machine has.
+    pub(super) known: Vec<String>,
+    pub(super) token: String,
+    /// The address to push them to; `None` for a bundle.
+    pub(super) to: Option<String>,
+}
+
+/// A bundle on the host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SentBundle {
+    pub(super) path: String,
+    /// In bytes.
+    pub(super) length: u64,
+}
+
+/// A part of the log of a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LogRequest {
+    pub(super) name: MemberName,
+    pub(super) incarnation: Incarnation,
+    pub(super) range: LogRange,
+}
+
+/// A part of a log, as JSON text.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LogChunk {
+    /// Each byte as the character with its number.
+    bytes: String,
+    len: u64,
+    has_times: bool,
+    times: Vec<(u64, Timestamp)>,
+}
+
+impl From<LogPart> for LogChunk {
+    fn from(part: LogPart) -> LogChunk {
+        let LogPart { bytes, len, has_times, times } = part;
+        LogChunk { bytes: bytes.into_iter().map(char::from).collect(), len, has_times, times }
+    }
+}
+
+impl From<LogChunk> for LogPart {
+    fn from(chunk: LogChunk) -> LogPart {
+        let LogChunk { bytes, len, has_times, times } = chunk;
+        // A character beyond a byte cannot be in a chunk of this release.
+        let bytes = bytes.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect();
+        LogPart { bytes, len, has_times, times }
+    }
+}
+
+/// The state of a run as its host sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunState {
+    Alive,
+    Dead,
+    Unknown,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MarkedPlacement {
+    pub(super) placement: Placement,
+    pub(super) token: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RunToEnd {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    /// The member has agreed, so that its program may exit by itself first.
+    pub(crate) has_agreed: bool,
+}
+
+/// Members to start on the server's host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RemoteSpawn {
+    pub(super) specs: Vec<LaunchSpec>,
+    pub(super) backend: Option<BackendChoice>,
+    pub(super) until_ready: bool,
+    pub(super) deadline_ms: u64,
+    pub(super) unique: bool,
+    pub(super) layout: Option<Layout>,
+    pub(super) scope: Scope,
+}
+
+/// The result of a [`RemoteSpawn`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RemoteReport<T> {
+    pub(super) backend: BackendKind,
+    /// Why this backend was chosen.
+    pub(super) why: String,
+    /// One for each spec, in order.
+    pub(super) results: Vec<Result<T, RemoteFailure>>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Returns an error as it is sent.
+pub(super) fn failure_of(error: &OpsError) -> RemoteFailure {
+    RemoteFailure { kind: error.kind(), text: error.to_string(), hint: error.hint() }
+}
+
+/// A line of the server: the reply to the hello has no id.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostReply {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<u64>,
+    pub(super) result: Result<Value, RemoteFailure>,
+}
+
+/// Parses a line as each message of the connection, for fuzzing. Returns whether it was one.
+#[cfg(feature = "testing")]
+pub(crate) fn parse_line(line: &str) -> bool {
+    fn is<M: for<'de> Deserialize<'de>>(line: &str) -> bool {
+        serde_json::from_str::<M>(line).is_ok()
+    }
+    let (hello, call) = (is::<HostHello>(line), is::<HostCall>(line));
+    is::<HostReply>(line) || hello || call
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_log_survives_the_way() {
+        let part = LogPart {
+            bytes: (0..=u8::MAX).collect(),
+            len: 256,
+            has_times: true,
+            times: vec![(7, Timestamp(9))],
+        };
+        let text = serde_json::to_string(&LogChunk::from(part.clone())).expect("text");
+        assert!(!text.contains('\n'), "a message is one line");
+        let read: LogChunk = serde_json::from_str(&text).expect("a chunk");
+        assert_eq!(LogPart::from(read), part);
+    }
+}

@@ -1,0 +1,133 @@
+//! Messages of phalanx itself to one mailbox, each with its event in the journal.
+
+use crate::model::digest;
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::handoff::Handoff;
+use crate::model::id::{MemberName, RequestId, TaskId};
+use crate::model::protocol::Message;
+use crate::model::text;
+use crate::ops::context::now;
+use crate::ops::error::OpsError;
+use crate::store::TeamStore;
+use crate::sys::rand;
+
+/// Maximum length of the summary of a handoff in the journal, in characters.
+const SUMMARY_LENGTH: usize = 100;
+
+/// A message to one mailbox.
+#[must_use = "nothing is sent yet"]
+pub(crate) struct Post {
+    from: MemberName,
+    to: MemberName,
+    message: Message,
+    /// It interrupts the turn of a wrapped agent, where its profile can.
+    urgent: bool,
+    /// Id of the journal event that caused it.
+    cause: Option<String>,
+    id: String,
+}
+
+impl Post {
+    pub(crate) fn new(from: &MemberName, to: &MemberName, message: Message) -> Post {
+        let (from, to, id) = (from.clone(), to.clone(), rand::uuid());
+        Post { from, to, message, urgent: false, cause: None, id }
+    }
+
+    /// A notice of the team itself.
+    pub(crate) fn notice(to: &MemberName, text: String) -> Post {
+        Post::new(&MemberName::system(), to, Message::Text(text))
+    }
+
+    /// A message of a teammate to its lead. The event of its subject is its cause.
+    pub(crate) fn report(team: &TeamStore, from: &MemberName, message: Message) -> Post {
+        let cause = cause_of(team, &message);
+        Post::new(from, &MemberName::lead(), message).because(cause)
+    }
+
+    pub(crate) fn because(self, cause: Option<String>) -> Post {
+        Post { cause, ..self }
+    }
+
+    /// Sets the cause, whose id becomes that of the message, so that it can be found again after a
+    /// crash.
+    pub(crate) fn for_event(self, event: &str) -> Post {
+        Post { cause: Some(event.to_owned()), id: event.to_owned(), ..self }
+    }
+
+    pub(crate) fn with_id(self, id: String) -> Post {
+        Post { id, ..self }
+    }
+
+    /// Gives it an id that follows from sender and text. The shared store keeps one message of an
+    /// id, so that one whose reply was lost can be sent again.
+    pub(crate) fn with_id_of_text(self) -> Post {
+        let text = self.message.to_text();
+        let id = digest::of(&[self.from.as_str().as_bytes(), text.as_bytes()]);
+        self.with_id(id)
+    }
+
+    pub(crate) fn urgent(self, urgent: bool) -> Post {
+        Post { urgent, ..self }
+    }
+
+    /// Sends it, and returns its id.
+    pub(crate) fn send(self, team: &TeamStore) -> Result<String, OpsError> {
+        let id = self.id.clone();
+        send_all(team, &[self])?;
+        Ok(id)
+    }
+
+    /// Sends it unless the mailbox has a message with its id: a process that was killed may have
+    /// sent it.
+    pub(crate) fn send_once(self, team: &TeamStore) -> Result<(), OpsError> {
+        match team.mailbox(&self.to).find(&self.id)? {
+            Some(_) => Ok(()),
+            None => self.send(team).map(drop),
+        }
+    }
+}
+
+/// Sends several messages of one sender to one mailbox at once.
+pub(in crate::ops) fn send_all(team: &TeamStore, posts: &[Post]) -> Result<(), OpsError> {
+    let Some(Post { from, to, .. }) = posts.first() else { return Ok(()) };
+    let color = team.team()?.member(from).and_then(|member| member.color.clone());
+    let envelope = |post: &Post| {
+        let text = post.message.to_text();
+        let envelope = Envelope::new(from.as_str(), &text, post.id.clone(), now());
+        Envelope { urgent: post.urgent, ..envelope }.with(None, color.as_deref())
+    };
+    let envelopes: Vec<Envelope> = posts.iter().map(envelope).collect();
+    let notes = envelopes.iter().zip(posts).map(|(sent, post)| note(to, sent, post.cause.clone()));
+    Ok(team.mailbox(to).append_with_events(&envelopes, notes.collect())?)
+}
+
+/// Returns the event of a message.
+pub(in crate::ops) fn note(to: &MemberName, envelope: &Envelope, cause: Option<String>) -> Note {
+    // Parsed, because a sender can pass the text of a protocol message.
+    let message = Message::parse(&envelope.text);
+    let note = Note { cause, ..Note::of(EventKind::MessageSent) }
+        .member(to)
+        .with("from", envelope.from.as_str())
+        .with("msg_id", envelope.msg_id.as_str())
+        .with("kind", message.kind());
+    let note = message.request_id().iter().fold(note, |note, id| note.with("request_id", *id));
+    match Handoff::of_message(&message) {
+        Some(Ok(handoff)) => note.with("summary", text::short(&handoff.sentence(), SUMMARY_LENGTH)),
+        Some(Err(_)) | None => note,
+    }
+}
+
+/// Returns the event of the request that is answered or of the task that is over; `None` for other
+/// messages.
+fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
+    let request = |id: &str| team.request(&RequestId::parse(id).ok()?).ok()?.event;
+    match message {
+        Message::ShutdownApproved(answer) => request(&answer.request_id),
+        Message::ShutdownRejected(answer) => request(&answer.request_id),
+        Message::TaskCompleted(news) => {
+            team.task(TaskId::parse(&news.task_id).ok()?).ok()??.extra.event
+        }
+        _ => None,
+    }
+}

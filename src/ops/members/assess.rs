@@ -1,0 +1,208 @@
+//! Gathers the evidence about the members of a team for [`assessment::assess`]. All that is read
+//! here is read once for the whole team, except mailboxes, which only members at rest need.
+
+use std::collections::BTreeMap;
+
+use crate::model::assessment::{
+    self, Assessment, Doing, Evidence, OpenRequest, ScreenSign, UntakenMail,
+};
+use crate::model::board::Board;
+use crate::model::id::{MemberName, TaskId};
+use crate::model::lifecycle::MemberState;
+use crate::model::need::Need;
+use crate::model::placement::IN_PROCESS;
+use crate::model::question::Question;
+use crate::model::record::MemberRecord;
+use crate::model::team::Team;
+use crate::model::time::Timestamp;
+use crate::ops::context::{Context, now};
+use crate::ops::members::presence;
+use crate::ops::members::profiles;
+use crate::ops::team::lease::{self, Life};
+use crate::ops::views::output;
+use crate::profile::{Look, ScreenFinding, ScreenState, judge};
+use crate::store::TeamStore;
+use crate::sys::clock;
+use crate::sys::fs;
+use crate::sys::proc::Liveness;
+
+/// More lines than any screen has.
+pub(in crate::ops) const SCREEN_LINES: usize = 200;
+
+/// The parts of a team that say what its members are doing.
+pub(crate) struct TeamEvidence<'t> {
+    team: &'t TeamStore,
+    roster: &'t Team,
+    is_led: bool,
+    /// The oldest open request of each member, by its name in lower case.
+    requests: BTreeMap<String, OpenRequest>,
+    /// The task in progress of each member.
+    working: BTreeMap<String, TaskId>,
+    /// The task that each idle worker is about to claim.
+    next: BTreeMap<String, TaskId>,
+}
+
+impl<'t> TeamEvidence<'t> {
+    /// Collects what all members share. The roster is to be read before the records.
+    pub(crate) fn gather(
+        team: &'t TeamStore,
+        roster: &'t Team,
+        board: &Board,
+        records: &[MemberRecord],
+        questions: &[Question],
+        is_led: bool,
+    ) -> TeamEvidence<'t> {
+        let mut requests: BTreeMap<String, OpenRequest> = BTreeMap::new();
+        for question in questions.iter().filter(|question| question.is_open()) {
+            let request = open_request(question);
+            let oldest = requests.entry(question.from.folded()).or_insert_with(|| request.clone());
+            if request.since < oldest.since {
+                *oldest = request;
+            }
+        }
+        let is_idle_worker =
+            |record: &&MemberRecord| record.runs_commands() && record.state == MemberState::Idle;
+        let idle: Vec<(&MemberName, Option<&str>)> = records
+            .iter()
+            .filter(is_idle_worker)
+            .map(|record| (&record.name, record.request.role.as_deref()))
+            .collect();
+        TeamEvidence {
+            team,
+            roster,
+            is_led,
+            requests,
+            working: board.working(),
+            next: board.next_for_workers(&idle),
+        }
+    }
+
+    /// Returns the task in progress that a member owns.
+    pub(crate) fn task_of(&self, name: &MemberName) -> Option<TaskId> {
+        self.working.get(&name.folded()).copied()
+    }
+
+    /// Decides what a member is doing. `screen` is its screen, if it was read for this.
+    pub(crate) fn assess(
+        &self,
+        name: &MemberName,
+        record: Option<&MemberRecord>,
+        screen: Option<&ScreenSign>,
+    ) -> Assessment {
+        let is_dead = record.is_some_and(|r| presence::liveness(r) == Liveness::Dead);
+        // The launcher may have recorded the end and exited since the record was read.
+        let later = record
+            .filter(|record| is_dead && record.exit.is_none() && !record.state.is_over())
+            .and_then(|record| self.team.member_record(&record.name).ok().flatten())
+            .filter(|later| record.is_some_and(|record| record.is(&later.incarnation)));
+        let record = later.as_ref().or(record);
+        let is_active = self.roster.member(name).and_then(|member| member.is_active);
+        let folded = name.folded();
+        let may_rest = match record {
+            Some(record) => may_rest(record, is_active) || record.turn_error().is_some(),
+            None => is_active == Some(false),
+        };
+        let mail = may_rest.then(|| untaken(self.team, name)).flatten();
+        let is_empty = mail.is_some_and(|mail| mail.count == 0);
+        let is_inside = self.roster.member(name).is_some_and(|m| m.pane_id == IN_PROCESS);
+        let has_dead_lead = || {
+            let lead = lease::find_lead(self.team).ok().flatten();
+            lead.is_some_and(|lead| lead.alive == Life::Dead)
+        };
+        let found = assessment::assess(&Evidence {
+            record,
+            is_dead: is_dead || (is_inside && record.is_none() && has_dead_lead()),
+            is_led: self.is_led,
+            is_inside,
+            is_active,
+            mail,
+            mail_changed_at: is_empty.then(|| mail_changed_at(self.team, name)).flatten(),
+            request: self.requests.get(&folded),
+            task: self.task_of(name),
+            next_task: self.next.get(&folded).copied(),
+            screen,
+            now: now(),
+        });
+        match record.and_then(|record| record.limit()) {
+            Some(limit) if found.doing == Doing::Waiting(Need::Limit) => {
+                let end = limit.describe(&clock::local_zone());
+                Assessment { reason: Some(format!("{end}: {}", limit.said)), ..found }
+            }
+            _ => found,
+        }
+    }
+}
+
+/// Returns true for a run that rests unless its mailbox says otherwise.
+fn may_rest(record: &MemberRecord, is_active: Option<bool>) -> bool {
+    let is_up = record.state.is_up() && record.exit.is_none() && record.reads_mail();
+    let is_active = if record.is_native() { is_active } else { None };
+    let says_idle = is_active.map_or(record.state == MemberState::Idle, |is_active| !is_active);
+    is_up && says_idle
+}
+
+fn open_request(question: &Question) -> OpenRequest {
+    OpenRequest {
+        need: match question.user_questions().is_empty() {
+            true => Need::from(question.kind),
+            false => Need::Question,
+        },
+        id: question.id.to_string(),
+        summary: question.summary(),
+        since: question.asked_at,
+    }
+}
+
+/// Returns the mail that a member has not taken; `None` if its mailbox cannot be read, which is not
+/// to hide the other members.
+fn untaken(team: &TeamStore, name: &MemberName) -> Option<UntakenMail> {
+    let unread = team.mailbox(name).unread().ok()?;
+    let oldest = unread.iter().filter_map(|envelope| Timestamp::parse(&envelope.timestamp)).min();
+    Some(UntakenMail { count: unread.len(), since: oldest })
+}
+
+/// Returns the time of the last write to a mailbox file.
+fn mail_changed_at(team: &TeamStore, name: &MemberName) -> Option<Timestamp> {
+    if team.is_shared() {
+        return None;
+    }
+    let about = fs::about(&team.inbox_file(name)).ok().flatten()?;
+    Some(now().minus_ms(about.age.as_millis().try_into().unwrap_or(u64::MAX)))
+}
+
+/// Reads the screen of a native program, which says less in its files than a wrapper records;
+/// `None` for other programs, and if the screen cannot be read or no rule fits it.
+pub(crate) fn read_screen(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+) -> Option<ScreenSign> {
+    if !record.is_native() || !record.state.is_up() || record.exit.is_some() {
+        return None;
+    }
+    let profile = profiles::find(ctx, &record.request.profile).ok()?;
+    let screen = output::peek(ctx, team, &record.name, SCREEN_LINES).ok()?;
+    screen_sign(&judge(&profile, &Look::of_text(&screen)))
+}
+
+/// Returns what a screen says about the activity of its program; `None` if no rule fits.
+pub(crate) fn screen_sign(finding: &ScreenFinding) -> Option<ScreenSign> {
+    let what = finding.state.to_string();
+    match finding.state {
+        ScreenState::Working => Some(ScreenSign::Working),
+        // The turn of a program at its usage limit has ended.
+        ScreenState::Ready | ScreenState::Idle | ScreenState::Limited => Some(ScreenSign::Idle),
+        ScreenState::Failed { needs_login } => {
+            let need = if needs_login { Need::Login } else { Need::Error };
+            Some(ScreenSign::Waits(need, finding.evidence.clone()))
+        }
+        ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
+            let need = Need::of_screen(what.strip_prefix("blocked:").unwrap_or(&what));
+            Some(ScreenSign::Waits(need, finding.evidence.clone()))
+        }
+        ScreenState::Unknown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! `mode`: changes the permission mode of members while they run, and the lead's own.
+
+use serde::Serialize;
+
+use crate::model::id::MemberName;
+use crate::model::mode::Mode;
+use crate::model::protocol::{Message, ModeSetRequest};
+use crate::model::record::MemberRecord;
+use crate::model::team::Team;
+use crate::ops::context::Context;
+use crate::ops::decisions::decide::{above, lead_mode};
+use crate::ops::error::OpsError;
+use crate::ops::mail::post::Post;
+use crate::ops::team::claude_settings;
+use crate::store::{StoreError, TeamStore};
+
+/// A member whose mode on the roster was changed.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ModeChange {
+    pub(crate) name: MemberName,
+    pub(crate) mode: Mode,
+    /// Id of the message that asks its program to change; `None` for the lead, which is not asked.
+    pub(crate) msg_id: Option<String>,
+}
+
+/// Changes the mode of one member; without a name, of all whose programs can change it while they
+/// run.
+///
+/// # Errors
+/// [`OpsError::NotAllowed`] for a mode that is disabled, only for leads, or more permissive than
+/// the lead's (PM-06); a refusal for a member whose program takes its mode only at
+/// start; [`StoreError::NoSuchMember`] for an unknown name. Nothing is changed then.
+pub(crate) fn set(
+    ctx: &Context,
+    team: &TeamStore,
+    name: Option<&MemberName>,
+    mode: Mode,
+) -> Result<Vec<ModeChange>, OpsError> {
+    let roster = team.team()?;
+    claude_settings::must_be_enabled(ctx, &roster, mode)?;
+    if name.is_some_and(MemberName::is_lead) {
+        return set_lead(ctx, team, &roster, mode).map(|change| vec![change]);
+    }
+    if mode == Mode::Delegate {
+        return Err(OpsError::NotAllowed {
+            problem: "mode `delegate` is only for leads".to_owned(),
+        });
+    }
+    if let Some(own) = lead_mode(&roster).filter(|own| mode.reach() > own.reach()) {
+        return Err(OpsError::NotAllowed { problem: above(own, mode) });
+    }
+    changeable_members(team, &roster, name)?
+        .into_iter()
+        .map(|name| request_change(team, name, mode))
+        .collect()
+}
+
+/// An agent lead may not widen its own permissions; a person may.
+fn set_lead(
+    ctx: &Context,
+    team: &TeamStore,
+    roster: &Team,
+    mode: Mode,
+) -> Result<ModeChange, OpsError> {
+    let is_agent = ctx.caller.var("PHALANX_TOKEN").is_some();
+    if let Some(own) = lead_mode(roster).filter(|own| is_agent && mode.reach() > own.reach()) {
+        return Err(OpsError::NotAllowed { problem: above(own, mode) });
+    }
+    let name = MemberName::lead();
+    team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
+    Ok(ModeChange { name, mode, msg_id: None })
+}
+
+fn changeable_members(
+    team: &TeamStore,
+    roster: &Team,
+    name: Option<&MemberName>,
+) -> Result<Vec<MemberName>, OpsError> {
+    let Some(name) = name else {
+        let mut names = Vec::new();
+        for member in roster.teammates() {
+            if fixed_by(team, &member.name)?.is_none() {
+                names.push(member.name.clone());
+            }
+        }
+        return Ok(names);
+    };
+    let Some(member) = roster.teammates().find(|member| member.name.clashes_with(name.as_str()))
+    else {
+        let known = roster.teammates().map(|member| member.name.clone()).collect();
+        return Err(StoreError::NoSuchMember {
+            team: team.name().clone(),
+            name: name.clone(),
+            known,
+        }
+        .into());
+    };
+    match fixed_by(team, &member.name)? {
+        Some(profile) => {
+            let name = &member.name;
+            Err(OpsError::refused(
+                format!(
+                    "`{name}` cannot change its mode while it runs: `{profile}` is given it at its \
+                     start"
+                ),
+                format!("end it with `phalanx shutdown {name}`, and spawn it with `--mode`"),
+            ))
+        }
+        None => Ok(vec![member.name.clone()]),
+    }
+}
+
+/// Returns the profile of a member whose program takes its mode only at start. Only native members
+/// read `mode_set_request`; a member that phalanx did not start counts as one.
+fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError> {
+    let is_fixed =
+        |record: &MemberRecord| !record.reads_mail() || record.request.native == Some(false);
+    Ok(team.member_record(name)?.filter(is_fixed).map(|record| record.request.profile))
+}
+
+fn request_change(team: &TeamStore, name: MemberName, mode: Mode) -> Result<ModeChange, OpsError> {
+    let lead = MemberName::lead();
+    let message = Message::ModeSetRequest(ModeSetRequest {
+        mode: mode.as_str().to_owned(),
+        from: Some(lead.to_string()),
+    });
+    let msg_id = Post::new(&lead, &name, message).send(team)?;
+    team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
+    Ok(ModeChange { name, mode, msg_id: Some(msg_id) })
+}

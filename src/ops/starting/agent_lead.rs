@@ -1,0 +1,246 @@
+//! The agent lead: a program that leads the team (`lead -- CMD`). Provides its command line and
+//! environment, and the messages that brief it and pass on questions.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::model::envelope::Envelope;
+use crate::model::environ;
+use crate::model::id::{Incarnation, MemberName, agent_id};
+use crate::model::protocol::AnsweredBy;
+use crate::model::question::{Ask, Question};
+use crate::model::text;
+use crate::model::user_question::{self, UserQuestion};
+use crate::ops::context::{Context, now};
+use crate::ops::error::OpsError;
+use crate::ops::mail::inbox;
+use crate::ops::members::{depth, profiles};
+use crate::ops::starting::brief;
+use crate::ops::team::lease;
+use crate::profile::{self, Brief, Placeholder, Profile, Values};
+use crate::store::{Lease, TeamStore};
+use crate::sys::rand;
+
+/// Prefix of the message ids of briefings in the lead's mailbox.
+const BRIEF: &str = "brief-";
+/// Characters of a request's summary that a message quotes.
+const SUMMARY: usize = 500;
+/// Characters of a program's questions that are quoted.
+const QUESTIONS: usize = 1000;
+
+/// A program that is to lead the team.
+#[derive(Debug)]
+pub(crate) struct AgentLead {
+    pub(crate) profile: Profile,
+    /// The given command line, with the arguments that pass the briefing if its profile has such.
+    pub(crate) argv: Vec<String>,
+    /// Its whole environment: the caller's, with the identity of the lead.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) incarnation: Incarnation,
+    /// The briefing for its first turn, if the command line does not pass it.
+    first: Option<String>,
+}
+
+impl AgentLead {
+    /// Returns true if mail can be typed into the program. Otherwise its profile does not describe
+    /// its screen, and the program has to run `phalanx inbox`.
+    pub(crate) fn takes_mail(&self) -> bool {
+        self.profile.composer.is_some() && !self.profile.rules.is_empty()
+    }
+}
+
+/// Takes the lease for this process, with an agent lead.
+///
+/// # Errors
+/// [`OpsError::Nested`] for a teammate that may not start members; [`OpsError::NoSuchProfile`] for
+/// an unknown profile; [`OpsError::LedByAnother`], [`OpsError::LedByStranger`] or
+/// [`OpsError::MayBeLed`] if the team is led, or may be.
+pub(crate) fn take(
+    ctx: &Context,
+    team: &TeamStore,
+    profile: Option<&str>,
+    command: &[String],
+) -> Result<(Lease, AgentLead), OpsError> {
+    depth::must_allow(ctx)?;
+    let profile = profiles::find(ctx, &profile_name(ctx, profile, command)?)?;
+    let incarnation = Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one");
+    let token = rand::token();
+    lease::may_lead(ctx, team)?;
+    let lease = lease::take_with(team, Some(token.clone()))?;
+    if let Some(model) = profile.model_in(command) {
+        team.change_roster(|roster| Ok(roster.set(&MemberName::lead(), "model", model.as_str())))?;
+    }
+    let text = brief::brief(ctx, Some(team), Some(&MemberName::lead()))?;
+    let (argv, first) = command_line(&profile, command, text);
+    let env = environment(ctx, team, incarnation.as_str(), &token);
+    let mut lead = AgentLead { profile, argv, env, incarnation, first };
+    if lead.takes_mail() {
+        lead.env.push(("PHALANX_MAIL".into(), lead.profile.mail.as_str().into()));
+    }
+    Ok((lease, lead))
+}
+
+/// Returns the named profile, else the one named like the program, else that of a plain command.
+fn profile_name(
+    ctx: &Context,
+    named: Option<&str>,
+    command: &[String],
+) -> Result<String, OpsError> {
+    if let Some(name) = named {
+        return Ok(name.to_owned());
+    }
+    let program = command.first().map(Path::new).and_then(Path::file_name);
+    let program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let known = profiles::list(ctx)?.into_iter().any(|listed| listed.name == program);
+    Ok(if known { program } else { profile::SHELL.to_owned() })
+}
+
+/// Returns the command line and the first turn. A program that reads its mailbox itself briefs its
+/// teammates, but not a lead, so phalanx sends that briefing.
+fn command_line(
+    profile: &Profile,
+    command: &[String],
+    brief: String,
+) -> (Vec<String>, Option<String>) {
+    let argv = command.to_vec();
+    match profile.launch.brief() {
+        Brief::Argv => {
+            let values = Values::from([(Placeholder::Brief, vec![brief])]);
+            let speaks =
+                |group: &&profile::Group| group.names().any(|name| name == Placeholder::Brief);
+            let more =
+                profile.launch.argv.iter().filter(speaks).filter_map(|group| group.fill(&values));
+            (argv.into_iter().chain(more.flatten()).collect(), None)
+        }
+        Brief::FirstMessage => (argv, Some(brief)),
+        Brief::None => {
+            (argv, Some(brief).filter(|_| profile.reads_mail && profile.composer.is_some()))
+        }
+    }
+}
+
+/// Returns the caller's whole environment, with the identity and the token of the agent lead.
+fn environment(
+    ctx: &Context,
+    team: &TeamStore,
+    incarnation: &str,
+    token: &str,
+) -> Vec<(OsString, OsString)> {
+    let lead = MemberName::lead();
+    let own = [
+        ("PHALANX_TEAM", team.name().as_str().into()),
+        ("PHALANX_AGENT_ID", agent_id(&lead, team.name()).into()),
+        ("PHALANX_AGENT_NAME", lead.as_str().into()),
+        ("PHALANX_CONFIG_DIR", team.root().into()),
+        ("PHALANX_INCARNATION", incarnation.into()),
+        ("PHALANX_TOKEN", token.into()),
+        ("PHALANX_DEPTH", depth::depth(ctx).to_string().into()),
+    ];
+    let asking = ctx.caller.env.iter().filter(|(name, _)| !environ::is_identity(name)).cloned();
+    asking.chain(own.map(|(name, value): (&str, OsString)| (name.into(), value))).collect()
+}
+
+/// Sends the briefing to the lead's mailbox. Unread briefings of an earlier program are
+/// acknowledged, because they are not meant for this one.
+pub(crate) fn send_brief(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsError> {
+    let Some(text) = &agent.first else { return Ok(()) };
+    let lead = MemberName::lead();
+    let mailbox = team.mailbox(&lead);
+    let stale = mailbox.unread()?.into_iter().map(|envelope| envelope.msg_id);
+    let stale: Vec<String> = stale.filter(|id| id.starts_with(BRIEF)).collect();
+    if !stale.is_empty() {
+        inbox::acknowledge(team, &lead, &stale)?;
+    }
+    send(team, format!("{BRIEF}{}", agent.incarnation), "your team", text)
+}
+
+/// Sends an open question to the agent lead, once, also if another process takes over the lead. The
+/// member's own message, which does not say how to answer it, then counts as read.
+pub(crate) fn send_question(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
+    let id = format!("asked-{}", question.msg_id);
+    if team.mailbox(&MemberName::lead()).find(&id)?.is_none() {
+        send(team, id, "a question", &describe(question))?;
+    }
+    inbox::record_handled(team, std::slice::from_ref(&question.msg_id))
+}
+
+fn send(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), OpsError> {
+    let envelope = Envelope::new("system", text, id, now()).with(Some(summary), None);
+    team.mailbox(&MemberName::lead()).append(&envelope)?;
+    Ok(())
+}
+
+/// Describes a question and how to answer it. On one line except for a plan, since not every
+/// program accepts several.
+fn describe(question: &Question) -> String {
+    let (from, id) = (&question.from, &question.id);
+    let asked = question.user_questions();
+    let yes = user_question::option_for(&asked);
+    let answer =
+        format!("`phalanx answer {id} {yes}` or `phalanx answer {id} --reject --reason \"why\"`");
+    if let Some(Ask::Plan(plan)) = question.ask() {
+        let plan = plan.plan_content.unwrap_or_else(|| question.summary());
+        return format!(
+            "{from} asks for approval of this plan. Read it and answer with {answer}.\n\n{plan}"
+        );
+    }
+    if !asked.is_empty() {
+        let questions: Vec<String> = asked.iter().map(UserQuestion::describe).collect();
+        let questions = text::short(&text::line(&questions.join(" ")), QUESTIONS);
+        return format!(
+            "{from} asks: {questions} Answer what you know, and otherwise ask the person at this terminal first. \
+             Answer with {answer}; TEXT is the number of an answer, or your own words."
+        );
+    }
+    let asks = format!("{from} asks for permission: {}", text::short(&question.summary(), SUMMARY));
+    match question.answered_by() {
+        Some(AnsweredBy::Pane) => {
+            format!("{asks}. Only a person can answer this, in {from}'s pane.")
+        }
+        Some(AnsweredBy::Keys) | None => format!(
+            "{asks}. Unless you have instructions for such decisions, ask the person at this terminal first. Answer with {answer}."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the command line and the first turn of a program with this profile.
+    fn command_line_of(profile: &Profile) -> (Vec<String>, Option<String>) {
+        command_line(profile, &["agent".to_owned(), "-x".to_owned()], "BRIEF".to_owned())
+    }
+
+    fn builtin(name: &str) -> Profile {
+        profile::builtin(name).expect("it is built in")
+    }
+
+    #[test]
+    fn id_02_briefing_is_passed_as_the_profile_says() {
+        let as_given = ["agent", "-x"];
+        let text = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--system\", \"{brief}\"], [\"{mode}\"]]\n\
+                     prompt = \"mailbox\"\nbrief = \"argv\"\n[ready]\nwhen = \"settled\"\n";
+        let flag = Profile::parse("flag", text).expect("a profile");
+        let (argv, first) = command_line_of(&flag);
+        assert_eq!(
+            (argv.as_slice(), first),
+            (["agent", "-x", "--system", "BRIEF"].map(str::to_owned).as_slice(), None)
+        );
+        // Claude Code briefs its teammates itself, but not a lead.
+        for name in ["codex", "gemini", "claude"] {
+            let (argv, first) = command_line_of(&builtin(name));
+            assert_eq!(
+                (argv.as_slice(), first.as_deref()),
+                (as_given.map(str::to_owned).as_slice(), Some("BRIEF")),
+                "{name}"
+            );
+        }
+        let (argv, first) = command_line_of(&builtin(profile::SHELL));
+        assert_eq!(
+            (argv.as_slice(), first),
+            (as_given.map(str::to_owned).as_slice(), None),
+            "nothing can be typed"
+        );
+    }
+}

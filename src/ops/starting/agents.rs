@@ -1,0 +1,198 @@
+//! The agent programs on the caller's `PATH`, with their versions and with their credentials, as
+//! far as these are known without a network.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::model::launch::WORKER;
+use crate::model::text;
+use crate::ops::context::{Caller, Context};
+use crate::ops::error::OpsError;
+use crate::ops::members::profiles;
+use crate::profile::{LoginSigns, Profile, builtin_names};
+use crate::sys::exec::{self, ExecCommand};
+use crate::sys::parallel::parallel_map;
+use crate::sys::{env, fs};
+
+/// Time limit for a program to print its version.
+const VERSION_WITHIN: Duration = Duration::from_secs(5);
+/// Characters of a version that are kept.
+const VERSION: usize = 40;
+
+/// An agent program that can be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct AgentProgram {
+    /// Name of its profile.
+    pub(crate) profile: String,
+    pub(crate) program: PathBuf,
+    /// `None` if the program did not report one.
+    pub(crate) version: Option<String>,
+    pub(crate) login: LoginState,
+}
+
+/// The credentials of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LoginState {
+    /// There are some; they may have expired.
+    LoggedIn,
+    /// The profile does not say where they would be.
+    Unknown,
+    /// None of the places in the profile has any.
+    NotFound,
+}
+
+impl LoginState {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            LoginState::LoggedIn => "logged in",
+            LoginState::Unknown => "login unknown",
+            LoginState::NotFound => "no login found",
+        }
+    }
+}
+
+/// Returns the agents on the caller's `PATH`, the most useful first: those with a login, then in
+/// the order of the built-in profiles. Runs nothing.
+///
+/// # Errors
+/// The directory of profiles cannot be read.
+pub(crate) fn on_path(ctx: &Context) -> Result<Vec<AgentProgram>, OpsError> {
+    let caller = &ctx.caller;
+    let profiles = profiles::list(ctx)?.into_iter().filter_map(|listed| listed.profile.ok());
+    let mut found: Vec<AgentProgram> =
+        profiles.filter_map(|profile| agent_program(caller, profile)).collect();
+    let place = |name: &str| builtin_names().position(|known| known == name).unwrap_or(usize::MAX);
+    found.sort_by_key(|agent| (agent.login, place(&agent.profile)));
+    Ok(found)
+}
+
+fn agent_program(caller: &Caller, profile: Profile) -> Option<AgentProgram> {
+    let program = profile.program().filter(|_| !profile.needs_command())?;
+    let program = env::find_program(program.as_ref(), caller.var("PATH"), &caller.cwd)?;
+    let login = profile.login.as_ref().map_or(LoginState::Unknown, |signs| login(caller, signs));
+    Some(AgentProgram { profile: profile.name, program, version: None, login })
+}
+
+fn login(caller: &Caller, signs: &LoginSigns) -> LoginState {
+    let has_file = |file: &String| {
+        let (first, rest) = file.split_once('/')?;
+        let dir = match first.strip_prefix('$') {
+            Some(variable) => PathBuf::from(caller.var(variable)?),
+            None => caller.var("HOME").map(PathBuf::from).or_else(env::home_dir)?,
+        };
+        fs::exists(&dir.join(rest)).then_some(())
+    };
+    let is_set = |name: &String| caller.var(name).is_some();
+    if signs.env.iter().any(is_set) || signs.files.iter().any(|file| has_file(file).is_some()) {
+        LoginState::LoggedIn
+    } else {
+        LoginState::NotFound
+    }
+}
+
+/// Runs `PROGRAM --version` for each agent, all at the same time and not in the caller's directory,
+/// whose configuration must not matter. A program that fails or takes too long has no version.
+pub(crate) fn find_versions(ctx: &Context, agents: &mut [AgentProgram]) {
+    let versions = parallel_map(agents, agents.len(), |agent| version(ctx, &agent.program));
+    for (agent, version) in agents.iter_mut().zip(versions) {
+        agent.version = version;
+    }
+}
+
+fn version(ctx: &Context, program: &Path) -> Option<String> {
+    let command = ExecCommand {
+        program: program.into(),
+        args: vec!["--version".into()],
+        env: Some(ctx.caller.env.clone()),
+        cwd: Some(PathBuf::from("/")),
+        ..ExecCommand::default()
+    };
+    let output =
+        exec::run(&command, VERSION_WITHIN).ok().filter(|output| output.code == Some(0))?;
+    version_in(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// Returns the version in the output of `--version`: the first word like `1.2.3` of the first line,
+/// else the whole line.
+fn version_in(printed: &str) -> Option<String> {
+    let printed = text::plain(printed);
+    let line = printed.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let numbers =
+        |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
+    let found = line.split_whitespace().map(|word| word.trim_start_matches('v')).find(numbers);
+    Some(text::short(found.unwrap_or(line), VERSION))
+}
+
+/// Checks that a profile is that of an agent, which can do tasks that are given as text.
+///
+/// # Errors
+/// [`OpsError::NoSuchProfile`] for an unknown name; [`OpsError::Usage`] for a profile that is no
+/// agent's.
+pub(crate) fn must_be_agent(ctx: &Context, name: &str) -> Result<(), OpsError> {
+    let profile = profiles::find(ctx, name)?;
+    if profile.needs_command() || profile.name == WORKER {
+        return Err(OpsError::Usage {
+            problem: format!("`{name}` is not an agent: it only runs commands"),
+            hint: Some("list the profiles with `phalanx profile list`".to_owned()),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_is_the_number_of_the_first_line_without_control_characters() {
+        for (printed, version) in [
+            ("2.1.34 (Claude Code)\n", Some("2.1.34")),
+            ("codex-cli 0.169.0\n", Some("0.169.0")),
+            ("\naider v0.86.2\nmore 1.2\n", Some("0.86.2")),
+            ("tool of today\n", Some("tool of today")),
+            ("\u{1b}[31m1.0\u{1b}[0m\u{9b}2J x", Some("1.0\u{fffd}2J")),
+            ("", None),
+            ("\n\n", None),
+        ] {
+            assert_eq!(version_in(printed).as_deref(), version, "{printed:?}");
+        }
+        assert_eq!(version_in(&"9.".repeat(500)).map(|version| version.chars().count()), Some(40));
+    }
+
+    #[test]
+    fn login_is_found_by_a_variable_or_a_file() {
+        let dir = tempfile::tempdir().expect("a home");
+        let home = dir.path().to_string_lossy().into_owned();
+        let caller = |more: &[(&str, &str)]| Caller {
+            env: [("HOME", home.as_str())]
+                .iter()
+                .chain(more)
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            cwd: PathBuf::from("/"),
+            exe: PathBuf::from("/bin/phalanx"),
+        };
+        let signs = LoginSigns {
+            env: vec!["KEY".to_owned()],
+            files: vec!["~/a/b.json".to_owned(), "$TOOL_HOME/b.json".to_owned()],
+        };
+        let state = |more: &[(&str, &str)]| login(&caller(more), &signs);
+        assert_eq!(state(&[]), LoginState::NotFound);
+        assert_eq!(state(&[("KEY", "")]), LoginState::NotFound);
+        assert_eq!(state(&[("KEY", "x")]), LoginState::LoggedIn);
+        crate::sys::fs::private_dir(&dir.path().join("a")).expect("dir");
+        crate::sys::fs::create_new(&dir.path().join("a/b.json"), b"{}").expect("file");
+        assert_eq!(state(&[]), LoginState::LoggedIn);
+        let there = format!("{home}/a");
+        assert_eq!(
+            login(
+                &caller(&[("TOOL_HOME", &there)]),
+                &LoginSigns { env: vec![], files: vec!["$TOOL_HOME/b.json".to_owned()] }
+            ),
+            LoginState::LoggedIn
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! `brief`: the text that introduces a program to its team.
+
+use std::path::Path;
+
+use crate::model::brief;
+use crate::model::id::MemberName;
+use crate::model::record::MemberRecord;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::members::profiles;
+use crate::ops::starting::roles;
+use crate::profile::Placeholder;
+use crate::store::{StoreError, TeamStore};
+
+/// Returns the text for the named member, or without a name for the speaker. A speaker that is not
+/// on the team, and any caller without a team, gets the text for programs outside a team.
+///
+/// # Errors
+/// [`StoreError::NoSuchMember`] for a named member that is not on the team; a team that cannot be
+/// read.
+pub(crate) fn brief(
+    ctx: &Context,
+    team: Option<&TeamStore>,
+    named: Option<&MemberName>,
+) -> Result<String, OpsError> {
+    let Some(team) = team else { return Ok(brief::outside()) };
+    let roster = team.team()?;
+    match (roster.member(named.unwrap_or(&ctx.speaker)), named) {
+        (Some(member), _) => {
+            let record = team.member_record(&member.name)?;
+            let role = record.and_then(|record| role(ctx, team, &record));
+            let descriptions = roles::descriptions(ctx, &roles::team_roles(team)?, &roster);
+            Ok(brief::brief(&roster, &member.name, role.as_deref(), &descriptions))
+        }
+        (None, None) => Ok(brief::outside()),
+        (None, Some(name)) => {
+            let known = roster.members.into_iter().map(|member| member.name).collect();
+            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
+                .into())
+        }
+    }
+}
+
+/// Returns the prompt of the member's role, unless its program loads roles itself. A role that no
+/// longer exists has none.
+fn role(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<String> {
+    let request = &record.request;
+    let at_home = profiles::find(ctx, &request.profile)
+        .is_ok_and(|profile| profile.takes(Placeholder::Agents));
+    let own = roles::team_roles(team).ok().filter(|_| !at_home)?;
+    roles::resolve_role(ctx, &own, request.role.as_deref()?, Path::new(&request.cwd))
+        .ok()?
+        .role
+        .prompt
+}

@@ -1,0 +1,99 @@
+//! Brings the lead's mailbox up to date while no lead runs: retires members that have exited and
+//! announces tasks that have ended, as the lead's loop does.
+
+use crate::model::event::{EventKind, Note};
+use crate::model::launch::ability;
+use crate::model::record::MemberRecord;
+use crate::model::settings::Finish;
+use crate::model::task::Task;
+use crate::model::waiting::Ability;
+use crate::ops::context::{Context, now};
+use crate::ops::effects;
+use crate::ops::ending::retire;
+use crate::ops::error::OpsError;
+use crate::ops::members::presence;
+use crate::ops::starting::recover;
+use crate::ops::team::lease;
+use crate::store::TeamStore;
+use crate::sys::proc::{self, Liveness};
+
+/// Sends the news that the loop of a running lead would send. Returns at once if a lead runs, or if
+/// another program leads the team.
+pub(crate) fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    let Some(settings) = team.settings()? else { return Ok(()) };
+    if !is_leaderless(team)? {
+        return Ok(());
+    }
+    retire_exited(ctx, team)?;
+    // In a team that ends with its tasks the final report has the results.
+    if settings.finish == Finish::Manual {
+        effects::results::report_due(team, now())
+    } else {
+        Ok(())
+    }
+}
+
+/// Frees the tasks of members that have exited, for a member that finds no task. Returns whether
+/// there were such members. A running lead frees them itself.
+pub(crate) fn free_tasks_of_dead(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+    Ok(team.settings()?.is_some() && is_leaderless(team)? && retire_exited(ctx, team)?)
+}
+
+/// Returns true if neither phalanx nor another program leads the team.
+pub(crate) fn is_leaderless(team: &TeamStore) -> Result<bool, OpsError> {
+    Ok(!lease::is_led(team)? && lease::stranger(team)?.is_none())
+}
+
+/// Returns true if members of the team run, it is one that a lead leads until it is deleted, and no
+/// lead does.
+pub(crate) fn lacks_lead(team: &TeamStore) -> Result<bool, OpsError> {
+    let Some(settings) = team.settings()? else { return Ok(false) };
+    Ok(settings.finish == Finish::Manual
+        && is_leaderless(team)?
+        && team.member_records()?.iter().any(|record| record.state.is_up()))
+}
+
+/// Returns true if the task is free, an agent of the team could claim it, and no lead runs that
+/// would notify one.
+pub(crate) fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
+    let is_plain = task.owner.is_none() && task.extra.run.is_empty();
+    if !is_plain || !is_leaderless(team)? || !team.open_board()?.is_free(task) {
+        return Ok(false);
+    }
+    let Some(settings) = team.settings()? else { return Ok(false) };
+    let could_claim = |record: &MemberRecord| {
+        let request = &record.request;
+        let is_agent = record.reads_mail() && ability(&request.profile) == Ability::Prompts;
+        record.state.is_up() && is_agent && settings.tells_of(task, &record.name, request)
+    };
+    Ok(team.member_records()?.iter().any(could_claim))
+}
+
+/// Retires the members that have exited, also those that a killed process had begun to retire.
+/// Returns whether there were any.
+fn retire_exited(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+    let mut found = recover::complete_retirements(ctx, team)?;
+    for record in team.member_records()?.iter().filter(|record| has_exited(record)) {
+        found = true;
+        if let Err(e) = retire::terminate_and_retire(ctx, team, record) {
+            // One member must not hide the news of the others.
+            let text = format!("could not be retired: {e}");
+            team.record(Note::of(EventKind::Warning).member(&record.name).with("text", text))?;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns true for a run that came up and whose launcher has exited. The spawner handles a run
+/// that is still starting.
+fn has_exited(record: &MemberRecord) -> bool {
+    if !record.state.is_up() {
+        return false;
+    }
+    if record.is_elsewhere {
+        return record.exit.is_some();
+    }
+    let is_spawned =
+        record.spawner.is_none_or(|it| proc::liveness(it.pid, it.start) != Liveness::Alive);
+    is_spawned && presence::liveness(record) == Liveness::Dead
+}

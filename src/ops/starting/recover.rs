@@ -1,0 +1,231 @@
+//! Recovery, which every lead runs first: completes or rolls back verbs that crashed half-way, so
+//! that the loop finds only runs that are alive and runs that are over. Every step is idempotent,
+//! so a crash during recovery is recovered from in the same way.
+
+use crate::model::event::{Event, EventKind, Note};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::record::MemberRecord;
+use crate::model::task::{Task, TaskState};
+use crate::ops::board::task;
+use crate::ops::context::Context;
+use crate::ops::effects;
+use crate::ops::ending::forget;
+use crate::ops::ending::retire::{self, Departure, Retirement};
+use crate::ops::ending::terminate::{self, Termination, TerminationMode};
+use crate::ops::error::OpsError;
+use crate::ops::members::owners;
+use crate::ops::starting::spawn::{self, RecoveredStarts};
+use crate::store::TeamStore;
+use crate::sys::proc::{self, Liveness};
+use crate::sys::rand;
+
+/// The repairs that were made.
+#[derive(Debug, Default)]
+struct Recovered {
+    starts: RecoveredStarts,
+    /// Runs that were over, but not completely retired.
+    retired: Vec<MemberName>,
+    /// Tasks released from members that have ended.
+    released: Vec<TaskId>,
+    /// Tasks whose end had not been announced.
+    ended: Vec<TaskId>,
+    /// Tasks whose owners had not been notified.
+    assigned: Vec<TaskId>,
+}
+
+/// Completes or rolls back the starts and ends that dead processes left unfinished, and journals
+/// the repairs.
+///
+/// # Errors
+/// A store that cannot be read or written. Repairs made until then stay.
+pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    let id = rand::uuid();
+    let mut done = Recovered { starts: spawn::finish(ctx, team, &id)?, ..Recovered::default() };
+    let over = ended(team)?;
+    retire_ended(ctx, team, &over, &mut done)?;
+    release_tasks(team, &over, &mut done)?;
+    let board = task::board(team)?;
+    done.assigned = owners::notify_owners(team, &board)?;
+    let mut stale = board.tasks.values().filter(|task| task.state == TaskState::Stale);
+    stale.try_for_each(|task| effects::remind::settle_stale(team, task))?;
+    journal_repairs(team, id, &done)?;
+    sweep(team)
+}
+
+/// Completes the retirement of runs that are over but still on the roster: the process that retired
+/// them was killed. Returns whether there were any.
+///
+/// # Errors
+/// A store that cannot be read or written.
+pub(in crate::ops) fn complete_retirements(
+    ctx: &Context,
+    team: &TeamStore,
+) -> Result<bool, OpsError> {
+    let mut done = Recovered::default();
+    retire_ended(ctx, team, &ended(team)?, &mut done)?;
+    Ok(!done.retired.is_empty())
+}
+
+/// Frees locks of killed processes, announces changes of tasks that killed processes did not
+/// announce, and prunes shutdowns that ended long ago.
+pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
+    forget::shutdowns(team)?;
+    task::say_unsaid(team)?;
+    Ok(team.sweep_leftovers()?)
+}
+
+/// Returns the runs whose records say that they have ended and whose spawners no longer run.
+fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> {
+    let left = |record: &MemberRecord| {
+        record.spawner.is_none_or(|it| proc::liveness(it.pid, it.start) != Liveness::Alive)
+    };
+    let records = team.member_records()?.into_iter().filter(left);
+    Ok(records
+        .filter_map(|record| retirement(&record).map(|retirement| (record, retirement)))
+        .collect())
+}
+
+/// Returns the way in which a run ended; `None` while it is not over.
+fn retirement(record: &MemberRecord) -> Option<Retirement> {
+    let cause = match record.state {
+        MemberState::Completed => Cause::Released,
+        MemberState::Failed => {
+            Cause::Ended { code: record.exit.as_ref().and_then(|exit| exit.code) }
+        }
+        MemberState::Killed => Cause::Forced,
+        MemberState::Disappeared => Cause::Vanished,
+        MemberState::Pending
+        | MemberState::Starting
+        | MemberState::Working
+        | MemberState::Idle
+        | MemberState::AwaitingPlan
+        | MemberState::AwaitingPermission
+        | MemberState::ShutdownRequested => return None,
+    };
+    let reason = record.reason.clone().unwrap_or_else(|| "its run had ended".to_owned());
+    Some(Retirement {
+        name: record.name.clone(),
+        incarnation: record.incarnation.clone(),
+        cause,
+        reason,
+    })
+}
+
+/// Retires the runs that are over but still on the roster. A placement is closed only if it is
+/// proven ours.
+fn retire_ended(
+    ctx: &Context,
+    team: &TeamStore,
+    over: &[(MemberRecord, Retirement)],
+    done: &mut Recovered,
+) -> Result<(), OpsError> {
+    let roster = team.team()?;
+    let on_roster: Vec<_> =
+        over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
+    let ending = |record: &MemberRecord| Termination {
+        record: record.clone(),
+        mode: TerminationMode::Immediate,
+    };
+    let endings: Vec<Termination> = on_roster.iter().map(|(record, _)| ending(record)).collect();
+    let mut gone = Vec::new();
+    for ((_, retirement), ended) in
+        on_roster.iter().zip(terminate::terminate_all(ctx, team, &endings))
+    {
+        match ended {
+            Ok(()) => gone.push(retirement.clone()),
+            Err(e) => {
+                let text = format!("could not be terminated: {e}");
+                let note = Note::of(EventKind::Warning).member(&retirement.name).with("text", text);
+                team.record(note)?;
+            }
+        }
+    }
+    if !gone.is_empty() {
+        retire::retire(team, &gone)?;
+    }
+    done.retired.extend(gone.into_iter().map(|one| one.name));
+    Ok(())
+}
+
+/// Releases the tasks of members that have left the roster, and notifies the lead that they left.
+fn release_tasks(
+    team: &TeamStore,
+    over: &[(MemberRecord, Retirement)],
+    done: &mut Recovered,
+) -> Result<(), OpsError> {
+    let roster = team.team()?;
+    let left: Vec<_> =
+        over.iter().filter(|(record, _)| roster.member(&record.name).is_none()).collect();
+    let Some(first) = left.iter().map(|(record, _)| record.asked_at).min() else { return Ok(()) };
+    let (board, journal) = (task::board(team)?, team.events_since(first)?);
+    let (mut unannounced, mut ended) = (Vec::new(), Vec::new());
+    for (record, retirement) in left {
+        let works = board.work_of(&record.name).is_some();
+        let released = if works { release_tasks_of(team, record)? } else { Vec::new() };
+        done.released.extend(released.iter().map(|task| task.id));
+        ended.extend(task::ended_by(&board, &record.name, record.asked_at));
+        if !is_announced(&journal, record) {
+            done.retired.push(record.name.clone());
+            let is_task_run = record.request.task.is_some();
+            unannounced.push(Departure { run: retirement, released, is_task_run });
+        }
+    }
+    done.ended = task::journal_ends(team, &ended, &journal)?;
+    // The lead may have the notice already: the process that sent it may have crashed before it
+    // wrote the journal.
+    let (mailbox, mut unnotified) = (team.mailbox(&MemberName::lead()), Vec::new());
+    for one in &unannounced {
+        if mailbox.find(one.run.incarnation.as_str())?.is_none() {
+            unnotified.push(one.clone());
+        }
+    }
+    retire::notify(team, &unnotified)?;
+    retire::journal_departures(team, &unannounced)
+}
+
+/// Releases the tasks of a run, unless a newer run has its name. Returns the tasks.
+fn release_tasks_of(team: &TeamStore, record: &MemberRecord) -> Result<Vec<Task>, OpsError> {
+    // Set once, because the roster's lock may have to be taken several times.
+    let mut released = None;
+    team.change_roster(|_| {
+        // Under this lock: a newer run of the name joins under it before it claims a task (TK-02).
+        if retire::is_latest(team, &record.name, &record.incarnation)? {
+            released.get_or_insert_with(|| task::release(team, &record.name));
+        }
+        Ok(())
+    })?;
+    Ok(released.transpose()?.map_or_else(Vec::new, |(tasks, _)| tasks))
+}
+
+/// Returns true if the journal has the end of this run, or if the run was never ready: then there
+/// is nothing to announce.
+fn is_announced(journal: &[Event], record: &MemberRecord) -> bool {
+    let about = |kind| {
+        move |event: &&Event| event.event == kind && event.member.as_ref() == Some(&record.name)
+    };
+    let ready =
+        journal.iter().filter(about(EventKind::MemberReady)).any(|e| e.at >= record.asked_at);
+    let left =
+        journal.iter().filter(about(EventKind::MemberLeft)).any(|e| e.at >= record.state_since);
+    left || !ready
+}
+
+fn journal_repairs(team: &TeamStore, id: String, done: &Recovered) -> Result<(), OpsError> {
+    let names = |names: &[MemberName]| names.iter().map(MemberName::to_string).collect::<Vec<_>>();
+    let parts = [
+        ("taken_in", names(&done.starts.accepted)),
+        ("taken_back", names(&done.starts.rolled_back)),
+        ("retired", names(&done.retired)),
+        ("released", done.released.iter().map(TaskId::to_string).collect()),
+        ("ended", done.ended.iter().map(TaskId::to_string).collect()),
+        ("assigned", done.assigned.iter().map(TaskId::to_string).collect()),
+    ];
+    let parts = parts.into_iter().filter(|(_, what)| !what.is_empty());
+    let note = Note { id: Some(id), ..Note::of(EventKind::Recovered) };
+    let note = parts.fold(note, |note, (key, what)| note.with(key, what));
+    if !note.detail.is_empty() {
+        team.record(note)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! `resume`: restarts members whose runs ended without a request, as they were, with what their
+//! programs need to continue.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::model::event::{Event, EventKind};
+use crate::model::host::HostChoice;
+use crate::model::id::MemberName;
+use crate::model::launch::LaunchSpec;
+use crate::model::lifecycle::MemberState;
+use crate::model::record::MemberRecord;
+use crate::model::worktree::{Checkout, WorktreeRequest};
+use crate::model::{text, wire};
+use crate::ops::authority::names::started_record;
+use crate::ops::context::Context;
+use crate::ops::ending::retire;
+use crate::ops::error::OpsError;
+use crate::ops::hosts::remote;
+use crate::ops::members::{presence, profiles, status};
+use crate::ops::starting::spawn;
+use crate::ops::views::ps::HOSTS_ANSWER;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::proc::Liveness;
+
+/// Time limit for a restarted member to prove that it runs.
+const START: Duration = Duration::from_secs(30);
+/// Number of events of the last run that a restarted member's prompt lists.
+const EVENTS: usize = 12;
+/// Separates the first prompt from the summary of the last run.
+const RESTARTED: &str = "You have been restarted.";
+/// The events that the summary lists, with their verbs.
+const TASKS: [(EventKind, &str); 4] = [
+    (EventKind::TaskClaimed, "began"),
+    (EventKind::TaskCompleted, "completed"),
+    (EventKind::TaskFailed, "failed at"),
+    (EventKind::TaskReleased, "gave back"),
+];
+
+/// The launch specs to restart a member.
+#[derive(Debug)]
+pub(crate) struct RestartSpecs {
+    pub(crate) spec: LaunchSpec,
+    /// The spec to start without the known session, if that cannot be resumed. `None` if no
+    /// session is known, or if the caller chose one.
+    pub(crate) without_session: Option<LaunchSpec>,
+}
+
+/// Returns the specs to restart `names`, or without names all members that failed or disappeared.
+/// Retires what is left of their runs, so that their names are free.
+///
+/// # Errors
+/// [`StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member that
+/// phalanx did not start, [`StoreError::MemberTaken`] for one that runs; a profile that no longer
+/// exists; a run that cannot be retired.
+pub(crate) fn specs(
+    ctx: &Context,
+    team: &TeamStore,
+    names: &[MemberName],
+    session: Option<&str>,
+) -> Result<Vec<RestartSpecs>, OpsError> {
+    let records = ended(ctx, team, names)?;
+    let journal = team.events()?;
+    let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let restart = |record: &MemberRecord| {
+        let checkout = checkouts.get(&record.name).filter(|had| had.path == record.request.cwd);
+        let last = relaunch_spec(ctx, record, checkout)?;
+        let known = last_session(ctx, record)?.filter(|_| session.is_none());
+        let in_session = |session: Option<&str>| with_session(&last, record, session, &journal);
+        let without_session = known.as_ref().map(|_| in_session(None));
+        Ok(RestartSpecs { spec: in_session(session.or(known.as_deref())), without_session })
+    };
+    let specs = records.iter().map(restart).collect::<Result<Vec<_>, OpsError>>()?;
+    // Members still on the roster are retired before their restart; a lead may safely do so, too.
+    let roster = team.team()?;
+    for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
+        retire::terminate_and_retire(ctx, team, record)?;
+    }
+    Ok(specs)
+}
+
+/// Restarts one member as it was, in its last session if that can be resumed.
+///
+/// # Errors
+/// As [`specs`]; the error of a start that failed.
+pub(crate) fn start_again(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<(), OpsError> {
+    let start = |spec: LaunchSpec| -> Result<(), OpsError> {
+        let results = spawn::for_lead(ctx, team, &[spec], START)?;
+        results.into_iter().try_for_each(|result| result.map(drop))
+    };
+    for RestartSpecs { spec, without_session } in
+        specs(ctx, team, std::slice::from_ref(name), None)?
+    {
+        match (start(spec), without_session) {
+            (Err(_), Some(spec)) => start(spec)?,
+            (done, _) => done?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns the records of `names`, all of which must have ended, or without names those of all
+/// members that failed or disappeared.
+fn ended(
+    ctx: &Context,
+    team: &TeamStore,
+    names: &[MemberName],
+) -> Result<Vec<MemberRecord>, OpsError> {
+    let records = match names {
+        [] => status::records(team)?,
+        names => names.iter().map(|name| started_record(team, name)).collect::<Result<_, _>>()?,
+    };
+    // A program may have ended while its launcher still cleans up after it.
+    let is_known_ended = |record: &MemberRecord| {
+        record.state.is_over()
+            || record.exit.is_some()
+            || presence::liveness(record) == Liveness::Dead
+    };
+    // The lead may not have noticed yet that a launcher was killed on another host.
+    let unclear: Vec<MemberRecord> =
+        records.iter().filter(|record| !is_known_ended(record)).cloned().collect();
+    let dead = remote::dead_runs(ctx, team, &unclear, HOSTS_ANSWER);
+    let has_ended = |record: &MemberRecord| {
+        is_known_ended(record) || dead.iter().any(|run| record.is(&run.incarnation))
+    };
+    if names.is_empty() {
+        let records = records.into_iter();
+        return Ok(records.filter(|record| has_ended(record) && has_failed(record)).collect());
+    }
+    match records.iter().find(|record| !has_ended(record)) {
+        Some(record) => {
+            let (team, holder) = (team.name().clone(), record.name.clone());
+            Err(StoreError::MemberTaken { team, holder }.into())
+        }
+        None => Ok(records),
+    }
+}
+
+/// Returns true for an ended run that ended without a request: it failed, disappeared, or ended with
+/// the machine. A run for one task is started again with its task.
+fn has_failed(record: &MemberRecord) -> bool {
+    let state = record.state;
+    record.request.task.is_none()
+        && (!state.is_over() || matches!(state, MemberState::Failed | MemberState::Disappeared))
+}
+
+/// Returns the session of the last run, if its program can resume one.
+fn last_session(ctx: &Context, record: &MemberRecord) -> Result<Option<String>, OpsError> {
+    let Some(session) = &record.session else { return Ok(None) };
+    let profile = profiles::find(ctx, &record.request.profile)?;
+    Ok((!profile.launch.resume.is_empty()).then(|| session.clone()))
+}
+
+/// Returns the spec of a last run with a session to resume, or else with a summary of that run.
+fn with_session(
+    last: &LaunchSpec,
+    record: &MemberRecord,
+    session: Option<&str>,
+    journal: &[Event],
+) -> LaunchSpec {
+    let prompt = last.prompt.as_deref();
+    let prompt = match session {
+        None if record.reads_mail() => Some(restart_prompt(prompt, record, journal)),
+        // A resumed program does not receive the prompt again; it is kept for a later start.
+        Some(_) | None => prompt.map(str::to_owned),
+    };
+    LaunchSpec { prompt, session: session.map(str::to_owned), ..last.clone() }
+}
+
+/// Returns the spec that started the member's last run. `checkout` is its worktree.
+pub(in crate::ops) fn relaunch_spec(
+    ctx: &Context,
+    record: &MemberRecord,
+    checkout: Option<&Checkout>,
+) -> Result<LaunchSpec, OpsError> {
+    let request = &record.request;
+    let profile = profiles::find(ctx, &request.profile)?;
+    let first = request
+        .prompt
+        .as_deref()
+        .map(|prompt| prompt.split(RESTARTED).next().unwrap_or_default().trim_end());
+    Ok(LaunchSpec {
+        name: record.name.to_string(),
+        profile: Some(request.profile.clone()),
+        role: request.role.clone(),
+        model: request.model.clone(),
+        mode: request.mode,
+        plan: request.plan,
+        is_unattended: request.is_unattended,
+        pull: request.pull,
+        access: request.access.clone(),
+        prompt: first.map(str::to_owned),
+        session: None,
+        host: record.other_host().cloned().map(HostChoice::Name),
+        // A worktree is requested for its repository, and the existing one is reused.
+        cwd: Some(checkout.map_or(&request.cwd, |had| &had.repository).clone()),
+        worktree: checkout.map(|had| WorktreeRequest::Branch(had.branch.clone())),
+        origin: checkout.and_then(Checkout::known_origin),
+        tools: request.tools.clone(),
+        env: request.env.clone(),
+        command: if profile.needs_command() { request.argv.clone() } else { Vec::new() },
+        task: None,
+        chat: request.chat.clone(),
+    })
+}
+
+/// Returns the first prompt with a summary of the last run from the journal.
+fn restart_prompt(first: Option<&str>, record: &MemberRecord, journal: &[Event]) -> String {
+    let of_run = |e: &&Event| e.member.as_ref() == Some(&record.name) && e.at >= record.asked_at;
+    let mut lines: Vec<String> = journal.iter().filter(of_run).filter_map(line).collect();
+    lines.drain(..lines.len().saturating_sub(EVENTS));
+    // While the record is not closed, its reason is about the work, not about the end.
+    let reason = record.reason.as_deref().filter(|_| record.state.is_over());
+    let reason = reason.unwrap_or("its process is gone");
+    let mut whole = first.map(|first| format!("{first}\n\n")).unwrap_or_default();
+    // Writing to a string cannot fail.
+    let _ = write!(whole, "{RESTARTED} Your previous run ended: {}.", text::line(reason));
+    if !lines.is_empty() {
+        let _ = write!(whole, " Its last events:\n{}", lines.join("\n"));
+    }
+    whole
+}
+
+fn line(event: &Event) -> Option<String> {
+    let (_, words) = TASKS.iter().find(|(kind, _)| *kind == event.event)?;
+    let subject = wire::text(&event.detail, "subject").unwrap_or_default();
+    Some(format!("- {} {words} #{} {}", event.at.iso(), event.task?, text::short(&subject, 80)))
+}

@@ -1,0 +1,139 @@
+//! Roles: those of the team's manifest, and the agent files of Claude Code, which are read again at
+//! each use. A team's role overrides the project's of that name, which overrides the user's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::config::agent_file::AgentFile;
+use crate::model::role::{PLAIN, Role, Roles};
+use crate::model::team::Team;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::store::TeamStore;
+use crate::sys::fs::{self, FsError};
+use crate::worktree::checkout_of;
+
+/// Size limit of an agent file, in bytes.
+const LARGEST: u64 = 256 * 1024;
+const ENDING: &str = ".md";
+/// A project's directory of agent files.
+const PROJECT: &str = ".claude/agents";
+
+/// A role and its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResolvedRole {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) source: RoleSource,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RoleSource {
+    Manifest,
+    /// An agent file, and its fields that phalanx ignores.
+    File(PathBuf, Vec<String>),
+    /// A role that is only a name.
+    Plain,
+}
+
+/// Returns the roles of a team's manifest; none for a team that phalanx did not create.
+pub(crate) fn team_roles(team: &TeamStore) -> Result<Roles, OpsError> {
+    Ok(team.settings()?.map(|settings| settings.roles).unwrap_or_default())
+}
+
+/// Returns the descriptions of the roles that the members have. A role that is not found has none.
+pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for member in team.teammates() {
+        let Some(role) = member.agent_type.as_deref().filter(|role| !PLAIN.contains(role)) else {
+            continue;
+        };
+        if !found.contains_key(role)
+            && let Ok(ResolvedRole { role: Role { description: Some(words), .. }, .. }) =
+                resolve_role(ctx, own, role, Path::new(&member.cwd))
+        {
+            found.insert(role.to_owned(), words);
+        }
+    }
+    found
+}
+
+/// Returns the role of this name for a member that works in `cwd`.
+///
+/// # Errors
+/// A refusal for an unknown name; [`OpsError::Role`] for a directory of agent files,
+/// or the agent file of this name, that cannot be read.
+pub(crate) fn resolve_role(
+    ctx: &Context,
+    own: &Roles,
+    name: &str,
+    cwd: &Path,
+) -> Result<ResolvedRole, OpsError> {
+    let found = |role, source| ResolvedRole { name: name.to_owned(), role, source };
+    if let Some(role) = own.named.get(name) {
+        return Ok(found(role.clone(), RoleSource::Manifest));
+    }
+    let mut known: Vec<String> =
+        own.named.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
+    for (dir, inside) in agent_dirs(ctx, cwd) {
+        let files = fs::list(&dir)
+            .map_err(|e| OpsError::Role { file: dir.clone(), problem: describe(&e) })?;
+        for file in files.iter().filter(|file| file.ends_with(ENDING)) {
+            let path = dir.join(file);
+            match read_agent_file(&path, inside.as_deref()) {
+                Ok(agent) if agent.name == name => {
+                    return Ok(found(agent.role, RoleSource::File(path, agent.unknown)));
+                }
+                Ok(agent) => known.push(agent.name),
+                Err(problem) if file.strip_suffix(ENDING) == Some(name) => {
+                    return Err(OpsError::Role { file: path, problem });
+                }
+                // A broken agent file of another name does not concern this member.
+                Err(_) => {}
+            }
+        }
+    }
+    if PLAIN.contains(&name) {
+        return Ok(found(Role::default(), RoleSource::Plain));
+    }
+    known.sort();
+    known.dedup();
+    let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in \
+               .claude/agents";
+    Err(OpsError::unknown_word("role", name, &known, own))
+}
+
+/// Returns the directories of agent files, nearest first: from `cwd` up to the top of its
+/// repository, then the user's. Each project directory comes with the repository, outside which its
+/// links must not point: others may have put them there.
+fn agent_dirs(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let mut dirs = Vec::new();
+    // The launcher reports a directory that does not exist.
+    if let Ok(cwd) = fs::canonical(cwd) {
+        let top = checkout_of(&cwd).unwrap_or_else(|| cwd.clone());
+        let home = ctx.caller.var("HOME").and_then(|home| fs::canonical(Path::new(home)).ok());
+        let project = cwd
+            .ancestors()
+            .take_while(|dir| dir.starts_with(&top) && Some(*dir) != home.as_deref());
+        dirs.extend(project.map(|dir| (dir.join(PROJECT), Some(top.clone()))));
+    }
+    dirs.push((ctx.store.agents(), None));
+    dirs
+}
+
+fn read_agent_file(path: &Path, inside: Option<&Path>) -> Result<AgentFile, String> {
+    let real = fs::canonical(path).map_err(|e| describe(&e))?;
+    if inside.is_some_and(|inside| !real.starts_with(inside)) {
+        return Err("it is a symbolic link that points outside its repository".to_owned());
+    }
+    let bytes = fs::read(&real, LARGEST).map_err(|e| describe(&e))?.ok_or("it no longer exists")?;
+    AgentFile::parse(&String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?)
+}
+
+fn describe(e: &FsError) -> String {
+    match e {
+        FsError::Io { source, .. } => source.to_string(),
+        FsError::Refused { reason, .. } => reason.clone(),
+        FsError::TooLarge { limit, .. } => format!("it is larger than {limit} bytes"),
+    }
+}

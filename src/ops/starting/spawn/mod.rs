@@ -1,0 +1,150 @@
+//! `spawn`: starts teammates and waits until they are proven to run. Writes in the order record,
+//! roster, prompt, spec, placement; a failure is rolled back in reverse and leaves nothing behind
+//! (SP-09, SD-03).
+
+mod attempt;
+mod batch;
+mod checkouts;
+mod command;
+mod elsewhere;
+mod fallback;
+mod finish;
+mod mailbox;
+mod new_record;
+mod prepare;
+mod prove;
+mod resolve;
+mod rollback;
+
+use std::slice;
+use std::time::Duration;
+
+use crate::model::launch::LaunchSpec;
+use crate::model::settings::Settings;
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::members::{budget, depth};
+use crate::ops::starting::backends;
+use crate::store::TeamStore;
+
+use batch::BatchContext;
+pub(crate) use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, StartedWhen};
+pub(in crate::ops) use finish::{RecoveredStarts, finish};
+pub(in crate::ops) use new_record::new_record;
+pub(in crate::ops) use prove::left_until_ready;
+
+/// Validates specs without side effects: names, roles, profiles and command lines.
+///
+/// # Errors
+///
+/// The first invalid spec.
+pub(crate) fn check(
+    ctx: &Context,
+    settings: &Settings,
+    specs: &[LaunchSpec],
+) -> Result<(), OpsError> {
+    specs.iter().try_for_each(|spec| resolve::resolve(ctx, settings, spec).map(drop))
+}
+
+/// Returns the start that `spawn` would perform, without writing or starting anything.
+///
+/// # Errors
+///
+/// The spec is invalid, the name is taken, the mode is not allowed, or the store cannot be read.
+pub(crate) fn dry_run(
+    ctx: &Context,
+    team: &TeamStore,
+    spec: &LaunchSpec,
+    options: &SpawnOptions,
+) -> Result<DryRun, OpsError> {
+    let batch = BatchContext::read(ctx, team, options)?;
+    let launch = resolve::resolve(ctx, &batch.settings, spec)?;
+    batch.check_modes(slice::from_ref(&launch))?;
+    batch.check_access(slice::from_ref(&launch))?;
+    let (start, spec) = prepare::preview(&batch, &launch)?;
+    let env = spec.env.into_iter().map(|(name, _)| name.into_os());
+    let (member, profile) = (start.member, &launch.profile);
+    Ok(DryRun {
+        name: member.name.to_string(),
+        agent_id: member.agent_id,
+        profile: profile.name.clone(),
+        runs: profile.runs.as_str(),
+        argv: start.record.request.argv,
+        cwd: member.cwd,
+        env: env.map(|name| name.to_string_lossy().into_owned()).collect(),
+        model: member.model,
+        mode: member.mode,
+        role: launch.spec.role,
+        prompt: member.prompt.map(|_| profile.launch.prompt.as_str()),
+        brief: profile.launch.brief().way(),
+        warnings: launch.warnings,
+    })
+}
+
+/// Starts all of `specs` as one batch.
+///
+/// # Errors
+///
+/// Failures of the whole batch, for example no usable backend or a taken name, are returned before
+/// anything is started. Failures of one teammate are in its own result.
+pub(crate) fn spawn(
+    ctx: &Context,
+    team: &TeamStore,
+    specs: &[LaunchSpec],
+    options: &SpawnOptions,
+) -> Result<SpawnReport, OpsError> {
+    depth::must_allow(ctx)?;
+    let batch = BatchContext::read(ctx, team, options)?;
+    budget::must_allow(team, &batch.settings, specs)?;
+    let hosts = elsewhere::hosts_of(&batch, specs)?;
+    if hosts.iter().all(Option::is_none) {
+        return start_here(&batch, specs);
+    }
+    elsewhere::start_everywhere(ctx, team, specs, options, &hosts, |specs| {
+        start_here(&batch, specs)
+    })
+}
+
+/// Starts all of `specs` on this host.
+fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport, OpsError> {
+    let (ctx, options) = (batch.ctx, batch.options);
+    batch.team.join_host()?;
+    let resolved = specs.iter().map(|spec| resolve::resolve(ctx, &batch.settings, spec));
+    let launches = resolved.collect::<Result<Vec<_>, _>>()?;
+    batch.check_modes(&launches)?;
+    batch.check_access(&launches)?;
+    let chosen = backends::choose_backend(ctx, &batch.settings, options.backend)?;
+    fallback::start_batch(batch, launches, chosen)
+}
+
+/// Starts members on behalf of a lead: standing members, or runs for one task each.
+///
+/// # Errors
+///
+/// Failures that concern all specs; others are in the results.
+pub(crate) fn for_lead(
+    ctx: &Context,
+    team: &TeamStore,
+    specs: &[LaunchSpec],
+    deadline: Duration,
+) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
+    let options = SpawnOptions::ready_within(deadline);
+    if specs.iter().any(|spec| spec.task.is_none()) {
+        return Ok(spawn(ctx, team, specs, &options)?.results);
+    }
+    depth::must_allow(ctx)?;
+    let batch = BatchContext::read(ctx, team, &options)?;
+    budget::must_allow(team, &batch.settings, specs)?;
+    Ok(specs.iter().map(|spec| start_for_task(&batch, spec)).collect())
+}
+
+/// Starts the one-shot form of a program, with its task claimed in its name before it starts. Its
+/// launcher reports the outcome. A task that another member claimed fails only this start.
+fn start_for_task(batch: &BatchContext, spec: &LaunchSpec) -> Result<Spawned, OpsError> {
+    let launch = resolve::resolve(batch.ctx, &batch.settings, spec)?;
+    batch.check_modes(slice::from_ref(&launch))?;
+    let backend = backends::open_one_shot(batch.ctx, batch.team, spec.task);
+    let attempts = attempt::attempt(batch, &[&launch], backend.as_ref(), None)?;
+    fallback::journal_warnings(batch.team, &fallback::warnings_of(slice::from_ref(&launch)));
+    attempts.into_iter().next().expect("each launch has its attempt").1
+}

@@ -1,0 +1,51 @@
+//! The record of a run that begins on this host.
+
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::lifecycle::MemberState;
+use crate::model::placement::BackendKind;
+use crate::model::record::{FORMAT, LaunchRequest, MemberRecord};
+use crate::ops::context::now;
+use crate::store::TeamStore;
+use crate::sys::{env, rand};
+
+/// Returns the record of a new pending run with its own identity and secrets, and without a spawner,
+/// a placement and a start.
+pub(in crate::ops) fn new_record(
+    team: &TeamStore,
+    name: MemberName,
+    backend: BackendKind,
+    request: LaunchRequest,
+) -> MemberRecord {
+    let asked_at = now();
+    MemberRecord {
+        format: FORMAT,
+        name,
+        incarnation: Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one"),
+        token: rand::token(),
+        nonce: rand::token(),
+        state: MemberState::Pending,
+        reason: None,
+        state_since: asked_at,
+        backend,
+        request,
+        spawner: None,
+        asked_at,
+        placement: None,
+        start: None,
+        ready_at: None,
+        exit: None,
+        unresponsive: None,
+        prompt: None,
+        rate_limit: None,
+        usage: None,
+        reminded: None,
+        session: None,
+        turn_ended_at: None,
+        restart: None,
+        gave_up_after: None,
+        boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
+        host: team.host().cloned(),
+        machine: team.machine(),
+        is_elsewhere: false,
+    }
+}

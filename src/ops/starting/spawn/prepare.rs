@@ -1,0 +1,328 @@
+//! The files of members that start: record, roster entry, worktree, mailbox, spec and task claim.
+//! All are written before a process starts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::batch::{BatchContext, StartedWhen};
+use super::command::{command_line, environment};
+use super::mailbox;
+use super::new_record::new_record;
+use super::resolve::ResolvedLaunch;
+use crate::backend::{Backend, BackendError};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::placement::{BackendKind, ProcessId};
+use crate::model::record::{LaunchRequest, MemberRecord};
+use crate::model::spec::{self, LauncherSpec, OsText, Terminal};
+use crate::model::team::{Member, Team};
+use crate::model::worktree::Checkout;
+use crate::ops::board::task;
+use crate::ops::error::OpsError;
+use crate::ops::members::owners;
+use crate::ops::starting::worktree::{self, WantedWorktree};
+use crate::profile::{Prompt, Ready, Runs};
+use crate::store::StoreError;
+use crate::sys::clock::{self, Deadline};
+use crate::sys::proc::Process;
+use crate::sys::{failpoint, rand};
+use crate::worktree::WORKTREES;
+
+/// Time in milliseconds a launcher keeps the screen of a program that failed to start.
+const LINGER_MS: u64 = 3000;
+
+/// Time for the entry of another process that starts a member of the same name, in a shared store.
+const JOINING: Duration = Duration::from_secs(2);
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// A member that is being started.
+pub(super) struct MemberStart {
+    pub(super) member: Member,
+    /// The record of the run. It has the placement once the launcher is placed.
+    pub(super) record: MemberRecord,
+    pub(super) ready: Ready,
+    /// Id of the journal event that later events refer to as their cause.
+    pub(super) asked: String,
+    /// The first message, if it goes into the mailbox.
+    pub(super) first: Option<String>,
+    /// Set if the mailbox was created by this start and is to be removed on failure.
+    pub(super) new_mailbox: bool,
+    /// The worktree, if it was created by this start and is to be removed on failure.
+    pub(super) new_checkout: Option<Checkout>,
+    /// The error of a backend that did not place the launcher.
+    pub(super) not_placed: Option<BackendError>,
+}
+
+impl MemberStart {
+    pub(super) fn new(
+        member: Member,
+        record: MemberRecord,
+        ready: Ready,
+        asked: String,
+    ) -> MemberStart {
+        MemberStart {
+            member,
+            record,
+            ready,
+            asked,
+            first: None,
+            new_mailbox: false,
+            new_checkout: None,
+            not_placed: None,
+        }
+    }
+}
+
+/// Returns the start that a launch would have with the team's current members.
+///
+/// # Errors
+///
+/// The name is taken, or the command line is empty.
+pub(super) fn preview(
+    batch: &BatchContext,
+    launch: &ResolvedLaunch,
+) -> Result<(MemberStart, LauncherSpec), OpsError> {
+    let mut known = batch.roster.clone();
+    let name = batch.choose_name(&known, &launch.name)?;
+    if let Some(holder) = known.member(&name) {
+        let (team, holder) = (batch.team.name().clone(), holder.name.clone());
+        return Err(StoreError::MemberTaken { team, holder }.into());
+    }
+    let mut start = new_start(batch, launch, name, &known, BackendKind::Pty);
+    known.members.push(start.member.clone());
+    let spec = complete(batch, launch, &mut start, &known, Terminal::Pane)?;
+    Ok((start, spec))
+}
+
+/// Adds the batch to the roster in one change. The records are written first, under the roster
+/// lock, so that each entry has a record even if this process dies in between (SD-03).
+///
+/// # Errors
+///
+/// A name is taken, the team is full or cannot have worktrees, or a file cannot be written. Nothing
+/// is left then.
+pub(super) fn join_team(
+    batch: &BatchContext,
+    launches: &[&ResolvedLaunch],
+    backend: &dyn Backend,
+) -> Result<Vec<(MemberStart, LauncherSpec)>, OpsError> {
+    let team = batch.team;
+    if !batch.made_by_phalanx && launches.iter().any(|launch| launch.repository.is_some()) {
+        return Err(worktree::not_managed(team));
+    }
+    let deadline = Deadline::after(JOINING);
+    loop {
+        match try_to_join(batch, launches, backend) {
+            // Another process has begun a record of this name, and its entry will follow.
+            Err(OpsError::Store(StoreError::MemberTaken { holder, .. }))
+                if team.is_shared()
+                    && !deadline.expired()
+                    && team.team()?.member(&holder).is_none() =>
+            {
+                clock::sleep(BETWEEN_TRIES);
+            }
+            joined => return joined,
+        }
+    }
+}
+
+fn try_to_join(
+    batch: &BatchContext,
+    launches: &[&ResolvedLaunch],
+    backend: &dyn Backend,
+) -> Result<Vec<(MemberStart, LauncherSpec)>, OpsError> {
+    let (team, max) = (batch.team, batch.settings.max_members);
+    let mut begun = Vec::new();
+    let joined = team.change_roster(|roster| {
+        // The closure runs again if Claude Code, which takes no lock, rewrote the file: remove the
+        // records of the previous pass.
+        forget(batch, &mut begun);
+        let mut known = roster.team();
+        let mut starts = Vec::new();
+        for launch in launches {
+            if known.teammates().count() >= max {
+                return Err(StoreError::TeamFull { team: team.name().clone(), max });
+            }
+            let name = batch.choose_name(&known, &launch.name)?;
+            let start = new_start(batch, launch, name, &known, backend.kind());
+            roster.join(&start.member)?;
+            known.members.push(start.member.clone());
+            starts.push(start);
+        }
+        let mut joined = Vec::new();
+        for (launch, mut start) in launches.iter().zip(starts) {
+            let terminal = backend.terminal(&start.member.name);
+            match complete(batch, launch, &mut start, &known, terminal) {
+                Ok(spec) => joined.push((start, spec)),
+                Err(e) => {
+                    roster.give_up();
+                    return Ok(Err(e));
+                }
+            }
+        }
+        for (start, _) in &joined {
+            begun.push((start.record.name.clone(), start.record.incarnation.clone()));
+            team.begin_record(&start.record)?;
+        }
+        failpoint::hit("spawn.intended");
+        Ok(Ok(joined))
+    });
+    let joined = joined.map_err(OpsError::from).flatten();
+    if joined.is_err() {
+        forget(batch, &mut begun);
+    }
+    joined
+}
+
+/// Removes records that were begun. Records that cannot be removed now are found by the next lead.
+fn forget(batch: &BatchContext, begun: &mut Vec<(MemberName, Incarnation)>) {
+    begun.drain(..).for_each(|(name, run)| drop(batch.team.forget_record(&name, &run)));
+}
+
+/// Creates the start of a member that is to join the members `known`. Its command line follows with
+/// [`complete`], because a briefing names the whole batch.
+fn new_start(
+    batch: &BatchContext,
+    launch: &ResolvedLaunch,
+    name: MemberName,
+    known: &Team,
+    backend: BackendKind,
+) -> MemberStart {
+    let (spec, profile) = (&launch.spec, &launch.profile);
+    let worktree = launch.repository.as_ref().map(|repository| {
+        let dir = match &spec.origin {
+            Some(_) => Some(WORKTREES),
+            None => batch.settings.worktree.dir.as_deref(),
+        };
+        repository.place(dir, &worktree::title(batch.team, &name)).to_string_lossy().into_owned()
+    });
+    let request = LaunchRequest {
+        profile: profile.name.clone(),
+        reads_mail: Some(profile.reads_mail),
+        native: Some(profile.is_native_member()),
+        transcript: profile.transcript,
+        role: spec.role.clone(),
+        model: spec.model.clone(),
+        mode: spec.mode,
+        plan: spec.plan,
+        prompt: spec.prompt.clone(),
+        task: spec.task,
+        chat: spec.chat.clone(),
+        tools: spec.tools.clone(),
+        argv: Vec::new(),
+        cwd: worktree.clone().unwrap_or_else(|| launch.cwd.clone()),
+        color: launch.color().unwrap_or_else(|| known.next_color()).to_owned(),
+        is_unattended: spec.is_unattended,
+        pull: spec.pull,
+        access: spec.access.clone(),
+        env: spec.env.clone(),
+    };
+    let spawner = Process::current();
+    let record = MemberRecord {
+        spawner: Some(ProcessId { pid: spawner.pid, start: spawner.start }),
+        ..new_record(batch.team, name, backend, request)
+    };
+    let agent_type = spec.role.clone().unwrap_or_else(|| "general-purpose".to_owned());
+    let member = Member {
+        agent_type: Some(agent_type),
+        worktree_path: worktree,
+        // Idle until it has its first work.
+        is_active: Some(launch.works_at_once()),
+        ..record.to_member(batch.team.name())
+    };
+    let ready = match (batch.options.until, profile.ready) {
+        (StartedWhen::Running, Ready::Hello | Ready::Screen | Ready::Settled { .. }) => {
+            Ready::Running
+        }
+        (_, ready) => ready,
+    };
+    MemberStart::new(member, record, ready, rand::uuid())
+}
+
+/// Adds the command line to a start, and returns the spec for its launcher.
+fn complete(
+    batch: &BatchContext,
+    launch: &ResolvedLaunch,
+    start: &mut MemberStart,
+    known: &Team,
+    terminal: Terminal,
+) -> Result<LauncherSpec, OpsError> {
+    let command = command_line(batch, launch, &start.member, known)?;
+    let by_mail = launch.profile.launch.prompt != Prompt::Argv;
+    start.first = command.first.clone().filter(|_| by_mail);
+    start.record.session.clone_from(&command.session);
+    start.record.request.argv.clone_from(&command.argv);
+    let (team, record) = (batch.team, &start.record);
+    let argv = match launch.profile.runs {
+        Runs::Native => command.argv.iter().map(|word| OsText::new(word.as_ref())).collect(),
+        // The wrapper reads the program's command line from the record.
+        Runs::Wrapped => {
+            vec![OsText::new(batch.ctx.caller.exe.as_os_str()), OsText::new("wrap".as_ref())]
+        }
+    };
+    let env = environment(batch, launch, &command, &start.member, record);
+    Ok(LauncherSpec {
+        format: spec::FORMAT,
+        config_root: OsText::new(team.root().as_os_str()),
+        team: team.name().clone(),
+        member: record.name.clone(),
+        incarnation: record.incarnation.clone(),
+        token: record.token.clone(),
+        argv,
+        cwd: OsText::new(Path::new(&record.request.cwd).as_os_str()),
+        env: env.iter().map(|(name, value)| (OsText::new(name), OsText::new(value))).collect(),
+        terminal,
+        linger_ms: LINGER_MS,
+    })
+}
+
+/// Writes what the launcher and the program read: worktrees, mailboxes, specs and task claims.
+///
+/// # Errors
+///
+/// A worktree cannot be made, a task is already claimed, or a file cannot be written.
+pub(super) fn write_files(
+    batch: &BatchContext,
+    launches: &[&ResolvedLaunch],
+    starts: &mut [MemberStart],
+    specs: &[LauncherSpec],
+) -> Result<(), OpsError> {
+    let team = batch.team;
+    for (launch, start) in launches.iter().zip(&mut *starts) {
+        if let (Some(repository), Some(request)) = (&launch.repository, &launch.spec.worktree) {
+            let wanted = WantedWorktree {
+                name: &start.member.name,
+                request,
+                origin: launch.spec.origin.as_ref(),
+                rules: &batch.settings.worktree,
+                path: Path::new(&start.member.cwd),
+            };
+            let (checkout, is_new) = worktree::furnish(batch.ctx, team, repository, &wanted)?;
+            start.new_checkout = is_new.then_some(checkout);
+        }
+        team.make_workspace(&batch.settings.workspace, &launch.chat())?;
+    }
+    let asked = |start: &MemberStart| {
+        let note = Note::of(EventKind::MemberAsked).member(&start.member.name);
+        let note = note.with("incarnation", start.record.incarnation.as_str());
+        let note = note.with("profile", start.record.request.profile.as_str());
+        Note { id: Some(start.asked.clone()), ..note }
+    };
+    team.record_all(starts.iter().map(asked).collect())?;
+    for (start, spec) in starts.iter_mut().zip(specs) {
+        start.new_mailbox =
+            mailbox::prepare_mailbox(team, &start.member.name, start.first.as_deref())?;
+        failpoint::hit("spawn.mailed");
+        team.keep_spec(spec)?;
+    }
+    let names: Vec<&MemberName> = starts.iter().map(|start| &start.member.name).collect();
+    owners::catch_up(team, &names)?;
+    for start in starts.iter() {
+        if let Some(id) = start.record.request.task {
+            task::claim(team, id, &start.member.name, false)?;
+            failpoint::hit("spawn.claimed");
+        }
+    }
+    failpoint::hit("spawn.kept");
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Templates of manifests: the built-in ones, and the user's own, which are read again at each use.
+
+use crate::config::manifest::{ManifestTemplate, builtin_template, builtin_templates};
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::members::profiles::Source;
+use crate::ops::team::own_files;
+
+/// A template by name, whether it can be parsed or not.
+#[derive(Debug)]
+pub(crate) struct ListedTemplate {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    /// Its text; empty if it cannot be read.
+    pub(crate) text: String,
+    pub(crate) template: Result<ManifestTemplate, OpsError>,
+}
+
+/// Returns the template of this name; a user's own overrides a built-in one.
+///
+/// # Errors
+/// A refusal for an unknown name.
+pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsError> {
+    let own = own_files::names(&ctx.store.templates())?;
+    let name = name.to_owned();
+    if own.contains(&name) {
+        let file = own_files::path(&ctx.store.templates(), &name);
+        let found = own_files::read("template", &file);
+        let text = found.as_ref().map_or(String::new(), Clone::clone);
+        let template = found.and_then(|text| {
+            ManifestTemplate::parse(&text)
+                .map_err(|source| OpsError::Template { file: file.clone(), source })
+        });
+        return Ok(ListedTemplate { name, source: Source::File(file), text, template });
+    }
+    let Some(text) = builtin_template(&name) else {
+        let known = names(&own);
+        return Err(OpsError::unknown_word("template", &name, &known, ""));
+    };
+    let template = ManifestTemplate::parse(text).expect("a test parses every built-in template");
+    Ok(ListedTemplate {
+        name,
+        source: Source::Builtin,
+        text: text.to_owned(),
+        template: Ok(template),
+    })
+}
+
+/// Returns all templates: the built-in ones, then the user's own by name.
+///
+/// # Errors
+/// A directory of templates that cannot be read.
+pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedTemplate>, OpsError> {
+    let own = own_files::names(&ctx.store.templates())?;
+    names(&own).iter().map(|name| listed(ctx, name)).collect()
+}
+
+fn names(own: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = builtin_templates().map(str::to_owned).collect();
+    names.extend(own.iter().filter(|name| builtin_template(name).is_none()).cloned());
+    names
+}

@@ -1,0 +1,385 @@
+//! `worktree`: the git worktrees of a team's members. `spawn` creates them; they are removed with
+//! the team or on request, unless work would be lost (EN-07). One that stays is reported with the
+//! reason.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{HostName, MemberName};
+use crate::model::worktree::{
+    Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
+};
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::hosts::remote::away::AwayWorktree;
+use crate::ops::members::status;
+use crate::store::TeamStore;
+use crate::worktree::{HostRepository, RemovalOutcome, Repository};
+
+pub(crate) use crate::worktree::Preview;
+
+/// A member's worktree and its condition.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Standing {
+    pub(crate) name: MemberName,
+    pub(crate) checkout: Checkout,
+    /// The condition, or the reason why git could not tell.
+    pub(crate) condition: Result<Condition, String>,
+}
+
+/// The result of removing a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Removal {
+    pub(crate) name: MemberName,
+    pub(crate) path: String,
+    /// The host of the path, if it is not on the machine of the repository.
+    pub(crate) host: Option<HostName>,
+    pub(crate) removed: bool,
+    /// The reason why it stays.
+    pub(crate) why: Option<String>,
+    /// The branch of a removed worktree, if the branch stays.
+    pub(crate) branch_left: Option<String>,
+}
+
+/// Returns the worktrees of the team by member, also of members that have left.
+///
+/// # Errors
+/// Files of the team that cannot be read.
+pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let mut hosts = UnreachableHosts::default();
+    let standing = |(name, checkout): (MemberName, Checkout)| {
+        let condition = hosts.attempt(&checkout, || condition(ctx, team, &name, &checkout));
+        Standing { name, checkout, condition }
+    };
+    Ok(all.into_iter().map(standing).collect())
+}
+
+/// The hosts that could not be reached, so that each is waited for once.
+#[derive(Default)]
+struct UnreachableHosts(BTreeMap<HostName, String>);
+
+impl UnreachableHosts {
+    /// Performs an operation on a worktree, unless its host is known to be unreachable. Returns an
+    /// error as text.
+    fn attempt<T>(
+        &mut self,
+        checkout: &Checkout,
+        operation: impl FnOnce() -> Result<T, OpsError>,
+    ) -> Result<T, String> {
+        let host = checkout.copy.as_ref().map(|copy| &copy.host);
+        if let Some(problem) = host.and_then(|host| self.0.get(host)) {
+            return Err(problem.clone());
+        }
+        operation().map_err(|e| {
+            let problem = e.to_string();
+            if let (OpsError::Host(_), Some(host)) = (e, host) {
+                self.0.insert(host.clone(), problem.clone());
+            }
+            problem
+        })
+    }
+}
+
+fn condition(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    checkout: &Checkout,
+) -> Result<Condition, OpsError> {
+    must_be_here(team, name, checkout)?;
+    match &checkout.copy {
+        Some(copy) => AwayWorktree::reach(ctx, team, checkout, copy)?.condition(),
+        None => Ok(repository(ctx, checkout).condition(checkout)?),
+    }
+}
+
+/// Returns the changes of a member, as git shows them.
+///
+/// # Errors
+/// [`OpsError::NoWorktree`] for a member without one; [`OpsError::RepositoryElsewhere`] if its
+/// repository is not here; [`OpsError::Worktree`] if git cannot compare; failures of its host.
+pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
+    let checkout = of(team, name)?;
+    must_be_here(team, name, &checkout)?;
+    match &checkout.copy {
+        Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.diff(),
+        None => Ok(repository(ctx, &checkout).diff(&checkout)?),
+    }
+}
+
+/// Checks whether a member's commits would merge, without merging them.
+///
+/// # Errors
+/// As [`diff`].
+pub(crate) fn preview(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Preview, OpsError> {
+    let checkout = of(team, name)?;
+    must_be_here(team, name, &checkout)?;
+    match &checkout.copy {
+        Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.preview(),
+        None => Ok(repository(ctx, &checkout).preview(&checkout)?),
+    }
+}
+
+/// Returns the error for a team that phalanx did not make.
+pub(in crate::ops) fn not_managed(team: &TeamStore) -> OpsError {
+    OpsError::refused(
+        format!(
+            "team `{}` was not created by phalanx, so phalanx manages no worktrees for it",
+            team.name()
+        ),
+        "create one with `git worktree add` and pass it with `--cwd`",
+    )
+}
+
+/// Removes the worktree of a member that has ended, unless work would be lost.
+///
+/// # Errors
+/// [`OpsError::NoWorktree`] for a member without one; a refusal while the member
+/// runs; [`OpsError::RepositoryElsewhere`] if its repository is not here; [`OpsError::Worktree`] if
+/// git fails; failures of its host.
+pub(crate) fn remove(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Removal, OpsError> {
+    let checkout = of(team, name)?;
+    if status::live_members(team)?.iter().any(|live| live.clashes_with(name.as_str())) {
+        return Err(OpsError::refused(
+            format!("worktree {} is in use: `{name}` is still running", checkout.path),
+            format!("end it first: `phalanx shutdown {name}`"),
+        ));
+    }
+    drop_one(ctx, team, name, &checkout)
+}
+
+/// Removes all worktrees whose removal loses no work. Returns those that stay, or whose branch
+/// stays. One whose condition git cannot tell stays.
+pub(in crate::ops) fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let mut hosts = UnreachableHosts::default();
+    let removal = |(name, checkout): (&MemberName, &Checkout)| {
+        hosts
+            .attempt(checkout, || drop_one(ctx, team, name, checkout))
+            .unwrap_or_else(|problem| kept(name, checkout, problem))
+    };
+    let removals = all.iter().map(removal);
+    Ok(removals.filter(|one| !one.removed || one.branch_left.is_some()).collect())
+}
+
+fn drop_one(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    checkout: &Checkout,
+) -> Result<Removal, OpsError> {
+    must_be_here(team, name, checkout)?;
+    let outcome = match &checkout.copy {
+        Some(copy) => AwayWorktree::reach(ctx, team, checkout, copy)?.remove()?,
+        None => repository(ctx, checkout).remove(checkout)?,
+    };
+    record_removal(team, name, checkout, outcome)
+}
+
+/// Takes a worktree that was removed off the settings.
+fn record_removal(
+    team: &TeamStore,
+    name: &MemberName,
+    checkout: &Checkout,
+    outcome: RemovalOutcome,
+) -> Result<Removal, OpsError> {
+    let removal = match outcome {
+        RemovalOutcome::Kept { why } => return Ok(kept(name, checkout, why)),
+        RemovalOutcome::Gone { branch_left } => {
+            Removal { removed: true, why: None, branch_left, ..kept(name, checkout, String::new()) }
+        }
+    };
+    team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
+    let note =
+        Note::of(EventKind::WorktreeRemoved).member(name).with("path", checkout.path.as_str());
+    team.record(note)?;
+    Ok(removal)
+}
+
+fn kept(name: &MemberName, checkout: &Checkout, why: String) -> Removal {
+    Removal {
+        name: name.clone(),
+        path: checkout.path.clone(),
+        host: checkout.copy.as_ref().map(|copy| copy.host.clone()),
+        removed: false,
+        why: Some(why),
+        branch_left: None,
+    }
+}
+
+fn of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
+    found.map(|(_, checkout)| checkout.clone()).ok_or_else(|| OpsError::NoWorktree {
+        name: name.clone(),
+        known: all.keys().cloned().collect(),
+    })
+}
+
+fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
+    Repository::at(Path::new(&checkout.repository), &ctx.caller.env)
+}
+
+/// Returns the name of a member's worktree and of its branch.
+pub(in crate::ops) fn title(team: &TeamStore, name: &MemberName) -> String {
+    format!("{}-{name}", team.name())
+}
+
+/// Rejects a worktree whose repository is on another machine.
+pub(in crate::ops) fn must_be_here(
+    team: &TeamStore,
+    name: &MemberName,
+    checkout: &Checkout,
+) -> Result<(), OpsError> {
+    match (&checkout.origin, team.host()) {
+        (Some(origin), Some(here)) if !origin.clashes_with(here) => {
+            let (name, host) = (name.clone(), origin.clone());
+            Err(OpsError::RepositoryElsewhere {
+                name,
+                repository: checkout.repository.clone(),
+                host,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rejects a worktree that is not on `host`, where its member is about to start.
+pub(in crate::ops) fn must_be_on(
+    host: &HostName,
+    name: &MemberName,
+    checkout: &Checkout,
+) -> Result<(), OpsError> {
+    match checkout.host() {
+        Some(other) if !other.clashes_with(host) => Err(OpsError::WorktreeOnHost {
+            name: name.clone(),
+            path: checkout.path.clone(),
+            host: other.clone(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The worktree that a member is to have.
+pub(in crate::ops) struct WantedWorktree<'a> {
+    pub(in crate::ops) name: &'a MemberName,
+    pub(in crate::ops) request: &'a WorktreeRequest,
+    /// Set if the repository is a copy of one on another machine.
+    pub(in crate::ops) origin: Option<&'a WorktreeOrigin>,
+    pub(in crate::ops) rules: &'a Rules,
+    pub(in crate::ops) path: &'a Path,
+}
+
+/// Returns the worktree for a member that is about to start on this host: its earlier one, else a
+/// new one. The flag is true for a new one.
+///
+/// # Errors
+/// [`OpsError::WorktreeOnHost`] if the member has one on another host; [`OpsError::Worktree`] if it
+/// cannot be created. Nothing of it is left then.
+pub(in crate::ops) fn furnish(
+    ctx: &Context,
+    team: &TeamStore,
+    repository: &Repository,
+    wanted: &WantedWorktree<'_>,
+) -> Result<(Checkout, bool), OpsError> {
+    let WantedWorktree { name, request, path, .. } = *wanted;
+    let known = team.settings()?.and_then(|settings| settings.checkouts.get(name).cloned());
+    if let (Some(here), Some(had)) = (team.host(), &known) {
+        must_be_on(here, name, had)?;
+    }
+    if let Some(had) = known.filter(|had| path == Path::new(&had.path)) {
+        let is_same = request.branch(&had.branch) == had.branch;
+        let is_usable = match &had.copy {
+            Some(copy) => {
+                let copy = HostRepository::at(Path::new(&copy.path), &ctx.caller.env);
+                is_usable_on_host(&copy, &had)?
+            }
+            None => match repository.condition(&had)? {
+                Condition::Gone | Condition::Missing => {
+                    repository.remove(&had)?;
+                    false
+                }
+                _ => true,
+            },
+        };
+        if is_usable && is_same {
+            return Ok((had, false));
+        }
+    }
+    let made = make(ctx, team, repository, wanted)?;
+    team.change_settings(|settings| drop(settings.checkouts.insert(name.clone(), made.clone())))?;
+    let note = Note::of(EventKind::WorktreeMade).member(name).with("path", made.path.as_str());
+    team.record(note.with("branch", made.branch.as_str()))?;
+    Ok((made, true))
+}
+
+/// Returns true if a worktree of this host can be used again. The entry of a deleted one is
+/// removed, and its branch stays if it has commits.
+fn is_usable_on_host(copy: &HostRepository, had: &Checkout) -> Result<bool, OpsError> {
+    let state = copy.state(had)?;
+    if !state.is_usable()
+        && let RemovalOutcome::Kept { .. } = copy.remove_unused(had)?
+    {
+        copy.remove(had, &state, false)?;
+    }
+    Ok(state.is_usable())
+}
+
+fn make(
+    ctx: &Context,
+    team: &TeamStore,
+    repository: &Repository,
+    wanted: &WantedWorktree<'_>,
+) -> Result<Checkout, OpsError> {
+    let WantedWorktree { name, request, origin, rules, path } = *wanted;
+    let title = title(team, name);
+    let (Some(origin), Some(host)) = (origin, team.host().cloned()) else {
+        let made = repository.make(path, &title, request, rules)?;
+        return Ok(Checkout { origin: team.host().cloned(), ..made });
+    };
+    let at = repository.top();
+    let copy = HostRepository::at(at, &ctx.caller.env);
+    let made = copy.make(path, &title, request, origin, &rules.setup)?;
+    Ok(Checkout {
+        repository: origin.repository.clone(),
+        origin: Some(origin.host.clone()),
+        copy: Some(RepositoryCopy { host, path: at.to_string_lossy().into_owned() }),
+        ..made
+    })
+}
+
+/// Removes the worktree of a member that did not start on this host.
+///
+/// # Errors
+/// A refusal if it has content by now, [`OpsError::Worktree`] if git fails; the
+/// worktree then stays on record.
+pub(in crate::ops) fn abandon(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    made: &Checkout,
+) -> Result<(), OpsError> {
+    let removal = match &made.copy {
+        Some(copy) => {
+            let copy = HostRepository::at(Path::new(&copy.path), &ctx.caller.env);
+            record_removal(team, name, made, copy.remove_unused(made)?)?
+        }
+        None => drop_one(ctx, team, name, made)?,
+    };
+    match removal.why {
+        None => Ok(()),
+        Some(why) => Err(OpsError::Failed { problem: format!("{} was kept: {why}", made.path) }),
+    }
+}

@@ -1,0 +1,383 @@
+//! The right to lead a team: one process at a time, of phalanx or of another program.
+
+use serde::Serialize;
+
+use crate::model::event::{EventKind, Note};
+use crate::model::placement::ProcessId;
+use crate::model::team::LeadProcess;
+use crate::model::time::Timestamp;
+use crate::ops::context::{Context, now};
+use crate::ops::error::{OpsError, adopt_hint};
+use crate::ops::members::launchers;
+use crate::ops::team::foreign_lead;
+use crate::ops::team::foreign_members::{self, ForeignMember};
+use crate::store::{LeadPresence, LeadRecord, Lease, TeamStore};
+use crate::sys::env;
+use crate::sys::proc::{self, Liveness, Process};
+
+/// The program of a lead that is phalanx.
+pub(crate) const PHALANX: &str = "phalanx";
+
+/// Liveness of a process, as a word in `--json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Life {
+    Alive,
+    Dead,
+    Unknown,
+}
+
+impl From<Liveness> for Life {
+    fn from(liveness: Liveness) -> Life {
+        match liveness {
+            Liveness::Alive => Life::Alive,
+            Liveness::Dead => Life::Dead,
+            Liveness::Unknown => Life::Unknown,
+        }
+    }
+}
+
+/// The lead of a team, or its last lead if that died.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LeadSeen {
+    pub(crate) pid: i32,
+    pub(crate) alive: Life,
+    /// [`PHALANX`], or `claude` for any other.
+    pub(crate) program: &'static str,
+    /// Time since which it leads, ISO 8601.
+    pub(crate) since: String,
+}
+
+/// A lead that is not phalanx, as recorded in the team file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stranger {
+    pub(crate) lead: LeadProcess,
+    /// Alive, or unknown: a process that is not visible from here may be running.
+    pub(crate) liveness: Liveness,
+}
+
+/// Takes the lease for this process. Does not check whether another program leads the team
+/// ([`may_lead`] does), because phalanx must always be able to end what it started.
+///
+/// # Errors
+/// [`OpsError::LedByAnother`] if another phalanx holds the lease.
+pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
+    take_with(team, None)
+}
+
+/// As [`take`], for a lead that runs an agent program, which authenticates by this token.
+pub(in crate::ops) fn take_with(
+    team: &TeamStore,
+    token: Option<String>,
+) -> Result<Lease, OpsError> {
+    let lease = hold_with(team, token)?;
+    team.record(Note::of(EventKind::LeadStarted).with("pid", Process::current().pid))?;
+    Ok(lease)
+}
+
+/// Takes the lease without leading, so that nobody else leads meanwhile.
+///
+/// # Errors
+/// [`OpsError::LedByAnother`] if another phalanx holds the lease.
+pub(in crate::ops) fn hold(team: &TeamStore) -> Result<Lease, OpsError> {
+    hold_with(team, None)
+}
+
+fn hold_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError> {
+    // A lead judges and ends processes of its host: no other machine may have the name of that.
+    team.join_host()?;
+    let me = Process::current();
+    let record = LeadRecord {
+        format: 1,
+        process: ProcessId { pid: me.pid, start: me.start },
+        boot_id: env::boot_id(),
+        host: env::hostname(),
+        since: now(),
+        token,
+    };
+    match team.take_lease(&record)? {
+        Some(lease) => Ok(lease),
+        None => Err(led_by_another(team, team.current_lead()?)),
+    }
+}
+
+/// Checks that no phalanx leads the team, without taking the lease.
+///
+/// # Errors
+/// [`OpsError::LedByAnother`] if one does.
+pub(crate) fn must_be_unheld(team: &TeamStore) -> Result<(), OpsError> {
+    team.current_lead()?.map_or(Ok(()), |lead| Err(led_by_another(team, Some(lead))))
+}
+
+/// Returns the error for a held lease, whose holder may have left since.
+fn led_by_another(team: &TeamStore, lead: Option<LeadRecord>) -> OpsError {
+    let pid = lead.as_ref().map(|lead| lead.process.pid).unwrap_or_default();
+    let host = lead.map(|lead| lead.host).filter(|host| *host != env::hostname());
+    OpsError::LedByAnother { team: team.name().clone(), pid, host }
+}
+
+/// Checks that the team file names no other program as the lead, and no phalanx that has lost the
+/// file of its lease.
+///
+/// # Errors
+/// [`OpsError::LedByStranger`] if another program leads the team, or may;
+/// [`OpsError::LedByAnother`] for a phalanx without the lease.
+pub(crate) fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
+    if let Some(Stranger { lead, liveness }) = stranger(team)? {
+        let (team, pid) = (team.name().clone(), lead.pid);
+        return Err(OpsError::LedByStranger { team, pid, unseen: liveness == Liveness::Unknown });
+    }
+    match unleased(team)? {
+        None => Ok(()),
+        Some(lead) => {
+            let (team, pid) = (team.name().clone(), lead.pid);
+            Err(OpsError::LedByAnother { team, pid, host: None })
+        }
+    }
+}
+
+/// Returns the running phalanx that the team file names as the lead, if it neither holds the lease
+/// nor has left the record of a killed lead: the directory of its lease was removed.
+fn unleased(team: &TeamStore) -> Result<Option<Process>, OpsError> {
+    let known = team.recorded_lead().ok().flatten().into_iter().chain(team.current_lead()?);
+    let known: Vec<i32> = known.map(|lead| lead.process.pid).collect();
+    let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
+    let said = said.filter(|lead| !known.contains(&lead.pid)).as_ref().and_then(process);
+    Ok(said.filter(|process| launchers::runs_phalanx(*process)))
+}
+
+/// Checks that no other program can lead the team.
+///
+/// # Errors
+/// [`OpsError::LedByStranger`] for a lead on record that has not ended. [`OpsError::MayBeLed`] for
+/// a team that another program made without such a record.
+pub(crate) fn may_lead(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    must_be_free(team)?;
+    if foreign_lead::is_unnamed(team)? {
+        let signs = foreign_lead::signs(ctx, team)?;
+        return Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: false });
+    }
+    Ok(())
+}
+
+/// Returns true if another program made the team, and phalanx has not adopted it; false also if
+/// that cannot be read.
+pub(crate) fn is_foreign(team: &TeamStore) -> bool {
+    foreign_lead::is_foreign(team).unwrap_or(false)
+}
+
+/// Checks that no program lives that made the team and may lead it: its files are not removed under
+/// it. Of a team file that cannot be read nothing is known.
+///
+/// # Errors
+/// [`OpsError::MayBeLed`] while a process or a pane shows one; a refusal
+/// while members that it has started run.
+pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    if is_foreign(team) && team.exists() {
+        let members = foreign_members::running(team)?;
+        if !members.is_empty() {
+            let members: Vec<String> = members.iter().map(ForeignMember::describe).collect();
+            return Err(OpsError::refused(
+                format!(
+                    "{} of team `{}`, which another program made",
+                    members.join(", "),
+                    team.name()
+                ),
+                adopt_hint(team.name(), false),
+            ));
+        }
+    }
+    if !foreign_lead::is_unnamed(team).unwrap_or(false) {
+        return Ok(());
+    }
+    let signs = foreign_lead::signs_of_life(ctx, team)?;
+    match signs.is_empty() {
+        true => Ok(()),
+        false => Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true }),
+    }
+}
+
+/// Checks that this process may take the team over. Returns a sentence about what the check does
+/// not cover, if that can matter. With `force`, only a lead that is on record and alive is
+/// respected.
+///
+/// # Errors
+/// [`OpsError::LedByStranger`] for a lead on record, [`OpsError::MayBeLed`] while signs show one.
+pub(crate) fn may_adopt(
+    ctx: &Context,
+    team: &TeamStore,
+    force: bool,
+) -> Result<Option<&'static str>, OpsError> {
+    match must_be_free(team) {
+        Err(OpsError::LedByStranger { unseen: true, .. }) if force => {
+            return Ok(Some(foreign_lead::UNSEEN));
+        }
+        free => free?,
+    }
+    if !foreign_lead::is_unnamed(team)? {
+        return Ok(None);
+    }
+    let signs = foreign_lead::signs(ctx, team)?;
+    if force || signs.is_empty() {
+        Ok(Some(foreign_lead::UNSEEN))
+    } else {
+        Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true })
+    }
+}
+
+/// Records this process in the team file as the lead, for other programs to see.
+pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
+    if let Some(Stranger { lead, .. }) = stranger(team)? {
+        let text = format!("taken over from process {}, which claims to lead", lead.pid);
+        team.record(Note::of(EventKind::Warning).with("text", text))?;
+    }
+    let me = this_process();
+    team.change_roster(|roster| {
+        roster.set_lead(&me);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Removes the record of [`announce`].
+pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
+    team.change_roster(|roster| {
+        if roster.team().lead_process.as_ref().is_some_and(is_this_process) {
+            roster.drop_lead();
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Returns the lead on record that is not phalanx; `None` without one, or if it is proven dead.
+pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
+    // Read before the team file, which an exiting lead clears before its own record. The last lead,
+    // not the current one: a killed lead loses the lease before its process is gone. A record that
+    // cannot be read proves nothing; the process does.
+    let ours = team.recorded_lead().ok().flatten().map(|ours| ours.process);
+    let is_ours = |lead: &LeadProcess| {
+        let process = |ours: ProcessId| Process { pid: ours.pid, start: ours.start };
+        // The lease excludes phalanx on other hosts, too, whose processes are not visible here.
+        let is_near = team.is_shared() || lead.pid_space == env::pid_space();
+        is_near && ours.is_some_and(|ours| has_id_of(lead, process(ours)))
+    };
+    let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
+    let runs_phalanx = |lead: &LeadProcess| process(lead).is_some_and(launchers::runs_phalanx);
+    let stranger = said.filter(|lead| !is_ours(lead) && !runs_phalanx(lead));
+    let Some(lead) = stranger else { return Ok(None) };
+    let liveness = liveness(&lead);
+    Ok((liveness != Liveness::Dead).then_some(Stranger { lead, liveness }))
+}
+
+/// Returns the liveness of the process on record as the lead.
+pub(in crate::ops) fn liveness(lead: &LeadProcess) -> Liveness {
+    match process(lead) {
+        Some(process) => proc::liveness(process.pid, process.start),
+        None if lead.pid_space != env::pid_space() => Liveness::Unknown,
+        None => Liveness::Dead,
+    }
+}
+
+/// Returns the process on record as the lead; `None` if it runs on another host or in another
+/// container. Without a recorded start time, it is the process that has the pid now.
+pub(in crate::ops) fn process(lead: &LeadProcess) -> Option<Process> {
+    if lead.pid_space != env::pid_space() {
+        return None;
+    }
+    let recorded = lead.proc_start.as_deref();
+    recorded.and_then(|start| Process::recorded(lead.pid, start)).or_else(|| Process::of(lead.pid))
+}
+
+fn this_process() -> LeadProcess {
+    let me = Process::current();
+    let (pid_space, claimed_at) = (env::pid_space(), now());
+    LeadProcess { pid: me.pid, pid_space, claimed_at, proc_start: Some(me.start_text()) }
+}
+
+fn is_this_process(lead: &LeadProcess) -> bool {
+    is_of(lead, Process::current())
+}
+
+fn has_id_of(lead: &LeadProcess, process: Process) -> bool {
+    lead.pid == process.pid && lead.proc_start == Some(process.start_text())
+}
+
+fn is_of(lead: &LeadProcess, process: Process) -> bool {
+    has_id_of(lead, process) && lead.pid_space == env::pid_space()
+}
+
+/// Returns the pid of the phalanx that leads the team, if it is stopped (`SIGSTOP`, Ctrl-Z). It
+/// holds the lease and carries out nothing until it is continued.
+pub(crate) fn stopped(team: &TeamStore) -> Result<Option<i32>, OpsError> {
+    Ok(stopped_process(team)?.map(|process| process.pid))
+}
+
+/// As [`stopped`], with the start time.
+pub(in crate::ops) fn stopped_process(team: &TeamStore) -> Result<Option<ProcessId>, OpsError> {
+    let lead = team.current_lead()?.map(|lead| lead.process);
+    Ok(lead.filter(|process| proc::is_stopped(process.pid, process.start)))
+}
+
+/// Returns true if a phalanx leads the team.
+pub(crate) fn is_led(team: &TeamStore) -> Result<bool, OpsError> {
+    Ok(team.current_lead()?.is_some())
+}
+
+/// Returns the pid of the phalanx that leads the team, if there is one.
+pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
+    Ok(team.current_lead()?.map(|lead| lead.process.pid))
+}
+
+/// Returns the phalanx on this machine that leads the team, with proof that it is this team: a file
+/// that names it is not enough, since another program can write that.
+pub(in crate::ops) fn proven_lead(team: &TeamStore) -> Option<Process> {
+    let of_record = |lead: LeadRecord| {
+        let ProcessId { pid, start } = lead.process;
+        (lead.host == env::hostname()).then_some(Process { pid, start })
+    };
+    let is_it = |lead: &Process| *lead != Process::current() && launchers::runs_phalanx(*lead);
+    let leased = team.current_lead().ok().flatten().and_then(of_record);
+    let leased = leased.filter(|lead| is_it(lead) && team.has_lease_open(*lead) != Some(false));
+    // The directory of the lease may have been removed.
+    let unleased = || {
+        let recorded = team.recorded_lead().ok().flatten().and_then(of_record);
+        let claimed = team.team().ok().and_then(|team| process(team.lead_process.as_ref()?));
+        let named = recorded.into_iter().chain(claimed);
+        named.into_iter().find(|lead| is_it(lead) && team.has_lease_open(*lead) == Some(true))
+    };
+    leased.or_else(unleased)
+}
+
+/// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
+pub(crate) fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
+    find_lead_in(team, team.read_lead()?)
+}
+
+/// As [`find_lead`], from what was read before.
+pub(in crate::ops) fn find_lead_in(
+    team: &TeamStore,
+    lead: LeadPresence,
+) -> Result<Option<LeadSeen>, OpsError> {
+    let ours = |pid, alive, since: Timestamp| LeadSeen {
+        pid,
+        alive,
+        program: PHALANX,
+        since: since.iso(),
+    };
+    let LeadPresence { current, dead } = lead;
+    if let Some(lead) = current {
+        return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
+    }
+    // An entry that a killed phalanx left in the team file is not that of another program.
+    let said = team.team()?.lead_process;
+    let stranger =
+        said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
+    if let Some(lead) = stranger {
+        let (alive, since) = (liveness(&lead).into(), lead.claimed_at.iso());
+        let is_ours = process(&lead).is_some_and(launchers::runs_phalanx);
+        let program = if is_ours { PHALANX } else { "claude" };
+        return Ok(Some(LeadSeen { pid: lead.pid, alive, program, since }));
+    }
+    Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
+}

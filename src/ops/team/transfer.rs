@@ -1,0 +1,38 @@
+//! `store export` and `store import`: copies a team between files and the shared store.
+
+use serde::Serialize;
+
+use crate::model::id::{MemberName, TeamName};
+use crate::ops::error::OpsError;
+use crate::ops::team::lease;
+use crate::store::{Store, TeamStore};
+
+/// A team that was copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct TransferredTeam {
+    pub(crate) team: TeamName,
+    pub(crate) tasks: usize,
+    pub(crate) messages: usize,
+}
+
+/// Copies a team into another store. The team stays where it is.
+///
+/// # Errors
+/// [`OpsError::Usage`] while members run, and [`OpsError::LedByAnother`] while a lead runs, since
+/// the copy would be out of date at once; the other store has a team of this name.
+pub(crate) fn copy(team: &TeamStore, to: &Store) -> Result<TransferredTeam, OpsError> {
+    let _lease = lease::hold(team)?;
+    let running = team.member_records()?.into_iter().filter(|record| !record.state.is_over());
+    let running: Vec<MemberName> = running.map(|record| record.name).collect();
+    if !running.is_empty() {
+        let names = running.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
+        return Err(OpsError::Usage {
+            problem: format!("members of team `{}` run: {names}", team.name()),
+            hint: Some(format!("end them first: `phalanx shutdown --all -t {}`", team.name())),
+        });
+    }
+    let contents = team.contents()?;
+    to.create_with(team.name(), &contents)?;
+    let (tasks, messages) = contents.counts();
+    Ok(TransferredTeam { team: team.name().clone(), tasks, messages })
+}

@@ -1,0 +1,47 @@
+//! `events`: the journal, once or followed.
+
+use crate::model::event::{Event, Note};
+use crate::model::id::MemberName;
+use crate::model::topic::Topic;
+use crate::ops::error::OpsError;
+use crate::store::{TeamStore, TeamWatch};
+use crate::sys::watch::PollingReason;
+
+/// Returns the warning that is shown once if a team is polled.
+pub(crate) fn polling_notice(reason: PollingReason) -> &'static str {
+    match reason {
+        PollingReason::NetworkFiles => {
+            "the team is on a network file system: phalanx polls for changes every 2 s instead of being told"
+        }
+        PollingReason::LimitReached => {
+            "the system's limit of watches for file changes is reached: phalanx polls every 2 s instead of being told"
+        }
+    }
+}
+
+/// Calls `on_change` for every change of the team's files until the watch is dropped.
+pub(crate) fn watch(
+    team: &TeamStore,
+    on_change: impl Fn(Topic) + Send + 'static,
+) -> Result<TeamWatch, OpsError> {
+    Ok(team.watch(on_change)?)
+}
+
+/// Like [`watch`], for changes that may concern this teammate only.
+pub(crate) fn watch_as(
+    team: &TeamStore,
+    name: &MemberName,
+    on_change: impl Fn(Topic) + Send + 'static,
+) -> Result<TeamWatch, OpsError> {
+    Ok(team.watch_as(name, on_change)?)
+}
+
+/// Appends an event that nothing depends on to the journal. See [`TeamStore::record_unconfirmed`].
+pub(crate) fn note_unconfirmed(team: &TeamStore, note: Note) {
+    team.record_unconfirmed(note);
+}
+
+/// Appends one event to the journal.
+pub(crate) fn note(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
+    Ok(team.record(note)?)
+}

@@ -1,0 +1,198 @@
+//! `type` and `keys`: input for the terminal of any member, as if a person had typed it there. A
+//! terminal must be proven to be the member's.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::backend::{Backend, BackendError, pty};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::input::{Input, Key, Text};
+use crate::model::placement::{Placement, Verdict};
+use crate::model::record::MemberRecord;
+use crate::ops::authority::{self, Action};
+use crate::ops::context::Context;
+use crate::ops::error::OpsError;
+use crate::ops::starting::backends;
+use crate::ops::views::focus::{placed, prove};
+use crate::store::TeamStore;
+use crate::sys::clock;
+
+/// The pause between a text and Enter: some programs take an Enter that follows a burst of input
+/// within 120 ms for a part of a paste (MSG-08).
+const BEFORE_ENTER: Duration = Duration::from_millis(200);
+
+/// Types a text, and then presses Enter if `enter` is set. Returns the length of the text in bytes.
+///
+/// # Errors
+/// A refusal for a member that has ended or has no placement; [`OpsError::NotProven`]
+/// if the placement is not proven ours; a refusal or [`OpsError::CannotDo`] if the
+/// terminal takes no input.
+pub(crate) fn type_text(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    text: Text,
+    enter: bool,
+) -> Result<usize, OpsError> {
+    let target = Target::find(team, name)?;
+    let bytes = text.as_str().len();
+    target.write(ctx, team, &Input::Text(text))?;
+    team.record(target.event(ctx).with("bytes", bytes).with("enter", enter))?;
+    if enter {
+        clock::sleep(BEFORE_ENTER);
+        target.write(ctx, team, &Input::enter())?;
+    }
+    Ok(bytes)
+}
+
+/// Writes input into the terminal of a run, which must be proven to be the member's.
+///
+/// # Errors
+/// As [`type_text`].
+pub(in crate::ops) fn write_into(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    placement: &Placement,
+    input: &Input,
+) -> Result<(), OpsError> {
+    let target = Target { record: record.clone(), placement: placement.clone() };
+    target.write(ctx, team, input)
+}
+
+/// Presses keys, one after the other.
+///
+/// # Errors
+/// As [`type_text`].
+pub(crate) fn press(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    keys: Vec<Key>,
+) -> Result<(), OpsError> {
+    let target = Target::find(team, name)?;
+    let event = target.event(ctx).with("keys", keys.len());
+    target.write(ctx, team, &Input::Keys(keys))?;
+    team.record(event)?;
+    Ok(())
+}
+
+/// A person who types into a member's terminal key by key. The terminal is proven once, at the
+/// start, and by its backend at each write. One event records the whole session, on drop.
+pub(crate) struct TypingSession {
+    ctx: Context,
+    team: TeamStore,
+    target: Target,
+    backend: Box<dyn Backend>,
+    keys: usize,
+    bytes: usize,
+}
+
+impl TypingSession {
+    /// Starts to type into `name`.
+    ///
+    /// # Errors
+    /// As [`type_text`], and a refusal if the speaker may not type into the member.
+    pub(crate) fn open(
+        ctx: &Context,
+        team: &TeamStore,
+        name: &MemberName,
+    ) -> Result<TypingSession, OpsError> {
+        authority::enter(ctx, team, Action::Type, std::slice::from_ref(name))?;
+        let target = Target::find(team, name)?;
+        let backend = target.proven_backend(ctx, team)?;
+        let (ctx, team) = (ctx.clone(), team.clone());
+        Ok(TypingSession { ctx, team, target, backend, keys: 0, bytes: 0 })
+    }
+
+    pub(crate) fn member(&self) -> &MemberName {
+        &self.target.record.name
+    }
+
+    /// Writes input to the terminal.
+    ///
+    /// # Errors
+    /// As [`type_text`].
+    pub(crate) fn write(&mut self, input: &Input) -> Result<(), OpsError> {
+        self.target.write_by(self.backend.as_ref(), input)?;
+        match input {
+            Input::Keys(keys) => self.keys += keys.len(),
+            Input::Text(text) => self.bytes += text.as_str().len(),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TypingSession {
+    fn drop(&mut self) {
+        if self.keys + self.bytes > 0 {
+            let event = self.target.event(&self.ctx).with("keys", self.keys);
+            // A journal that cannot be written must not stop the person.
+            let _ = self.team.record(event.with("bytes", self.bytes));
+        }
+    }
+}
+
+/// A running member and its placement.
+struct Target {
+    record: MemberRecord,
+    placement: Placement,
+}
+
+impl Target {
+    fn find(team: &TeamStore, name: &MemberName) -> Result<Target, OpsError> {
+        let (record, placement) = placed(team, name, "type into")?;
+        Ok(Target { record, placement })
+    }
+
+    fn write(&self, ctx: &Context, team: &TeamStore, input: &Input) -> Result<(), OpsError> {
+        self.write_by(self.proven_backend(ctx, team)?.as_ref(), input)
+    }
+
+    /// Returns the backend of the placement, which is proven to be the member's.
+    fn proven_backend(
+        &self,
+        ctx: &Context,
+        team: &TeamStore,
+    ) -> Result<Box<dyn Backend>, OpsError> {
+        let Target { record, placement } = self;
+        let backend = backends::open_for(ctx, team, record, placement)?;
+        prove(record, placement, backend.as_ref()).map_err(|e| match e {
+            OpsError::NotProven { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),
+            other => other,
+        })?;
+        Ok(backend)
+    }
+
+    /// Writes by a backend that is proven to be the member's.
+    fn write_by(&self, backend: &dyn Backend, input: &Input) -> Result<(), OpsError> {
+        let Target { record, placement } = self;
+        // The launcher knows the modes of the terminal that it holds.
+        if let Some(socket) = record.socket() {
+            return pty::write_input(Path::new(socket), input)
+                .map_err(|e| self.no_input(&e.to_string()));
+        }
+        backend.write_input(placement, record.mark(), input).map_err(|e| match e {
+            BackendError::NoInput { problem, .. } => self.no_input(problem),
+            BackendError::CannotDo { .. } => OpsError::CannotDo(e),
+            BackendError::NotOurs { place, verdict } => {
+                OpsError::NotProven { name: record.name.clone(), place, verdict }
+            }
+            other => other.into(),
+        })
+    }
+
+    fn no_input(&self, why: &str) -> OpsError {
+        let name = &self.record.name;
+        OpsError::refused(
+            format!("cannot type into `{name}`: {why}"),
+            format!("see what it shows with `phalanx peek {name}`"),
+        )
+    }
+
+    /// Returns the event of the input, without the input itself: that may be a secret.
+    fn event(&self, ctx: &Context) -> Note {
+        Note::of(EventKind::Typed).member(&self.record.name).with("by", ctx.speaker.as_str())
+    }
+}

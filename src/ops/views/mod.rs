@@ -1,0 +1,16 @@
+//! What is going on. Nothing here changes a team, except that requests are filed.
+
+pub(crate) mod attach;
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod focus;
+pub(crate) mod input;
+pub(in crate::ops) mod log_part;
+pub(crate) mod logs;
+pub(crate) mod output;
+pub(crate) mod popup;
+pub(crate) mod ps;
+pub(crate) mod report;
+pub(crate) mod screen;
+pub(crate) mod snapshot;
+pub(crate) mod wait;

@@ -1,0 +1,480 @@
+//! The whole state of a team for a display that is kept up to date. A [`SnapshotReader`] reads
+//! again only the parts whose files have changed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::model::assessment::Doing;
+use crate::model::board::Board;
+use crate::model::envelope::Envelope;
+use crate::model::event::{Event, EventKind};
+use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
+use crate::model::need::Need;
+use crate::model::record::MemberRecord;
+use crate::model::task::{Progress, Task, TaskState};
+use crate::model::time::Timestamp;
+use crate::model::topic::Topic;
+use crate::model::worktree::Checkout;
+use crate::ops::context::{Context, now};
+use crate::ops::decisions::requests::{self, Shown};
+use crate::ops::error::OpsError;
+use crate::ops::members::status::{self, MemberStatus, Status};
+use crate::ops::team::lease::Life;
+use crate::store::{JournalReader, TeamStore};
+
+/// Number of events that are kept.
+const EVENTS: usize = 1_000;
+/// Number of messages of one mailbox that are kept.
+const MESSAGES: usize = 200;
+
+/// The state of a team at one time.
+#[derive(Debug, Clone)]
+pub(crate) struct TeamSnapshot {
+    /// The time at which ages were computed.
+    pub(crate) read_at: Timestamp,
+    /// Another program created the team, for example Claude Code.
+    pub(crate) is_foreign: bool,
+    /// The state without its task list, which is [`TeamSnapshot::tasks`].
+    pub(crate) status: Status,
+    /// Facts about members that are not in `status`, by name.
+    pub(crate) details: BTreeMap<MemberName, MemberDetails>,
+    pub(crate) tasks: Arc<Vec<TaskCard>>,
+    /// The open requests, oldest first.
+    pub(crate) requests: Vec<Shown>,
+    /// The latest messages of all mailboxes, oldest first.
+    pub(crate) messages: Arc<Vec<SentMessage>>,
+    /// The latest events, oldest first.
+    pub(crate) events: Arc<VecDeque<Event>>,
+}
+
+/// Facts about a member for its row and for actions on it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct MemberDetails {
+    /// Its run, once the program of that has started; `None` if phalanx did not start it.
+    pub(crate) run: Option<Incarnation>,
+    /// Time of its last change of state, if known.
+    pub(crate) state_since: Option<Timestamp>,
+    /// Number of messages in its mailbox that it has not taken.
+    pub(crate) unread: usize,
+    /// The working directory.
+    pub(crate) cwd: Option<String>,
+    pub(crate) worktree: Option<Checkout>,
+    /// The command line of a program that takes no messages.
+    pub(crate) command: Option<String>,
+}
+
+/// A task of the board.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TaskCard {
+    pub(crate) id: TaskId,
+    pub(crate) key: Option<String>,
+    pub(crate) subject: String,
+    pub(crate) state: TaskState,
+    pub(crate) owner: Option<String>,
+    /// The open tasks that it waits for.
+    pub(crate) blockers: Vec<TaskId>,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) priority: i64,
+    /// The start of the work, while it runs.
+    pub(crate) running_since: Option<Timestamp>,
+    /// The time since which it is failed or stale, if known.
+    pub(crate) stuck_since: Option<Timestamp>,
+    /// The reason why it has not started, or why it failed.
+    pub(crate) reason: Option<String>,
+    /// One line about its end, once it has ended.
+    pub(crate) ending: Option<String>,
+}
+
+/// A message and the mailbox in which it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SentMessage {
+    pub(crate) to: MemberName,
+    /// `None` if the sender wrote no valid time.
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) envelope: Envelope,
+}
+
+/// Something that waits for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AttentionItem {
+    pub(crate) cause: AttentionCause,
+    /// The member that it is about; `None` for the lead and for tasks without an owner.
+    pub(crate) member: Option<MemberName>,
+    /// Text for people, which contains foreign text.
+    pub(crate) why: String,
+    pub(crate) since: Timestamp,
+}
+
+/// The kind of an [`AttentionItem`], with what identifies it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AttentionCause {
+    Request(String),
+    Member(MemberName),
+    Task(TaskId),
+    Lead,
+}
+
+impl TeamSnapshot {
+    /// Returns what waits for a person, oldest first.
+    pub(crate) fn attention(&self) -> Vec<AttentionItem> {
+        let mut items: Vec<AttentionItem> = Vec::new();
+        items.extend(self.requests.iter().filter(|one| one.kind != "shutdown").map(|one| {
+            AttentionItem {
+                cause: AttentionCause::Request(one.request_id.to_string()),
+                member: Some(one.from.clone()),
+                why: format!("asks: {}", one.summary),
+                since: self.read_at.minus_ms(one.age_ms),
+            }
+        }));
+        items.extend(self.status.members.iter().filter_map(|member| self.stuck_member(member)));
+        items.extend(self.status.left.iter().filter(|left| left.resumable).map(|left| {
+            AttentionItem {
+                cause: AttentionCause::Member(left.name.clone()),
+                member: Some(left.name.clone()),
+                why: left.state.describe(),
+                since: self.read_at.minus_ms(left.age_ms),
+            }
+        }));
+        items.extend(self.tasks.iter().filter_map(|task| self.stuck_task(task)));
+        if let Some(lead) = &self.status.dead_lead {
+            let next = lead.succession(self.status.team.as_str(), self.status.members.iter());
+            items.push(self.about_lead(format!("lead {} has died: `{next}`", lead.pid)));
+        }
+        if let Some(lead) = self.status.lead.as_ref().filter(|lead| lead.state == "stopped") {
+            items.push(self.about_lead(format!("lead {} is stopped: `kill -CONT`", lead.pid)));
+        }
+        items.sort_by(|a, b| a.since.0.cmp(&b.since.0).then_with(|| a.cause.cmp(&b.cause)));
+        items
+    }
+
+    fn about_lead(&self, why: String) -> AttentionItem {
+        AttentionItem { cause: AttentionCause::Lead, member: None, why, since: self.read_at }
+    }
+
+    /// A member that waits for a person, does not respond, or runs no longer.
+    fn stuck_member(&self, member: &MemberStatus) -> Option<AttentionItem> {
+        // An open request has an entry of its own.
+        let asks = |request: &Shown| request.from == member.name && request.kind != "shutdown";
+        let is_listed = matches!(member.state.needs, Some(need) if need != Need::Limit)
+            && self.requests.iter().any(asks);
+        (member.state.doing.needs_attention() && !is_listed).then(|| AttentionItem {
+            cause: AttentionCause::Member(member.name.clone()),
+            member: Some(member.name.clone()),
+            why: member.state.describe(),
+            since: self
+                .details
+                .get(&member.name)
+                .and_then(|d| d.state_since)
+                .unwrap_or(self.read_at),
+        })
+    }
+
+    /// Returns the time at which a task was submitted for approval, if that is among the events.
+    fn submitted_at(&self, id: TaskId) -> Option<Timestamp> {
+        let is_submission =
+            |event: &&Event| event.event == EventKind::TaskSubmitted && event.task == Some(id);
+        self.events.iter().rev().find(is_submission).map(|event| event.at)
+    }
+
+    /// A task that failed, is stale, or waits for approval.
+    fn stuck_task(&self, task: &TaskCard) -> Option<AttentionItem> {
+        let word = match task.state {
+            TaskState::Failed => "failed",
+            TaskState::Stale => "is stale",
+            TaskState::InReview => "waits for approval",
+            TaskState::Pending
+            | TaskState::Blocked
+            | TaskState::InProgress
+            | TaskState::Stopping
+            | TaskState::Completed
+            | TaskState::Cancelled => return None,
+        };
+        // A task in review waits for its approval, not for its owner.
+        let owner = task.owner.as_deref().filter(|_| task.state != TaskState::InReview);
+        let owner = owner.and_then(|owner| MemberName::existing(owner).ok());
+        let reason = task.reason.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+        Some(AttentionItem {
+            cause: AttentionCause::Task(task.id),
+            member: owner.filter(|owner| self.status.members.iter().any(|m| m.name == *owner)),
+            why: format!("#{} {word}: {}{reason}", task.id, task.subject),
+            since: task.stuck_since.or_else(|| self.submitted_at(task.id)).unwrap_or(self.read_at),
+        })
+    }
+}
+
+/// Reads snapshots of one team.
+pub(crate) struct SnapshotReader {
+    ctx: Context,
+    team: TeamStore,
+    board: Board,
+    tasks: Arc<Vec<TaskCard>>,
+    journal: JournalReader,
+    events: Arc<VecDeque<Event>>,
+    mail: BTreeMap<MemberName, MailboxContent>,
+    messages: Arc<Vec<SentMessage>>,
+    /// Nothing was read yet, or the last read has failed half-way.
+    is_stale: bool,
+}
+
+/// The messages of one mailbox that are kept.
+#[derive(Default)]
+struct MailboxContent {
+    unread: usize,
+    latest: Vec<SentMessage>,
+}
+
+impl SnapshotReader {
+    /// Creates a reader that has read nothing yet.
+    pub(crate) fn new(ctx: &Context, team: &TeamStore) -> SnapshotReader {
+        SnapshotReader {
+            ctx: ctx.clone(),
+            team: team.clone(),
+            board: Board::default(),
+            tasks: Arc::default(),
+            journal: team.journal(),
+            events: Arc::default(),
+            mail: BTreeMap::new(),
+            messages: Arc::default(),
+            is_stale: true,
+        }
+    }
+
+    /// Reads the parts that these changes concern and returns the whole state. The first call, and
+    /// one after an error, read everything.
+    ///
+    /// # Errors
+    /// Files of the team that cannot be read.
+    pub(crate) fn read(&mut self, topics: &BTreeSet<Topic>) -> Result<TeamSnapshot, OpsError> {
+        let everything =
+            std::mem::replace(&mut self.is_stale, true) || topics.contains(&Topic::Everything);
+        let roster = self.team.team()?;
+        if everything || topics.contains(&Topic::Tasks) {
+            self.board = self.team.board()?;
+        }
+        self.read_events()?;
+        let settings = self.team.settings()?;
+        let is_foreign = settings.is_none();
+        let records = self.team.member_records()?;
+        let mut status =
+            status::status_with(&self.team, &roster, &self.board, &records, settings.as_ref())?;
+        self.read_mail(&status, topics, everything)?;
+        // Processing the requests of a team that another program leads would take them away from
+        // that program.
+        let requests = match is_foreign {
+            true => Vec::new(),
+            false => requests::list(&self.ctx, &self.team, false)?,
+        };
+        let list = std::mem::take(&mut status.task_list);
+        // Why a task waits depends on the members, too.
+        let is_about_tasks = |topic: &Topic| {
+            matches!(
+                topic,
+                Topic::Tasks | Topic::Roster | Topic::Members | Topic::Member(_) | Topic::Settings
+            )
+        };
+        if everything || topics.iter().any(is_about_tasks) {
+            self.tasks = Arc::new(self.cards(&list));
+        }
+        let checkouts = settings.map(|settings| settings.checkouts).unwrap_or_default();
+        let names = status.members.iter().map(|member| member.name.clone());
+        let names: BTreeSet<MemberName> =
+            names.chain(status.left.iter().map(|left| left.name.clone())).collect();
+        let read_at = now();
+        let details = names.into_iter().map(|name| {
+            let record = records.iter().find(|record| record.name == name);
+            let unread = self.mail.get(&name).map_or(0, |mail| mail.unread);
+            let here = status.members.iter().map(|member| (&member.name, &member.state));
+            let mut all = here.chain(status.left.iter().map(|left| (&left.name, &left.state)));
+            let since = all.find(|(known, _)| **known == name).and_then(|(_, s)| s.state_ms);
+            let since = since.map(|ms| read_at.minus_ms(ms));
+            let details = details(record, since, unread, checkouts.get(&name).cloned());
+            (name, details)
+        });
+        self.is_stale = false;
+        Ok(TeamSnapshot {
+            read_at,
+            is_foreign,
+            details: details.collect(),
+            status,
+            tasks: Arc::clone(&self.tasks),
+            requests,
+            messages: Arc::clone(&self.messages),
+            events: Arc::clone(&self.events),
+        })
+    }
+
+    fn read_events(&mut self) -> Result<(), OpsError> {
+        let new = self.journal.read()?;
+        if !new.is_empty() {
+            let events = Arc::make_mut(&mut self.events);
+            events.extend(new);
+            events.drain(..events.len().saturating_sub(EVENTS));
+        }
+        Ok(())
+    }
+
+    /// Reads the mailboxes that have changed, of the lead and of all members.
+    fn read_mail(
+        &mut self,
+        status: &Status,
+        topics: &BTreeSet<Topic>,
+        everything: bool,
+    ) -> Result<(), OpsError> {
+        let members = status.members.iter().map(|member| member.name.clone());
+        let owners: BTreeSet<MemberName> = members.chain([MemberName::lead()]).collect();
+        let known = self.mail.len();
+        self.mail.retain(|owner, _| owners.contains(owner));
+        let mut is_changed = self.mail.len() != known;
+        for owner in owners {
+            let is_new = !self.mail.contains_key(&owner);
+            if everything || is_new || topics.contains(&Topic::Mail(owner.file_stem())) {
+                let content = read_mailbox(&self.team, &owner)?;
+                self.mail.insert(owner, content);
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            let mut all: Vec<SentMessage> =
+                self.mail.values().flat_map(|mail| mail.latest.iter().cloned()).collect();
+            all.sort_by_key(|message| message.at.map_or(0, |at| at.0));
+            self.messages = Arc::new(all);
+        }
+        Ok(())
+    }
+
+    /// Returns the cards of the tasks that members work on.
+    fn cards(&self, list: &[status::TaskStatus]) -> Vec<TaskCard> {
+        let card = |status: &status::TaskStatus| {
+            let task = self.board.tasks.get(&status.id).filter(|task| !task.is_internal())?;
+            Some(TaskCard {
+                id: status.id,
+                key: status.key.clone(),
+                subject: status.subject.clone(),
+                state: status.state,
+                owner: status.owner.clone(),
+                blockers: self.board.open_blockers(task),
+                progress: task.extra.progress.clone().filter(|_| !task.state.is_over()),
+                priority: task.extra.priority.unwrap_or(0),
+                running_since: task.extra.claimed_at.filter(|_| task.state.is_running()),
+                stuck_since: stuck_since(task),
+                reason: status
+                    .waits_for
+                    .as_ref()
+                    .map(|waits| waits.text.clone())
+                    .or_else(|| task.extra.reason.clone())
+                    .or_else(|| failure(task)),
+                ending: task.ending().map(str::to_owned),
+            })
+        };
+        list.iter().filter_map(card).collect()
+    }
+}
+
+/// Returns why the command of a task failed.
+fn failure(task: &Task) -> Option<String> {
+    let outcome = task.extra.outcome.as_ref().filter(|_| task.state == TaskState::Failed)?;
+    Some(match (outcome.exit_code, outcome.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "it did not start".to_owned(),
+    })
+}
+
+fn stuck_since(task: &Task) -> Option<Timestamp> {
+    match task.state {
+        TaskState::Failed => task.extra.ended_at,
+        TaskState::Stale => task.extra.stalled_at,
+        TaskState::Pending
+        | TaskState::Blocked
+        | TaskState::InProgress
+        | TaskState::Stopping
+        | TaskState::InReview
+        | TaskState::Completed
+        | TaskState::Cancelled => None,
+    }
+}
+
+fn details(
+    record: Option<&MemberRecord>,
+    state_since: Option<Timestamp>,
+    unread: usize,
+    worktree: Option<Checkout>,
+) -> MemberDetails {
+    let started = record.and_then(|record| record.start.as_ref()).map(|start| start.cwd.clone());
+    let run = record.filter(|record| record.start.is_some());
+    MemberDetails {
+        run: run.map(|record| record.incarnation.clone()),
+        state_since,
+        unread,
+        cwd: started.or_else(|| record.map(|record| record.request.cwd.clone())),
+        worktree,
+        command: record
+            .filter(|record| !record.reads_mail())
+            .map(|record| record.request.argv.join(" ")),
+    }
+}
+
+fn read_mailbox(team: &TeamStore, owner: &MemberName) -> Result<MailboxContent, OpsError> {
+    let mailbox = team.mailbox(owner);
+    let unread = mailbox.unread()?.len();
+    let mut all = mailbox.all()?;
+    let latest = all.split_off(all.len().saturating_sub(MESSAGES)).into_iter();
+    let latest = latest.map(|envelope| SentMessage {
+        to: owner.clone(),
+        at: Timestamp::parse(&envelope.timestamp),
+        envelope,
+    });
+    Ok(MailboxContent { unread, latest: latest.collect() })
+}
+
+/// A team that a person can switch to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TeamChoice {
+    pub(crate) name: TeamName,
+    pub(crate) root: PathBuf,
+    pub(crate) members: usize,
+    pub(crate) working: usize,
+    /// Open requests.
+    pub(crate) requests: usize,
+    /// The lead in words.
+    pub(crate) lead: &'static str,
+    pub(crate) is_foreign: bool,
+    /// Why the team cannot be read.
+    pub(crate) problem: Option<String>,
+}
+
+/// Returns all teams of this machine, those of the caller's config root first.
+pub(crate) fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
+    let found = crate::ops::views::ps::ps_of_this_machine(ctx)?;
+    Ok(found
+        .into_iter()
+        .map(|team| {
+            let lead = match team.lead.as_ref().map(|lead| lead.alive) {
+                Some(Life::Alive) => "led",
+                Some(Life::Dead) => "lead died",
+                Some(Life::Unknown) => "lead not visible",
+                None => "no lead",
+            };
+            let store = ctx.store.under(&team.root);
+            let settings = store.team(&team.team).and_then(|team| team.settings());
+            TeamChoice {
+                working: team
+                    .members
+                    .iter()
+                    .filter(|m| m.status.state.doing == Doing::Working)
+                    .count(),
+                members: team.members.len(),
+                requests: team.requests,
+                lead,
+                is_foreign: settings.is_ok_and(|settings| settings.is_none()),
+                name: team.team,
+                root: team.root,
+                problem: team.problem,
+            }
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,405 @@
+//! `wait`: blocks a script until members or a task reach a state.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::model::assessment::Doing;
+use crate::model::board::Board;
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::question::Question;
+use crate::model::record::MemberRecord;
+use crate::model::task::TaskState;
+use crate::model::task_ref::TaskRef;
+use crate::model::team::Team;
+use crate::model::text;
+use crate::ops::context::Context;
+use crate::ops::decisions::decide;
+use crate::ops::error::OpsError;
+use crate::ops::hosts::remote;
+use crate::ops::members::assess::{self, SCREEN_LINES, TeamEvidence};
+use crate::ops::members::profiles;
+use crate::ops::members::status::ShownState;
+use crate::ops::starting::spawn;
+use crate::ops::team::lease;
+use crate::ops::views::output;
+use crate::ops::views::ps::HOSTS_ANSWER;
+use crate::store::{StoreError, TeamChanges, TeamStore};
+use crate::sys::clock::Deadline;
+
+/// The state that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The member is ready as its profile defines it.
+    Ready,
+    /// It is idle: it has taken what was sent to it, and its turn has ended.
+    Idle,
+    /// Its screen has not changed for this time.
+    Quiet(Duration),
+    /// It has ended.
+    Gone,
+    /// The task has ended.
+    Task(TaskRef),
+}
+
+/// A member, or the task, that has reached the state.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Came {
+    /// Name of the member, or id of the task.
+    pub(crate) name: String,
+    pub(crate) state: String,
+}
+
+/// The poll interval: a process can end without writing anything.
+const SWEEP: Duration = Duration::from_millis(500);
+/// Interval of questions to other hosts: a launcher that was killed there writes nothing.
+const HOSTS: Duration = Duration::from_secs(10);
+
+/// A wait until members or a task reach a state. It keeps what other hosts have answered.
+pub(crate) struct StateWait {
+    ctx: Context,
+    team: TeamStore,
+    names: Vec<MemberName>,
+    any: bool,
+    until: Until,
+    limit: Option<Duration>,
+    deadline: Option<Deadline>,
+    changes: TeamChanges,
+    /// The runs on other hosts that their hosts report as dead.
+    dead: Vec<Incarnation>,
+    ask_hosts: Deadline,
+    /// The screen of each member, and the time for which it has to stay the same.
+    screens: BTreeMap<MemberName, (String, Deadline)>,
+}
+
+impl StateWait {
+    /// Begins a wait until all of `names`, or with `any` one of them, have reached the state. The
+    /// limit counts from here.
+    ///
+    /// # Errors
+    /// The team cannot be watched; as [`find`](crate::ops::board::task::find) for a key.
+    pub(crate) fn begin(
+        ctx: &Context,
+        team: &TeamStore,
+        names: &[MemberName],
+        any: bool,
+        until: &Until,
+        limit: Option<Duration>,
+    ) -> Result<StateWait, OpsError> {
+        // A shorter wait asks once.
+        let first = limit.map_or(HOSTS, |limit| HOSTS.min(limit / 2));
+        Ok(StateWait {
+            ctx: ctx.clone(),
+            team: team.clone(),
+            names: names.to_vec(),
+            any,
+            until: match until {
+                Until::Task(task) => {
+                    Until::Task(TaskRef::Id(crate::ops::board::task::find(team, task)?))
+                }
+                other => other.clone(),
+            },
+            limit,
+            deadline: limit.map(Deadline::after),
+            changes: team.changes()?,
+            dead: Vec::new(),
+            ask_hosts: Deadline::after(first),
+            screens: BTreeMap::new(),
+        })
+    }
+
+    /// Returns a description of the wait for a person, with the present state of the members, that
+    /// can be computed again while the wait goes on.
+    pub(crate) fn describer(&self) -> impl Fn() -> String + Send + 'static {
+        let (ctx, team, names) = (self.ctx.clone(), self.team.clone(), self.names.clone());
+        let (any, until, limit) = (self.any, self.until.clone(), self.limit);
+        move || words(&states(&ctx, &team, &names), any, &until, limit)
+    }
+
+    /// Waits until the state is reached.
+    ///
+    /// # Errors
+    /// [`OpsError::Deadline`] if that takes longer than the limit; those of [`StateWait::step`].
+    pub(crate) fn finish(mut self) -> Result<Vec<Came>, OpsError> {
+        let left = self.deadline.map(|deadline| deadline.remaining());
+        let came = self.step(left)?;
+        came.ok_or_else(|| OpsError::Deadline {
+            what: describe(&states(&self.ctx, &self.team, &self.names), &self.until),
+            limit: self.limit.unwrap_or_default(),
+        })
+    }
+
+    /// Waits for at most `limit`; `None` if the state is not reached by then.
+    ///
+    /// # Errors
+    /// [`OpsError::Failed`] for a member that has ended and so can no longer become ready, idle or
+    /// quiet, and for a plain program that is to become idle; [`StoreError::NoSuchMember`] for an
+    /// unknown name.
+    pub(crate) fn step(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
+        match self.advance(limit) {
+            // A team is only deleted after its members have ended.
+            Err(_) if self.until == Until::Gone && !self.team.exists() => {
+                let gone =
+                    |name: &MemberName| Came { name: name.to_string(), state: "gone".to_owned() };
+                Ok(Some(self.names.iter().map(gone).collect()))
+            }
+            other => other,
+        }
+    }
+
+    fn advance(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
+        let slice = limit.map(Deadline::after);
+        loop {
+            if self.ask_hosts.expired() && !matches!(self.until, Until::Task(_)) {
+                self.dead = self.dead_elsewhere()?;
+                self.ask_hosts = Deadline::after(HOSTS);
+            }
+            let (came, open) = self.check()?;
+            if open == 0 || (self.any && !came.is_empty()) {
+                return Ok(Some(came));
+            }
+            let left = slice.map_or(SWEEP, |slice| slice.remaining().min(SWEEP));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.changes.wait(left);
+        }
+    }
+
+    /// Returns who has reached the state, and the number of the others.
+    fn check(&mut self) -> Result<(Vec<Came>, usize), OpsError> {
+        if let Until::Task(task) = &self.until {
+            let id = crate::ops::board::task::find(&self.team, task)?;
+            let task = crate::ops::board::task::get(&self.team, id)?;
+            let came = Came { name: id.to_string(), state: task.state.as_str().to_owned() };
+            return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
+        }
+        let team = self.team.clone();
+        let seen = Seen::read(&self.ctx, &team)?;
+        let evidence = seen.evidence(&team);
+        let mut came = Vec::new();
+        for name in &self.names.clone() {
+            if let Some(state) = self.reached(&seen, &evidence, name)? {
+                came.push(Came { name: name.to_string(), state });
+            }
+        }
+        let open = self.names.len() - came.len();
+        Ok((came, open))
+    }
+
+    /// Returns the word for the state of a member that has reached it.
+    fn reached(
+        &mut self,
+        seen: &Seen,
+        evidence: &TeamEvidence,
+        name: &MemberName,
+    ) -> Result<Option<String>, OpsError> {
+        let record = seen.record(name);
+        let is_listed = seen.roster.member(name).is_some();
+        if record.is_none() && !is_listed {
+            if self.until == Until::Gone {
+                return Ok(Some("gone".to_owned()));
+            }
+            let known = seen.roster.members.iter().map(|m| m.name.clone()).collect();
+            let (team, name) = (self.team.name().clone(), name.clone());
+            return Err(StoreError::NoSuchMember { team, name, known }.into());
+        }
+        let state = seen.assess(&self.ctx, &self.team, evidence, name);
+        let is_dead = record.is_some_and(|record| self.dead.contains(&record.incarnation));
+        let has_ended = is_dead || matches!(state.doing, Doing::Ended(_) | Doing::Restarting(_));
+        if self.until == Until::Gone {
+            // No process has recorded its end yet, so the recorded state is stale.
+            let is_recorded = record.is_none_or(|record| record.state.is_over());
+            let word = if is_recorded { state.doing.as_str() } else { "gone" };
+            return Ok(has_ended.then(|| word.to_owned()));
+        }
+        if has_ended {
+            let how = state.reason.unwrap_or_else(|| "its process is gone".to_owned());
+            return Err(OpsError::Failed { problem: format!("`{name}` has ended: {how}") });
+        }
+        let is_reached = match &self.until {
+            Until::Ready => {
+                record.is_none_or(|record| record.state.is_up() && is_ready(&self.ctx, record))
+            }
+            Until::Idle if state.doing == Doing::Running => {
+                return Err(OpsError::Failed {
+                    problem: format!(
+                        "`{name}` is a plain program, which is never idle: `--until quiet` waits \
+                         until it prints nothing, `--until gone` until it ends"
+                    ),
+                });
+            }
+            Until::Idle => state.doing == Doing::Idle,
+            Until::Quiet(span) => self.is_quiet(name, *span)?,
+            Until::Gone | Until::Task(_) => false,
+        };
+        Ok(is_reached.then(|| state.doing.as_str().to_owned()))
+    }
+
+    /// Returns true if the screen of a member is the same as `span` ago.
+    fn is_quiet(&mut self, name: &MemberName, span: Duration) -> Result<bool, OpsError> {
+        let now = output::peek(&self.ctx, &self.team, name, SCREEN_LINES)?;
+        match self.screens.get(name) {
+            Some((before, quiet)) if *before == now => Ok(quiet.expired()),
+            _ => {
+                self.screens.insert(name.clone(), (now, Deadline::after(span)));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Returns the runs of the members on other hosts that their hosts report as dead. The hosts
+    /// have until the end of the whole wait, which can be longer than one step.
+    fn dead_elsewhere(&self) -> Result<Vec<Incarnation>, OpsError> {
+        let is_named = |record: &MemberRecord| self.names.contains(&record.name);
+        let records = self.team.member_records()?;
+        let records: Vec<MemberRecord> = records.into_iter().filter(is_named).collect();
+        let left = self.deadline.map_or(HOSTS_ANSWER, |deadline| deadline.remaining());
+        let limit = left.min(HOSTS_ANSWER);
+        let dead = remote::dead_runs(&self.ctx, &self.team, &records, limit);
+        Ok(dead.into_iter().map(|run| run.incarnation).collect())
+    }
+}
+
+/// The files of a team that say what its members are doing.
+struct Seen {
+    roster: Team,
+    records: Vec<MemberRecord>,
+    board: Board,
+    questions: Vec<Question>,
+    is_led: bool,
+}
+
+impl Seen {
+    fn read(ctx: &Context, team: &TeamStore) -> Result<Seen, OpsError> {
+        decide::process_if_not_led(ctx, team);
+        // The roster first, because a member has its record before it joins.
+        Ok(Seen {
+            roster: team.team()?,
+            records: team.member_records()?,
+            board: team.board()?,
+            questions: team.questions()?,
+            is_led: lease::is_led(team)?,
+        })
+    }
+
+    fn record(&self, name: &MemberName) -> Option<&MemberRecord> {
+        self.records.iter().find(|record| record.name == *name)
+    }
+
+    fn evidence<'s>(&'s self, team: &'s TeamStore) -> TeamEvidence<'s> {
+        let Seen { roster, records, board, questions, is_led } = self;
+        TeamEvidence::gather(team, roster, board, records, questions, *is_led)
+    }
+
+    /// Decides what a member is doing. The screen of a native program that seems idle is read, too.
+    fn assess(
+        &self,
+        ctx: &Context,
+        team: &TeamStore,
+        evidence: &TeamEvidence,
+        name: &MemberName,
+    ) -> ShownState {
+        let record = self.record(name);
+        let found = evidence.assess(name, record, None);
+        let screen = record
+            .filter(|_| found.doing == Doing::Idle)
+            .and_then(|record| assess::read_screen(ctx, team, record));
+        match screen {
+            Some(screen) => ShownState::from(evidence.assess(name, record, Some(&screen))),
+            None => ShownState::from(found),
+        }
+    }
+}
+
+/// Returns each member with what it is doing, in words. Only the name, if the team cannot be read.
+fn states(ctx: &Context, team: &TeamStore, names: &[MemberName]) -> Vec<String> {
+    let Ok(seen) = Seen::read(ctx, team) else {
+        return names.iter().map(|n| n.to_string()).collect();
+    };
+    let evidence = seen.evidence(team);
+    let is_known =
+        |name: &MemberName| seen.record(name).is_some() || seen.roster.member(name).is_some();
+    let state = |name: &MemberName| match is_known(name) {
+        true => {
+            let state = seen.assess(ctx, team, &evidence, name);
+            format!("{name} ({})", text::short(&state.describe(), 80))
+        }
+        false => name.to_string(),
+    };
+    names.iter().map(state).collect()
+}
+
+/// See [`StateWait::describer`].
+fn words(states: &[String], any: bool, until: &Until, limit: Option<Duration>) -> String {
+    let all = states.join(", ");
+    let who = if any && states.len() > 1 { format!("one of {all}") } else { all };
+    let what = match until {
+        Until::Ready => format!("{who} to be ready"),
+        Until::Idle => format!("{who} to be idle"),
+        Until::Quiet(span) => format!("{who} to be quiet for {} s", span.as_secs_f64()),
+        Until::Gone => format!("{who} to end"),
+        Until::Task(id) => format!("task #{id} to end"),
+    };
+    match limit {
+        Some(limit) => format!("waiting for {what}, at most {} s", limit.as_secs_f64()),
+        None => format!("waiting for {what}, without a limit (`--timeout S` sets one)"),
+    }
+}
+
+fn describe(states: &[String], until: &Until) -> String {
+    let who = states.join(", ");
+    match until {
+        Until::Ready => format!("{who} did not become ready"),
+        Until::Idle => format!("{who} did not become idle"),
+        Until::Quiet(span) => format!("{who} was not quiet for {} s", span.as_secs_f64()),
+        Until::Gone => format!("{who} did not end"),
+        Until::Task(id) => format!("task {id} did not come to its end"),
+    }
+}
+
+/// Returns the members that can become idle: all but plain programs.
+pub(crate) fn who_can_be_idle(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let (roster, records) = (team.team()?, team.member_records()?);
+    let is_plain = |name: &MemberName| {
+        let record = records.iter().find(|record| record.name == *name);
+        record.is_some_and(|record| !record.reads_mail() && record.request.task.is_none())
+    };
+    let names = roster.teammates().map(|member| member.name.clone());
+    Ok(names.filter(|name| !is_plain(name)).collect())
+}
+
+/// Returns true for a run that is ready as its profile defines it. `spawn --until running` accepts
+/// a member before that.
+fn is_ready(ctx: &Context, record: &MemberRecord) -> bool {
+    let Ok(profile) = profiles::find(ctx, &record.request.profile) else { return true };
+    // A one-shot run reports nothing until it ends.
+    let once = profile.reads_mail && !record.reads_mail();
+    once || spawn::left_until_ready(record, profile.ready).is_none()
+}
+
+/// Returns false for a task that ended without success; for exit codes.
+pub(crate) fn is_good(came: &Came, until: &Until) -> bool {
+    !matches!(until, Until::Task(_)) || came.state == TaskState::Completed.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_message_names_the_goal_and_the_limit() {
+        let states = ["ann (working)".to_owned(), "bob (idle)".to_owned()];
+        let half = Some(Duration::from_millis(2500));
+        assert_eq!(
+            words(&states, false, &Until::Idle, half),
+            "waiting for ann (working), bob (idle) to be idle, at most 2.5 s"
+        );
+        assert_eq!(
+            words(&states, true, &Until::Gone, None),
+            "waiting for one of ann (working), bob (idle) to end, without a limit \
+             (`--timeout S` sets one)"
+        );
+        let task = Until::Task(TaskRef::Id(crate::model::id::TaskId(3)));
+        assert_eq!(words(&[], false, &task, half), "waiting for task #3 to end, at most 2.5 s");
+    }
+}
