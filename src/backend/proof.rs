@@ -16,8 +16,8 @@
 //! - PTY: pid and start time of the launcher.
 //!
 //! Seconds may pass between the verdict and the close, in which the processes end. A place that
-//! changes meanwhile is not closed: tmux and iTerm2 compare the identity in the step that closes, and
-//! a launcher is signalled through a pidfd.
+//! changes meanwhile is not closed: tmux and iTerm2 compare the identity in the step that closes,
+//! and a launcher is signalled through a pidfd.
 
 use super::error::BackendError;
 use crate::model::placement::{Placement, ProcessId, Verdict};

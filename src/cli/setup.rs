@@ -191,8 +191,8 @@ impl Setup {
     }
 
     /// Returns the only team; else the only one that phalanx has made; else the only one, of those
-    /// if there are any, whose lead runs in this directory. Each session of Claude Code makes a team
-    /// of its own.
+    /// if there are any, whose lead runs in this directory. Each session of Claude Code makes a
+    /// team of its own.
     ///
     /// # Errors
     /// All teams, those of phalanx first.

@@ -49,12 +49,14 @@ pub(crate) fn all_of(plan: &str) -> String {
     format!("{plan}/*")
 }
 
-/// Returns the plan of which an entry of [`Extra::after`](super::task::Extra::after) names all tasks.
+/// Returns the plan of which an entry of [`Extra::after`](super::task::Extra::after) names all
+/// tasks.
 pub(crate) fn whole_plan(entry: &str) -> Option<&str> {
     entry.strip_suffix("/*")
 }
 
-/// Returns true if an entry of [`Extra::after`](super::task::Extra::after) names the task with this key.
+/// Returns true if an entry of [`Extra::after`](super::task::Extra::after) names the task with this
+/// key.
 pub(crate) fn names_key(entry: &str, key: &str) -> bool {
     match whole_plan(entry) {
         Some(plan) => key.strip_prefix(plan).is_some_and(|rest| rest.starts_with('/')),

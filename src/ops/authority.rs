@@ -9,8 +9,8 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::settings::Privacy;
 use crate::ops::authority::speaker::CallerRights;
-use crate::ops::context::Context;
-use crate::ops::error::{OpsError, holder};
+use crate::ops::error::holder;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// An action in a team, in the order of docs/security.md, which lists the commands that perform

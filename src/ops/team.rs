@@ -19,14 +19,13 @@ use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
 use crate::ops::authority::{self, speaker};
-use crate::ops::context::{Context, now};
 use crate::ops::doctor;
 use crate::ops::ending::by_process;
-use crate::ops::error::OpsError;
 use crate::ops::members::{depth, status};
 use crate::ops::starting::backends;
 use crate::ops::starting::worktree::{self, Removal};
 use crate::ops::team::lease::{LeadSeen, Life};
+use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::{failpoint, proc, rand};
 

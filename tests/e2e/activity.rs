@@ -78,8 +78,8 @@ fn tmux_st_01_every_face_says_the_same_about_each_kind_of_member() {
     stage.assert_clean();
 }
 
-/// ST-01: without a lead nobody files what a member asks. Each face does so before it shows the
-/// member, whichever comes first.
+/// ST-01: without a lead, each face files the requests of members before it shows them, whichever
+/// face comes first.
 #[test]
 fn st_01_member_that_asks_without_a_lead_waits_in_every_face() {
     type Member = fn(Value) -> Value;

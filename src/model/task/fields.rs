@@ -1,4 +1,4 @@
-//! The fields of a task that whoever plans it gives: the one shape in which they travel from a
+//! The fields of a task that its creator gives, in the one shape in which they travel from a
 //! manifest, an imported file, the command line or a tool to the board.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,8 @@ pub(crate) struct TaskFields {
 }
 
 impl TaskFields {
-    /// Returns the fields of a task of another board, as far as they differ from those of a new one.
+    /// Returns the fields of a task of another board, as far as they differ from those of a new
+    /// one.
     pub(crate) fn copied(task: &Task) -> TaskFields {
         let extra = task.extra.clone();
         let list = |items: Vec<String>| Some(items).filter(|items| !items.is_empty());

@@ -6,8 +6,7 @@ use crate::model::id::MemberName;
 use crate::model::launch::LaunchSpec;
 use crate::model::scope::Scope;
 use crate::model::settings::Settings;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// Checks that the team takes requests of this origin. `undone` says what is refused.

@@ -4,7 +4,7 @@
 use crate::model::id::{MemberName, RequestId};
 use crate::model::name::nearest;
 use crate::model::record::MemberRecord;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::{StoreError, TeamStore};
 
 /// Rejects a name that differs from that of a present or former member only in case. Unknown names

@@ -10,8 +10,7 @@ use crate::model::id::{MemberName, TeamName};
 use crate::model::record::MemberRecord;
 use crate::model::settings::Creator;
 use crate::ops::authority::names;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 
 /// The rights of the caller in one team.

@@ -11,7 +11,7 @@ use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::sample;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
-use crate::ops::context::Caller;
+use crate::ops::Caller;
 use crate::ops::team;
 use crate::store::{LeadRecord, Store};
 use crate::sys::fs;

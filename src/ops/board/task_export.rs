@@ -2,7 +2,7 @@
 
 use crate::model::board::Board;
 use crate::model::task::Task;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 
 /// Returns the open tasks of the board, or with `all` every task, in the order of their ids. An

@@ -8,7 +8,7 @@ use crate::model::board::Board;
 use crate::model::id::TaskId;
 use crate::model::search::{Query, SearchHit, SearchTask, rank};
 use crate::model::task::{Task, TaskState};
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 use crate::sys::parallel;
 

@@ -10,8 +10,7 @@ use crate::model::scope::ChatName;
 use crate::model::task::Task;
 use crate::model::workspace::{WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules};
 use crate::ops::authority::{self, Action};
-use crate::ops::context::{Context, now};
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError, now};
 use crate::store::{TeamStore, WorkspaceListing};
 
 /// The output of `workspace list`.

@@ -6,9 +6,8 @@ use crate::model::id::RequestId;
 use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected};
 use crate::model::request::{Parting, ShutdownRequest};
 use crate::ops::authority::names;
-use crate::ops::context::{Context, now};
-use crate::ops::error::OpsError;
 use crate::ops::mail::post::Post;
+use crate::ops::{Context, OpsError, now};
 use crate::store::TeamStore;
 
 /// A member's reply.

@@ -10,11 +10,10 @@ use serde_json::Value;
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
 use crate::model::question::DecisionOutcome;
-use crate::ops::context::{Context, now};
 use crate::ops::decisions::decide;
-use crate::ops::error::{Kind, OpsError};
 use crate::ops::mail::post::Post;
 use crate::ops::mail::send;
+use crate::ops::{Context, Kind, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 

@@ -22,12 +22,11 @@ use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::model::user_question;
 use crate::ops::authority::names;
-use crate::ops::context::{Context, now};
 use crate::ops::ending::forget;
-use crate::ops::error::OpsError;
 use crate::ops::mail::inbox;
 use crate::ops::members::presence;
 use crate::ops::team::{claude_settings, foreign_members, lease};
+use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 use asker::{asker, rules_of};
@@ -88,11 +87,16 @@ pub(crate) fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Qu
 
 /// As [`process_requests`] in a team that no lead serves, before its members are shown, so that
 /// those that ask do not seem to work. What cannot be filed stays unread in the lead's mailbox; it
-/// is not to hide the team.
-pub(in crate::ops) fn process_if_not_led(ctx: &Context, team: &TeamStore) {
-    if !lease::is_led(team).unwrap_or(true) {
+/// is not to hide the team. Returns whether a lead serves it.
+pub(in crate::ops) fn process_if_not_led(
+    ctx: &Context,
+    team: &TeamStore,
+) -> Result<bool, OpsError> {
+    let is_led = lease::is_led(team)?;
+    if !is_led {
         drop(process_requests(ctx, team));
     }
+    Ok(is_led)
 }
 
 /// Answers one request for a person. Fails if the request is unknown, decided or answerable only in

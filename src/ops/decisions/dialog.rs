@@ -6,9 +6,8 @@ use std::time::Duration;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
 use crate::model::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
-use crate::ops::context::Context;
 use crate::ops::decisions::decide::{self, close};
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 
 use crate::model::id::{MemberName, RequestId};
 use crate::ops::authority::names::must_be_exact;
-use crate::ops::context::Context;
 use crate::ops::decisions::decide::process_requests;
-use crate::ops::error::{Kind, OpsError};
+use crate::ops::{Context, Kind, OpsError};
 use crate::store::TeamStore;
 
 /// Maximum length of the names in a hint, in characters.

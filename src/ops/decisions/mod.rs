@@ -1,4 +1,4 @@
-//! What members ask, and who decides it: requests, permissions, plans, rules.
+//! Requests of members and the answers to them: permissions, plans, questions, rules.
 
 pub(crate) mod answer;
 pub(crate) mod ask;

@@ -10,9 +10,8 @@ use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::time::Timestamp;
 use crate::model::user_question::{self, UserQuestion};
 use crate::ops::authority::names::suggest_nearest_request;
-use crate::ops::context::{Context, now};
 use crate::ops::decisions::decide::{ApprovalPreview, approval_preview, process_requests};
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError, now};
 use crate::store::TeamStore;
 
 /// A request as `requests` shows it.

@@ -8,10 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::model::id::MemberName;
 use crate::model::protocol::{Message, TeamPermissionUpdate};
 use crate::model::rules::{List, Rule, TeamRules};
-use crate::ops::context::Context;
-use crate::ops::error::{Kind, OpsError};
 use crate::ops::mail::post::Post;
 use crate::ops::members::profiles;
+use crate::ops::{Context, Kind, OpsError};
 use crate::profile::Placeholder;
 use crate::store::TeamStore;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

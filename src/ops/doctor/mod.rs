@@ -18,9 +18,8 @@ pub(crate) use self_test::{CheckReport, CheckVerdict, self_test};
 
 use crate::model::id::TeamName;
 use crate::ops::authority::{self, speaker};
-use crate::ops::context::Context;
 use crate::ops::ending::by_process;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// The result of `doctor`.

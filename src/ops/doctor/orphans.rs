@@ -7,12 +7,11 @@ use super::surroundings::Servers;
 use crate::backend::tmux::{Census, Resident};
 use crate::model::placement::{Placement, ProcessId};
 use crate::model::record::MemberRecord;
-use crate::ops::context::Context;
 use crate::ops::ending::by_process::{self, EndedRun};
 use crate::ops::ending::terminate::{self, TerminationMode};
-use crate::ops::error::OpsError;
 use crate::ops::members::launchers::{Launcher, launchers};
 use crate::ops::views::ps;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::proc::Process;
 

@@ -4,9 +4,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::record::PlannedRestart;
 use crate::model::text;
-use crate::ops::Post;
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
+use crate::ops::{OpsError, Post, now};
 use crate::store::TeamStore;
 use crate::sys::rand;
 

@@ -4,7 +4,7 @@
 use crate::model::question::Question;
 use crate::model::request::ShutdownRequest;
 use crate::model::time::Timestamp;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 
 /// Ended requests of each kind that stay.

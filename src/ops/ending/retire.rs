@@ -10,11 +10,10 @@ use crate::model::record::MemberRecord;
 use crate::model::task::Task;
 use crate::model::text;
 use crate::ops::board::task;
-use crate::ops::context::Context;
 use crate::ops::ending::terminate::{self, TerminationMode};
-use crate::ops::error::OpsError;
 use crate::ops::mail::post::{Post, send_all};
 use crate::ops::members::presence;
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::failpoint;
 
@@ -47,7 +46,7 @@ pub(crate) struct Retirement {
 }
 
 impl Retirement {
-    /// Returns the retirement of a run that nobody ended: its program has exited or vanished.
+    /// Returns the retirement of a run that ended by itself: its program has exited or vanished.
     pub(crate) fn of_exited(record: &MemberRecord) -> Retirement {
         Retirement {
             name: record.name.clone(),

@@ -4,8 +4,8 @@
 use crate::model::id::TaskId;
 use crate::model::settings::Finish;
 use crate::model::task::TaskState;
+use crate::ops::OpsError;
 use crate::ops::effects::results;
-use crate::ops::error::OpsError;
 use crate::ops::team::lease;
 use crate::store::TeamStore;
 

@@ -11,8 +11,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::request::{self, ShutdownFinding, ShutdownRequest};
 use crate::model::shutdown_check::{self, WorkTree};
 use crate::model::text;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::exec::{self, ExecCommand};
 

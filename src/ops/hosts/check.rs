@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::causes::error_chain;
 use crate::model::host::HostConfig;
 use crate::model::text;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::remote::{
     ClockOffset, HostConnection, HostError, HostFacts, clock_offset, facts, timed,
 };

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::model::host::HostConfig;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::remote::{Executable, HostConnection, facts};
 use crate::sys::{fs, rand};
 

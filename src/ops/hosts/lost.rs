@@ -7,8 +7,8 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{HostName, MemberName};
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
+use crate::ops::OpsError;
 use crate::ops::ending::retire::{self, Retirement};
-use crate::ops::error::OpsError;
 use crate::store::TeamStore;
 
 /// The output of `host lost`.

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::config::hosts::read_hosts;
 use crate::model::host::{HostChoice, HostConfig};
 use crate::model::id::{HostName, nearest_name};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::remote::fits_socket;
 use crate::sys::env;
 

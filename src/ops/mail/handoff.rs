@@ -12,10 +12,9 @@ use crate::model::protocol::Message;
 use crate::model::scope::Scope;
 use crate::model::text;
 use crate::model::wire::Object;
-use crate::ops::context::{Context, now};
 use crate::ops::decisions::ids;
-use crate::ops::error::{Kind, OpsError};
 use crate::ops::mail::send::{self, Sent};
+use crate::ops::{Context, Kind, OpsError, now};
 use crate::store::{ReceivedHandoffs, TeamStore};
 use crate::sys::rand;
 

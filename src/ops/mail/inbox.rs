@@ -7,7 +7,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::protocol::news::{is_for_loop, is_news};
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::ops::team::lease;
 use crate::store::{Marking, StoreError, TeamStore};
 

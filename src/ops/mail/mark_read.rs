@@ -6,11 +6,10 @@ use crate::model::id::MemberName;
 use crate::model::protocol::Message;
 use crate::model::protocol::news::{is_for_loop, is_news};
 use crate::model::question::Ask;
-use crate::ops::context::Context;
 use crate::ops::decisions::decide;
-use crate::ops::error::OpsError;
 use crate::ops::mail::inbox;
 use crate::ops::team::lease;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// The treatment of messages after they were handed over.

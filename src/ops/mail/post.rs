@@ -7,8 +7,7 @@ use crate::model::handoff::Handoff;
 use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::protocol::Message;
 use crate::model::text;
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
+use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::rand;
 

@@ -3,7 +3,8 @@
 use crate::model::id::MemberName;
 use crate::model::routing::RoutingPolicy;
 use crate::model::team::{Member, Team};
-use crate::ops::error::{OpsError, names};
+use crate::ops::OpsError;
+use crate::ops::error::names;
 use crate::store::TeamStore;
 
 /// Returns the rules of the team; none for a team that phalanx did not create.

@@ -3,7 +3,7 @@
 use crate::model::budget::{self, BudgetUse};
 use crate::model::launch::LaunchSpec;
 use crate::model::settings::Settings;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 
 /// Checks the budgets of the team and of the members to be started.

@@ -3,8 +3,7 @@
 
 use crate::model::id::MemberName;
 use crate::ops::authority::speaker;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 
 /// Returns the caller's depth: 0 outside all teams, 1 for a teammate of such a process.
 pub(in crate::ops) fn depth(ctx: &Context) -> usize {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::backend::{Label, Mark};
 use crate::model::record::MemberRecord;
-use crate::ops::context::Context;
+use crate::ops::Context;
 use crate::ops::starting::backends;
 use crate::store::TeamStore;
 

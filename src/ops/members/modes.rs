@@ -7,11 +7,10 @@ use crate::model::mode::Mode;
 use crate::model::protocol::{Message, ModeSetRequest};
 use crate::model::record::MemberRecord;
 use crate::model::team::Team;
-use crate::ops::context::Context;
 use crate::ops::decisions::decide::{above, lead_mode};
-use crate::ops::error::OpsError;
 use crate::ops::mail::post::Post;
 use crate::ops::team::claude_settings;
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 
 /// A member whose mode on the roster was changed.

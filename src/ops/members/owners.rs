@@ -6,10 +6,9 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
 use crate::ops::mail::post::Post;
 use crate::ops::mail::send::{can_be_told, reads_mail};
+use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 

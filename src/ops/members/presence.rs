@@ -6,8 +6,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::model::team::Member;
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
+use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
 

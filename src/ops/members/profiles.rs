@@ -8,9 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::model::name::nearest;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::team::own_files;
+use crate::ops::{Context, OpsError};
 use crate::profile::{self, Profile};
 
 pub(crate) use learn::{

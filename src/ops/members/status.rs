@@ -21,12 +21,11 @@ use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::model::usage::{Prices, UsageTotal};
 use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
-use crate::ops::context::{Context, now};
 use crate::ops::decisions::decide;
-use crate::ops::error::OpsError;
 use crate::ops::members::assess::TeamEvidence;
 use crate::ops::members::presence;
 use crate::ops::team::lease::{self, LeadSeen, Life};
+use crate::ops::{Context, OpsError, now};
 use crate::store::{LeadRecord, TeamStore};
 use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
@@ -276,7 +275,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
 /// Like [`status`], with the number of unread news of the lead. A mailbox can be large. What
 /// members ask is filed first, if no lead does that.
 pub(crate) fn status_with_unread(ctx: &Context, team: &TeamStore) -> Result<Status, OpsError> {
-    decide::process_if_not_led(ctx, team);
+    decide::process_if_not_led(ctx, team)?;
     let unread = team.mailbox(&MemberName::lead()).unread_where(is_news)?.len();
     Ok(Status { unread: Some(unread), ..status(team)? })
 }

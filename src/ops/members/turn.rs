@@ -6,8 +6,7 @@ use crate::model::said::TurnEnd;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
+use crate::ops::{OpsError, now};
 use crate::store::{JournalReader, TeamStore};
 
 /// Characters of a message that a report quotes.

@@ -8,9 +8,8 @@ use serde::Serialize;
 
 use crate::model::launch::WORKER;
 use crate::model::text;
-use crate::ops::context::{Caller, Context};
-use crate::ops::error::OpsError;
 use crate::ops::members::profiles;
+use crate::ops::{Caller, Context, OpsError};
 use crate::profile::{LoginSigns, Profile, builtin_names};
 use crate::sys::exec::{self, ExecCommand};
 use crate::sys::parallel::parallel_map;

@@ -5,10 +5,9 @@ use std::path::Path;
 use crate::model::brief;
 use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::members::profiles;
 use crate::ops::starting::roles;
+use crate::ops::{Context, OpsError};
 use crate::profile::Placeholder;
 use crate::store::{StoreError, TeamStore};
 

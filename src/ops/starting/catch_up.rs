@@ -7,13 +7,12 @@ use crate::model::record::MemberRecord;
 use crate::model::settings::Finish;
 use crate::model::task::Task;
 use crate::model::waiting::Ability;
-use crate::ops::context::{Context, now};
 use crate::ops::effects;
 use crate::ops::ending::retire;
-use crate::ops::error::OpsError;
 use crate::ops::members::presence;
 use crate::ops::starting::recover;
 use crate::ops::team::lease;
+use crate::ops::{Context, OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
 

@@ -9,9 +9,8 @@ use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskFields;
 use crate::model::task_definition::TaskDefinition;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::starting::backends;
+use crate::ops::{Context, OpsError};
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
 

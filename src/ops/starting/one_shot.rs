@@ -13,11 +13,10 @@ use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
 use crate::model::task::{CommandOutcome, TaskAction};
 use crate::ops::board::task;
-use crate::ops::context::{Caller, Context};
 use crate::ops::ending::retire::{self, Retirement};
-use crate::ops::error::OpsError;
 use crate::ops::mail::post::Post;
 use crate::ops::team::hooks;
+use crate::ops::{Caller, Context, OpsError};
 use crate::store::TaskStep;
 use crate::sys::{env, fs};
 

@@ -13,13 +13,12 @@ use crate::model::record::MemberRecord;
 use crate::model::worktree::{Checkout, WorktreeRequest};
 use crate::model::{text, wire};
 use crate::ops::authority::names::started_record;
-use crate::ops::context::Context;
 use crate::ops::ending::retire;
-use crate::ops::error::OpsError;
 use crate::ops::hosts::remote;
 use crate::ops::members::{presence, profiles, status};
 use crate::ops::starting::spawn;
 use crate::ops::views::ps::HOSTS_ANSWER;
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Liveness;
 

@@ -1,10 +1,9 @@
 //! Templates of manifests: the built-in ones, and the user's own, which are read again at each use.
 
 use crate::config::manifest::{ManifestTemplate, builtin_template, builtin_templates};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::members::profiles::Source;
 use crate::ops::team::own_files;
+use crate::ops::{Context, OpsError};
 
 /// A template by name, whether it can be parsed or not.
 #[derive(Debug)]

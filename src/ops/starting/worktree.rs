@@ -12,10 +12,9 @@ use crate::model::id::{HostName, MemberName};
 use crate::model::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::hosts::remote::away::AwayWorktree;
 use crate::ops::members::status;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::worktree::{HostRepository, RemovalOutcome, Repository};
 

@@ -8,8 +8,7 @@ use crate::model::id::{LEAD, TeamName};
 use crate::model::team::Team;
 use crate::model::wire::Object;
 use crate::ops::authority::speaker;
-use crate::ops::context::{Context, now};
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError, now};
 use crate::store::{Broken, TeamStore};
 use crate::sys::rand;
 

@@ -7,9 +7,8 @@ use crate::config::claude_settings::ClaudeSettings;
 use crate::config::hooks::{HookFiles, is_trusted};
 use crate::model::mode::Mode;
 use crate::model::team::Team;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::team::hooks::hook_files;
+use crate::ops::{Context, OpsError};
 
 /// Settings of an organisation, which nothing overrides.
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use crate::model::event::EventKind;
 use crate::model::team::{Member, Team};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::starting::backends;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::fs;
 use crate::sys::proc::{self, RunningProcess};

@@ -15,11 +15,10 @@ use crate::model::role::Tools;
 use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::transcript::TranscriptForm;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::starting::backends;
 use crate::ops::starting::spawn;
 use crate::ops::team::foreign_lead::{is_of_root, runs_program};
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Process, RunningProcess};
 

@@ -19,10 +19,9 @@ use crate::model::record::MemberRecord;
 use crate::model::task::Task;
 use crate::model::team::Team;
 use crate::model::text;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::mail::post::Post;
 use crate::ops::members::presence;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::{fs, rand};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::model::name::check_name;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::sys::fs;
 
 /// Size limit of a file, in bytes.

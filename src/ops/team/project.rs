@@ -8,7 +8,7 @@ use crate::model::project::{Project, ProjectCheck, ProjectFiles};
 use crate::sys::{env, fs};
 use crate::worktree::Repository;
 
-use crate::ops::context::Context;
+use crate::ops::Context;
 
 /// Size limit of a file that is looked at, in bytes. A larger one counts as unreadable.
 const LARGEST: u64 = 1024 * 1024;

@@ -8,11 +8,10 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::launch::{LaunchSpec, Template};
 use crate::model::settings::{PlacementHome, Settings};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::hosts;
 use crate::ops::members::depth;
 use crate::ops::starting::{manifest, resume, spawn};
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 pub(crate) use crate::config::manifest::{TEAM_KEYS, TeamKey};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::model::id::{MemberName, TeamName};
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::ops::team::lease;
 use crate::store::{Store, TeamStore};
 

@@ -10,10 +10,9 @@ use crate::model::placement::{Placement, TmuxPane, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::settings::BackendChoice;
 use crate::ops::authority::names::started_record;
-use crate::ops::context::Context;
-use crate::ops::error::{Kind, OpsError};
 use crate::ops::hosts::remote;
 use crate::ops::starting::backends;
+use crate::ops::{Context, Kind, OpsError};
 use crate::store::TeamStore;
 
 pub(crate) use crate::backend::pty::{LauncherMessage, Viewer};

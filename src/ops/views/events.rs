@@ -3,7 +3,7 @@
 use crate::model::event::{Event, Note};
 use crate::model::id::MemberName;
 use crate::model::topic::Topic;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::{TeamStore, TeamWatch};
 use crate::sys::watch::PollingReason;
 

@@ -17,15 +17,14 @@ use crate::model::record::MemberRecord;
 use crate::model::time::human as span;
 use crate::model::usage::UsageTotal;
 use crate::model::wire;
-use crate::ops::context::{Context, now};
 use crate::ops::decisions::decide;
-use crate::ops::error::OpsError;
 use crate::ops::hosts::remote;
 use crate::ops::members::assess::{self, TeamEvidence};
 use crate::ops::members::status::ShownState;
 use crate::ops::starting::backends;
-use crate::ops::team::lease::{self, Life};
+use crate::ops::team::lease::Life;
 use crate::ops::views::output;
+use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock;
 use crate::sys::proc::{self, Liveness};
@@ -101,7 +100,7 @@ pub(crate) fn explain(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<Explained, OpsError> {
-    decide::process_if_not_led(ctx, team);
+    let is_led = decide::process_if_not_led(ctx, team)?;
     let roster = team.team()?;
     let records = team.member_records()?;
     let record = records.iter().find(|record| record.name.clashes_with(name.as_str()));
@@ -116,7 +115,6 @@ pub(crate) fn explain(
         .into());
     };
     let questions = team.questions()?;
-    let is_led = lease::is_led(team)?;
     let evidence =
         TeamEvidence::gather(team, &roster, &team.board()?, &records, &questions, is_led);
     let screen = record.and_then(|record| assess::read_screen(ctx, team, record));

@@ -9,9 +9,8 @@ use crate::model::id::{HostName, MemberName};
 use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
 use crate::ops::authority::names::started_record;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::starting::backends;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// The wanted visibility of a pane.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::sys::fs::{self, older, times_of};
 
 /// The number of bytes read from a log at once, also by one reply of another host.

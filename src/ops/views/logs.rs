@@ -8,12 +8,11 @@ use crate::model::record::MemberRecord;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::names::started_record;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::hosts::remote;
 use crate::ops::members::{presence, status};
 use crate::ops::views::log_part::{CHUNK, LogPart, LogRange, Times};
 use crate::ops::views::output;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::proc::Liveness;
 

@@ -1,4 +1,4 @@
-//! What is going on. Nothing here changes a team, except that requests are filed.
+//! The state of a team for the faces that show it. Read only, except that requests are filed.
 
 pub(crate) mod attach;
 pub(crate) mod events;

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::backend::tmux::{self, PopupCaller};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::starting::backends;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// A program to run in place of the caller, until the popup is closed.

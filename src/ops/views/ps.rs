@@ -12,14 +12,13 @@ use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::ops::authority;
-use crate::ops::context::Context;
 use crate::ops::decisions::decide;
-use crate::ops::error::OpsError;
 use crate::ops::hosts::remote::{self, HostAnswer};
 use crate::ops::members::launchers::launchers;
 use crate::ops::members::presence;
 use crate::ops::members::status::{self, MemberStatus, TaskCounts};
 use crate::ops::team::lease::{self, LeadSeen, Life};
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::parallel::parallel_map;
 use crate::sys::proc::Liveness;
@@ -136,7 +135,7 @@ fn read_team(
     team: &TeamStore,
     ask: &impl Fn(&TeamStore, &[MemberRecord]) -> Vec<HostAnswer>,
 ) -> Result<TeamOnMachine, OpsError> {
-    decide::process_if_not_led(ctx, team);
+    decide::process_if_not_led(ctx, team)?;
     let status = status::status(team)?;
     let all = team.member_records()?;
     let answers = ask(team, &all);

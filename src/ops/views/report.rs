@@ -12,11 +12,10 @@ use crate::model::request::{self, Parting, ShutdownFinding, ShutdownOutcome, Shu
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::model::usage::{Prices, UsageTotal};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::members::assess::TeamEvidence;
 use crate::ops::members::status::ShownState;
 use crate::ops::views::output;
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 
 /// Number of output lines of a failed member or task that the report repeats.

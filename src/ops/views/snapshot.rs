@@ -16,11 +16,10 @@ use crate::model::task::{Progress, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::model::worktree::Checkout;
-use crate::ops::context::{Context, now};
 use crate::ops::decisions::requests::{self, Shown};
-use crate::ops::error::OpsError;
 use crate::ops::members::status::{self, MemberStatus, Status};
 use crate::ops::team::lease::Life;
+use crate::ops::{Context, OpsError, now};
 use crate::store::{JournalReader, TeamStore};
 
 /// Number of events that are kept.

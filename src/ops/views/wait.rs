@@ -12,17 +12,15 @@ use crate::model::task::TaskState;
 use crate::model::task_ref::TaskRef;
 use crate::model::team::Team;
 use crate::model::text;
-use crate::ops::context::Context;
 use crate::ops::decisions::decide;
-use crate::ops::error::OpsError;
 use crate::ops::hosts::remote;
 use crate::ops::members::assess::{self, SCREEN_LINES, TeamEvidence};
 use crate::ops::members::profiles;
 use crate::ops::members::status::ShownState;
 use crate::ops::starting::spawn;
-use crate::ops::team::lease;
 use crate::ops::views::output;
 use crate::ops::views::ps::HOSTS_ANSWER;
+use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamChanges, TeamStore};
 use crate::sys::clock::Deadline;
 
@@ -271,14 +269,14 @@ struct Seen {
 
 impl Seen {
     fn read(ctx: &Context, team: &TeamStore) -> Result<Seen, OpsError> {
-        decide::process_if_not_led(ctx, team);
+        let is_led = decide::process_if_not_led(ctx, team)?;
         // The roster first, because a member has its record before it joins.
         Ok(Seen {
             roster: team.team()?,
             records: team.member_records()?,
             board: team.board()?,
             questions: team.questions()?,
-            is_led: lease::is_led(team)?,
+            is_led,
         })
     }
 

@@ -10,10 +10,9 @@ use crate::model::protocol::{Message, TaskCompleted};
 use crate::model::task::{Task, TaskAction, TaskState};
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
 use crate::ops::mail::post::Post;
 use crate::ops::members::owners::{self, SUBJECT};
+use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 

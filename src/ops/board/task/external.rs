@@ -3,7 +3,7 @@
 use crate::model::event::{EventKind, Note};
 use crate::model::external_change::ExternalChange;
 use crate::model::id::{MemberName, TaskId};
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::ops::members::owners;
 use crate::store::TeamStore;
 

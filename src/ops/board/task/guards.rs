@@ -9,8 +9,8 @@ use crate::model::scope::Scope;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::ops::authority::access;
-use crate::ops::context::{Context, now};
-use crate::ops::error::{OpsError, names};
+use crate::ops::error::names;
+use crate::ops::{Context, OpsError, now};
 use crate::store::{NewTask, TeamStore};
 
 /// Number of pending tasks that a refusal lists.

@@ -12,7 +12,7 @@ use crate::model::task::{Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::model::workspace::WorkspaceFile;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 use crate::sys::fs::{self, FileKind};
 

@@ -10,7 +10,7 @@ use crate::model::scope::Scope;
 use crate::model::settings::Settings;
 use crate::model::task::Task;
 use crate::model::task_ref::TaskRef;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::{StoreError, TeamStore};
 
 pub(crate) fn board(team: &TeamStore) -> Result<Board, OpsError> {

@@ -6,8 +6,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::followup::{Escalation, MAX_REMINDERS, TaskReminder};
 use crate::model::id::TaskId;
 use crate::model::task::Task;
-use crate::ops::context::{Context, now};
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError, now};
 use crate::store::TeamStore;
 
 /// Maximum length of the text in bytes.

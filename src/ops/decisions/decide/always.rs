@@ -3,8 +3,7 @@
 use super::asker::{Asker, asker, rules_of};
 use crate::model::question::Question;
 use crate::model::rules::{self, Judgement, Rule, RuleSet, Use};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use crate::model::record::MemberRecord;
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 
 /// The member that sent a request.

@@ -5,10 +5,9 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::Cause;
 use crate::model::question::{Decision, DecisionOutcome, Question};
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
 use crate::ops::mail::inbox;
 use crate::ops::members::presence;
+use crate::ops::{OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::rand;
 

@@ -4,7 +4,7 @@
 use super::close::{BY_RULE, decision};
 use crate::model::id::MemberName;
 use crate::model::question::{Decision, DecisionOutcome};
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 
 /// More open requests than any program makes before it waits for an answer.

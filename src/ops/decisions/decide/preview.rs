@@ -4,8 +4,7 @@ use super::always;
 use super::asker::{asker, rules_of};
 use crate::model::question::Question;
 use crate::model::rules::{Rule, Use, asking_rule, path_outside};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// The consequences of approving the use of a tool.

@@ -13,8 +13,8 @@ use crate::model::id::{HostName, MemberName};
 use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, Verdict};
 use crate::model::spec::Terminal;
-use crate::ops::context::Context;
-use crate::ops::error::{Kind, OpsError, RemoteFailure};
+use crate::ops::error::RemoteFailure;
+use crate::ops::{Context, Kind, OpsError};
 use crate::store::TeamStore;
 
 /// The backend of placements on another host. It creates none: `client::spawn` does.

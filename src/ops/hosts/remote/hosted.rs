@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use super::wire::{CommitDelivery, CommitRequest, CopyReport, CopyRequest, SentBundle};
 use crate::model::id::HostName;
 use crate::model::worktree::{Checkout, RepositoryCopy, copy_name};
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::sys::fs;
 use crate::worktree::{HostRepository, RemovalOutcome, WorktreeState};
 

@@ -20,15 +20,15 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::input::Input;
 use crate::model::record::MemberRecord;
 use crate::ops::authority::{self, Action};
-use crate::ops::context::{Caller, Context};
 use crate::ops::ending::terminate::{self, Termination, TerminationMode};
-use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::error::RemoteFailure;
 use crate::ops::members::presence;
 use crate::ops::starting::backends;
 use crate::ops::starting::spawn::{self, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::views::focus::to_ops_error;
 use crate::ops::views::log_part::{LogPart, log_here};
 use crate::ops::views::{input, output};
+use crate::ops::{Caller, Context, OpsError};
 use crate::store::{Store, TeamStore};
 use crate::sys::proc::Liveness;
 

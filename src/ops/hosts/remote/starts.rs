@@ -8,9 +8,8 @@ use super::wire::{HostRequest, RemoteReport, RemoteSpawn};
 use crate::model::id::HostName;
 use crate::model::launch::LaunchSpec;
 use crate::model::placement::BackendKind;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::starting::spawn::{SpawnOptions, Spawned, StartedWhen};
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// Time that the start or the end of members may take longer than its own deadline.

@@ -13,7 +13,8 @@ use crate::model::scope::Scope;
 use crate::model::settings::BackendChoice;
 use crate::model::time::Timestamp;
 use crate::model::worktree::Checkout;
-use crate::ops::error::{OpsError, RemoteFailure};
+use crate::ops::OpsError;
+use crate::ops::error::RemoteFailure;
 use crate::ops::views::log_part::{LogPart, LogRange};
 use crate::worktree::{CopyTraits, WorktreeState};
 

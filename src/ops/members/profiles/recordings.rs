@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::model::name::check_name;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::profile::{
     Composer, NearMiss, Profile, Screen, ScreenFinding, ScreenState, judge, nearest,
 };

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use crate::model::environ::{self, EnvRules};
 use crate::model::text;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
+use crate::ops::{Context, OpsError};
 use crate::profile::{self, Placeholder, Profile, Screen, ScreenFinding, Values, judge};
 use crate::sys::child::{self, Program, PtyMaster};
 use crate::sys::clock::Deadline;

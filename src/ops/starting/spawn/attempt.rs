@@ -13,7 +13,7 @@ use crate::model::id::MemberName;
 use crate::model::placement::Placement;
 use crate::model::settings::Settings;
 use crate::model::spec::LauncherSpec;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::ops::members::{label, presence};
 use crate::store::TeamStore;
 use crate::sys::failpoint;

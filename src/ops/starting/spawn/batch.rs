@@ -14,10 +14,9 @@ use crate::model::scope::Scope;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::team::Team;
 use crate::ops::authority::access;
-use crate::ops::context::{Context, now};
 use crate::ops::decisions::decide;
-use crate::ops::error::OpsError;
 use crate::ops::team::claude_settings;
+use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 
 /// The point at which a start counts as successful.

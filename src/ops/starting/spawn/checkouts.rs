@@ -9,7 +9,7 @@ use crate::model::launch::ability;
 use crate::model::record::MemberRecord;
 use crate::model::team::Member;
 use crate::model::waiting::Ability;
-use crate::ops::error::OpsError;
+use crate::ops::OpsError;
 use crate::store::TeamStore;
 use crate::worktree::checkout_of;
 

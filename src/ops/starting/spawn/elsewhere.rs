@@ -10,10 +10,9 @@ use crate::model::host::{HostChoice, HostConfig, choose_host};
 use crate::model::id::{HostName, MemberName};
 use crate::model::launch::LaunchSpec;
 use crate::model::record::MemberRecord;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::hosts;
 use crate::ops::hosts::remote::starts;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// Returns the host of each member; `None` for this one.

@@ -12,8 +12,8 @@ use crate::backend::choose::{Chosen, Tier};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::text;
-use crate::ops::error::{Kind, OpsError};
 use crate::ops::starting::backends;
+use crate::ops::{Kind, OpsError};
 use crate::store::TeamStore;
 
 /// A member that does not run yet, and the tiers that it was tried on.

@@ -3,8 +3,7 @@
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::Message;
-use crate::ops::context::now;
-use crate::ops::error::OpsError;
+use crate::ops::{OpsError, now};
 use crate::store::{Marking, TeamStore};
 use crate::sys::rand;
 

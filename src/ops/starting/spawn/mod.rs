@@ -21,10 +21,9 @@ use std::time::Duration;
 
 use crate::model::launch::LaunchSpec;
 use crate::model::settings::Settings;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::members::{budget, depth};
 use crate::ops::starting::backends;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 use batch::BatchContext;

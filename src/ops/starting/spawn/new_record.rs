@@ -4,12 +4,12 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
 use crate::model::record::{FORMAT, LaunchRequest, MemberRecord};
-use crate::ops::context::now;
+use crate::ops::now;
 use crate::store::TeamStore;
 use crate::sys::{env, rand};
 
-/// Returns the record of a new pending run with its own identity and secrets, and without a spawner,
-/// a placement and a start.
+/// Returns the record of a new pending run with its own identity and secrets, and without a
+/// spawner, a placement and a start.
 pub(in crate::ops) fn new_record(
     team: &TeamStore,
     name: MemberName,

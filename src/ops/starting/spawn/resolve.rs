@@ -15,10 +15,9 @@ use crate::model::rules::Rule;
 use crate::model::scope::ChatName;
 use crate::model::settings::Settings;
 use crate::model::text;
-use crate::ops::context::Context;
-use crate::ops::error::OpsError;
 use crate::ops::members::profiles;
 use crate::ops::starting::roles::{self, ResolvedRole, RoleSource};
+use crate::ops::{Context, OpsError};
 use crate::profile::{self, Brief, Placeholder, Profile, Runs};
 use crate::worktree::Repository;
 

@@ -5,12 +5,11 @@ use super::prepare::MemberStart;
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
 use crate::ops::board::task;
-use crate::ops::context::Context;
 use crate::ops::ending::retire;
 use crate::ops::ending::terminate::{self, Termination, TerminationMode};
-use crate::ops::error::OpsError;
 use crate::ops::members::presence;
 use crate::ops::starting::worktree;
+use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 /// A spawn to roll back, and the reason.
