@@ -196,6 +196,21 @@ fn fields_that_a_file_does_not_give_are_kept() {
 }
 
 #[test]
+fn manifest_that_shows_the_output_of_a_task_changes_it() {
+    let manifest = |more: &str| {
+        let text = format!("[[task]]\nkey = \"sum\"\nsubject = \"Sum up\"\n{more}");
+        file("tasks.toml", &text)
+    };
+    let mut board = Board::default();
+    apply(&[manifest("")], &mut board);
+    let shown = manifest("show_output = true\n");
+    assert_eq!(resolved(&[shown], &board).updated[0].fields, ["show_output"]);
+    apply(&[manifest("show_output = true\n")], &mut board);
+    assert!(board.tasks[&TaskId(1)].extra.show_output);
+    assert_eq!(resolved(&[manifest("show_output = true\n")], &board).unchanged, 1);
+}
+
+#[test]
 fn key_that_is_on_the_board_twice_is_refused() {
     let mut board = Board::default();
     for id in [3, 5] {
