@@ -408,6 +408,35 @@ fn sd_14_launcher_that_starts_during_the_deletion_ends() {
     stage.assert_clean();
 }
 
+/// The member has ended for `wait` and `ps`, while its launcher still ends what the program left.
+#[test]
+fn sd_04_team_whose_member_is_gone_can_be_deleted_at_once() {
+    let mut stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.set_env("MEMBER_STOPPOINT", "launch.ended");
+    let program = "until [ -e go ]; do sleep 0.05; done";
+    stage.phalanx(&["spawn", "ada", "--backend", "pty", "--", "sh", "-c", program]).expect(0);
+    fs::write(stage.at("work/go"), "").expect("go");
+    stage.phalanx(&["wait", "ada", "--until", "gone", "--timeout", "60"]).expect(0);
+    let record = stage.root().join("teams/alpha/phalanx/members/ada.json");
+    let record = fs::read_to_string(record).expect("record");
+    let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+    let launcher = record["start"]["launcher"]["pid"].to_string();
+    wait_for("the launcher to stop", || (state_of(&launcher) == Some('T')).then_some(()));
+    let delete = stage.start(&["team", "delete"]);
+    let fds = format!("/proc/{}/fd", delete.pid());
+    wait_for("the deletion to wait for the launcher, or to end", || {
+        let fds = fs::read_dir(&fds).into_iter().flatten().flatten();
+        let mut targets = fds.filter_map(|fd| fs::read_link(fd.path()).ok());
+        let waits = targets.any(|target| target.to_string_lossy().contains("pidfd"));
+        (waits || matches!(state_of(&delete.pid()), None | Some('Z'))).then_some(())
+    });
+    let _ = Command::new("kill").args(["-CONT", &launcher]).status().expect("kill");
+    delete.end().expect(0);
+    stage.await_end("a deletion that waits");
+    stage.assert_clean();
+}
+
 /// The shared store cannot be reached: members of this machine end within seconds, not after the
 /// 30 s for which other commands wait.
 #[test]

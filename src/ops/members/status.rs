@@ -252,10 +252,11 @@ pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError
     Ok(team.member_records()?.into_iter().filter(alive).map(|r| r.name).collect())
 }
 
-/// Waits for launchers that have retired their members themselves and only have to exit.
+/// Waits for launchers whose program has ended, and which only have to exit.
 pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
-    for record in team.member_records()?.iter().filter(|record| record.state.is_over()) {
-        if let Some(launcher) = record.launcher() {
+    for record in team.member_records()? {
+        let has_ended = record.state.is_over() || record.exit.is_some();
+        if let Some(launcher) = record.launcher().filter(|_| has_ended) {
             proc::wait_exit(Process { pid: launcher.pid, start: launcher.start }, LEAVING);
         }
     }
