@@ -92,7 +92,7 @@ pub(super) fn peek(setup: &Setup, args: &PeekArgs) -> VerbResult {
     let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
     let mut screens = Vec::new();
     for name in names {
-        let screen = ops::views::output::peek(&setup.ctx, &team, &name, args.lines)?;
+        let screen = ops::members::output::peek(&setup.ctx, &team, &name, args.lines)?;
         screens.push((name, text::block(&screen)));
     }
     let document = |(name, screen): &(MemberName, String)| json!({ "name": name, "lines": screen.lines().collect::<Vec<_>>() });

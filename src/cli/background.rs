@@ -51,7 +51,8 @@ pub(super) fn start_background_lead(
         // A short run can be over before the lease was seen.
         // A team that it adopts is ready once its members are recorded.
         let leads = || -> Result<bool, Failure> {
-            Ok(ops::team::lease::holder(team)? == Some(pid) && !ops::team::lease::is_foreign(team))
+            Ok(ops::members::lead::holder(team)? == Some(pid)
+                && !ops::team::lease::is_foreign(team))
         };
         if !team.exists() || leads()? {
             return Ok(pid);

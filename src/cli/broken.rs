@@ -31,7 +31,7 @@ pub(super) fn prepare_deletion(setup: &Setup, team: &TeamStore) -> Result<(), Fa
     if let Some(lead) = ops::ending::by_process::end_unleased_lead(team)? {
         report_ended(setup, &lead, "which does not hold the lease")?;
     }
-    for lost in ops::doctor::end_lost_runs(&setup.ctx, team) {
+    for lost in ops::ending::lost_runs::end_lost_runs(&setup.ctx, team) {
         report_ended(setup, &lost, "which no record names")?;
     }
     Ok(())

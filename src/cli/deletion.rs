@@ -1,7 +1,7 @@
 //! Deletes a team and reports the worktrees that stay.
 
 use crate::model::text;
-use crate::ops::starting::worktree::Removal;
+use crate::ops::team::worktree::Removal;
 use crate::ops::{self, Context, OpsError, TeamStore};
 
 /// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
@@ -14,7 +14,7 @@ pub(super) fn delete_team(
     team: &TeamStore,
     print: impl FnMut(&str),
 ) -> Result<(), OpsError> {
-    match ops::team::delete(ctx, team) {
+    match ops::ending::delete::delete(ctx, team) {
         Err(e) if team.exists() => Err(e),
         Ok(kept) => {
             report_kept_worktrees(&kept, print);

@@ -80,7 +80,7 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
     };
     let name = &team.name;
     let first =
-        match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::team::lease::Life::Dead) {
+        match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
             true => {
                 step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
             }
@@ -98,7 +98,7 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
 mod tests {
     use super::*;
     use crate::model::id::TeamName;
-    use crate::ops::team::lease::{LeadSeen, Life};
+    use crate::ops::members::lead::{LeadSeen, Life};
 
     fn team(members: usize, lead: Option<Life>) -> TeamGlance {
         let lead =

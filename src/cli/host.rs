@@ -12,7 +12,6 @@ use super::read;
 use super::setup::Setup;
 use crate::model::id::HostName;
 use crate::ops::authority::{Action, enter_without_team};
-use crate::ops::hosts::remote;
 use crate::ops::hosts::{self, ConfiguredHost, HostReport};
 use crate::ops::{self, Kind, TeamStore};
 use crate::sys::env;
@@ -63,7 +62,7 @@ pub(super) struct CheckArgs {
 pub(super) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
     if matches!(verb, HostVerb::Serve) {
         let (ctx, input) = (&setup.ctx, BufReader::new(io::stdin()));
-        ops::hosts::remote::serve(&ctx.caller, &ctx.store, input, Box::new(io::stdout()))?;
+        ops::serving::serve(&ctx.caller, &ctx.store, input, Box::new(io::stdout()))?;
         return Ok(Exit::DONE);
     }
     if let HostVerb::Lost { name } = verb {
@@ -80,7 +79,7 @@ pub(super) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
 
 fn lost(setup: &Setup, name: &HostName) -> VerbResult {
     let team = setup.team(Action::UseHosts)?;
-    let lost = hosts::give_up(&team, name)?;
+    let lost = ops::ending::lost_host::give_up(&team, name)?;
     setup.out.confirm(&lost, || match lost.members.as_slice() {
         [] => format!("no member of team {} was on host {name}", team.name()),
         some => {
@@ -150,7 +149,7 @@ fn check(
     if let Some(team) = team.filter(|team| team.is_shared()) {
         for (host, report) in chosen.iter().zip(&mut reports) {
             if report.problems.is_empty() {
-                report.add_store(remote::reach_store(&setup.ctx, team, &host.config.name));
+                report.add_store(hosts::reach_store(&setup.ctx, team, &host.config.name));
             }
         }
     }

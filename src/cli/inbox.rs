@@ -18,8 +18,8 @@ use crate::model::protocol::render_for_agent;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::Action;
+use crate::ops::decisions::mark_read::{Afterwards, mark_or_remove};
 use crate::ops::mail::inbox::{read_messages, read_news};
-use crate::ops::mail::mark_read::{Afterwards, mark_or_remove};
 use crate::ops::{self, Context, Kind, OpsError, TeamStore};
 use crate::sys::env;
 use crate::ui;
@@ -243,7 +243,7 @@ impl MailboxReader {
 
     /// Returns the time until the next full read.
     fn interval(&self) -> Duration {
-        match ops::team::lease::is_led(&self.team) {
+        match ops::members::lead::is_led(&self.team) {
             // The death of a member changes no file if no lead sees it.
             Ok(false) if self.owner.is_lead() => UNLED,
             Ok(_) | Err(_) => SWEEP,

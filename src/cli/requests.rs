@@ -14,8 +14,8 @@ use super::setup::Setup;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::authority::Action;
+use crate::ops::decisions::modes::ModeChange;
 use crate::ops::decisions::requests;
-use crate::ops::members::modes::ModeChange;
 use crate::ops::{self, TeamStore};
 use crate::ui;
 
@@ -129,7 +129,7 @@ pub(super) fn mode(setup: &Setup, args: &ModeArgs) -> VerbResult {
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)
     })?;
     let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref), Action::SetMode)?;
-    let changes = ops::members::modes::set(&setup.ctx, &team, names.first(), mode)?;
+    let changes = ops::decisions::modes::set(&setup.ctx, &team, names.first(), mode)?;
     setup.out.confirm(&changes, || match changes.is_empty() {
         true => "no member changes its mode while it runs".to_owned(),
         false => changes.iter().map(change_line).collect::<Vec<_>>().join("\n"),

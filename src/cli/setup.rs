@@ -219,8 +219,8 @@ impl Setup {
         let is_here = team.team().is_ok_and(|roster| {
             roster.member(&lead).is_some_and(|lead| Path::new(&lead.cwd) == self.ctx.caller.cwd)
         });
-        let seen = if is_here { ops::team::lease::find_lead(&team).ok().flatten() } else { None };
-        seen.is_some_and(|lead| lead.alive == ops::team::lease::Life::Alive)
+        let seen = if is_here { ops::members::lead::find_lead(&team).ok().flatten() } else { None };
+        seen.is_some_and(|lead| lead.alive == ops::members::lead::Life::Alive)
     }
 
     fn only_team(&self) -> Result<TeamStore, Failure> {

@@ -146,7 +146,7 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     }
     let strangers = match args.force || !team.exists() {
         true => Vec::new(),
-        false => ops::team::living_strangers(&setup.ctx, &team)?,
+        false => ops::ending::delete::living_strangers(&setup.ctx, &team)?,
     };
     let stays =
         !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
@@ -239,7 +239,9 @@ fn read_report(setup: &Setup, team: &TeamStore) -> Result<Report, Failure> {
 fn wait_for_lead_to_delete(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
-        Ok(own_end && ops::team::lease::is_led(team)? && ops::team::lease::stopped(team)?.is_none())
+        Ok(own_end
+            && ops::members::lead::is_led(team)?
+            && ops::members::lead::stopped(team)?.is_none())
     };
     let deadline = Deadline::after(REMOVAL_LIMIT);
     let seconds = REMOVAL_LIMIT.as_secs();

@@ -56,7 +56,7 @@ pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
             follow(&ctx, &team, &out, all)
         });
     }
-    let status = ops::members::status::status_with_unread(&setup.ctx, &team)?;
+    let status = ops::views::ps::status_with_unread(&setup.ctx, &team)?;
     if args.format == Some(StatusOutput::Tmux) {
         setup.out.print_text(&ui::status_line(&status, status_line_format(setup)))?;
         return Ok(Exit::DONE);
@@ -87,7 +87,7 @@ fn follow(ctx: &Context, team: &TeamStore, out: &Out, all: bool) -> VerbResult {
     let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);
     let mut before = Value::Null;
     loop {
-        let status = match ops::members::status::status_with_unread(ctx, team) {
+        let status = match ops::views::ps::status_with_unread(ctx, team) {
             Ok(status) => status,
             // The team was deleted between two reads.
             Err(_) if !team.exists() => return gone(team, out, screen.as_mut()),

@@ -23,7 +23,7 @@ use crate::sys::signal::Signals;
 const TRIES: usize = 10;
 
 pub(super) fn all_members(setup: &Setup, team: &TeamStore) -> Result<Vec<MemberName>, Failure> {
-    let others = ops::team::living_strangers(&setup.ctx, team)?;
+    let others = ops::ending::delete::living_strangers(&setup.ctx, team)?;
     if !others.is_empty() {
         let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
         setup.out.print_message(&format!("not started by phalanx, and not asked: {names}"));
@@ -136,7 +136,7 @@ async fn resolve_requests(
     loop {
         // `is_led` comes first: `take` would wait for the holder, which may only be inspecting the
         // lease.
-        let taken = match ops::team::lease::is_led(team) {
+        let taken = match ops::members::lead::is_led(team) {
             Ok(true) => Ok(None),
             Ok(false) => ops::team::lease::take(team).map(Some),
             Err(e) => Err(e),

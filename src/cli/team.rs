@@ -17,7 +17,7 @@ use crate::model::settings::{MAX_MEMBERS, PlacementHome, Settings};
 use crate::model::text;
 use crate::ops::authority::Action;
 use crate::ops::ending::shutdown::ShutdownOptions;
-use crate::ops::team::settings::SettingsChange;
+use crate::ops::starting::settings::SettingsChange;
 use crate::ops::{self, Kind, OpsError};
 use crate::ui;
 
@@ -159,7 +159,7 @@ fn from_file(
     let (tasks_only, message) =
         ops::starting::manifest::choose_mode(&setup.ctx, &manifest, manifest.settings.backend);
     let settings =
-        ops::team::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut |file| {
+        ops::starting::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut |file| {
             prompt_file(&setup.ctx.caller.cwd, file)
         })
         .map_err(|e| refused(e.to_string(), e.hint()))?;
@@ -172,7 +172,7 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
     let is_read = args.pairs.is_empty() && args.unset.is_empty();
     let team = setup.team(if is_read { Action::Look } else { Action::SetTeam })?;
     if is_read {
-        let document = ops::team::settings::document(&team)?;
+        let document = ops::starting::settings::document(&team)?;
         setup.out.print(&document, || ui::settings_table(&document, setup.out.paint))?;
         return Ok(Exit::DONE);
     }
@@ -190,10 +190,10 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
         set: pairs.iter().map(|[key, value]| (key.clone(), value.clone())).collect(),
         unset: args.unset.clone(),
     };
-    ops::team::settings::set(&setup.ctx, &team, &change, &mut |file| {
+    ops::starting::settings::set(&setup.ctx, &team, &change, &mut |file| {
         prompt_file(&setup.ctx.caller.cwd, file)
     })?;
-    let document = ops::team::settings::document(&team)?;
+    let document = ops::starting::settings::document(&team)?;
     setup.out.confirm(&document, || changes(team.name(), &change))?;
     Ok(Exit::DONE)
 }
@@ -230,12 +230,12 @@ fn show(setup: &Setup) -> VerbResult {
         "members": members,
         "team_file_path": team.team_file().to_string_lossy(),
         "creator": team.settings().map_err(OpsError::from)?.and_then(|settings| settings.creator),
-        "settings": ops::team::settings::document(&team).ok(),
+        "settings": ops::starting::settings::document(&team).ok(),
     });
     setup.out.print(&document, || {
         let lines = ui::team_lines(&found, setup.out.paint);
-        let changed = ops::team::settings::document(&team).ok().and_then(|settings| {
-            ui::changed_settings(&settings, &ops::team::settings::defaults(), setup.out.paint)
+        let changed = ops::starting::settings::document(&team).ok().and_then(|settings| {
+            ui::changed_settings(&settings, &ops::starting::settings::defaults(), setup.out.paint)
         });
         changed.into_iter().fold(lines, |lines, changed| format!("{lines}\n\n{changed}"))
     })?;
@@ -255,7 +255,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
         by_process::store_must_answer(setup, setup.named_team(given)?)?;
     }
     if let Some(name) = setup.named_team(given)?
-        && ops::team::finish_deletion(&setup.ctx, &name)?
+        && ops::ending::delete::finish_deletion(&setup.ctx, &name)?
     {
         return deleted(setup, &name);
     }
@@ -274,13 +274,13 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
         delete_ended(setup, &team, &options)?;
         return deleted(setup, team.name());
     }
-    let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
+    let strangers = ops::ending::delete::living_strangers(&setup.ctx, &team)?;
     if !strangers.is_empty() {
         let mut members = ops::members::status::live_members(&team)?;
         members.extend(strangers);
         return Err(OpsError::LiveMembers { team: team.name().clone(), members }.into());
     }
-    let kept = ops::team::delete(&setup.ctx, &team)?;
+    let kept = ops::ending::delete::delete(&setup.ctx, &team)?;
     deletion::report_kept_worktrees(&kept, |words| setup.out.print_message(words));
     deleted(setup, team.name())
 }

@@ -11,7 +11,7 @@ use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops::authority::Action;
-use crate::ops::starting::worktree::{Preview, Standing};
+use crate::ops::team::worktree::{Preview, Standing};
 use crate::ops::{self, Kind};
 use crate::ui::{self, WorktreeRow};
 
@@ -57,7 +57,7 @@ pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> VerbResult {
 }
 
 fn list(setup: &Setup) -> VerbResult {
-    let all = ops::starting::worktree::list(&setup.ctx, &setup.team(Action::Look)?)?;
+    let all = ops::team::worktree::list(&setup.ctx, &setup.team(Action::Look)?)?;
     if all.is_empty() && !setup.out.json {
         setup
             .out
@@ -101,14 +101,14 @@ fn row(one: &Standing) -> WorktreeRow {
 
 fn diff(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
-    let diff = ops::starting::worktree::diff(&setup.ctx, &team, &name)?;
+    let diff = ops::team::worktree::diff(&setup.ctx, &team, &name)?;
     setup.out.print(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
     Ok(Exit::DONE)
 }
 
 fn preview(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
-    let found = ops::starting::worktree::preview(&setup.ctx, &team, &name)?;
+    let found = ops::team::worktree::preview(&setup.ctx, &team, &name)?;
     let Preview { from, into, commits, conflicts, uncommitted } = &found;
     let document = json!({ "name": name, "from": from, "into": into, "commits": commits, "conflicts": conflicts,
                            "uncommitted": uncommitted });
@@ -135,7 +135,7 @@ fn preview_lines(found: &Preview) -> String {
 
 fn remove(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::RemoveWorktree)?;
-    let removal = ops::starting::worktree::remove(&setup.ctx, &team, &name)?;
+    let removal = ops::team::worktree::remove(&setup.ctx, &team, &name)?;
     setup.out.print_outcome(&removal, removal.removed, || removal_line(&removal))?;
     Ok(if removal.removed { Exit::DONE } else { Exit::of(Kind::Refused) })
 }

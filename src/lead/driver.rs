@@ -367,7 +367,7 @@ impl<'a> LeadDriver<'a> {
         let inputs = self.queue.inputs();
         self.run_blocking(None, move |ctx, team| {
             let records = team.member_records()?;
-            for run in ops::hosts::remote::dead_runs(ctx, team, &records, HOSTS) {
+            for run in ops::hosts::dead_runs(ctx, team, &records, HOSTS) {
                 inputs.send(LeadInput::Exited { name: run.name, incarnation: run.incarnation });
             }
             Ok(())

@@ -2,7 +2,7 @@
 //! it reads the environment or the configuration.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::model::id::MemberName;
 use crate::store::Store;
@@ -31,4 +31,9 @@ pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) speaker: MemberName,
     pub(crate) caller: Caller,
+}
+
+/// Resolves a directory against `here`, without `.` components.
+pub(in crate::ops) fn resolve_dir(here: &Path, cwd: &str) -> String {
+    here.join(cwd).components().collect::<PathBuf>().to_string_lossy().into_owned()
 }

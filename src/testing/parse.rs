@@ -11,7 +11,7 @@ use crate::model::id::TaskId;
 use crate::model::protocol::Message;
 use crate::model::task::Task;
 use crate::model::team::Team;
-use crate::ops::hosts::remote::parse_line;
+use crate::ops::hosts::parse_line;
 
 /// Parses a mailbox and each text in it as a protocol message. Returns whether the bytes were JSON.
 ///

@@ -2,7 +2,7 @@
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, tinted};
-use crate::ops::team::lease::Life;
+use crate::ops::members::lead::Life;
 use crate::ops::team::{Overview, TeamGlance};
 
 const ABOUT: &str =

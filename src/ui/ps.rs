@@ -8,7 +8,7 @@ use super::paint::{Paint, Tint};
 use super::status::dead_lead_text;
 use super::table::{Cell, Table, cell, maybe, tinted};
 use crate::model::text;
-use crate::ops::team::lease::{LeadSeen, Life};
+use crate::ops::members::lead::{LeadSeen, Life};
 use crate::ops::views::ps::TeamOnMachine;
 
 /// Maximum length of names, in characters.

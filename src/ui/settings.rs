@@ -5,7 +5,7 @@ use toml::Table as Document;
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, tinted};
 use crate::model::text;
-use crate::ops::team::settings::{TEAM_KEYS, TeamKey, flatten};
+use crate::ops::starting::settings::{TEAM_KEYS, TeamKey, flatten};
 
 /// Maximum length of a value, in characters.
 const VALUE: usize = 24;

@@ -10,9 +10,9 @@ use crate::model::usage::{self, UsageTotal};
 use crate::model::{text, time};
 use crate::ops::ending::by_process::EndedRun;
 use crate::ops::ending::shutdown::ShutdownResult;
+use crate::ops::members::lead::LeadSeen;
 use crate::ops::members::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::ListedTeam;
-use crate::ops::team::lease::LeadSeen;
 
 /// Up to this number, all tasks and all former members are shown.
 const FEW: usize = 10;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
-use crate::ops::mail::mark_read::{Afterwards, mark_or_remove};
+use crate::ops::decisions::mark_read::{Afterwards, mark_or_remove};
 use crate::ops::{Context, TeamStore};
 
 /// Messages of a mailbox that a reply contains.

@@ -17,7 +17,7 @@ use crate::cli::fail::{Exit, Failure, VerbResult};
 use crate::cli::setup::Setup;
 use crate::model::id::MemberName;
 use crate::ops::authority::Action;
-use crate::ops::mail::mark_read::{Afterwards, mark_or_remove};
+use crate::ops::decisions::mark_read::{Afterwards, mark_or_remove};
 use crate::ops::views::screen::ScreenFollower;
 use crate::ops::views::snapshot::{AttentionCause, teams};
 use crate::ops::{self, Context, OpsError, TeamStore};
@@ -326,7 +326,7 @@ impl Driver {
             (Effect::ReadHistory(member), Some(shown)) => {
                 let (ctx, team) = (shown.ctx.clone(), shown.team.clone());
                 in_background(&shown.reports, move || {
-                    let text = ops::views::output::peek(&ctx, &team, &member, HISTORY);
+                    let text = ops::members::output::peek(&ctx, &team, &member, HISTORY);
                     SourceReport::History(member, text.map_err(|e| e.to_string()))
                 });
             }

@@ -77,3 +77,36 @@ pub(in crate::ops) fn started_record(
         }
     }
 }
+
+/// Ids that an error names.
+const SHOWN: usize = 5;
+
+/// Returns the known id that `given` is or begins; `None` if there is none.
+///
+/// # Errors
+/// [`OpsError::Usage`] with the candidates if it begins several.
+pub(in crate::ops) fn by_beginning<'k>(
+    what: &str,
+    given: &str,
+    known: &[&'k str],
+) -> Result<Option<&'k str>, OpsError> {
+    if let Some(whole) = known.iter().find(|id| **id == given) {
+        return Ok(Some(*whole));
+    }
+    let begun: Vec<&str> =
+        known.iter().copied().filter(|id| !given.is_empty() && id.starts_with(given)).collect();
+    match begun.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some(*only)),
+        several => {
+            Err(ambiguous(format!("{} {what}s begin with `{given}`", several.len()), several))
+        }
+    }
+}
+
+/// Returns the error about an id that begins several.
+pub(in crate::ops) fn ambiguous(problem: String, candidates: &[&str]) -> OpsError {
+    let shown = candidates.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let more = if candidates.len() > SHOWN { ", …" } else { "" };
+    OpsError::Usage { problem, hint: Some(format!("write one of: {shown}{more}")) }
+}

@@ -24,8 +24,8 @@ use crate::model::user_question;
 use crate::ops::authority::names;
 use crate::ops::ending::forget;
 use crate::ops::mail::inbox;
-use crate::ops::members::presence;
-use crate::ops::team::{claude_settings, foreign_members, lease};
+use crate::ops::members::{lead, presence};
+use crate::ops::team::{claude_settings, foreign_members};
 use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
@@ -92,7 +92,7 @@ pub(in crate::ops) fn process_if_not_led(
     ctx: &Context,
     team: &TeamStore,
 ) -> Result<bool, OpsError> {
-    let is_led = lease::is_led(team)?;
+    let is_led = lead::is_led(team)?;
     if !is_led {
         drop(process_requests(ctx, team));
     }

@@ -5,39 +5,13 @@ use crate::model::text;
 use std::collections::BTreeSet;
 
 use crate::model::id::{MemberName, RequestId};
-use crate::ops::authority::names::must_be_exact;
+use crate::ops::authority::names::{ambiguous, by_beginning, must_be_exact};
 use crate::ops::decisions::decide::process_requests;
 use crate::ops::{Context, Kind, OpsError};
 use crate::store::TeamStore;
 
 /// Maximum length of the names in a hint, in characters.
 const NAMES_LENGTH: usize = 60;
-
-/// Ids that an error names.
-const SHOWN: usize = 5;
-
-/// Returns the known id that `given` is or begins; `None` if there is none.
-///
-/// # Errors
-/// [`OpsError::Usage`] with the candidates if it begins several.
-pub(in crate::ops) fn by_beginning<'k>(
-    what: &str,
-    given: &str,
-    known: &[&'k str],
-) -> Result<Option<&'k str>, OpsError> {
-    if let Some(whole) = known.iter().find(|id| **id == given) {
-        return Ok(Some(*whole));
-    }
-    let begun: Vec<&str> =
-        known.iter().copied().filter(|id| !given.is_empty() && id.starts_with(given)).collect();
-    match begun.as_slice() {
-        [] => Ok(None),
-        [only] => Ok(Some(*only)),
-        several => {
-            Err(ambiguous(format!("{} {what}s begin with `{given}`", several.len()), several))
-        }
-    }
-}
 
 /// Resolves the id of a request that a person wrote. Of open and resolved requests with the same
 /// beginning, an open one is meant. An unknown id is returned as it is.
@@ -171,12 +145,6 @@ fn resolve(given: &RequestId, known: &[KnownRequest]) -> Result<RequestId, OpsEr
         found => found?,
     };
     Ok(found.map(RequestId::parse).transpose()?.unwrap_or_else(|| given.clone()))
-}
-
-fn ambiguous(problem: String, candidates: &[&str]) -> OpsError {
-    let shown = candidates.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    let more = if candidates.len() > SHOWN { ", …" } else { "" };
-    OpsError::Usage { problem, hint: Some(format!("write one of: {shown}{more}")) }
 }
 
 #[cfg(test)]

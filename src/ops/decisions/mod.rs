@@ -5,5 +5,7 @@ pub(crate) mod ask;
 pub(crate) mod decide;
 pub(crate) mod dialog;
 pub(crate) mod ids;
+pub(crate) mod mark_read;
+pub(crate) mod modes;
 pub(crate) mod requests;
 pub(crate) mod rules;

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub(crate) use finding::{Finding, Severity};
-pub(crate) use orphans::{end_lost_runs, lost_runs};
 pub(crate) use self_test::{CheckReport, CheckVerdict, self_test};
 
 use crate::model::id::TeamName;

@@ -7,13 +7,12 @@ use super::surroundings::Servers;
 use crate::backend::tmux::{Census, Resident};
 use crate::model::placement::{Placement, ProcessId};
 use crate::model::record::MemberRecord;
-use crate::ops::ending::by_process::{self, EndedRun};
+use crate::ops::ending::by_process::{self};
+use crate::ops::ending::lost_runs::is_orphan;
 use crate::ops::ending::terminate::{self, TerminationMode};
 use crate::ops::members::launchers::{Launcher, launchers};
-use crate::ops::views::ps;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
-use crate::sys::proc::Process;
 
 /// A member record and the team that holds it.
 struct Known<'a> {
@@ -73,27 +72,6 @@ pub(super) fn orphans(
     found
 }
 
-/// Returns the launchers of one team that no record names.
-pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
-    lost_launchers(ctx, team).into_iter().map(|launcher| launcher.process).collect()
-}
-
-fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
-    let mut running = by_process::launchers_of(ctx, team);
-    // Read once: with many members, each launcher would read all of their records again.
-    match team.member_records() {
-        Ok(known) => running.retain(|run| !known.iter().any(|known| known.is(&run.incarnation))),
-        Err(_) => running.retain(|run| is_orphan(ctx, run)),
-    }
-    running
-}
-
-/// Ends the runs of one team that no record names, and closes their panes.
-pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
-    let lost = lost_launchers(ctx, team);
-    by_process::end_runs(ctx, &lost).into_iter().map(|(_, ended)| ended).collect()
-}
-
 fn owner<'a>(
     ctx: &Context,
     resident: &Resident,
@@ -128,10 +106,6 @@ fn is_process(launcher: &Launcher, id: ProcessId) -> bool {
 }
 
 /// Returns whether no team, in whichever config root, has this run on record.
-fn is_orphan(ctx: &Context, launcher: &Launcher) -> bool {
-    !ps::is_known(ctx, &launcher.root, &launcher.team, &launcher.incarnation)
-}
-
 fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<Finding> {
     let place = Placement::Tmux(resident.pane.clone()).to_string();
     let tell = |id, what: String| Finding::new(id, Severity::Problem, what, place.clone());

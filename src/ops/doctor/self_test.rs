@@ -8,7 +8,7 @@ use crate::backend::tmux::{self, PrivateServer, Tmux};
 use crate::backend::{Backend, CloseOutcome, Label, PlacementRequest, iterm2};
 use crate::model::id::MemberName;
 use crate::model::placement::Verdict;
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::{Caller, OpsError};
 use crate::sys::clock::Deadline;
 use crate::sys::selftest::{CHECKS, CheckFault, CheckResult, TestSite};

@@ -9,7 +9,7 @@ use super::finding::{Finding, Severity};
 use super::teams::{leftover, quoted};
 use crate::backend::tmux::{self, Census};
 use crate::ops::authority;
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::views::ps;
 use crate::ops::{Context, OpsError};
 use crate::store::Broken;

@@ -9,13 +9,11 @@ use crate::model::record::MemberRecord;
 use crate::model::time;
 use crate::ops::ending::retire;
 use crate::ops::error;
-use crate::ops::hosts::remote::{self, HostAnswer};
+use crate::ops::hosts::{self, HostAnswer};
+use crate::ops::members::lead::{self, Life};
 use crate::ops::members::presence;
-use crate::ops::team::broken;
-use crate::ops::team::hooks;
-use crate::ops::team::lease::{self, Life};
+use crate::ops::team::{broken, hooks};
 use crate::ops::views::events;
-use crate::ops::views::ps::HOSTS_ANSWER;
 use crate::ops::{Context, OpsError};
 use crate::store::{Broken, Leftover, LeftoverKind, TeamStore};
 use crate::sys::proc::Liveness;
@@ -56,7 +54,7 @@ fn unusable(ctx: &Context, team: &TeamStore, broken: &Broken, fix: bool) -> Find
 /// Checks the lead, the members, the leftover files and the journal.
 fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, OpsError> {
     let records = team.member_records()?;
-    let answers = remote::ask_hosts(ctx, team, &records, HOSTS_ANSWER);
+    let answers = hosts::ask_hosts(ctx, team, &records, hosts::HOSTS_ANSWER);
     let mut found = lead(team, &records, fix)?;
     found.extend(answers.iter().filter_map(|answer| silent_host(team, answer)));
     found.extend(members(ctx, team, &records, &answers, fix)?);
@@ -141,7 +139,7 @@ fn repaired(team: &TeamStore, what: &str, place: &str) -> Result<(), OpsError> {
 
 /// Reports a stopped lead; a dead lead with the members it left running, or only its stale lease.
 fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Finding>, OpsError> {
-    if let Some(pid) = lease::stopped(team)? {
+    if let Some(pid) = lead::stopped(team)? {
         let what = format!(
             "the lead of team `{}` is stopped (SIGSTOP, Ctrl-Z): it carries out nothing",
             team.name()
@@ -150,7 +148,7 @@ fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Fin
             Finding::new("lead_stopped", Severity::Problem, what, format!("process {pid}"));
         return Ok(vec![finding.advise(format!("kill -CONT {pid}"))]);
     }
-    let Some(lead) = lease::find_lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
+    let Some(lead) = lead::find_lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
         return Ok(Vec::new());
     };
     let (name, place) = (team.name(), format!("process {}", lead.pid));

@@ -20,7 +20,7 @@ use crate::model::task::Task;
 use crate::model::text;
 use crate::model::user_question;
 use crate::ops::Post;
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 

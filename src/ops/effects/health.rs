@@ -9,7 +9,7 @@ use crate::model::task::Task;
 use crate::model::text;
 use crate::model::time;
 use crate::ops::Post;
-use crate::ops::views::output;
+use crate::ops::members::output;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::rand;

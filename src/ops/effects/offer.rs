@@ -7,8 +7,8 @@ use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::ops::OpsError;
 use crate::ops::Post;
+use crate::ops::board::owners::SUBJECT;
 use crate::ops::mail::send;
-use crate::ops::members::owners::SUBJECT;
 use crate::store::TeamStore;
 
 /// Notifies the member of the task, unless it has been claimed. A lead that crashed may have notified

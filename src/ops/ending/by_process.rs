@@ -15,8 +15,7 @@ use crate::backend::{Backend, TmuxHome};
 use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::placement::{Layout, Placement, ProcessId};
 use crate::ops::members::launchers::{Launcher, launchers};
-use crate::ops::starting::backends;
-use crate::ops::team::lease;
+use crate::ops::members::{backends, lead};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::parallel::parallel_map;
@@ -92,11 +91,11 @@ pub(crate) fn end_members(
 /// Ends a lead that does not hold the lease, because the directory of its file was removed. Another
 /// process could lead beside it.
 pub(crate) fn end_unleased_lead(team: &TeamStore) -> Result<Option<EndedRun>, OpsError> {
-    if lease::is_led(team)? { Ok(None) } else { Ok(end_lead(team)) }
+    if lead::is_led(team)? { Ok(None) } else { Ok(end_lead(team)) }
 }
 
 fn end_lead(team: &TeamStore) -> Option<EndedRun> {
-    lease::proven_lead(team).map(end_lead_process)
+    lead::proven_lead(team).map(end_lead_process)
 }
 
 /// Ends a lead without its members, which it would ask to end.

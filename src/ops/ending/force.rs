@@ -11,7 +11,7 @@ use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::ops::ending::retire::{self, Retirement};
 use crate::ops::ending::shutdown;
 use crate::ops::ending::terminate::{self, Termination, TerminationMode};
-use crate::ops::team::lease;
+use crate::ops::members::lead;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::clock::{Deadline, sleep};
@@ -25,7 +25,7 @@ const MOMENT: Duration = Duration::from_millis(500);
 /// Makes a stopped lead release the team's locks, which would block every step: continues the lead
 /// until it holds none, then stops it again.
 pub(crate) fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
-    let Some(lead) = lease::stopped_process(team)? else { return Ok(()) };
+    let Some(lead) = lead::stopped_process(team)? else { return Ok(()) };
     let lead = Process { pid: lead.pid, start: lead.start };
     let mut was_continued = false;
     for _ in 0..TRIES {

@@ -14,7 +14,7 @@ use crate::model::request::{Parting, ShutdownFinding, ShutdownOutcome, ShutdownR
 use crate::model::text;
 use crate::ops::authority::names::started_record;
 use crate::ops::mail::post::Post;
-use crate::ops::team::lease;
+use crate::ops::members::lead;
 use crate::ops::{Kind, OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::clock::Deadline;
@@ -108,7 +108,7 @@ pub(crate) fn awaited(
     let members: Vec<(MemberName, Option<String>)> =
         open.iter().map(|r| (r.member.clone(), busy(&r.member))).collect();
     let seconds = open.iter().map(|r| r.deadline_at.since(r.asked_at) / 1000).max();
-    let stopped = lease::stopped(team)?;
+    let stopped = lead::stopped(team)?;
     Ok(seconds.map(|seconds| awaited_words(&members, seconds, stopped)))
 }
 
@@ -374,7 +374,7 @@ pub(crate) fn await_end(
             Err(e) => return Err(e),
         }
         if deadline.expired()
-            && let Some(pid) = lease::stopped(team)?
+            && let Some(pid) = lead::stopped(team)?
         {
             let problem = format!(
                 "the lead of team `{}`, process {pid}, is stopped and has not ended the members \
@@ -405,7 +405,7 @@ fn await_step(
         return Ok(Some(Awaited::TeamGone));
     }
     // Read before the requests: a lead that exits in between has written its results.
-    let (led, stopped) = (lease::is_led(team)?, lease::stopped(team)?.is_some());
+    let (led, stopped) = (lead::is_led(team)?, lead::stopped(team)?.is_some());
     for request in requests.iter_mut().filter(|r| r.is_open()) {
         *request = team.request(&request.id)?;
     }

@@ -6,7 +6,7 @@ use crate::model::settings::Finish;
 use crate::model::task::TaskState;
 use crate::ops::OpsError;
 use crate::ops::effects::results;
-use crate::ops::team::lease;
+use crate::ops::members::lead;
 use crate::store::TeamStore;
 
 /// Number of tasks that a sentence names.
@@ -29,7 +29,7 @@ pub(crate) fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsErr
     let in_review: Vec<TaskId> = in_review.map(|task| task.id).collect();
     let reports = results::unread(team)?;
     let reports_tasks = team.settings()?.is_some_and(|s| s.finish == Finish::Manual);
-    let unreported = match reports_tasks && lease::is_led(team)? {
+    let unreported = match reports_tasks && lead::is_led(team)? {
         true => results::unreported(team, &board)?,
         false => 0,
     };

@@ -1,10 +1,13 @@
 //! Hosts on which members can run: those of a team's manifest, then those of the user's files.
 
-pub(crate) mod remote;
-
+pub(in crate::ops) mod away;
+pub(in crate::ops) mod backend;
 mod check;
+pub(in crate::ops) mod client;
 mod install;
-mod lost;
+pub(in crate::ops) mod link;
+pub(in crate::ops) mod log_part;
+pub(in crate::ops) mod wire;
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +19,12 @@ use crate::remote::fits_socket;
 use crate::sys::env;
 
 pub(crate) use check::{HostReport, check};
+pub(in crate::ops) use client::read_log;
+pub(crate) use client::{HOSTS_ANSWER, HostAnswer, ask_hosts, dead_runs};
 pub(crate) use install::{install, program_file};
-pub(crate) use lost::give_up;
+pub(crate) use link::{interactive, reach_store};
+#[cfg(feature = "testing")]
+pub(crate) use wire::parse_line;
 
 pub(crate) use crate::config::hosts::ConfiguredHost;
 

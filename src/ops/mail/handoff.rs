@@ -12,7 +12,7 @@ use crate::model::protocol::Message;
 use crate::model::scope::Scope;
 use crate::model::text;
 use crate::model::wire::Object;
-use crate::ops::decisions::ids;
+use crate::ops::authority::names::by_beginning;
 use crate::ops::mail::send::{self, Sent};
 use crate::ops::{Context, Kind, OpsError, now};
 use crate::store::{ReceivedHandoffs, TeamStore};
@@ -129,7 +129,7 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<ReceivedHandoffs, 
 pub(crate) fn get(ctx: &Context, team: &TeamStore, id: &str) -> Result<TeamHandoff, OpsError> {
     let mut handoffs = list(ctx, team)?.handoffs;
     let known: Vec<&str> = handoffs.iter().map(|handoff| handoff.id.as_str()).collect();
-    let found = ids::by_beginning("handoff", id, &known)?;
+    let found = by_beginning("handoff", id, &known)?;
     let nth = known.iter().position(|known| Some(*known) == found);
     nth.map(|nth| handoffs.swap_remove(nth)).ok_or_else(|| {
         OpsError::described(

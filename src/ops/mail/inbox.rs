@@ -8,7 +8,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::protocol::news::{is_for_loop, is_news};
 use crate::ops::OpsError;
-use crate::ops::team::lease;
+use crate::ops::members::lead;
 use crate::store::{Marking, StoreError, TeamStore};
 
 /// Returns the unread messages of `owner`, or with `all` every message.
@@ -26,7 +26,7 @@ pub(crate) fn read_messages(
 /// marks the protocol chatter in the lead's mailbox.
 pub(crate) fn read_news(team: &TeamStore, owner: &MemberName) -> Result<Vec<Envelope>, OpsError> {
     must_be_on_roster(team, owner)?;
-    let is_led = owner.is_lead() && lease::is_led(team)?;
+    let is_led = owner.is_lead() && lead::is_led(team)?;
     Ok(team.mailbox(owner).unread_where(|envelope| !is_led || is_news(envelope))?)
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn record_handled(team: &TeamStore, ids: &[String]) -> Result<(), Ops
     let lead = MemberName::lead();
     let fresh = team.mailbox(&lead).record_delivered(ids)?;
     journal_handled(team, &lead, fresh)?;
-    if lease::is_led(team)? { Ok(()) } else { mark(team) }
+    if lead::is_led(team)? { Ok(()) } else { mark(team) }
 }
 
 /// Marks the messages in the lead's mailbox that are on record as acted upon.

@@ -2,7 +2,6 @@
 
 pub(crate) mod handoff;
 pub(crate) mod inbox;
-pub(crate) mod mark_read;
 pub(in crate::ops) mod post;
 pub(in crate::ops) mod routing;
 pub(crate) mod send;

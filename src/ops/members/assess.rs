@@ -15,10 +15,8 @@ use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
-use crate::ops::members::presence;
-use crate::ops::members::profiles;
-use crate::ops::team::lease::{self, Life};
-use crate::ops::views::output;
+use crate::ops::members::lead::{self, Life};
+use crate::ops::members::{output, presence, profiles};
 use crate::ops::{Context, now};
 use crate::profile::{Look, ScreenFinding, ScreenState, judge};
 use crate::store::TeamStore;
@@ -106,7 +104,7 @@ impl<'t> TeamEvidence<'t> {
         let is_empty = mail.is_some_and(|mail| mail.count == 0);
         let is_inside = self.roster.member(name).is_some_and(|m| m.pane_id == IN_PROCESS);
         let has_dead_lead = || {
-            let lead = lease::find_lead(self.team).ok().flatten();
+            let lead = lead::find_lead(self.team).ok().flatten();
             lead.is_some_and(|lead| lead.alive == Life::Dead)
         };
         let found = assessment::assess(&Evidence {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::backend::{Label, Mark};
 use crate::model::record::MemberRecord;
 use crate::ops::Context;
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::store::TeamStore;
 
 /// Shows the name, role and state of these runs.

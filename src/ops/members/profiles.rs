@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::model::name::nearest;
-use crate::ops::team::own_files;
+use crate::ops::own_files;
 use crate::ops::{Context, OpsError};
 use crate::profile::{self, Profile};
 

@@ -12,7 +12,6 @@ use crate::model::launch::{Template, ability};
 use crate::model::lifecycle::MemberState;
 use crate::model::need::Need;
 use crate::model::placement::IN_PROCESS;
-use crate::model::protocol::news::is_news;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::Settings;
@@ -21,11 +20,10 @@ use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::model::usage::{Prices, UsageTotal};
 use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
-use crate::ops::decisions::decide;
 use crate::ops::members::assess::TeamEvidence;
+use crate::ops::members::lead::{self, LeadSeen, Life};
 use crate::ops::members::presence;
-use crate::ops::team::lease::{self, LeadSeen, Life};
-use crate::ops::{Context, OpsError, now};
+use crate::ops::{OpsError, now};
 use crate::store::{LeadRecord, TeamStore};
 use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
@@ -80,7 +78,7 @@ impl LeadSeen {
         mut members: impl Iterator<Item = &'m MemberStatus>,
     ) -> String {
         let is_over = |member: &MemberStatus| matches!(member.state.doing, Doing::Ended(_));
-        if self.program == lease::PHALANX || members.any(|member| !is_over(member)) {
+        if self.program == lead::PHALANX || members.any(|member| !is_over(member)) {
             format!("phalanx adopt -t {team}")
         } else {
             format!("phalanx down -t {team}")
@@ -273,14 +271,6 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     status_with(team, &roster, &board, &records, team.settings()?.as_ref())
 }
 
-/// Like [`status`], with the number of unread news of the lead. A mailbox can be large. What
-/// members ask is filed first, if no lead does that.
-pub(crate) fn status_with_unread(ctx: &Context, team: &TeamStore) -> Result<Status, OpsError> {
-    decide::process_if_not_led(ctx, team)?;
-    let unread = team.mailbox(&MemberName::lead()).unread_where(is_news)?.len();
-    Ok(Status { unread: Some(unread), ..status(team)? })
-}
-
 /// Like [`status`], with parts that were read before, the roster before the records.
 pub(in crate::ops) fn status_with(
     team: &TeamStore,
@@ -334,7 +324,7 @@ pub(in crate::ops) fn status_with(
     }
     let dead_lead = match lead {
         Some(_) => None,
-        None => lease::find_lead_in(team, found)?.filter(|lead| lead.alive == Life::Dead),
+        None => lead::find_lead_in(team, found)?.filter(|lead| lead.alive == Life::Dead),
     };
     let templates = settings.map(|settings| settings.templates.as_slice()).unwrap_or_default();
     let crew = crew(roster, records, templates);
@@ -466,10 +456,10 @@ fn lead(team: &TeamStore, ours: Option<&LeadRecord>) -> Result<Option<LeadStatus
             proc::is_stopped(process.pid, process.start),
         )));
     }
-    let stranger = lease::stranger(team)?.map(|stranger| stranger.lead);
+    let stranger = lead::stranger(team)?.map(|stranger| stranger.lead);
     Ok(stranger.map(|lead| {
         let host = lead.pid_space.split('#').next().unwrap_or_default().to_owned();
-        let process = lease::process(&lead);
+        let process = lead::process(&lead);
         let is_stopped =
             process.is_some_and(|process| proc::is_stopped(process.pid, process.start));
         status(lead.pid, host, lead.claimed_at, is_stopped)

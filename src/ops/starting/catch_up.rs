@@ -9,9 +9,8 @@ use crate::model::task::Task;
 use crate::model::waiting::Ability;
 use crate::ops::effects;
 use crate::ops::ending::retire;
-use crate::ops::members::presence;
+use crate::ops::members::{lead, presence};
 use crate::ops::starting::recover;
-use crate::ops::team::lease;
 use crate::ops::{Context, OpsError, now};
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
@@ -40,7 +39,7 @@ pub(crate) fn free_tasks_of_dead(ctx: &Context, team: &TeamStore) -> Result<bool
 
 /// Returns true if neither phalanx nor another program leads the team.
 pub(crate) fn is_leaderless(team: &TeamStore) -> Result<bool, OpsError> {
-    Ok(!lease::is_led(team)? && lease::stranger(team)?.is_none())
+    Ok(!lead::is_led(team)? && lead::stranger(team)?.is_none())
 }
 
 /// Returns true if members of the team run, it is one that a lead leads until it is deleted, and no

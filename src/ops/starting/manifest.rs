@@ -9,8 +9,8 @@ use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskFields;
 use crate::model::task_definition::TaskDefinition;
-use crate::ops::starting::backends;
-use crate::ops::{Context, OpsError};
+use crate::ops::members::backends;
+use crate::ops::{Context, OpsError, resolve_dir};
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
 
@@ -83,11 +83,6 @@ fn launch_spec<E>(
         Some(_) | None => Some(resolve_dir(here, spec.cwd.as_deref().unwrap_or("."))),
     };
     Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
-}
-
-/// Resolves a directory against `here`, without `.` components.
-pub(in crate::ops) fn resolve_dir(here: &Path, cwd: &str) -> String {
-    here.join(cwd).components().collect::<std::path::PathBuf>().to_string_lossy().into_owned()
 }
 
 /// Returns the tasks as one batch; directories are relative to `here`.

@@ -2,7 +2,6 @@
 
 pub(crate) mod agent_lead;
 pub(crate) mod agents;
-pub(in crate::ops) mod backends;
 pub(crate) mod brief;
 pub(crate) mod catch_up;
 pub(crate) mod manifest;
@@ -10,6 +9,6 @@ pub(crate) mod one_shot;
 pub(crate) mod recover;
 pub(crate) mod resume;
 pub(crate) mod roles;
+pub(crate) mod settings;
 pub(crate) mod spawn;
 pub(crate) mod templates;
-pub(crate) mod worktree;

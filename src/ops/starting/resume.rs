@@ -14,10 +14,9 @@ use crate::model::worktree::{Checkout, WorktreeRequest};
 use crate::model::{text, wire};
 use crate::ops::authority::names::started_record;
 use crate::ops::ending::retire;
-use crate::ops::hosts::remote;
+use crate::ops::hosts;
 use crate::ops::members::{presence, profiles, status};
 use crate::ops::starting::spawn;
-use crate::ops::views::ps::HOSTS_ANSWER;
 use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Liveness;
@@ -122,7 +121,7 @@ fn ended(
     // The lead may not have noticed yet that a launcher was killed on another host.
     let unclear: Vec<MemberRecord> =
         records.iter().filter(|record| !is_known_ended(record)).cloned().collect();
-    let dead = remote::dead_runs(ctx, team, &unclear, HOSTS_ANSWER);
+    let dead = hosts::dead_runs(ctx, team, &unclear, hosts::HOSTS_ANSWER);
     let has_ended = |record: &MemberRecord| {
         is_known_ended(record) || dead.iter().any(|run| record.is(&run.incarnation))
     };

@@ -2,7 +2,7 @@
 
 use crate::config::manifest::{ManifestTemplate, builtin_template, builtin_templates};
 use crate::ops::members::profiles::Source;
-use crate::ops::team::own_files;
+use crate::ops::own_files;
 use crate::ops::{Context, OpsError};
 
 /// A template by name, whether it can be parsed or not.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::model::event::EventKind;
 use crate::model::team::{Member, Team};
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::fs;

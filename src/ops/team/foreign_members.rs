@@ -15,8 +15,7 @@ use crate::model::role::Tools;
 use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::transcript::TranscriptForm;
-use crate::ops::starting::backends;
-use crate::ops::starting::spawn;
+use crate::ops::members::{backends, new_record};
 use crate::ops::team::foreign_lead::{is_of_root, runs_program};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
@@ -152,7 +151,7 @@ impl ForeignMember {
             access: LinkAccess::default(),
             env: Vec::new(),
         };
-        let new = spawn::new_record(team, member.name.clone(), backend, request);
+        let new = new_record(team, member.name.clone(), backend, request);
         let at = new.asked_at;
         let start = StartRecord {
             launcher: program,

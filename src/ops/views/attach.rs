@@ -10,8 +10,8 @@ use crate::model::placement::{Placement, TmuxPane, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::settings::BackendChoice;
 use crate::ops::authority::names::started_record;
-use crate::ops::hosts::remote;
-use crate::ops::starting::backends;
+use crate::ops::hosts;
+use crate::ops::members::backends;
 use crate::ops::{Context, Kind, OpsError};
 use crate::store::TeamStore;
 
@@ -88,7 +88,7 @@ fn target_of(
     };
     if let Some(host) = record.other_host() {
         let verb = ["attach", record.name.as_str(), "-t", team.name().as_str()];
-        let mut words = remote::interactive(ctx, team, host, &verb)?.into_iter();
+        let mut words = hosts::interactive(ctx, team, host, &verb)?.into_iter();
         let program = words.next().map(PathBuf::from).unwrap_or_default();
         let (name, host, args) = (record.name.clone(), host.clone(), words.collect());
         return Ok(AttachTarget::OnHost { name, host, program, args });

@@ -18,12 +18,11 @@ use crate::model::time::human as span;
 use crate::model::usage::UsageTotal;
 use crate::model::wire;
 use crate::ops::decisions::decide;
-use crate::ops::hosts::remote;
+use crate::ops::hosts;
 use crate::ops::members::assess::{self, TeamEvidence};
+use crate::ops::members::lead::Life;
 use crate::ops::members::status::ShownState;
-use crate::ops::starting::backends;
-use crate::ops::team::lease::Life;
-use crate::ops::views::output;
+use crate::ops::members::{backends, output};
 use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock;
@@ -209,12 +208,7 @@ fn launcher_elsewhere(
     team: &TeamStore,
     record: &MemberRecord,
 ) -> Option<LauncherElsewhere> {
-    let answers = remote::ask_hosts(
-        ctx,
-        team,
-        std::slice::from_ref(record),
-        crate::ops::views::ps::HOSTS_ANSWER,
-    );
+    let answers = hosts::ask_hosts(ctx, team, std::slice::from_ref(record), hosts::HOSTS_ANSWER);
     let answer = answers.into_iter().next()?;
     let source = format!("host {}, asked now", answer.host);
     let is_answer = answer.problem.is_none();

@@ -9,7 +9,7 @@ use crate::model::id::{HostName, MemberName};
 use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
 use crate::ops::authority::names::started_record;
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 

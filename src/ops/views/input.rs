@@ -11,7 +11,7 @@ use crate::model::input::{Input, Key, Text};
 use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
 use crate::ops::authority::{self, Action};
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::views::focus::{placed, prove};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;

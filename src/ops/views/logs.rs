@@ -8,10 +8,10 @@ use crate::model::record::MemberRecord;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::ops::authority::names::started_record;
-use crate::ops::hosts::remote;
+use crate::ops::hosts;
+use crate::ops::hosts::log_part::{CHUNK, LogPart, LogRange, Times};
+use crate::ops::members::output;
 use crate::ops::members::{presence, status};
-use crate::ops::views::log_part::{CHUNK, LogPart, LogRange, Times};
-use crate::ops::views::output;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::proc::Liveness;
@@ -198,7 +198,7 @@ impl LogOrigin {
         match self {
             LogOrigin::Here(path) => LogPart::read(path, range),
             LogOrigin::On { host, incarnation } => {
-                remote::read_log(ctx, team, host, (name, incarnation), range)
+                hosts::read_log(ctx, team, host, (name, incarnation), range)
             }
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::backend::tmux::{self, PopupCaller};
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 

@@ -3,23 +3,23 @@
 //! running launcher is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
+use crate::model::id::{HostName, MemberName, TeamName};
 use crate::model::placement::Placement;
+use crate::model::protocol::news::is_news;
 use crate::model::record::MemberRecord;
 use crate::ops::authority;
 use crate::ops::decisions::decide;
-use crate::ops::hosts::remote::{self, HostAnswer};
+use crate::ops::hosts::{self, HostAnswer};
 use crate::ops::members::launchers::launchers;
+use crate::ops::members::lead::{self, LeadSeen, Life};
 use crate::ops::members::presence;
-use crate::ops::members::status::{self, MemberStatus, TaskCounts};
-use crate::ops::team::lease::{self, LeadSeen, Life};
+use crate::ops::members::status::{self, MemberStatus, Status, TaskCounts};
 use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamStore};
+use crate::store::TeamStore;
 use crate::sys::parallel::parallel_map;
 use crate::sys::proc::Liveness;
 
@@ -61,16 +61,14 @@ pub(crate) struct SilentHost {
     pub(crate) problem: String,
 }
 
-/// Time for the answers of other hosts.
-pub(crate) const HOSTS_ANSWER: Duration = Duration::from_secs(5);
 /// Teams that are read at the same time; most of the time is that of other hosts.
 const AT_ONCE: usize = 16;
 
 /// Returns all teams that the caller may look at; those under its config root come first. Waits for
-/// the answers of other hosts for [`HOSTS_ANSWER`].
+/// the answers of other hosts for [`hosts::HOSTS_ANSWER`].
 pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |team: &TeamStore, records: &[MemberRecord]| {
-        remote::ask_hosts(ctx, team, records, HOSTS_ANSWER)
+        hosts::ask_hosts(ctx, team, records, hosts::HOSTS_ANSWER)
     };
     Ok(parallel_map(&all_teams(ctx)?, AT_ONCE, |team| team_on_machine(ctx, team, &ask)))
 }
@@ -164,7 +162,7 @@ fn read_team(
     Ok(TeamOnMachine {
         root: team.root().to_owned(),
         team: team.name().clone(),
-        lead: lease::find_lead(team)?,
+        lead: lead::find_lead(team)?,
         members: status.members.into_iter().map(member).collect(),
         tasks: status.tasks,
         requests: status.requests,
@@ -190,18 +188,10 @@ pub(in crate::ops) fn sockets<'r>(
     Ok(records.into_iter().filter_map(socket).chain(configured).collect())
 }
 
-/// Returns true if a team of this name under `root` knows the run, whose processes are then not
-/// orphans.
-pub(in crate::ops) fn is_known(
-    ctx: &Context,
-    root: &Path,
-    name: &TeamName,
-    incarnation: &Incarnation,
-) -> bool {
-    let records = ctx.store.under(root).team(name).and_then(|team| team.member_records());
-    // A team that cannot be read may know it.
-    records.map_or_else(
-        |e| !matches!(e, StoreError::NoSuchTeam { .. }),
-        |records| records.iter().any(|record| record.is(incarnation)),
-    )
+/// Like [`status::status`], with the number of unread news of the lead. A mailbox can be large. What
+/// members ask is filed first, if no lead does that.
+pub(crate) fn status_with_unread(ctx: &Context, team: &TeamStore) -> Result<Status, OpsError> {
+    decide::process_if_not_led(ctx, team)?;
+    let unread = team.mailbox(&MemberName::lead()).unread_where(is_news)?.len();
+    Ok(Status { unread: Some(unread), ..status::status(team)? })
 }

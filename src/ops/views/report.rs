@@ -13,8 +13,8 @@ use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::model::usage::{Prices, UsageTotal};
 use crate::ops::members::assess::TeamEvidence;
+use crate::ops::members::output;
 use crate::ops::members::status::ShownState;
-use crate::ops::views::output;
 use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamStore};
 

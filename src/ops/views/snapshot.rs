@@ -17,8 +17,8 @@ use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::model::worktree::Checkout;
 use crate::ops::decisions::requests::{self, Shown};
+use crate::ops::members::lead::Life;
 use crate::ops::members::status::{self, MemberStatus, Status};
-use crate::ops::team::lease::Life;
 use crate::ops::{Context, OpsError, now};
 use crate::store::{JournalReader, TeamStore};
 

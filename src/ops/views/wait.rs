@@ -13,13 +13,11 @@ use crate::model::task_ref::TaskRef;
 use crate::model::team::Team;
 use crate::model::text;
 use crate::ops::decisions::decide;
-use crate::ops::hosts::remote;
+use crate::ops::hosts;
 use crate::ops::members::assess::{self, SCREEN_LINES, TeamEvidence};
-use crate::ops::members::profiles;
 use crate::ops::members::status::ShownState;
+use crate::ops::members::{output, profiles};
 use crate::ops::starting::spawn;
-use crate::ops::views::output;
-use crate::ops::views::ps::HOSTS_ANSWER;
 use crate::ops::{Context, OpsError};
 use crate::store::{StoreError, TeamChanges, TeamStore};
 use crate::sys::clock::Deadline;
@@ -251,9 +249,9 @@ impl StateWait {
         let is_named = |record: &MemberRecord| self.names.contains(&record.name);
         let records = self.team.member_records()?;
         let records: Vec<MemberRecord> = records.into_iter().filter(is_named).collect();
-        let left = self.deadline.map_or(HOSTS_ANSWER, |deadline| deadline.remaining());
-        let limit = left.min(HOSTS_ANSWER);
-        let dead = remote::dead_runs(&self.ctx, &self.team, &records, limit);
+        let left = self.deadline.map_or(hosts::HOSTS_ANSWER, |deadline| deadline.remaining());
+        let limit = left.min(hosts::HOSTS_ANSWER);
+        let dead = hosts::dead_runs(&self.ctx, &self.team, &records, limit);
         Ok(dead.into_iter().map(|run| run.incarnation).collect())
     }
 }

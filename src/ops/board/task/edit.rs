@@ -9,7 +9,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::task::{Task, TaskAction, TaskState};
-use crate::ops::members::owners;
+use crate::ops::board::owners;
 use crate::ops::team::hooks::{self, TeamHooks};
 use crate::ops::{Context, OpsError, now};
 use crate::store::{

@@ -4,7 +4,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::external_change::ExternalChange;
 use crate::model::id::{MemberName, TaskId};
 use crate::ops::OpsError;
-use crate::ops::members::owners;
+use crate::ops::board::owners;
 use crate::store::TeamStore;
 
 /// Journals what another program changed in a task.

@@ -8,7 +8,7 @@ use crate::model::board::Board;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Task, TaskAction, TaskState};
-use crate::ops::members::owners;
+use crate::ops::board::owners;
 use crate::ops::team::hooks::{self, TeamHooks};
 use crate::ops::{Context, OpsError, now};
 use crate::store::{ClaimKind, StoreError, TaskStep, TeamStore};

@@ -13,7 +13,7 @@ use super::recordings::{EXPECTED, RECORDING, TestedRecording, test_recordings};
 use super::trial::on_own_terminal;
 use crate::model::causes::causes;
 use crate::model::name::check_name;
-use crate::ops::team::own_files;
+use crate::ops::own_files;
 use crate::ops::{Context, OpsError};
 use crate::profile::{
     self, Composer, LabelledScreen, LearnGap, LearnedProfile, Lesson, Profile, ScreenLabel,

@@ -11,7 +11,7 @@ use crate::model::id::{HostName, MemberName};
 use crate::model::launch::LaunchSpec;
 use crate::model::record::MemberRecord;
 use crate::ops::hosts;
-use crate::ops::hosts::remote::starts;
+use crate::ops::starting::spawn::starts;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 

@@ -12,7 +12,7 @@ use crate::backend::choose::{Chosen, Tier};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::text;
-use crate::ops::starting::backends;
+use crate::ops::members::backends;
 use crate::ops::{Kind, OpsError};
 use crate::store::TeamStore;
 

@@ -10,26 +10,26 @@ mod elsewhere;
 mod fallback;
 mod finish;
 mod mailbox;
-mod new_record;
+mod origins;
 mod prepare;
 mod prove;
 mod resolve;
 mod rollback;
+mod starts;
 
 use std::slice;
 use std::time::Duration;
 
 use crate::model::launch::LaunchSpec;
 use crate::model::settings::Settings;
+use crate::ops::members::backends;
 use crate::ops::members::{budget, depth};
-use crate::ops::starting::backends;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
 use batch::BatchContext;
 pub(crate) use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, StartedWhen};
 pub(in crate::ops) use finish::{RecoveredStarts, finish};
-pub(in crate::ops) use new_record::new_record;
 pub(in crate::ops) use prove::left_until_ready;
 
 /// Validates specs without side effects: names, roles, profiles and command lines.

@@ -8,7 +8,7 @@ use crate::ops::board::task;
 use crate::ops::ending::retire;
 use crate::ops::ending::terminate::{self, Termination, TerminationMode};
 use crate::ops::members::presence;
-use crate::ops::starting::worktree;
+use crate::ops::team::worktree;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 

@@ -24,10 +24,10 @@ use crate::store::TeamStore;
 use crate::worktree::LARGEST_BUNDLE;
 
 /// Time limit of a request that does not start or end programs.
-pub(super) const QUICK: Duration = Duration::from_secs(20);
+pub(in crate::ops) const QUICK: Duration = Duration::from_secs(20);
 /// Time limit of a request for which the host runs git, or prepares one worktree: checking it out
 /// takes up to five minutes, and its setup command ten.
-pub(super) const GIT: Duration = Duration::from_secs(900);
+pub(in crate::ops) const GIT: Duration = Duration::from_secs(900);
 /// Time limit for the connection and the greeting.
 const CONNECT: Duration = Duration::from_secs(30);
 
@@ -88,7 +88,7 @@ fn connect(ctx: &Context, config: &HostConfig) -> Result<(HostConnection, String
 }
 
 /// An open connection.
-pub(super) struct HostLink {
+pub(in crate::ops) struct HostLink {
     host: HostName,
     connection: HostConnection,
     stdin: Mutex<(u64, ChildStdin)>,
@@ -103,7 +103,7 @@ impl HostLink {
     /// # Errors
     /// [`OpsError::NoSuchHost`] for a host that is not configured here; [`OpsError::Host`] if it
     /// cannot be reached; [`OpsError::OnHost`] if the server there refuses.
-    pub(super) fn to(
+    pub(in crate::ops) fn to(
         ctx: &Context,
         team: &TeamStore,
         host: &HostName,
@@ -153,16 +153,16 @@ impl HostLink {
         Ok(link)
     }
 
-    pub(super) fn host(&self) -> &HostName {
+    pub(in crate::ops) fn host(&self) -> &HostName {
         &self.host
     }
 
-    pub(super) fn config(&self) -> &HostConfig {
+    pub(in crate::ops) fn config(&self) -> &HostConfig {
         self.connection.host()
     }
 
     /// Returns the directory on the host for the files of an operation.
-    pub(super) fn transfer_dir(&self, token: &str) -> String {
+    pub(in crate::ops) fn transfer_dir(&self, token: &str) -> String {
         format!("{}/transfers/{token}", self.config().dir.trim_end_matches('/'))
     }
 
@@ -170,7 +170,12 @@ impl HostLink {
     ///
     /// # Errors
     /// As [`HostConnection::copy_to`].
-    pub(super) fn upload(&self, bytes: &[u8], token: &str, name: &str) -> Result<String, OpsError> {
+    pub(in crate::ops) fn upload(
+        &self,
+        bytes: &[u8],
+        token: &str,
+        name: &str,
+    ) -> Result<String, OpsError> {
         let path = format!("{}/{name}", self.transfer_dir(token));
         self.connection.copy_to(bytes, &path, 0o600, TRANSFER)?;
         Ok(path)
@@ -180,12 +185,12 @@ impl HostLink {
     ///
     /// # Errors
     /// As [`HostConnection::copy_from`].
-    pub(super) fn download(&self, path: &str, length: u64) -> Result<Vec<u8>, OpsError> {
+    pub(in crate::ops) fn download(&self, path: &str, length: u64) -> Result<Vec<u8>, OpsError> {
         Ok(self.connection.copy_from(path, length.min(LARGEST_BUNDLE), TRANSFER)?)
     }
 
     /// Removes the files of an operation. Files that are left have names that are never used again.
-    pub(super) fn discard(&self, token: &str) {
+    pub(in crate::ops) fn discard(&self, token: &str) {
         let argv = ["rm", "-rf", "--", &self.transfer_dir(token)].map(OsString::from);
         let _ = self.connection.run(&argv, &[], QUICK);
     }
@@ -195,7 +200,7 @@ impl HostLink {
     /// # Errors
     /// [`OpsError::OnHost`] for a request that failed there; [`OpsError::Host`] if the connection
     /// ends first or the deadline has passed: the request may then have been carried out.
-    pub(super) fn call<T: DeserializeOwned>(
+    pub(in crate::ops) fn call<T: DeserializeOwned>(
         &self,
         request: HostRequest,
         deadline: Duration,

@@ -8,7 +8,7 @@ use crate::model::protocol::news::{is_for_loop, is_news};
 use crate::model::question::Ask;
 use crate::ops::decisions::decide;
 use crate::ops::mail::inbox;
-use crate::ops::team::lease;
+use crate::ops::members::lead;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 
@@ -43,7 +43,7 @@ pub(crate) fn mark_or_remove(
     if owner.is_lead() && messages.iter().any(is_request) {
         decide::process_requests(ctx, team)?;
     }
-    if owner.is_lead() && lease::is_led(team)? {
+    if owner.is_lead() && lead::is_led(team)? {
         messages.retain(|message| message.read || is_news(message));
         if afterwards == Afterwards::Remove {
             let for_loop = messages.extract_if(.., |message| !message.read && is_for_loop(message));

@@ -11,10 +11,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::hosted;
-use super::wire::{
-    HostCall, HostHello, HostReply, HostRequest, LogChunk, LogRequest, MarkedPlacement, RELEASE,
-    RemoteReport, RemoteSpawn, RunState, RunToEnd, failure_of,
-};
 use crate::backend::{Backend, CloseOutcome, Mark};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::input::Input;
@@ -22,12 +18,15 @@ use crate::model::record::MemberRecord;
 use crate::ops::authority::{self, Action};
 use crate::ops::ending::terminate::{self, Termination, TerminationMode};
 use crate::ops::error::RemoteFailure;
-use crate::ops::members::presence;
-use crate::ops::starting::backends;
+use crate::ops::hosts::log_part::{LogPart, log_here};
+use crate::ops::hosts::wire::{
+    HostCall, HostHello, HostReply, HostRequest, LogChunk, LogRequest, MarkedPlacement, RELEASE,
+    RemoteReport, RemoteSpawn, RunState, RunToEnd, failure_of,
+};
+use crate::ops::members::{backends, output, presence};
 use crate::ops::starting::spawn::{self, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::views::focus::to_ops_error;
-use crate::ops::views::log_part::{LogPart, log_here};
-use crate::ops::views::{input, output};
+use crate::ops::views::input;
 use crate::ops::{Caller, Context, OpsError};
 use crate::store::{Store, TeamStore};
 use crate::sys::proc::Liveness;

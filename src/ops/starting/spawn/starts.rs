@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::link::{GIT, HostLink};
 use super::origins;
-use super::wire::{HostRequest, RemoteReport, RemoteSpawn};
 use crate::model::id::HostName;
 use crate::model::launch::LaunchSpec;
 use crate::model::placement::BackendKind;
+use crate::ops::hosts::link::{GIT, HostLink};
+use crate::ops::hosts::wire::{HostRequest, RemoteReport, RemoteSpawn};
 use crate::ops::starting::spawn::{SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;

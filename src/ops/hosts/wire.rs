@@ -15,39 +15,39 @@ use crate::model::time::Timestamp;
 use crate::model::worktree::Checkout;
 use crate::ops::OpsError;
 use crate::ops::error::RemoteFailure;
-use crate::ops::views::log_part::{LogPart, LogRange};
+use crate::ops::hosts::log_part::{LogPart, LogRange};
 use crate::worktree::{CopyTraits, WorktreeState};
 
 /// The release whose messages these are.
-pub(super) const RELEASE: &str = env!("CARGO_PKG_VERSION");
+pub(in crate::ops) const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// The first line of a connection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct HostHello {
+pub(in crate::ops) struct HostHello {
     /// The release of the lead. A server of another release refuses.
-    pub(super) release: String,
-    pub(super) team: TeamName,
+    pub(in crate::ops) release: String,
+    pub(in crate::ops) team: TeamName,
     /// The address of the shared store; it may hold a password.
-    pub(super) store: String,
+    pub(in crate::ops) store: String,
     /// The password of the address, if that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) password: Option<String>,
+    pub(in crate::ops) password: Option<String>,
     /// The name of the server's host. A machine that knows itself by another name refuses.
-    pub(super) host: HostName,
+    pub(in crate::ops) host: HostName,
     /// The work directory, in which members are started.
-    pub(super) dir: String,
+    pub(in crate::ops) dir: String,
 }
 
 /// A later line of the lead.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct HostCall {
-    pub(super) id: u64,
-    pub(super) request: HostRequest,
+pub(in crate::ops) struct HostCall {
+    pub(in crate::ops) id: u64,
+    pub(in crate::ops) request: HostRequest,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum HostRequest {
+pub(in crate::ops) enum HostRequest {
     /// Starts members and replies with a [`RemoteReport`].
     Spawn(RemoteSpawn),
     /// Ends runs and replies with one result for each.
@@ -98,67 +98,67 @@ pub(super) enum HostRequest {
 
 /// A repository of the lead's machine, and the commit that a worktree needs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct CopyRequest {
+pub(in crate::ops) struct CopyRequest {
     /// The lead's machine.
-    pub(super) origin: HostName,
+    pub(in crate::ops) origin: HostName,
     /// The repository's main working directory there.
-    pub(super) repository: String,
-    pub(super) traits: CopyTraits,
-    pub(super) commit: String,
+    pub(in crate::ops) repository: String,
+    pub(in crate::ops) traits: CopyTraits,
+    pub(in crate::ops) commit: String,
     /// Names the directory for the files of this operation.
-    pub(super) token: String,
+    pub(in crate::ops) token: String,
 }
 
 /// The host's copy of a repository.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct CopyReport {
-    pub(super) path: String,
-    pub(super) has_commit: bool,
+pub(in crate::ops) struct CopyReport {
+    pub(in crate::ops) path: String,
+    pub(in crate::ops) has_commit: bool,
     /// Commits that it has.
-    pub(super) tips: Vec<String>,
+    pub(in crate::ops) tips: Vec<String>,
 }
 
 /// A commit that the host can take from a bundle or an address.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct CommitDelivery {
-    pub(super) origin: HostName,
-    pub(super) repository: String,
-    pub(super) commit: String,
-    pub(super) token: String,
-    pub(super) from: String,
+pub(in crate::ops) struct CommitDelivery {
+    pub(in crate::ops) origin: HostName,
+    pub(in crate::ops) repository: String,
+    pub(in crate::ops) commit: String,
+    pub(in crate::ops) token: String,
+    pub(in crate::ops) from: String,
 }
 
 /// Commits of a worktree that the lead's machine lacks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct CommitRequest {
-    pub(super) checkout: Checkout,
-    pub(super) commits: Vec<String>,
+pub(in crate::ops) struct CommitRequest {
+    pub(in crate::ops) checkout: Checkout,
+    pub(in crate::ops) commits: Vec<String>,
     /// Commits that the lead's machine has.
-    pub(super) known: Vec<String>,
-    pub(super) token: String,
+    pub(in crate::ops) known: Vec<String>,
+    pub(in crate::ops) token: String,
     /// The address to push them to; `None` for a bundle.
-    pub(super) to: Option<String>,
+    pub(in crate::ops) to: Option<String>,
 }
 
 /// A bundle on the host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SentBundle {
-    pub(super) path: String,
+pub(in crate::ops) struct SentBundle {
+    pub(in crate::ops) path: String,
     /// In bytes.
-    pub(super) length: u64,
+    pub(in crate::ops) length: u64,
 }
 
 /// A part of the log of a run.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct LogRequest {
-    pub(super) name: MemberName,
-    pub(super) incarnation: Incarnation,
-    pub(super) range: LogRange,
+pub(in crate::ops) struct LogRequest {
+    pub(in crate::ops) name: MemberName,
+    pub(in crate::ops) incarnation: Incarnation,
+    pub(in crate::ops) range: LogRange,
 }
 
 /// A part of a log, as JSON text.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct LogChunk {
+pub(in crate::ops) struct LogChunk {
     /// Each byte as the character with its number.
     bytes: String,
     len: u64,
@@ -192,9 +192,9 @@ pub(crate) enum RunState {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct MarkedPlacement {
-    pub(super) placement: Placement,
-    pub(super) token: String,
+pub(in crate::ops) struct MarkedPlacement {
+    pub(in crate::ops) placement: Placement,
+    pub(in crate::ops) token: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -207,38 +207,38 @@ pub(crate) struct RunToEnd {
 
 /// Members to start on the server's host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RemoteSpawn {
-    pub(super) specs: Vec<LaunchSpec>,
-    pub(super) backend: Option<BackendChoice>,
-    pub(super) until_ready: bool,
-    pub(super) deadline_ms: u64,
-    pub(super) unique: bool,
-    pub(super) layout: Option<Layout>,
-    pub(super) scope: Scope,
+pub(in crate::ops) struct RemoteSpawn {
+    pub(in crate::ops) specs: Vec<LaunchSpec>,
+    pub(in crate::ops) backend: Option<BackendChoice>,
+    pub(in crate::ops) until_ready: bool,
+    pub(in crate::ops) deadline_ms: u64,
+    pub(in crate::ops) unique: bool,
+    pub(in crate::ops) layout: Option<Layout>,
+    pub(in crate::ops) scope: Scope,
 }
 
 /// The result of a [`RemoteSpawn`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RemoteReport<T> {
-    pub(super) backend: BackendKind,
+pub(in crate::ops) struct RemoteReport<T> {
+    pub(in crate::ops) backend: BackendKind,
     /// Why this backend was chosen.
-    pub(super) why: String,
+    pub(in crate::ops) why: String,
     /// One for each spec, in order.
-    pub(super) results: Vec<Result<T, RemoteFailure>>,
-    pub(super) warnings: Vec<String>,
+    pub(in crate::ops) results: Vec<Result<T, RemoteFailure>>,
+    pub(in crate::ops) warnings: Vec<String>,
 }
 
 /// Returns an error as it is sent.
-pub(super) fn failure_of(error: &OpsError) -> RemoteFailure {
+pub(in crate::ops) fn failure_of(error: &OpsError) -> RemoteFailure {
     RemoteFailure { kind: error.kind(), text: error.to_string(), hint: error.hint() }
 }
 
 /// A line of the server: the reply to the hello has no id.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct HostReply {
+pub(in crate::ops) struct HostReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<u64>,
-    pub(super) result: Result<Value, RemoteFailure>,
+    pub(in crate::ops) id: Option<u64>,
+    pub(in crate::ops) result: Result<Value, RemoteFailure>,
 }
 
 /// Parses a line as each message of the connection, for fuzzing. Returns whether it was one.

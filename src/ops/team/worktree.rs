@@ -12,7 +12,7 @@ use crate::model::id::{HostName, MemberName};
 use crate::model::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
-use crate::ops::hosts::remote::away::AwayWorktree;
+use crate::ops::hosts::away::AwayWorktree;
 use crate::ops::members::status;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;

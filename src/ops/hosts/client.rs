@@ -10,12 +10,14 @@ use super::wire::{HostRequest, LogChunk, LogRequest, RunState, RunToEnd};
 use crate::model::id::{HostName, Incarnation, MemberName};
 use crate::model::record::MemberRecord;
 use crate::ops::error::RemoteFailure;
-use crate::ops::views::log_part::{LogPart, LogRange};
+use crate::ops::hosts::log_part::{LogPart, LogRange};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::clock::Deadline;
 use crate::sys::proc::Liveness;
 
+/// Time for the answers of other hosts that a view or a command waits for.
+pub(crate) const HOSTS_ANSWER: Duration = Duration::from_secs(5);
 /// Time limit for the end of members.
 const ENDING: Duration = Duration::from_secs(40);
 

@@ -12,7 +12,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::placement::{BackendKind, Layout, Placement, TmuxPane};
 use crate::model::record::MemberRecord;
 use crate::model::settings::{BackendChoice, Settings};
-use crate::ops::hosts::remote::backend::RemoteBackend;
+use crate::ops::hosts::backend::RemoteBackend;
 use crate::ops::{Caller, Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::child::open_pty;

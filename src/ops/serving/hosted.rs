@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::wire::{CommitDelivery, CommitRequest, CopyReport, CopyRequest, SentBundle};
 use crate::model::id::HostName;
 use crate::model::worktree::{Checkout, RepositoryCopy, copy_name};
+use crate::ops::hosts::wire::{CommitDelivery, CommitRequest, CopyReport, CopyRequest, SentBundle};
 use crate::ops::{Context, OpsError};
 use crate::sys::fs;
 use crate::worktree::{HostRepository, RemovalOutcome, WorktreeState};

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use super::link::{GIT, HostLink};
-use super::wire::{CommitDelivery, CopyReport, CopyRequest, HostRequest};
 use crate::model::id::{HostName, MemberName};
 use crate::model::launch::LaunchSpec;
 use crate::model::settings::Settings;
 use crate::model::worktree::{Checkout, WorktreeOrigin, WorktreeRequest};
-use crate::ops::starting::worktree::{must_be_here, must_be_on, not_managed, title};
+use crate::ops::hosts::link::{GIT, HostLink};
+use crate::ops::hosts::wire::{CommitDelivery, CopyReport, CopyRequest, HostRequest};
+use crate::ops::team::worktree::{must_be_here, must_be_on, not_managed, title};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
 use crate::sys::rand;

@@ -1,0 +1,82 @@
+//! The deletion of a team, once nothing of it runs.
+
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, TeamName};
+use crate::model::record::MemberRecord;
+use crate::ops::authority::speaker;
+use crate::ops::ending::{by_process, lost_runs};
+use crate::ops::members::{backends, status};
+use crate::ops::team::lease;
+use crate::ops::team::worktree::{self, Removal};
+use crate::ops::{Context, OpsError};
+use crate::store::TeamStore;
+use crate::sys::{failpoint, proc};
+
+/// Completes an interrupted deletion of this team, for a person only: nothing is left of the team
+/// that says who may do so. Returns true if there was one.
+pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, OpsError> {
+    Ok(!speaker::has_token(ctx) && ctx.store.finish_deletion(name)?)
+}
+
+/// Returns the members that phalanx did not start and whose tmux panes are open, as far as visible
+/// from here. Such panes are never closed, because nothing proves whose they are (SD-05).
+pub(crate) fn living_strangers(
+    ctx: &Context,
+    team: &TeamStore,
+) -> Result<Vec<MemberName>, OpsError> {
+    let mut living = Vec::new();
+    for member in team.team()?.teammates().filter(|member| member.pane_id.starts_with('%')) {
+        let ours = team.member_record(&member.name)?.is_some();
+        if !ours && backends::tmux_pane_lives(ctx, team, &member.pane_id)? {
+            living.push(member.name.clone());
+        }
+    }
+    Ok(living)
+}
+
+/// Deletes a team whose members have all ended, by the state of the processes and not by the roster
+/// (SD-04). Returns the worktrees that stay because work would be lost with them.
+pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
+    lease::must_be_free(team)?;
+    lease::must_be_left(ctx, team)?;
+    status::see_off(team)?;
+    let mut live = status::live_members(team)?;
+    let starting = starting_members(ctx, team)?;
+    live.extend(starting.into_iter().filter(|name| !live.contains(name)).collect::<Vec<_>>());
+    if !live.is_empty() {
+        return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });
+    }
+    must_have_no_lost_run(ctx, team)?;
+    failpoint::hit("delete.checked");
+    let kept = worktree::clear(ctx, team)?;
+    // The last line of a journal that is deleted with the team, for processes that follow it. On a
+    // full disk it cannot be written, and the deletion frees space.
+    let _ = team.record(Note::of(EventKind::TeamDeleted));
+    team.delete()?;
+    Ok(kept)
+}
+
+/// Returns the members of launchers that run for a record which is not over. The record of a start
+/// whose spawner was killed may name no process yet, and the launcher would outlive the team.
+fn starting_members(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let running = by_process::launchers_of(ctx, team);
+    let records = if running.is_empty() { Vec::new() } else { team.member_records()? };
+    let runs = |record: &MemberRecord| running.iter().any(|run| record.is(&run.incarnation));
+    let starting = records.into_iter().filter(|record| !record.state.is_over() && runs(record));
+    Ok(starting.map(|record| record.name).collect())
+}
+
+/// Rejects a team with a process that no record names: it would outlive the team. A process that
+/// has just finished may need a moment to exit.
+fn must_have_no_lost_run(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    for process in lost_runs::lost_runs(ctx, team) {
+        if !proc::wait_exit(process, status::LEAVING) {
+            let (pid, name) = (process.pid, team.name());
+            let what = format!(
+                "process {pid} belongs to team `{name}`, but no member record names it; end it with `phalanx down --force -t {name}`"
+            );
+            return Err(OpsError::NotEnded { what });
+        }
+    }
+    Ok(())
+}

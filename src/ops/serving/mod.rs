@@ -1,0 +1,6 @@
+//! `host serve`: this host, as a lead on another host uses it.
+
+mod hosted;
+mod serve;
+
+pub(crate) use serve::serve;
