@@ -80,7 +80,7 @@ fn every_file(rule: fn(&File) -> Vec<Problem>) {
 fn tests_named_in_the_docs_exist() {
     let files: Vec<_> =
         ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
-    let pages = ["docs", "docs/dev"]
+    let pages = ["docs", "docs/cli", "docs/dev"]
         .iter()
         .flat_map(|folder| entries(&root().join(folder)))
         .filter(|path| path.extension().is_some_and(|e| e == "md"));

@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Returns the meaning of the exit code, for `--help`, the manual page and docs/cli.md.
+    /// Returns the meaning of the exit code, for `--help`, the manual page and docs/cli.
     fn meaning(self) -> &'static str {
         match self {
             Kind::Failed => "failure: a task failed, a program did not start",

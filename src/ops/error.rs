@@ -303,7 +303,7 @@ impl OpsError {
             ),
             OpsError::Backend(e) => e.hint(),
             OpsError::NoSuchProfile { nearest, known, .. } => Some(meant(nearest, "profiles", known)),
-            OpsError::Template { .. } => Some("docs/templates.md describes the placeholders".to_owned()),
+            OpsError::Template { .. } => Some("docs/manifest.md#templates describes the placeholders".to_owned()),
             OpsError::Host(e) => e.hint(),
             OpsError::NoSuchHost { known, .. } if known.is_empty() => Some(
                 "configure one with `[[host]]` in the manifest or in hosts.toml; see docs/hosts.md".to_owned(),
@@ -313,7 +313,7 @@ impl OpsError {
                 Some(hint) => format!("on host {host}: {hint}"),
                 None => format!("this happened on host {host}"),
             }),
-            OpsError::Role { .. } => Some("the format is described in docs/roles.md".to_owned()),
+            OpsError::Role { .. } => Some("the format is described in docs/manifest.md#roles".to_owned()),
             OpsError::Profile { .. } => Some("the keys are described in docs/profiles.md".to_owned()),
             OpsError::Usage { hint, .. } | OpsError::Described { hint, .. } => hint.clone(),
             OpsError::LiveMembers { team, .. } => Some(format!(

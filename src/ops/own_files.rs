@@ -25,14 +25,14 @@ pub(in crate::ops) fn path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}{ENDING}"))
 }
 
-/// Returns the text of a file; `what` names its kind in errors.
+/// Returns the text of a file. Errors name its kind, `what`, and the page that describes it.
 ///
 /// # Errors
 /// [`OpsError::Usage`] if it is not there or not UTF-8, [`OpsError::File`] if it cannot be read.
-pub(in crate::ops) fn read(what: &str, file: &Path) -> Result<String, OpsError> {
+pub(in crate::ops) fn read(what: &str, page: &str, file: &Path) -> Result<String, OpsError> {
     let unreadable = |problem: &str| OpsError::Usage {
         problem: format!("{what} {}: {problem}", file.display()),
-        hint: Some(format!("the keys are described in docs/{what}s.md")),
+        hint: Some(format!("the keys are described in docs/{page}")),
     };
     let bytes = fs::read(file, LARGEST)?.ok_or_else(|| unreadable("it no longer exists"))?;
     String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text"))

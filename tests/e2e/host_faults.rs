@@ -1,5 +1,5 @@
 //! Faults of the network and the database while members on two hosts work. Each prints a row of the
-//! table in `docs/hosts.md` ("Faults that are tested").
+//! table in `docs/dev/measurements.md` ("Faults of hosts and of the database").
 
 use std::fs;
 use std::io::Write;

@@ -68,9 +68,11 @@ fn cited_pages_exist() {
     texts.extend(below("tests").into_iter().map(comments));
     texts.extend(below("scripts"));
     let from = Text { name: "docs/README.md".to_owned(), content: String::new() };
-    none(broken(&texts, r"\bdocs/((?:dev/)?[A-Za-z0-9_.-]+\.md(?:#[a-z0-9_-]+)?)", |_, page| {
-        !resolves(&from, page)
-    }));
+    none(broken(
+        &texts,
+        r"\bdocs/((?:(?:dev|cli)/)?[A-Za-z0-9_.-]+\.md(?:#[a-z0-9_-]+)?)",
+        |_, page| !resolves(&from, page),
+    ));
 }
 
 #[test]
@@ -91,13 +93,19 @@ fn links_between_pages_resolve() {
     none(broken(&pages, r"\]\(([^)\s]+)\)", |page, link| !resolves(page, link)));
 }
 
+/// docs/cli has an index of its own.
 #[test]
-fn the_index_links_each_page_once() {
-    let index = text("docs/README.md").content;
+fn each_page_is_linked_once_by_its_index() {
+    let index = |name: &str| text(name).content;
+    let (docs, cli) = (index("docs/README.md"), index("docs/cli/README.md"));
     let mut broken = Vec::new();
     for page in pages() {
         let name = page.name.trim_start_matches("docs/");
-        if name != "README.md" && index.matches(&format!("]({name})")).count() != 1 {
+        let (index, link) = match name.strip_prefix("cli/") {
+            Some(verbs) if verbs != "README.md" => (&cli, verbs),
+            _ => (&docs, name),
+        };
+        if name != "README.md" && index.matches(&format!("]({link})")).count() != 1 {
             broken.push(page.name);
         }
     }
@@ -108,8 +116,10 @@ fn the_index_links_each_page_once() {
 fn each_protection_and_format_names_tests_that_exist() {
     let sources: Vec<Text> = ["src", "tests"].into_iter().flat_map(below).collect();
     let page = |name: &str| text(&format!("docs/{name}")).content;
-    let protections =
-        without_test(&page("security.md"), "| threat | protection | tests |", &sources);
+    let (security, failures) = (page("security.md"), page("dev/failures.md"));
+    let threats = first_cells(&failures, "| threat | tests |");
+    assert_eq!(first_cells(&security, "| threat | protection |"), threats);
+    let protections = without_test(&failures, "| threat | tests |", &sources);
     let formats = without_test(&page("dev/protocol.md"), "| what | test |", &sources);
     assert!(protections.0 > 10 && formats.0 > 3, "{} and {} rows", protections.0, formats.0);
     none([protections.1, formats.1].concat());
@@ -178,12 +188,21 @@ fn failures() -> Vec<(String, String)> {
     rows.map(|cells| (cells[1].to_owned(), cells[2].to_owned())).collect()
 }
 
+/// The rows below a table's head.
+fn rows<'p>(page: &'p str, head: &str) -> Vec<&'p str> {
+    let lines = page.lines().skip_while(|line| *line != head).skip(2);
+    lines.take_while(|line| line.starts_with('|')).collect()
+}
+
+fn first_cells<'p>(page: &'p str, head: &str) -> Vec<&'p str> {
+    let rows = rows(page, head).into_iter();
+    rows.filter_map(|row| row.trim_start_matches("| ").split(" | ").next()).collect()
+}
+
 /// The number of rows below a table's head, and those whose last cell names no test, or one that
 /// does not exist.
 fn without_test(page: &str, head: &str, sources: &[Text]) -> (usize, Vec<String>) {
-    let rows: Vec<&str> = (page.lines().skip_while(|line| *line != head).skip(2))
-        .take_while(|line| line.starts_with('|'))
-        .collect();
+    let rows = rows(page, head);
     let named = Regex::new(r"`([a-z0-9_]+)`").expect("a pattern");
     let mut broken = Vec::new();
     for row in &rows {

@@ -173,7 +173,7 @@ fn word(about: &Map<String, Value>) -> String {
 /// The description of a key, with links to the pages that it names.
 fn description(about: &Value, titles: &BTreeMap<&str, &str>) -> String {
     let text = about["description"].as_str().unwrap_or_default().replace('|', "\\|");
-    let page = Regex::new(r"docs/([a-z]+\.md)(#[a-z0-9-]+)?").expect("a pattern");
+    let page = Regex::new(r"docs/((?:cli/)?[a-z]+\.md)(#[a-z0-9-]+)?").expect("a pattern");
     let link = |found: &Captures| {
         let (page, anchor) = (&found[1], found.get(2).map_or("", |anchor| anchor.as_str()));
         if page != "manifest.md" {

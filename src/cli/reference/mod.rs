@@ -8,8 +8,11 @@ mod verbs;
 use super::mcp::pages;
 
 #[test]
-fn cli_page_is_up_to_date() {
-    page::check("cli.md", &verbs::blocks());
+fn cli_pages_are_up_to_date() {
+    page::check("cli/README.md", &verbs::index());
+    for page in &verbs::PAGES {
+        page::check(&format!("cli/{}.md", page.name), &page.blocks());
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The blocks of docs/cli.md that are generated from the definition of the command line. They have
-//! what `--help` prints; the page adds what it does not.
+//! The blocks of the pages in docs/cli, from the definition of the command line. They have what
+//! `--help` prints; the pages add what it does not.
 
 use std::borrow::Cow;
 
@@ -9,21 +9,83 @@ use super::page::PageBlock;
 use crate::cli::fail::exits;
 use crate::cli::verbs::{definition, shown};
 
-/// Returns the blocks in the order of the page: the list of verbs, the global options, the exit
-/// codes, then a block for each verb and subcommand in the order of `--help`.
-pub(super) fn blocks() -> Vec<PageBlock> {
+/// A page of docs/cli with the verbs of one purpose.
+pub(super) struct VerbPage {
+    /// File name without the extension.
+    pub(super) name: &'static str,
+    title: &'static str,
+    /// In the order of the page.
+    verbs: &'static [&'static str],
+}
+
+/// The pages in the order of the index. Each verb that `--help` lists is on one of them.
+pub(super) const PAGES: [VerbPage; 8] = [
+    VerbPage {
+        name: "teams",
+        title: "Teams",
+        verbs: &["init", "up", "down", "lead", "adopt", "team", "template", "manifest"],
+    },
+    VerbPage {
+        name: "members",
+        title: "Members",
+        verbs: &["spawn", "resume", "shutdown", "restart", "type", "keys", "profile"],
+    },
+    VerbPage {
+        name: "messages",
+        title: "Messages",
+        verbs: &["send", "broadcast", "inbox", "handoff"],
+    },
+    VerbPage { name: "tasks", title: "Tasks", verbs: &["task"] },
+    VerbPage {
+        name: "requests",
+        title: "Requests",
+        verbs: &["requests", "answer", "rules", "mode", "plan", "ask"],
+    },
+    VerbPage {
+        name: "watching",
+        title: "Watching",
+        verbs: &[
+            "watch", "popup", "status", "ps", "explain", "wait", "events", "logs", "peek",
+            "attach", "focus", "hide", "show",
+        ],
+    },
+    VerbPage {
+        name: "places",
+        title: "Worktrees, files and hosts",
+        verbs: &["worktree", "workspace", "host", "store"],
+    },
+    VerbPage {
+        name: "setup",
+        title: "Setup",
+        verbs: &["doctor", "mcp", "brief", "hook", "completions", "man", "version"],
+    },
+];
+
+impl VerbPage {
+    /// Returns a block for each verb and subcommand.
+    pub(super) fn blocks(&self) -> Vec<PageBlock> {
+        let mut blocks = Vec::new();
+        for verb in self.commands(&definition()) {
+            push_verb(verb, "##", &mut blocks);
+        }
+        blocks
+    }
+
+    fn commands<'r>(&self, root: &'r Command) -> impl Iterator<Item = &'r Command> {
+        self.verbs.iter().filter_map(|verb| root.find_subcommand(verb))
+    }
+}
+
+/// Returns the blocks of the index: the lists of verbs, the global options and the exit codes.
+pub(super) fn index() -> Vec<PageBlock> {
     let root = definition();
     let block = |name: &str, text: String| PageBlock { name: name.to_owned(), text };
     let global: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
-    let mut blocks = vec![
-        block("verbs", verb_table(&root)),
+    vec![
+        block("verbs", verb_tables(&root)),
         block("global options", table("option", &global)),
         block("exit codes", exit_codes()),
-    ];
-    for verb in shown(&root) {
-        push_verb(verb, "##", &mut blocks);
-    }
-    blocks
+    ]
 }
 
 fn exit_codes() -> String {
@@ -35,13 +97,16 @@ fn exit_codes() -> String {
     text
 }
 
-fn verb_table(root: &Command) -> String {
-    let mut text = "| verb | purpose |\n|---|---|\n".to_owned();
-    for verb in shown(root) {
-        let name = verb.get_name();
-        text.push_str(&format!("| [`{name}`](#{name}) | {} |\n", summary(verb)));
-    }
-    text
+fn verb_tables(root: &Command) -> String {
+    let tables = PAGES.iter().map(|page| {
+        let rows = page.commands(root).map(|verb| {
+            let name = verb.get_name();
+            format!("| [`{name}`]({}.md#{name}) | {} |\n", page.name, summary(verb))
+        });
+        let rows: String = rows.collect();
+        format!("[{}]({}.md)\n\n| verb | purpose |\n|---|---|\n{rows}", page.title, page.name)
+    });
+    tables.collect::<Vec<_>>().join("\n")
 }
 
 /// Adds the block of a verb, and those of its subcommands.
@@ -182,4 +247,14 @@ fn cell(text: &str) -> String {
 
 fn sentence(text: &str) -> String {
     if text.ends_with(['.', '?', '!', ':']) { text.to_owned() } else { format!("{text}.") }
+}
+
+#[test]
+fn each_verb_is_on_one_page() {
+    let root = definition();
+    let mut verbs: Vec<&str> = shown(&root).map(Command::get_name).collect();
+    let mut on_pages: Vec<&str> = PAGES.iter().flat_map(|page| page.verbs).copied().collect();
+    verbs.sort_unstable();
+    on_pages.sort_unstable();
+    assert_eq!(on_pages, verbs);
 }

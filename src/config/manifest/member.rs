@@ -43,9 +43,9 @@ pub(super) struct DefaultsTable {
     /// Environment variables.
     #[serde(with = "As::<Variables>")]
     env: BTreeMap<String, String>,
-    /// Limits on what each member may use. See docs/usage.md#budgets.
+    /// Limits on what each member may use. See docs/dashboard.md#budgets.
     pub(super) budget: KeyedTable<Budget>,
-    /// The only tools that members may use. See docs/roles.md#tools.
+    /// The only tools that members may use. See docs/manifest.md#tools.
     pub(super) allowed_tools: Option<Vec<Patterns>>,
     /// Tools that members may not use.
     pub(super) disallowed_tools: Vec<Patterns>,
@@ -57,7 +57,7 @@ pub(super) struct DefaultsTable {
 pub(super) struct MemberTable {
     /// Name of the member; unique, ignoring case.
     name: Positioned<NewMemberName>,
-    /// Role of the member. Tasks with this `role` go to it. See docs/roles.md.
+    /// Role of the member. Tasks with this `role` go to it. See docs/manifest.md#roles.
     role: Option<NonBlank>,
     /// Profile of the program. A member with `run` has the profile `shell`. See docs/profiles.md.
     profile: Option<Positioned<Name>>,
@@ -93,7 +93,7 @@ pub(super) struct MemberTable {
     /// `[team.board]`, which is the default.
     pull: Option<Pull>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another
-    /// host. See docs/worktrees.md.
+    /// host. See docs/hosts.md#worktrees.
     worktree: Option<Positioned<WorktreeKey>>,
     /// Time at which the member is started.
     #[schemars(extend("default" = "now"))]
@@ -115,10 +115,10 @@ pub(super) struct MemberTable {
     #[serde(default)]
     access: KeyedTable<LinkAccess>,
     /// Limits on what this member may use; each member of a `scale` has its own. See
-    /// docs/usage.md#budgets.
+    /// docs/dashboard.md#budgets.
     pub(super) budget: Option<KeyedTable<Budget>>,
     /// The only tools that the member may use, if its program can enforce that. See
-    /// docs/roles.md#tools.
+    /// docs/manifest.md#tools.
     allowed_tools: Option<Vec<Patterns>>,
     /// Tools that the member may not use.
     #[serde(default)]

@@ -48,13 +48,13 @@ pub(super) struct ManifestTable {
     env: KeyedTable<EnvRules>,
     /// Patterns that answer requests of members. See docs/decisions.md#rules.
     rules: KeyedTable<RulesTable>,
-    /// Roles by name. See docs/roles.md.
+    /// Roles by name. See docs/manifest.md#roles.
     role: BTreeMap<RoleName, KeyedTable<RoleTable>>,
     /// Values for members that do not set them.
     defaults: KeyedTable<DefaultsTable>,
-    /// The creation of git worktrees for members. See docs/worktrees.md.
+    /// The creation of git worktrees for members. See docs/hosts.md#worktrees.
     worktree: KeyedTable<Rules>,
-    /// Commands that run at events. See docs/hooks.md.
+    /// Commands that run at events. See docs/events.md#hooks.
     hook: TableList<HookTable>,
     /// Hosts on which members can run. See docs/hosts.md.
     host: TableList<HostConfig>,
@@ -121,12 +121,12 @@ pub(super) struct TeamTable {
     /// A program with arguments that runs for each request that waits for a person. See
     /// docs/decisions.md#announcements.
     notify: Option<Argv>,
-    /// Limits on what all members together may use. See docs/usage.md#budgets.
+    /// Limits on what all members together may use. See docs/dashboard.md#budgets.
     budget: KeyedTable<Budget>,
     /// Dollars per million tokens by model, for programs that report no cost.
     prices: BTreeMap<String, KeyedTable<Price>>,
     /// Continuation after a usage limit of a provider. See
-    /// docs/usage.md#usage-limits-of-a-provider.
+    /// docs/dashboard.md#usage-limits-of-a-provider.
     resume_limited: KeyedTable<ResumePolicy>,
     /// Minutes between reminders for overdue answers and tasks. They may be a fraction; without the
     /// key no reminders are sent. See docs/decisions.md#reminders.
@@ -139,13 +139,13 @@ pub(super) struct TeamTable {
     /// docs/decisions.md#stale-tasks.
     #[schemars(extend("default" = Escalation::default()))]
     escalation_mode: Option<Positioned<Choice<Escalation>>>,
-    /// Permitted messages between members and roles. See docs/handoffs.md#routing.
+    /// Permitted messages between members and roles. See docs/messages.md#routing.
     routing: KeyedTable<RoutingPolicy>,
-    /// Demands on those who use the task board. See docs/board.md#demands-of-a-team.
+    /// Demands on those who use the task board. See docs/lifecycle.md#demands-of-a-team.
     board: KeyedTable<BoardPolicy>,
     /// The users and channels whose requests the team carries out.
     access: KeyedTable<AccessTable>,
-    /// The directory for files that members produce. See docs/cli.md#workspace.
+    /// The directory for files that members produce. See docs/cli/places.md#workspace.
     workspace: KeyedTable<WorkspaceRules>,
 }
 

@@ -8,7 +8,7 @@ use super::words::{slug, subject};
 use super::{MAX_FAULTS, TaskFileKind};
 use crate::model::task_definition::TaskFile;
 
-/// A plan of the example in docs/cli.md.
+/// A plan of the example in docs/cli/tasks.md.
 const PLAN: &str = r#"{"p":"03","n":"02","t":"Wiring","d":["03-01"],"xd":["../02-01.summary.jsonl"]}
 
 {"id":"T1","a":"Write the parser","f":["src/parse.rs"],"done":"tests pass"}

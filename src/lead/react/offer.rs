@@ -1,4 +1,5 @@
-//! Notifies idle agents of tasks that no member has claimed, one after the other. `docs/board.md` has the rules.
+//! Notifies idle agents of tasks that no member has claimed, one after the other.
+//! `docs/lifecycle.md` has the rules.
 
 use std::cmp::max;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,7 @@ use strum::VariantArray;
 
 use super::*;
 
-const PAGE: &str = include_str!("../../../docs/handoffs.md");
+const PAGE: &str = include_str!("../../../docs/messages.md");
 
 fn body(text: &str) -> Object {
     serde_json::from_str(text).expect("an object")
@@ -191,7 +191,7 @@ fn handoffs_page_shows_the_fields_of_each_type() {
             .replace("|  |", "| |")
     };
     let rows: Vec<String> = HandoffType::VARIANTS.iter().map(row).collect();
-    assert!(PAGE.contains(&rows.join("\n")), "docs/handoffs.md should have:\n{}", rows.join("\n"));
+    assert!(PAGE.contains(&rows.join("\n")), "docs/messages.md should have:\n{}", rows.join("\n"));
 }
 
 /// Arbitrary JSON of a few levels.

@@ -9,7 +9,7 @@ fn matcher(text: &str) -> Option<Matcher> {
 }
 
 /// Exit code 2 of SubagentStop has no effect on its agent, which has already exited
-/// (docs/hooks.md).
+/// (docs/events.md).
 #[test]
 fn exit_codes_lead_to_the_documented_verdicts() {
     use HookEvent::{SubagentStart, SubagentStop, TaskCompleted, TeammateIdle};

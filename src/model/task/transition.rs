@@ -1,5 +1,5 @@
 //! The transitions of a task: which action leads from which state to which, and who may perform it.
-//! docs/board.md shows the table.
+//! docs/lifecycle.md shows the table.
 
 use super::{Task, TaskState};
 use crate::model::id::MemberName;
@@ -158,10 +158,10 @@ mod tests {
         task
     }
 
-    /// The columns of docs/board.md: action, from, to, who.
+    /// The columns of docs/lifecycle.md: action, from, to, who.
     #[test]
     fn transitions_are_those_of_the_page() {
-        let page = include_str!("../../../docs/board.md");
+        let page = include_str!("../../../docs/lifecycle.md");
         let rows: Vec<Vec<&str>> = page
             .lines()
             .skip_while(|line| !line.starts_with("| action "))

@@ -63,7 +63,7 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedProfile, OpsErro
     let name = name.to_owned();
     if own.contains(&name) {
         let file = own_files::path(&ctx.store.profiles(), &name);
-        let found = own_files::read("profile", &file);
+        let found = own_files::read("profile", "profiles.md", &file);
         let text = found.as_ref().map_or(String::new(), Clone::clone);
         let parse = |text: String| {
             Profile::parse(&name, &text)

@@ -24,7 +24,7 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsErr
     let name = name.to_owned();
     if own.contains(&name) {
         let file = own_files::path(&ctx.store.templates(), &name);
-        let found = own_files::read("template", &file);
+        let found = own_files::read("template", "manifest.md#templates", &file);
         let text = found.as_ref().map_or(String::new(), Clone::clone);
         let template = found.and_then(|text| {
             ManifestTemplate::parse(&text)

@@ -233,7 +233,7 @@ pub(in crate::ops) fn before_completion(
     Ok(complaints)
 }
 
-/// Returns the input of a member's hooks, as docs/hooks.md defines it.
+/// Returns the input of a member's hooks, as docs/events.md defines it.
 fn input(team: &TeamStore, hooks: &TeamHooks, event: HookEvent, record: &MemberRecord) -> Value {
     let agent_type = record.request.role.as_deref().unwrap_or(NO_ROLE);
     let mut input = match event {

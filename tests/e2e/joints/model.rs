@@ -1,4 +1,4 @@
-//! The state in which each action leaves a team: `docs/board.md` as a second program.
+//! The state in which each action leaves a team: `docs/lifecycle.md` as a second program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
