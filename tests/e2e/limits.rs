@@ -55,8 +55,8 @@ fn pf_08_forty_concurrent_spawns_all_succeed() {
     stage.assert_clean();
 }
 
-/// PF-06: no tmux process is started while all members are idle. `scripts/bench --limits` prints
-/// the lead's CPU time.
+/// PF-06: no tmux process is started while all members are idle. `scripts/bench/run idle`
+/// prints the lead's CPU time.
 #[test]
 fn tmux_pf_06_idle_members_cause_no_tmux_calls() {
     let mut stage = Stage::new();

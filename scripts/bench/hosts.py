@@ -1,13 +1,9 @@
-#!/usr/bin/env python3
-"""Measures teams on several hosts; `scripts/bench --hosts` runs it. Usage:
-bench-hosts BINARY [verbs] [spawns] [scale]
+"""Teams on several hosts with PostgreSQL: commands over a network, spawns behind ssh, load of 50 hosts.
 
-It needs PostgreSQL, and for the spawn row the hosts of fixtures/hosts (root, sshd, iproute2, iptables).
-The network is a relay of this script between phalanx and PostgreSQL, with half of a round trip in each
-direction; for ssh it is fixtures/hosts/relay. Hosts of the scale rows are config roots of this machine,
-each with its own name and broker; their launchers are subscriptions without programs.
-
-This is not a test: no figure makes it fail. All processes and files belong to the run.
+It needs PostgreSQL, and for the row of spawns the hosts of fixtures/hosts (root, sshd, iproute2,
+iptables). The network is a relay of this script between phalanx and PostgreSQL, with half of a round
+trip in each direction; for ssh it is fixtures/hosts/relay. Hosts of the rows of load are config roots
+of this machine, each with its own name and broker; their launchers are subscriptions without programs.
 """
 
 import atexit
@@ -30,19 +26,18 @@ import threading
 import time
 import uuid
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BINARY = os.path.realpath(sys.argv[1])
-FAKE = os.path.join(ROOT, "fixtures", "fake-tui")
+from common import BINARY, FAKE, ROOT, add_profile, cpu_ms, process_floor, size, timed, until
+
+PROGRAM = os.path.realpath(BINARY)
 STAGE = os.path.join(ROOT, "fixtures", "hosts", "stage")
 ROUND_TRIP_MS = 20
-ROUNDS = 15
-SPAWNED = 16
-HOSTS = (5, 50)
-MEMBERS_PER_HOST = 10
-SECONDS = 10
-WORK = tempfile.mkdtemp(prefix="phxh", dir="/tmp")
-os.chmod(WORK, 0o755)
-atexit.register(shutil.rmtree, WORK, ignore_errors=True)
+ROUNDS = size(15, 2)
+BATCHES = size(5, 1)
+SPAWNED = size(16, 2)
+HOSTS = size((5, 50), (2, 3))
+MEMBERS_PER_HOST = size(10, 2)
+SECONDS = size(10, 2)
+TASKS = size(60_000, 10_000)
 
 
 def free_port():
@@ -51,32 +46,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def timed(call):
-    began = time.perf_counter()
-    call()
-    return (time.perf_counter() - began) * 1000
-
-
-def until(look, limit=30.0):
-    """Polls a condition without pauses, because the figures are a few milliseconds."""
-    end = time.perf_counter() + limit
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.perf_counter() > end:
-            sys.exit("waited in vain")
-
-
 class Cluster:
     """A private PostgreSQL server with default settings; it syncs every commit."""
 
-    def __init__(self):
+    def __init__(self, work):
         found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[-1:]), None)
         if not found:
             sys.exit("PostgreSQL is missing: apt-get install postgresql")
         self.bin = os.path.dirname(os.path.realpath(found))
-        self.data, self.port = os.path.join(WORK, "data"), free_port()
+        self.work = work
+        self.data, self.port = os.path.join(work, "data"), free_port()
         os.mkdir(self.data)
         self.user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         if self.user:
@@ -98,6 +77,13 @@ class Cluster:
 
     def url(self, port=None):
         return f"postgres://postgres@127.0.0.1:{port or self.port}/postgres"
+
+    def host(self, name, url=None):
+        """A host of this machine that keeps its teams here."""
+        host = Host(os.path.join(self.work, name), name, url or self.url())
+        # Before the server is stopped. Members are left only by a run that was cut short.
+        atexit.register(host.phalanx, "down", "--force", ok=False)
+        return host
 
 
 def relay(port, target, ms):
@@ -155,8 +141,8 @@ def round_trip(port):
 class Host:
     """A host of this machine: a config root, a home directory and a name."""
 
-    def __init__(self, name, url):
-        self.name, self.dir = name, os.path.join(WORK, name)
+    def __init__(self, folder, name, url):
+        self.name, self.dir = name, folder
         self.root, self.work = os.path.join(self.dir, "config"), os.path.join(self.dir, "work")
         for sub in ("home", "tmux", "work"):
             os.makedirs(os.path.join(self.dir, sub), mode=0o700)
@@ -167,18 +153,11 @@ class Host:
         }
 
     def phalanx(self, *args, ok=True):
-        done = subprocess.run([BINARY, "--json", *args], env=self.env, cwd=self.work, stdin=subprocess.DEVNULL,
+        done = subprocess.run([PROGRAM, "--json", *args], env=self.env, cwd=self.work, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True)
         if ok and done.returncode != 0:
             sys.exit(f"{' '.join(args)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return json.loads(done.stdout) if done.stdout.startswith(("{", "[")) else done.stdout
-
-    def profile(self):
-        """Writes the profile of a program that accepts input without delay."""
-        profiles = os.path.join(self.root, "phalanx", "profiles")
-        os.makedirs(profiles)
-        with open(os.path.join(FAKE, "fake.toml")) as sheet, open(os.path.join(profiles, "bench.toml"), "w") as file:
-            file.write(sheet.read().replace("settle_ms = 150", "settle_ms = 0"))
 
 
 class Broker:
@@ -230,17 +209,15 @@ def row(what, figure, limit=""):
     print(f"  {what:<58} {figure:>18}   {limit}", flush=True)
 
 
-def verbs(cluster):
-    """Each verb over a network of one round trip, against the same without a delay."""
+def commands(cluster):
+    """Each command over a network of one round trip, against the same without a delay."""
     port = free_port()
     relay(port, cluster.port, ROUND_TRIP_MS / 2)
-    floor = statistics.median(timed(lambda: subprocess.run([BINARY, "--version"], capture_output=True)) for _ in range(30))
-    print(f"verbs, network with a round trip of {ROUND_TRIP_MS} ms, median of {ROUNDS} (whole process)")
-    row("floor: `phalanx --version`", f"{floor:.1f} ms")
+    print(f"commands, network with a round trip of {ROUND_TRIP_MS} ms, median of {ROUNDS} (whole process)")
+    row("floor: `phalanx --version`", f"{statistics.median(process_floor()):.1f} ms")
     asked = [statistics.median(round_trip(at) for _ in range(30)) for at in (cluster.port, port)]
     row("floor: a byte asked of the server: without delay / with", f"{asked[0]:.1f} / {asked[1]:.1f} ms")
-    near, far, other = (Host(name, cluster.url(at)) for name, at in (("near", None), ("far", port), ("other", port)))
-    near.phalanx("store", "init", cluster.url())
+    near, far, other = (cluster.host(name, cluster.url(at)) for name, at in (("near", None), ("far", port), ("other", port)))
     near.phalanx("team", "create", "bench")
     near.phalanx("spawn", "bob", "--backend", "pty")
     for n in range(4 * ROUNDS):
@@ -256,8 +233,8 @@ def verbs(cluster):
         local, remote = statistics.median(local), statistics.median(remote)
         said = f"limit {ROUND_TRIP_MS + limit} ms" if limit else ""
         row(f"`{what}`: without delay / with", f"{local:.1f} / {remote:.1f} ms", said)
-    log = os.path.join(WORK, "turns")
-    other.profile()
+    log = os.path.join(cluster.work, "turns")
+    add_profile(other.root)
     other.phalanx("spawn", "ada", "--profile", "bench", "--backend", "pty", "--", os.path.join(FAKE, "fake-tui"), log)
 
     def turns():
@@ -289,8 +266,8 @@ def spawns(cluster):
         return row("spawns on another host", "skipped", f"needs root, and {', '.join(missing) or 'nothing else'}")
     # A socket in a file system that the host sees. The host's own calls are not delayed.
     url = f"postgres://postgres@{cluster.data.replace('/', '%2F')}:{cluster.port}/postgres"
-    here = Host("here", url)
-    stage = os.path.join(WORK, "hosts")
+    here = cluster.host("here", url)
+    stage = os.path.join(cluster.work, "hosts")
     os.mkdir(stage)
     process = subprocess.Popen(["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", STAGE,
                                 stage, "h1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -304,11 +281,11 @@ def spawns(cluster):
         file.write(f'[[host]]\nname = "h1"\nssh = "h1"\ndir = "{stage}/h1/work"\n')
     os.chmod(os.path.join(here.root, "phalanx", "hosts.toml"), 0o600)
     here.phalanx("team", "create", "bench")
-    here.phalanx("host", "check", "h1", "--install", "--yes", "--from", BINARY)
+    here.phalanx("host", "check", "h1", "--install", "--yes", "--from", PROGRAM)
     process.stdin.write(f"delay {ROUND_TRIP_MS / 2}\n")
     process.stdin.flush()
     process.stdout.readline()
-    print(f"spawn of {SPAWNED} members in tmux, ssh with a round trip of {ROUND_TRIP_MS} ms, median of 5 (whole process)")
+    print(f"spawn of {SPAWNED} members in tmux, ssh with a round trip of {ROUND_TRIP_MS} ms, median of {BATCHES} (whole process)")
 
     def batch(*where):
         names = [f"m{n}" for n in range(SPAWNED)]
@@ -317,18 +294,12 @@ def spawns(cluster):
         return took
 
     batch("--host", "h1")
-    local, remote = ([batch(*where) for _ in range(5)] for where in ((), ("--host", "h1")))
+    local, remote = ([batch(*where) for _ in range(BATCHES)] for where in ((), ("--host", "h1")))
     local, remote = statistics.median(local), statistics.median(remote)
     row("here / on the host, connection warm", f"{local:.0f} / {remote:.0f} ms", f"limit {local + 3 * ROUND_TRIP_MS:.0f} ms")
     here.phalanx("team", "delete", ok=False)
     process.stdin.close()
     process.wait()
-
-
-def cpu(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def load(hosts, seconds, request):
@@ -400,7 +371,7 @@ def scale(cluster, count):
     query = "select count(*) from pg_stat_activity where backend_type = 'client backend'"
     # Brokers of the rows before stay for a minute.
     earlier = int(cluster.ask(query))
-    hosts = [Host(f"s{count}-{n}", cluster.url()) for n in range(count)]
+    hosts = [cluster.host(f"s{count}-{n}") for n in range(count)]
     lead = hosts[0]
     lead.phalanx("team", "create", "bench")
     lead.phalanx("spawn", "bob", "--backend", "pty")
@@ -420,40 +391,34 @@ def scale(cluster, count):
     print(f"{count} hosts × {MEMBERS_PER_HOST} members without programs, database and clients on one machine")
     connections = int(cluster.ask(query)) - earlier
     row("connections of the database", str(connections), "limit 50")
-    before = cpu(pid)
+    before = cpu_ms(pid)
     time.sleep(SECONDS)
-    row("lead, idle team", f"{(cpu(pid) - before) / SECONDS * 100:.1f} % of a core", "limit 5 %")
-    before = cpu(pid)
+    row("lead, idle team", f"{(cpu_ms(pid) - before) / SECONDS / 10:.1f} % of a core", "limit 5 %")
+    before = cpu_ms(pid)
     messages = load(hosts, SECONDS, a_message)
     row("messages with their event", f"{messages:.0f} /s", "limit 2000 /s")
-    row("lead, meanwhile", f"{(cpu(pid) - before) / SECONDS * 100:.1f} % of a core")
+    row("lead, meanwhile", f"{(cpu_ms(pid) - before) / SECONDS / 10:.1f} % of a core")
     lead.phalanx("shutdown", "--all", "--force")
     lead.phalanx("down")
     for launcher in launchers:
         launcher.socket.close()
     # Without a lead, which would follow up on tasks of members that do not exist.
     lead.phalanx("team", "create", "bench")
-    tasks(Broker(lead), 60_000)
+    tasks(Broker(lead), TASKS)
     claims = load(hosts, SECONDS, a_claim)
     row("claims", f"{claims:.0f} /s", "limit 2000 /s")
     lead.phalanx("team", "delete")
     return messages, claims
 
 
-def main():
-    cluster = Cluster()
-    only = sys.argv[2:]
-    if not only or "verbs" in only:
-        verbs(cluster)
-    else:
-        subprocess.run([BINARY, "store", "init", cluster.url()], check=True, capture_output=True)
-    if not only or "spawns" in only:
-        spawns(cluster)
-    if only and "scale" not in only:
-        return
+def run():
+    work = tempfile.mkdtemp(prefix="phxh", dir="/tmp")
+    os.chmod(work, 0o755)
+    atexit.register(shutil.rmtree, work, ignore_errors=True)
+    cluster = Cluster(work)
+    subprocess.run([PROGRAM, "store", "init", cluster.url()], check=True, capture_output=True)
+    commands(cluster)
+    spawns(cluster)
     few, many = (scale(cluster, count) for count in HOSTS)
     for what, one, other in zip(("messages", "claims"), few, many):
         row(f"{what}: {HOSTS[1]} hosts against {HOSTS[0]}", f"{other / one:.2f} × the rate")
-
-
-main()
