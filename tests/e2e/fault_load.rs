@@ -413,7 +413,7 @@ impl FaultStage {
     }
 }
 
-/// Formats a row of the table in `docs/dev/measurements.md` ("Faults of hosts and of the database").
+/// Formats a row of the table in `docs/dev/measurements.md`, "Faults of hosts and of the database".
 pub fn row(name: &str, counts: &Counts, touched: usize, recovery: Duration) -> String {
     let Counts { sent, acknowledged, delivered, duplicates, created, runs, twice } = counts;
     format!(
