@@ -23,7 +23,7 @@ use crate::ops::decisions::answer::ShutdownAnswer;
 use crate::ops::decisions::decide::Answered;
 use crate::ops::{self, Kind};
 
-/// Answer a request: a member's plan or permission as the lead, a shutdown as a member.
+/// Answer a request: a plan, a permission, a question, a shutdown.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
     group(ArgGroup::new("verdict").required(true).multiple(true).args(["approve", "reject", "answer"])),

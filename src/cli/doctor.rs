@@ -12,7 +12,7 @@ use crate::ops::{self, Caller, Kind};
 use crate::sys::env;
 use crate::ui;
 
-/// Find problems with tmux, directories and the remains of dead processes.
+/// Find problems with tmux, directories and dead processes.
 #[derive(Debug, Args)]
 #[command(after_help = "Without --fix nothing is changed.\n\
     Exits with 1 if a problem is left that needs a person, or if a check of --self-test fails.")]

@@ -24,7 +24,7 @@ use crate::ops::{Context, Kind, OpsError, TeamStore};
 use crate::sys::{clock, failpoint};
 use crate::ui;
 
-/// Print the output of members, with the member's name before each line.
+/// Print the output of members, each line after its member's name.
 #[derive(Debug, Default, Args, Deserialize, JsonSchema)]
 #[command(
     after_help = "Examples:\n  phalanx logs -f\n  phalanx logs ann ben --since 5m\n  phalanx logs ann -n 100\n\n\

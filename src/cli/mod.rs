@@ -21,6 +21,7 @@ mod events;
 mod explain;
 mod fail;
 mod focus;
+mod groups;
 mod handoff;
 mod home;
 mod host;

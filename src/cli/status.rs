@@ -16,7 +16,7 @@ use crate::ops::{self, Context, Kind, TeamChanges, TeamStore};
 use crate::sys::{clock, env};
 use crate::ui;
 
-/// Show a team: its lead, members, former members, tasks and why they wait.
+/// Show a team: its lead, members, tasks and why they wait.
 #[derive(Debug, Default, Args)]
 pub(super) struct StatusArgs {
     /// Include completed tasks, and all former members.

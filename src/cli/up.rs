@@ -30,7 +30,7 @@ use crate::ops::{self, Kind, Lease, TeamStore};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
 
-/// Run a team from a manifest or a template: create it, lead it to its end, delete it.
+/// Run a team from a manifest or a template, to its end.
 ///
 /// The name of a template runs a team of agents on a task, without a file.
 #[derive(Debug, Args)]

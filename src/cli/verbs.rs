@@ -16,6 +16,7 @@ use super::brief::BriefArgs;
 use super::doctor::DoctorArgs;
 use super::events::EventsArgs;
 use super::fail::exits;
+use super::groups::help_template;
 use super::handoff::HandoffVerb;
 use super::host::HostVerb;
 use super::inbox::InboxArgs;
@@ -140,7 +141,7 @@ pub(super) enum Verb {
     Doctor(DoctorArgs),
     /// Explain a member's state: the known facts and their sources.
     Explain(MemberArg),
-    /// Show the dashboard in a popup of tmux, over the panes of this terminal.
+    /// Show the dashboard in a popup of tmux.
     ///
     /// It shows the same as `phalanx watch`, also the list of several teams, and closes with it.
     Popup,
@@ -253,7 +254,8 @@ pub(super) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
 pub(super) fn definition() -> Command {
     let mut root = Cli::command();
     root.build();
-    root
+    let help = help_template(&root);
+    root.help_template(help)
 }
 
 /// Returns the verbs under `command` that people use. clap adds `help` to each group.

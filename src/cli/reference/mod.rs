@@ -5,13 +5,14 @@ mod manifest;
 mod page;
 mod verbs;
 
+use super::groups::GROUPS;
 use super::mcp::pages;
 
 #[test]
 fn cli_pages_are_up_to_date() {
     page::check("cli/README.md", &verbs::index());
-    for page in &verbs::PAGES {
-        page::check(&format!("cli/{}.md", page.name), &page.blocks());
+    for group in &GROUPS {
+        page::check(&format!("cli/{}", group.page()), &verbs::page(group));
     }
 }
 

@@ -7,73 +7,16 @@ use clap::{Arg, ArgAction, Command};
 
 use super::page::PageBlock;
 use crate::cli::fail::exits;
+use crate::cli::groups::{GROUPS, VerbGroup};
 use crate::cli::verbs::{definition, shown};
 
-/// A page of docs/cli with the verbs of one purpose.
-pub(super) struct VerbPage {
-    /// File name without the extension.
-    pub(super) name: &'static str,
-    title: &'static str,
-    /// In the order of the page.
-    verbs: &'static [&'static str],
-}
-
-/// The pages in the order of the index. Each verb that `--help` lists is on one of them.
-pub(super) const PAGES: [VerbPage; 8] = [
-    VerbPage {
-        name: "teams",
-        title: "Teams",
-        verbs: &["init", "up", "down", "lead", "adopt", "team", "template", "manifest"],
-    },
-    VerbPage {
-        name: "members",
-        title: "Members",
-        verbs: &["spawn", "resume", "shutdown", "restart", "type", "keys", "profile"],
-    },
-    VerbPage {
-        name: "messages",
-        title: "Messages",
-        verbs: &["send", "broadcast", "inbox", "handoff"],
-    },
-    VerbPage { name: "tasks", title: "Tasks", verbs: &["task"] },
-    VerbPage {
-        name: "requests",
-        title: "Requests",
-        verbs: &["requests", "answer", "rules", "mode", "plan", "ask"],
-    },
-    VerbPage {
-        name: "watching",
-        title: "Watching",
-        verbs: &[
-            "watch", "popup", "status", "ps", "explain", "wait", "events", "logs", "peek",
-            "attach", "focus", "hide", "show",
-        ],
-    },
-    VerbPage {
-        name: "places",
-        title: "Worktrees, files and hosts",
-        verbs: &["worktree", "workspace", "host", "store"],
-    },
-    VerbPage {
-        name: "setup",
-        title: "Setup",
-        verbs: &["doctor", "mcp", "brief", "hook", "completions", "man", "version"],
-    },
-];
-
-impl VerbPage {
-    /// Returns a block for each verb and subcommand.
-    pub(super) fn blocks(&self) -> Vec<PageBlock> {
-        let mut blocks = Vec::new();
-        for verb in self.commands(&definition()) {
-            push_verb(verb, "##", &mut blocks);
-        }
-        blocks
+/// Returns a block for each verb and subcommand of the group.
+pub(super) fn page(group: &VerbGroup) -> Vec<PageBlock> {
+    let mut blocks = Vec::new();
+    for verb in group.commands(&definition()) {
+        push_verb(verb, "##", &mut blocks);
     }
-
-    fn commands<'r>(&self, root: &'r Command) -> impl Iterator<Item = &'r Command> {
-        self.verbs.iter().filter_map(|verb| root.find_subcommand(verb))
-    }
+    blocks
 }
 
 /// Returns the blocks of the index: the lists of verbs, the global options and the exit codes.
@@ -98,13 +41,14 @@ fn exit_codes() -> String {
 }
 
 fn verb_tables(root: &Command) -> String {
-    let tables = PAGES.iter().map(|page| {
-        let rows = page.commands(root).map(|verb| {
+    let tables = GROUPS.iter().map(|group| {
+        let page = group.page();
+        let rows = group.commands(root).map(|verb| {
             let name = verb.get_name();
-            format!("| [`{name}`]({}.md#{name}) | {} |\n", page.name, summary(verb))
+            format!("| [`{name}`]({page}#{name}) | {} |\n", summary(verb))
         });
         let rows: String = rows.collect();
-        format!("[{}]({}.md)\n\n| verb | purpose |\n|---|---|\n{rows}", page.title, page.name)
+        format!("[{}]({page})\n\n| verb | purpose |\n|---|---|\n{rows}", group.title)
     });
     tables.collect::<Vec<_>>().join("\n")
 }
@@ -247,14 +191,4 @@ fn cell(text: &str) -> String {
 
 fn sentence(text: &str) -> String {
     if text.ends_with(['.', '?', '!', ':']) { text.to_owned() } else { format!("{text}.") }
-}
-
-#[test]
-fn each_verb_is_on_one_page() {
-    let root = definition();
-    let mut verbs: Vec<&str> = shown(&root).map(Command::get_name).collect();
-    let mut on_pages: Vec<&str> = PAGES.iter().flat_map(|page| page.verbs).copied().collect();
-    verbs.sort_unstable();
-    on_pages.sort_unstable();
-    assert_eq!(on_pages, verbs);
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// Open the dashboard: members, their screens, the board, requests, messages and events.
+/// Open the dashboard: members, screens, board, requests, messages.
 #[derive(Debug, Clone, Default, Args)]
 #[command(
     after_help = "? lists the keys, unless watch.toml binds another one to it; --print-keys prints that file with the default keys.\n\n\
