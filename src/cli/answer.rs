@@ -106,10 +106,7 @@ const TYPING: Duration = Duration::from_secs(20);
 pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
     let team = setup.team(Action::Look)?;
     let id = ops::decisions::ids::request_to_answer(&setup.ctx, &team, &request_id(&args.id)?)?;
-    match id.is_shutdown() {
-        true => answer_shutdown(setup, &id, args),
-        false => decide(setup, &id, args),
-    }
+    if id.is_shutdown() { answer_shutdown(setup, &id, args) } else { decide(setup, &id, args) }
 }
 
 /// Sends a member's reply to a request for its own shutdown.

@@ -25,7 +25,6 @@ use crate::model::handoff::HandoffType;
 use crate::model::id::LEAD;
 use crate::model::role::PLAIN;
 use crate::model::settings::BackendChoice;
-use crate::model::task::Task;
 use crate::model::text;
 use crate::ops::{self, TeamStore};
 use crate::sys::env;
@@ -284,8 +283,7 @@ fn task_ids(board: &Board) -> Vec<CompletionCandidate> {
 }
 
 fn task_keys(board: &Board) -> Vec<CompletionCandidate> {
-    let key = |task: &Task| candidate(task.extra.key.as_deref()?, task.title());
-    board.work().filter_map(key).collect()
+    board.work().filter_map(|task| candidate(task.extra.key.as_deref()?, task.title())).collect()
 }
 
 fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {

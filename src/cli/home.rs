@@ -63,28 +63,25 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
     // Another program ends the teams that it leads.
     let readable = |team: &&TeamGlance| team.problem.is_none() && !team.is_foreign;
     let Some(team) = overview.teams.iter().find(readable) else {
-        let manifest = match has_manifest {
-            true => step(format!("phalanx up {MANIFEST}"), "run the team of this directory"),
-            false => {
-                step("phalanx init".to_owned(), "write team.toml, a commented manifest that runs")
-            }
+        let manifest = if has_manifest {
+            step(format!("phalanx up {MANIFEST}"), "run the team of this directory")
+        } else {
+            step("phalanx init".to_owned(), "write team.toml, a commented manifest that runs")
         };
-        let second = match has_manifest {
-            true => step("phalanx init FILE".to_owned(), "write another manifest"),
-            false => {
-                step(format!("phalanx up {MANIFEST}"), "run a team from a manifest, to the end")
-            }
+        let second = if has_manifest {
+            step("phalanx init FILE".to_owned(), "write another manifest")
+        } else {
+            step(format!("phalanx up {MANIFEST}"), "run a team from a manifest, to the end")
         };
         let third = step("phalanx team create NAME".to_owned(), "or build a team by hand");
         return vec![manifest, second, third];
     };
     let name = &team.name;
     let first =
-        match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
-            true => {
-                step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
-            }
-            false => step(format!("phalanx status -t {name}"), "show its members and tasks"),
+        if team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
+            step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
+        } else {
+            step(format!("phalanx status -t {name}"), "show its members and tasks")
         };
     let second = match team.members {
         0 => step(format!("phalanx spawn NAME -t {name}"), "add a member"),

@@ -134,8 +134,7 @@ impl LogStream {
             // The sort is stable: lines without a time keep their order.
             lines.sort_by_key(|(_, line)| line.time);
             self.print(&lines)?;
-            let is_open = |at: usize| live[at] || !self.drained.contains(&at);
-            if is_starting || (0..live.len()).any(is_open) {
+            if is_starting || (0..live.len()).any(|at| live[at] || !self.drained.contains(&at)) {
                 clock::sleep(PAUSE);
                 continue;
             }

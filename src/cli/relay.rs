@@ -186,8 +186,7 @@ fn forward_keys(
 }
 
 fn detach_at(keys: &[u8]) -> Option<usize> {
-    let at = |key: &&[u8]| keys.windows(key.len()).position(|part| part == *key);
-    DETACH.iter().filter_map(at).min()
+    DETACH.iter().filter_map(|key| keys.windows(key.len()).position(|part| part == *key)).min()
 }
 
 #[cfg(test)]

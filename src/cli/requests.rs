@@ -130,9 +130,12 @@ pub(super) fn mode(setup: &Setup, args: &ModeArgs) -> VerbResult {
     })?;
     let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref), Action::SetMode)?;
     let changes = ops::decisions::modes::set(&setup.ctx, &team, names.first(), mode)?;
-    setup.out.confirm(&changes, || match changes.is_empty() {
-        true => "no member changes its mode while it runs".to_owned(),
-        false => changes.iter().map(change_line).collect::<Vec<_>>().join("\n"),
+    setup.out.confirm(&changes, || {
+        if changes.is_empty() {
+            "no member changes its mode while it runs".to_owned()
+        } else {
+            changes.iter().map(change_line).collect::<Vec<_>>().join("\n")
+        }
     })?;
     Ok(Exit::DONE)
 }

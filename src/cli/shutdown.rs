@@ -144,9 +144,10 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     if let Some(report) = report {
         report.write(setup, &team)?;
     }
-    let strangers = match args.force || !team.exists() {
-        true => Vec::new(),
-        false => ops::ending::delete::living_strangers(&setup.ctx, &team)?,
+    let strangers = if args.force || !team.exists() {
+        Vec::new()
+    } else {
+        ops::ending::delete::living_strangers(&setup.ctx, &team)?
     };
     let stays =
         !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
@@ -161,9 +162,10 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         ended.extend(delete_ended(setup, &team, &options)?);
     }
     print_outcomes(setup, &ended)?;
-    match stays {
-        true => setup.out.print_message(&format!("team {} was kept", team.name())),
-        false => setup.out.print_message(&format!("team {} is gone", team.name())),
+    if stays {
+        setup.out.print_message(&format!("team {} was kept", team.name()))
+    } else {
+        setup.out.print_message(&format!("team {} is gone", team.name()))
     }
     Ok(exit)
 }
@@ -180,11 +182,10 @@ fn may_lose_unseen_work(setup: &Setup, team: &TeamStore) -> Result<(), Failure> 
     if can_ask && read::is_confirmed(&format!("{problem}. Delete it all the same?"))? {
         return Ok(());
     }
-    let hint = match can_ask {
-        true => advice,
-        false => {
-            format!("{advice}; `phalanx down --force` kills the members and deletes it unseen")
-        }
+    let hint = if can_ask {
+        advice
+    } else {
+        format!("{advice}; `phalanx down --force` kills the members and deletes it unseen")
     };
     Err(Failure::new(Kind::Refused, format!("{problem}; nothing was ended"), Some(hint)))
 }
@@ -213,9 +214,10 @@ impl RunReport {
     fn write(self, setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
         let report = read_report(setup, team).unwrap_or(self.before);
         let format = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
-        let text = match setup.out.json {
-            true => serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?,
-            false => ui::report(&report, &format),
+        let text = if setup.out.json {
+            serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?
+        } else {
+            ui::report(&report, &format)
         };
         if !fs::create_new(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)? {
             return Err(report_file_exists(&self.path));

@@ -54,9 +54,10 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
         _ => Vec::new(),
     };
     let quoted: Vec<String> = similar.iter().rev().map(|word| format!("`{word}`")).collect();
-    let hint = match quoted.is_empty() {
-        true => format!("see all verbs with `{} --help`", group(&error.render().to_string())),
-        false => format!("did you mean {}?", quoted.join(" or ")),
+    let hint = if quoted.is_empty() {
+        format!("see all verbs with `{} --help`", group(&error.render().to_string()))
+    } else {
+        format!("did you mean {}?", quoted.join(" or "))
     };
     Failure::new(Kind::Usage, format!("unknown command `{}`", text::line(word)), Some(hint))
 }

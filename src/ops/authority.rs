@@ -280,9 +280,10 @@ fn warning(refusal: &OpsError, action: Action, whom: Option<&MemberName>) -> Opt
 /// token without such a team.
 pub(crate) fn enter_without_team(ctx: &Context, action: Action) -> Result<(), OpsError> {
     let Some(team) = speaker::own_team(ctx) else {
-        return match speaker::has_token(ctx) {
-            true => Err(OpsError::NotTheSpeaker { speaker: ctx.speaker.clone(), owner: None }),
-            false => Ok(()),
+        return if speaker::has_token(ctx) {
+            Err(OpsError::NotTheSpeaker { speaker: ctx.speaker.clone(), owner: None })
+        } else {
+            Ok(())
         };
     };
     let speaker = match speaker::rights(ctx, &team)? {

@@ -216,9 +216,8 @@ fn held_words(event: &Event) -> Option<String> {
 /// Describes the changes of a task by another program.
 fn changes(event: &Event) -> String {
     let status = detail(event, "status").map(|status| format!("now {status}"));
-    let owner = detail(event, "owner").map(|owner| match owner.is_empty() {
-        true => "owned by nobody".to_owned(),
-        false => format!("owned by {owner}"),
+    let owner = detail(event, "owner").map(|owner| {
+        if owner.is_empty() { "owned by nobody".to_owned() } else { format!("owned by {owner}") }
     });
     let fields = Some(fields(event)).filter(|f| !f.is_empty());
     [status, owner, fields].into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -181,9 +181,8 @@ impl TeamProgress {
     }
 
     fn member_lines(&self, frame: &ProgressFrame, room: usize) -> Vec<String> {
-        let is_done = |name: &&MemberName| self.members[*name].is_done();
         let (done, mut shown): (Vec<&MemberName>, Vec<&MemberName>) =
-            self.order.iter().partition(is_done);
+            self.order.iter().partition(|name| self.members[*name].is_done());
         let mut last = (!done.is_empty()).then(|| {
             let names = done.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
             frame.paint.put(Tint::Dim, &text::short(&format!("left: {names}"), frame.columns))

@@ -131,9 +131,10 @@ fn members(status: &Status, format: StatusFormat) -> Option<String> {
             },
             maybe(member.usage.map(used)),
             // Its work has a column of its own.
-            match member.state.doing == Doing::Working && member.task.is_some() {
-                true => cell(""),
-                false => reason_cell(&member.state),
+            if member.state.doing == Doing::Working && member.task.is_some() {
+                cell("")
+            } else {
+                reason_cell(&member.state)
             },
         ]);
     }

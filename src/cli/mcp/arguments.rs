@@ -132,8 +132,7 @@ fn known_name(given: &str, schema: &ToolSchema, renamed: &[Renamed]) -> Option<S
         return Some(given.to_owned());
     }
     let folded = folded(given);
-    let is_same = |name: &&String| self::folded(name) == folded;
-    if let Some(name) = schema.properties.keys().find(is_same) {
+    if let Some(name) = schema.properties.keys().find(|name| self::folded(name) == folded) {
         return Some(name.clone());
     }
     let of_field = renamed.iter().find(|(field, shown)| {

@@ -95,9 +95,10 @@ pub(super) fn install(out: &Out, args: &InstallArgs) -> VerbResult {
     let command = own_command()?;
     let file = client.file(&env::current_dir()?)?;
     let shown = file.display().to_string();
-    let before = match args.print || !fs::exists(&file) {
-        true => None,
-        false => Some(read_text(&file, MAX_SIZE).map_err(|problem| unreadable(&shown, &problem))?),
+    let before = if args.print || !fs::exists(&file) {
+        None
+    } else {
+        Some(read_text(&file, MAX_SIZE).map_err(|problem| unreadable(&shown, &problem))?)
     };
     let edit = Edit { client, command: &command, undo: args.undo };
     let after = match client {

@@ -234,9 +234,10 @@ pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Repl
                 // Without it the mailbox still has what was sent before.
                 let _ = ops::starting::catch_up::catch_up(&setup.ctx, &team);
             }
-            let mut messages = match input.all || since.is_some() {
-                true => read_messages(&team, &owner, true)?,
-                false => read_news(&team, &owner)?,
+            let mut messages = if input.all || since.is_some() {
+                read_messages(&team, &owner, true)?
+            } else {
+                read_news(&team, &owner)?
             };
             // A message without a valid timestamp may be recent, so it is included.
             messages.retain(|message| {

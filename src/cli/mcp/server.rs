@@ -147,9 +147,10 @@ fn result(reply: Reply) -> CallToolResult {
     document.retain(|_, value| !value.is_null());
     let text = Value::Object(document.clone()).to_string();
     let content = vec![ContentBlock::text(text)];
-    let mut result = match reply.is_error {
-        true => CallToolResult::error(content),
-        false => CallToolResult::success(content),
+    let mut result = if reply.is_error {
+        CallToolResult::error(content)
+    } else {
+        CallToolResult::success(content)
     };
     result.structured_content = Some(Value::Object(document));
     result

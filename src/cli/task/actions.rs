@@ -305,9 +305,10 @@ pub(super) fn perform(
             act(setup, team, &id, step(TaskAction::Approve), "completed")
         }
         TaskActionVerb::Reject { id, reason, cancel } => {
-            let (action, words) = match cancel {
-                true => (TaskAction::Cancel, "rejected and cancelled"),
-                false => (TaskAction::Reject, "sent back"),
+            let (action, words) = if cancel {
+                (TaskAction::Cancel, "rejected and cancelled")
+            } else {
+                (TaskAction::Reject, "sent back")
             };
             act(setup, team, &id, TaskStep { reason: Some(reason), ..step(action) }, words)
         }
@@ -387,10 +388,13 @@ fn claim(setup: &Setup, team: &TeamStore, args: ClaimArgs) -> VerbResult {
         // Its owner may be dead, and no lead there to notice it.
         Ok(Some(task)) => Some(task),
         Err(e) if !e.is_refused_claim() => return Err(e.into()),
-        refused => match ops::starting::catch_up::free_tasks_of_dead(&setup.ctx, team)? {
-            true => claimed()?,
-            false => refused?,
-        },
+        refused => {
+            if ops::starting::catch_up::free_tasks_of_dead(&setup.ctx, team)? {
+                claimed()?
+            } else {
+                refused?
+            }
+        }
     };
     let Some(task) = claimed else {
         let hint = Some("see what the tasks wait for: `phalanx task list`".to_owned());

@@ -157,9 +157,10 @@ impl Driver {
                 drawn = Deadline::after(FRAME);
                 (is_dirty, is_urgent) = (false, false);
             }
-            let wait = match is_dirty {
-                true => Some(drawn.remaining()),
-                false => self.dashboard.redraw_after_ms(ops::now()).map(Duration::from_millis),
+            let wait = if is_dirty {
+                Some(drawn.remaining())
+            } else {
+                self.dashboard.redraw_after_ms(ops::now()).map(Duration::from_millis)
             };
             let stream = events.get_or_insert_with(EventStream::new);
             let wake = tokio::select! {

@@ -101,9 +101,10 @@ pub(crate) fn ask_permission(
     });
     Post::report(team, name, message).send(team)?;
     let id = RequestId::parse(&request_id)?;
-    match reads_mail {
-        true => Ok(FiledRequest { request_id: id, state: "pending", input: None }),
-        false => answer(ctx, team, id),
+    if reads_mail {
+        Ok(FiledRequest { request_id: id, state: "pending", input: None })
+    } else {
+        answer(ctx, team, id)
     }
 }
 

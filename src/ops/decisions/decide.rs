@@ -129,9 +129,10 @@ pub(crate) fn answer(
     }
     let mode = mode_for(ctx, team, &question, answer)?;
     let input = input_for(&question, answer)?;
-    let lasting = match answer.always && question.is_open() {
-        true => always::rules_for(ctx, team, &question)?,
-        false => always::Lasting::default(),
+    let lasting = if answer.always && question.is_open() {
+        always::rules_for(ctx, team, &question)?
+    } else {
+        always::Lasting::default()
     };
     let decision = Decision {
         outcome: if answer.approve { DecisionOutcome::Allowed } else { DecisionOutcome::Denied },

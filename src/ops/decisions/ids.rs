@@ -79,10 +79,8 @@ fn must_have_a_request(
     let is_leaving = open().any(|one| one.member == *name);
     let others: BTreeSet<&str> =
         open().filter(|one| !one.id.is_shutdown()).map(|one| one.member.as_str()).collect();
-    let leaving = match is_leaving {
-        true => "; it was asked to shut down and answers that itself",
-        false => "",
-    };
+    let leaving =
+        if is_leaving { "; it was asked to shut down and answers that itself" } else { "" };
     let hint = match others.first() {
         Some(first) => {
             let has = if others.len() == 1 { "has" } else { "have" };

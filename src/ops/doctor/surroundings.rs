@@ -206,9 +206,7 @@ pub(super) fn common(ctx: &Context, fix: bool) -> Result<Vec<Finding>, OpsError>
 fn unusable(broken: &Broken) -> Finding {
     let place = broken.path.to_string_lossy().into_owned();
     let dir = quoted(&place);
-    let fix = match broken.is_denied {
-        true => format!("chmod 700 {dir}"),
-        false => format!("mv {dir} {dir}.aside"),
-    };
+    let fix =
+        if broken.is_denied { format!("chmod 700 {dir}") } else { format!("mv {dir} {dir}.aside") };
     Finding::new("unreadable", Severity::Problem, broken.problem.as_str(), place).advise(fix)
 }

@@ -219,9 +219,10 @@ fn members(
             None => place,
         };
         let finding = Finding::new("dead_member", Severity::Warning, what, place);
-        match led {
-            true => finding.advise("no action needed: the lead removes it from the roster"),
-            false => finding.mend(fix, || take_off(ctx, team, record)),
+        if led {
+            finding.advise("no action needed: the lead removes it from the roster")
+        } else {
+            finding.mend(fix, || take_off(ctx, team, record))
         }
     };
     Ok(records.iter().filter(on_team).filter(dead).map(finding).collect())
@@ -289,9 +290,10 @@ pub(super) fn leftover(
 }
 
 fn foreign(place: &str, uid: u32, is_link: bool) -> Finding {
-    let what = match is_link {
-        true => "a symbolic link is in place of a phalanx directory".to_owned(),
-        false => format!("it belongs to user {uid}"),
+    let what = if is_link {
+        "a symbolic link is in place of a phalanx directory".to_owned()
+    } else {
+        format!("it belongs to user {uid}")
     };
     let finding = Finding::new("foreign_directory", Severity::Problem, what, place);
     finding.advise("find out who made it, then move it away")

@@ -29,10 +29,8 @@ pub(crate) fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsErr
     let in_review: Vec<TaskId> = in_review.map(|task| task.id).collect();
     let reports = results::unread(team)?;
     let reports_tasks = team.settings()?.is_some_and(|s| s.finish == Finish::Manual);
-    let unreported = match reports_tasks && lead::is_led(team)? {
-        true => results::unreported(team, &board)?,
-        false => 0,
-    };
+    let unreported =
+        if reports_tasks && lead::is_led(team)? { results::unreported(team, &board)? } else { 0 };
     let unseen = UnseenWork { in_review, reports, unreported };
     Ok(Some(unseen).filter(|unseen| !unseen.describe().is_empty()))
 }

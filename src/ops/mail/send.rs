@@ -196,9 +196,10 @@ fn find<'a>(team: &TeamStore, roster: &'a Team, name: &MemberName) -> Result<&'a
 
 /// Rejects a member whose program reads no mailbox (MSG-16).
 fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
-    match reads_mail(team, &target.name)? {
-        true => Ok(()),
-        false => Err(OpsError::ReadsNoMail { name: target.name.clone() }),
+    if reads_mail(team, &target.name)? {
+        Ok(())
+    } else {
+        Err(OpsError::ReadsNoMail { name: target.name.clone() })
     }
 }
 

@@ -141,9 +141,10 @@ fn may_rest(record: &MemberRecord, is_active: Option<bool>) -> bool {
 
 fn open_request(question: &Question) -> OpenRequest {
     OpenRequest {
-        need: match question.user_questions().is_empty() {
-            true => Need::from(question.kind),
-            false => Need::Question,
+        need: if question.user_questions().is_empty() {
+            Need::from(question.kind)
+        } else {
+            Need::Question
         },
         id: question.id.to_string(),
         summary: question.summary(),

@@ -31,10 +31,7 @@ pub(crate) fn restore_missing(ctx: &Context, name: &TeamName) -> Result<Option<P
         return Ok(None);
     }
     let restored = ctx.store.restore_missing(name, &founding(ctx, name))?;
-    match restored {
-        true => Ok(Some(ctx.store.team(name)?.team_file())),
-        false => Ok(None),
-    }
+    if restored { Ok(Some(ctx.store.team(name)?.team_file())) } else { Ok(None) }
 }
 
 /// Returns a team file for a team of which nothing else is known.

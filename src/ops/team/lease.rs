@@ -147,9 +147,10 @@ pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsErr
         return Ok(());
     }
     let signs = foreign_lead::signs_of_life(ctx, team)?;
-    match signs.is_empty() {
-        true => Ok(()),
-        false => Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true }),
+    if signs.is_empty() {
+        Ok(())
+    } else {
+        Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true })
     }
 }
 

@@ -129,9 +129,10 @@ fn target_of(
 
 fn tmux_args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {
     let (session, window) = (pane.session_id.as_str(), pane.window_id.as_str());
-    let words = match inside {
-        true => ["select-window", "-t", window, ";", "switch-client", "-t", session],
-        false => ["attach-session", "-t", session, ";", "select-window", "-t", window],
+    let words = if inside {
+        ["select-window", "-t", window, ";", "switch-client", "-t", session]
+    } else {
+        ["attach-session", "-t", session, ";", "select-window", "-t", window]
     };
     ["-u", "-S", pane.socket.as_str()].into_iter().chain(words).map(OsString::from).collect()
 }

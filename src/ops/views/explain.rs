@@ -162,8 +162,7 @@ pub(crate) fn explain(
 /// Returns the last lines of an ended run: those that were kept, or the one of its exit record.
 fn last_lines(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Vec<String> {
     let kept = output::last_output(ctx, team, record, LAST_LINES);
-    let of_exit = || record.exit.as_ref()?.last_line.clone();
-    let text = kept.or_else(of_exit).unwrap_or_default();
+    let text = kept.or_else(|| record.exit.as_ref()?.last_line.clone()).unwrap_or_default();
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 

@@ -260,10 +260,8 @@ impl SnapshotReader {
         self.read_mail(&status, topics, everything)?;
         // Processing the requests of a team that another program leads would take them away from
         // that program.
-        let requests = match is_foreign {
-            true => Vec::new(),
-            false => requests::list(&self.ctx, &self.team, false)?,
-        };
+        let requests =
+            if is_foreign { Vec::new() } else { requests::list(&self.ctx, &self.team, false)? };
         let list = std::mem::take(&mut status.task_list);
         // Why a task waits depends on the members, too.
         let is_about_tasks = |topic: &Topic| {

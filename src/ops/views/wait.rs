@@ -315,12 +315,13 @@ fn states(ctx: &Context, team: &TeamStore, names: &[MemberName]) -> Vec<String> 
     let evidence = seen.evidence(team);
     let is_known =
         |name: &MemberName| seen.record(name).is_some() || seen.roster.member(name).is_some();
-    let state = |name: &MemberName| match is_known(name) {
-        true => {
+    let state = |name: &MemberName| {
+        if is_known(name) {
             let state = seen.assess(ctx, team, &evidence, name);
             format!("{name} ({})", text::short(&state.describe(), 80))
+        } else {
+            name.to_string()
         }
-        false => name.to_string(),
     };
     names.iter().map(state).collect()
 }

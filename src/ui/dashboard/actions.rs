@@ -197,9 +197,10 @@ impl Dashboard {
             KeyCommand::Focus => return self.run(TeamAction::Focus(member)),
             KeyCommand::HideOrShow => {
                 let is_hidden = self.is_hidden(&member);
-                return self.run(match is_hidden {
-                    true => TeamAction::Show(member),
-                    false => TeamAction::Hide(member),
+                return self.run(if is_hidden {
+                    TeamAction::Show(member)
+                } else {
+                    TeamAction::Hide(member)
                 });
             }
             KeyCommand::Attach => {
@@ -245,9 +246,10 @@ impl Dashboard {
         let members = self.snapshot.as_ref().map(|snapshot| &snapshot.status.members);
         let names: Vec<&str> =
             members.into_iter().flatten().map(|member| member.name.as_str()).collect();
-        let details = match names.is_empty() {
-            true => "All its members have ended.".to_owned(),
-            false => format!("These members are asked to end: {}", names.join(", ")),
+        let details = if names.is_empty() {
+            "All its members have ended.".to_owned()
+        } else {
+            format!("These members are asked to end: {}", names.join(", "))
         };
         let words = format!("end team {} and delete it?", self.team.as_deref().unwrap_or_default());
         self.confirm(words, details, TeamAction::EndTeam);

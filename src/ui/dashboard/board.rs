@@ -54,9 +54,10 @@ pub(super) fn task_at(dashboard: &Dashboard, place: Rect, column: u16, row: u16)
 
 /// Returns the parts that fit into the area.
 fn parts(dashboard: &Dashboard, area: Rect) -> Vec<BoardArea> {
-    match are_side_by_side(area) {
-        true => side_by_side(dashboard, area, area.width / COLUMNS),
-        false => one_below_the_other(dashboard, area),
+    if are_side_by_side(area) {
+        side_by_side(dashboard, area, area.width / COLUMNS)
+    } else {
+        one_below_the_other(dashboard, area)
     }
 }
 
@@ -139,9 +140,10 @@ pub(super) fn draw(
 ) -> Option<DrawnPart> {
     let theme = dashboard.theme;
     if dashboard.columns.iter().all(Vec::is_empty) {
-        let words = match dashboard.filter.is_empty() {
-            true => dashboard.keymap.hint("no tasks", &[(KeyCommand::NewTask, "creates one")]),
-            false => dashboard.leave_hint("no task matches", "ends the filter"),
+        let words = if dashboard.filter.is_empty() {
+            dashboard.keymap.hint("no tasks", &[(KeyCommand::NewTask, "creates one")])
+        } else {
+            dashboard.leave_hint("no task matches", "ends the filter")
         };
         let line = Line::styled(cut(&words, area.width.into()), theme.style(Tone::Dim));
         buffer.set_line(area.x, area.y, &line, area.width);
@@ -192,9 +194,10 @@ fn draw_card(
 ) {
     let theme = dashboard.theme;
     let width = usize::from(place.width);
-    let (symbol, tone) = match waits_for_a_person(dashboard, task) {
-        true => theme.member_state(&Doing::Waiting(Need::Plan)),
-        false => theme.task_state(task.state),
+    let (symbol, tone) = if waits_for_a_person(dashboard, task) {
+        theme.member_state(&Doing::Waiting(Need::Plan))
+    } else {
+        theme.task_state(task.state)
     };
     let (mark, mark_tone) = relation(dashboard, task);
     let head = format!("#{} ", task.id);
@@ -295,9 +298,10 @@ fn card_detail(
     };
     let bar = format!("{} {}% ", theme.bar(progress.percent, 5), progress.percent);
     let room = width.saturating_sub(Span::raw(bar.as_str()).width());
-    let words = match progress.step.is_empty() {
-        true => detail.to_owned(),
-        false => format!("{detail} {}", progress.step),
+    let words = if progress.step.is_empty() {
+        detail.to_owned()
+    } else {
+        format!("{detail} {}", progress.step)
     };
     vec![
         Span::styled(bar, theme.style(Tone::Working)),

@@ -119,12 +119,11 @@ impl ActionForm {
         self.fields = vec![field("subject", subject)];
         let shown = field("description", &description.replace('\n', &BREAK.to_string()));
         let is_whole = shown.editor.text().replace(BREAK, "\n") == description;
-        match is_whole {
-            true => self.fields.push(shown),
-            false => {
-                let hint = format!("its description is too long: phalanx task update {id}");
-                self.problem = Some(hint);
-            }
+        if is_whole {
+            self.fields.push(shown)
+        } else {
+            let hint = format!("its description is too long: phalanx task update {id}");
+            self.problem = Some(hint);
         }
         // Compared with the fields, so that what was not edited is not sent.
         let text = |nth: usize| self.fields.get(nth).map(|one| one.editor.text());

@@ -89,9 +89,10 @@ impl Dashboard {
         let row = place.y + 1;
         let answered = self.answered.as_ref().map(|answered| {
             // What waits for the person keeps half of the line.
-            let most = match self.attention.is_empty() {
-                true => usize::from(place.width).saturating_sub(NOTHING_WAITS.len() + 1),
-                false => usize::from(place.width / 2),
+            let most = if self.attention.is_empty() {
+                usize::from(place.width).saturating_sub(NOTHING_WAITS.len() + 1)
+            } else {
+                usize::from(place.width / 2)
             };
             let words = cut(&answered.words, most);
             Line::styled(words, theme.style(answered.tone))
@@ -223,9 +224,10 @@ impl Dashboard {
         }
         let theme = self.theme;
         for (panel, x, words) in self.tabs().into_iter().filter(|(_, x, _)| *x < place.width) {
-            let style = match panel == self.focus {
-                true => theme.style(Tone::Focus).add_modifier(Modifier::UNDERLINED),
-                false => theme.style(Tone::Dim),
+            let style = if panel == self.focus {
+                theme.style(Tone::Focus).add_modifier(Modifier::UNDERLINED)
+            } else {
+                theme.style(Tone::Dim)
             };
             let room = place.width - x;
             let words = cut(&words, room.into());
@@ -239,9 +241,10 @@ impl Dashboard {
         let style = theme.style(if is_focused { Tone::Focus } else { Tone::Dim });
         let block = Block::bordered().border_set(theme.border()).border_style(style);
         let inner = block.inner(place);
-        let drawn = match inner.is_empty() {
-            true => None,
-            false => self.draw_content(panel, place, inner, buffer, now),
+        let drawn = if inner.is_empty() {
+            None
+        } else {
+            self.draw_content(panel, place, inner, buffer, now)
         };
         let position = match drawn {
             Some(part) => {
@@ -299,9 +302,10 @@ impl Dashboard {
             }
             Panel::Screen => {
                 let typing = if self.typing { ": typing, Esc leaves" } else { "" };
-                let state = match self.screen.is_scrolled() {
-                    true => self.leave_hint(&self.screen.state(), "goes live"),
-                    false => self.screen.state(),
+                let state = if self.screen.is_scrolled() {
+                    self.leave_hint(&self.screen.state(), "goes live")
+                } else {
+                    self.screen.state()
                 };
                 let gap = if state.is_empty() { "" } else { "  " };
                 let host = self.other_host().map(|host| format!(" on {host}")).unwrap_or_default();
@@ -373,9 +377,10 @@ impl Dashboard {
             let Some(key) = self.keymap.key_of(binding.command) else { continue };
             let key_width = Span::raw(key.as_str()).width() + 1;
             let is_first = spans.is_empty();
-            let offer = match is_first {
-                true => cut(&offer, room.saturating_sub(key_width)),
-                false => text::line(&offer),
+            let offer = if is_first {
+                cut(&offer, room.saturating_sub(key_width))
+            } else {
+                text::line(&offer)
             };
             let next = key_width + Span::raw(offer.as_str()).width();
             if next > room {

@@ -110,12 +110,11 @@ pub(super) fn places(area: Rect, view: LayoutView) -> Places {
     } else {
         let [left, right] = columns(body, view.split.left);
         places.divider = Some(right.x);
-        match is_at_least(MEDIUM) {
-            true => medium(&mut places, left, right, view),
-            false => {
-                let beside = if view.focus == Panel::Members { Panel::Screen } else { view.focus };
-                places.panels = vec![(Panel::Members, left), (beside, right)];
-            }
+        if is_at_least(MEDIUM) {
+            medium(&mut places, left, right, view)
+        } else {
+            let beside = if view.focus == Panel::Members { Panel::Screen } else { view.focus };
+            places.panels = vec![(Panel::Members, left), (beside, right)];
         }
     }
     places

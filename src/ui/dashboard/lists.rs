@@ -33,9 +33,10 @@ pub(super) fn draw_requests(
     let theme = dashboard.theme;
     let requests = dashboard.requests();
     if requests.is_empty() {
-        let words = match dashboard.filter.is_empty() {
-            true => "no open requests".to_owned(),
-            false => dashboard.leave_hint("no request matches", "ends the filter"),
+        let words = if dashboard.filter.is_empty() {
+            "no open requests".to_owned()
+        } else {
+            dashboard.leave_hint("no request matches", "ends the filter")
         };
         return draw_note(&words, area, buffer, theme);
     }
@@ -171,9 +172,10 @@ pub(super) fn draw_messages(
     let theme = dashboard.theme;
     let shown = messages(dashboard);
     if shown.is_empty() {
-        let words = match dashboard.filter.is_empty() {
-            true => dashboard.keymap.hint("no messages", &[(KeyCommand::Message, "writes one")]),
-            false => dashboard.leave_hint("no message matches", "ends the filter"),
+        let words = if dashboard.filter.is_empty() {
+            dashboard.keymap.hint("no messages", &[(KeyCommand::Message, "writes one")])
+        } else {
+            dashboard.leave_hint("no message matches", "ends the filter")
         };
         draw_note(&words, area, buffer, theme);
     }
@@ -220,9 +222,10 @@ pub(super) fn draw_events(
     };
     let shown: Vec<&Event> = events.iter().rev().filter(|event| is_shown(event)).collect();
     if shown.is_empty() {
-        let words = match dashboard.filter.is_empty() {
-            true => "no events".to_owned(),
-            false => dashboard.leave_hint("no event matches", "ends the filter"),
+        let words = if dashboard.filter.is_empty() {
+            "no events".to_owned()
+        } else {
+            dashboard.leave_hint("no event matches", "ends the filter")
         };
         draw_note(&words, area, buffer, theme);
     }

@@ -211,10 +211,7 @@ impl Dashboard {
                 let clicked = clicked.map(|one| (one.request_id.to_string(), one.from.clone()));
                 let Some((id, from)) = clicked else { return Vec::new() };
                 self.request = Some(id);
-                match self.members.contains(&from) {
-                    true => self.select_member(from),
-                    false => Vec::new(),
-                }
+                if self.members.contains(&from) { self.select_member(from) } else { Vec::new() }
             }
             Panel::Board => {
                 if let Some(task) = super::board::task_at(self, place, column, row) {

@@ -261,8 +261,7 @@ impl Dashboard {
                 self.focus = Panel::Members;
             }
         }
-        let is_shown = |id: &TaskId| self.column_of(*id).is_some();
-        if !self.task.as_ref().is_some_and(is_shown) {
+        if self.task.as_ref().is_none_or(|id| self.column_of(*id).is_none()) {
             self.task = self.columns.iter().flatten().next().map(|at| snapshot.tasks[*at].id);
         }
     }
@@ -410,9 +409,10 @@ impl Dashboard {
                 })
             )
         };
-        match self.dialog.as_ref().is_some_and(is_prompt) {
-            true => format!("{words}: Esc {does}"),
-            false => self.keymap.hint(words, &[(KeyCommand::Leave, does)]),
+        if self.dialog.as_ref().is_some_and(is_prompt) {
+            format!("{words}: Esc {does}")
+        } else {
+            self.keymap.hint(words, &[(KeyCommand::Leave, does)])
         }
     }
 

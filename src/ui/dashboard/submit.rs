@@ -127,9 +127,10 @@ impl Dashboard {
     /// Runs what was typed into the palette.
     fn palette(&mut self, words: Vec<String>) -> Vec<Effect> {
         let command = ChosenCommand::Typed(words);
-        match needs_terminal(&command) {
-            true => vec![Effect::RunHere(command)],
-            false => self.perform(Effect::Run { command, after: AfterRun::Report }),
+        if needs_terminal(&command) {
+            vec![Effect::RunHere(command)]
+        } else {
+            self.perform(Effect::Run { command, after: AfterRun::Report })
         }
     }
 }

@@ -263,9 +263,10 @@ impl Dashboard {
             KeyCommand::Comment => task("comment on"),
             KeyCommand::Unblock => {
                 let task = self.open_task()?;
-                match task.blockers.is_empty() {
-                    true => Err(format!("#{} waits for no task", task.id)),
-                    false => Ok(format!("unblock #{}", task.id)),
+                if task.blockers.is_empty() {
+                    Err(format!("#{} waits for no task", task.id))
+                } else {
+                    Ok(format!("unblock #{}", task.id))
                 }
             }
             KeyCommand::Retry => self.task_for(TaskAction::Retry).map(|id| format!("retry #{id}")),
@@ -330,9 +331,10 @@ impl Dashboard {
             TaskState::Blocked => TaskState::Pending,
             state => state,
         };
-        match action.from().contains(&state) {
-            true => Ok(id),
-            false => Err(format!("#{id} is {}", card.state.as_str().replace('_', " "))),
+        if action.from().contains(&state) {
+            Ok(id)
+        } else {
+            Err(format!("#{id} is {}", card.state.as_str().replace('_', " ")))
         }
     }
 
@@ -340,9 +342,10 @@ impl Dashboard {
     fn open_task(&self) -> Result<&TaskCard, String> {
         let id = self.target_task()?;
         let card = self.task_card(id).ok_or(format!("#{id} is gone"))?;
-        match card.state.is_over() {
-            true => Err(format!("#{id} is {}", card.state.as_str().replace('_', " "))),
-            false => Ok(card),
+        if card.state.is_over() {
+            Err(format!("#{id} is {}", card.state.as_str().replace('_', " ")))
+        } else {
+            Ok(card)
         }
     }
 

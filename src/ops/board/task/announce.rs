@@ -212,9 +212,8 @@ pub(in crate::ops) fn journal_ends(
     };
     let said: BTreeMap<TaskId, Timestamp> =
         journal.iter().filter(ends).filter_map(|event| Some((event.task?, event.at))).collect();
-    let is_unsaid = |task: &&&Task| said.get(&task.id).copied() < task.extra.ended_at;
     let mut told = Vec::new();
-    for task in ended.iter().filter(is_unsaid) {
+    for task in ended.iter().filter(|task| said.get(&task.id).copied() < task.extra.ended_at) {
         let Some(who) =
             task.extra.ended_by.as_deref().and_then(|who| MemberName::existing(who).ok())
         else {

@@ -39,8 +39,7 @@ pub(crate) fn scopes(team: &TeamStore) -> Result<Vec<ScopeCount>, OpsError> {
         *tasks += 1;
         *open += usize::from(!task.state.is_over());
     }
-    let count = |(scope, (tasks, open))| ScopeCount { scope, tasks, open };
-    Ok(counts.into_iter().map(count).collect())
+    Ok(counts.into_iter().map(|(scope, (tasks, open))| ScopeCount { scope, tasks, open }).collect())
 }
 
 pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {

@@ -35,8 +35,7 @@ pub(crate) fn spawn(
     options: &SpawnOptions,
 ) -> Result<RemoteStarts, OpsError> {
     let link = HostLink::to(ctx, team, host)?;
-    let here = |spec: &LaunchSpec| LaunchSpec { host: None, ..spec.clone() };
-    let specs = specs.iter().map(here).collect();
+    let specs = specs.iter().map(|spec| LaunchSpec { host: None, ..spec.clone() }).collect();
     let mut tokens = Vec::new();
     let provided = origins::provide(ctx, team, &link, specs, options.unique, &mut tokens);
     let report = provided.and_then(|specs| {
