@@ -107,7 +107,7 @@ pub(super) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
     let is_terminal = env::stdin_is_tty() && env::stderr_is_tty();
     let choice = match &args.template {
         Some(name) => named_choice(setup.as_ref(), args, name, &found)?,
-        None if is_terminal && !out.json && !out.quiet => ask(setup.as_ref(), out, &found)?,
+        None if is_terminal && !out.json && !out.quiet => interview(setup.as_ref(), out, &found)?,
         None => InitChoice::Checks,
     };
     let team = team_name(&cwd, choice.template_name());
@@ -184,7 +184,7 @@ fn named_choice(
 }
 
 /// Asks what the team is for, which agents it has, and what the task is.
-fn ask(
+fn interview(
     setup: Result<&Setup, &Failure>,
     out: &Out,
     found: &Findings,

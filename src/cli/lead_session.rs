@@ -44,7 +44,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// file and their mailboxes by themselves.
 const STATES: Duration = Duration::from_secs(1);
 /// Delay of a redraw after an event, because events come in bursts.
-const PAUSE: Duration = Duration::from_millis(40);
+const REDRAW_DELAY: Duration = Duration::from_millis(40);
 
 /// A team that this process leads, with its display and its reaction to signals.
 pub(super) struct LeadSession<'a> {
@@ -270,7 +270,7 @@ impl<'a> LeadSession<'a> {
             // A burst of events is drawn once.
             tokio::select! {
                 () = self.redraw_requested.notified() => {
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(REDRAW_DELAY).await;
                     read_states = Deadline::after(Duration::ZERO);
                 }
                 () = tokio::time::sleep(REDRAW) => {}

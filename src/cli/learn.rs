@@ -55,7 +55,7 @@ const SMALLEST: (u16, u16) = (10, 60);
 /// Time without a change after which a screen is stable.
 const STABLE: Duration = Duration::from_secs(2);
 /// Time without output after which a screen is drawn: it may be half drawn before.
-const STILL: Duration = Duration::from_millis(15);
+const DRAW_DELAY: Duration = Duration::from_millis(15);
 /// Maximum time until it is drawn.
 const REDRAW: Duration = Duration::from_millis(60);
 /// Interval of looks at a screen without output.
@@ -206,12 +206,12 @@ impl<'l> LearningSession<'l> {
         let mut is_still = true;
         loop {
             self.draw(terminal, is_still)?;
-            let limit = if self.undrawn.is_some() { STILL } else { TICK };
+            let limit = if self.undrawn.is_some() { DRAW_DELAY } else { TICK };
             let output = if self.asked { never.as_fd() } else { self.program.as_fd() };
             let input = terminal.raw.next_within(output, limit)?;
             is_still = input.is_none();
             match input {
-                None => self.look(),
+                None => self.notice_change(),
                 Some(TerminalInput::Other) => match self.program.read() {
                     Some(output) => self.print(&output),
                     None => {
@@ -254,7 +254,7 @@ impl<'l> LearningSession<'l> {
     }
 
     /// Notices whether the screen has changed.
-    fn look(&mut self) {
+    fn notice_change(&mut self) {
         let steady = steady_text(&self.screen.look(0));
         if steady != self.steady.0 {
             self.steady = (steady, Deadline::after(STABLE));

@@ -50,7 +50,7 @@ pub(super) struct LogsArgs {
 }
 
 /// Interval of reads while following, because changes of logs are not notified.
-const PAUSE: Duration = Duration::from_millis(250);
+const READ_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of intervals between two reads of a pane's screen or on another host, which cost more
 /// than reads of a log.
 const COSTLY_ROUNDS: u64 = 4;
@@ -135,7 +135,7 @@ impl LogStream {
             lines.sort_by_key(|(_, line)| line.time);
             self.print(&lines)?;
             if is_starting || (0..live.len()).any(|at| live[at] || !self.drained.contains(&at)) {
-                clock::sleep(PAUSE);
+                clock::sleep(READ_INTERVAL);
                 continue;
             }
             // A member may have joined after the last look, and before the others ended.

@@ -146,7 +146,7 @@ impl StoreUrl {
         let mut shown = self.config.clone();
         shown.password("");
         let checks = format!("{shown:?} {:?} {:?}", self.check, self.roots);
-        digest::of(&[PROTOCOL, checks.as_bytes()])
+        digest::hash(&[PROTOCOL, checks.as_bytes()])
     }
 
     /// Returns the address as it was given, and a password from outside of it.

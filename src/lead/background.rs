@@ -27,5 +27,6 @@ pub(super) async fn attempt(
 }
 
 pub(super) fn warn(team: &TeamStore, text: impl Into<String>) -> Result<(), OpsError> {
-    ops::views::events::note(team, Note::of(EventKind::Warning).with("text", text.into())).map(drop)
+    ops::views::events::append(team, Note::of(EventKind::Warning).with("text", text.into()))
+        .map(drop)
 }

@@ -232,7 +232,7 @@ impl<'a> LeadDriver<'a> {
             attempt(self.ctx, self.team, ops::ending::verify::verify_all, failed).await?;
             ops::team::lease::withdraw(self.team)?;
         }
-        ops::views::events::note(
+        ops::views::events::append(
             self.team,
             Note::of(EventKind::LeadEnded).with("end", end.as_str()),
         )?;

@@ -41,7 +41,7 @@ impl HookRunner {
     ) -> Result<Option<(HookRunner, Vec<Event>)>, OpsError> {
         let found = hooks::load_hooks(ctx, team);
         for warning in &found.warnings {
-            ops::views::events::note(
+            ops::views::events::append(
                 team,
                 Note::of(EventKind::Warning).with("text", warning.as_str()),
             )?;
@@ -117,6 +117,6 @@ fn run_one(ctx: &Context, team: &TeamStore, hooks: &hooks::TeamHooks, occasion: 
         let text = format!("hook {}: {e}", occasion.event.as_str());
         let note = Note::of(EventKind::Warning).member(&occasion.member).with("text", text);
         // The warning is best effort: the journal is only a history.
-        let _ = ops::views::events::note(team, note);
+        let _ = ops::views::events::append(team, note);
     }
 }

@@ -3,7 +3,7 @@
 
 /// Returns the 128-bit FNV-1a hash of the parts, each followed by a separator byte, as 32 hex
 /// digits.
-pub(crate) fn of(parts: &[&[u8]]) -> String {
+pub(crate) fn hash(parts: &[&[u8]]) -> String {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for part in parts {
@@ -20,8 +20,8 @@ mod tests {
 
     #[test]
     fn parts_are_separated() {
-        assert_eq!(of(&[b"ab", b"c"]), of(&[b"ab", b"c"]));
-        assert_ne!(of(&[b"ab", b"c"]), of(&[b"a", b"bc"]));
-        assert_ne!(of(&[b"a"]), of(&[b"a", b""]));
+        assert_eq!(hash(&[b"ab", b"c"]), hash(&[b"ab", b"c"]));
+        assert_ne!(hash(&[b"ab", b"c"]), hash(&[b"a", b"bc"]));
+        assert_ne!(hash(&[b"a"]), hash(&[b"a", b""]));
     }
 }

@@ -54,7 +54,7 @@ impl Envelope {
         let msg_id = wire::text(object, "msg_id").unwrap_or_else(|| {
             format!(
                 "derived-{}",
-                digest::of(&[from.as_bytes(), timestamp.as_bytes(), text.as_bytes()])
+                digest::hash(&[from.as_bytes(), timestamp.as_bytes(), text.as_bytes()])
             )
         });
         Envelope {

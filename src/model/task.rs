@@ -399,7 +399,7 @@ impl Task {
             &blocked_by,
             &owner,
         ];
-        digest::of(&parts.map(str::as_bytes))
+        digest::hash(&parts.map(str::as_bytes))
     }
 
     /// Returns whether the wire fields are as phalanx last wrote them; `None` if phalanx never
@@ -469,7 +469,7 @@ fn put_changed(file: &mut Object, key: &str, is_changed: bool, value: Value) {
 
 /// Replaces the keys of [`Extra`]. Other keys, written by a newer release, are preserved.
 fn overlay(stored: &mut Object, ours: Object) {
-    for key in keys::of::<Extra>().iter().filter(|key| !ours.contains_key(**key)) {
+    for key in keys::field_names::<Extra>().iter().filter(|key| !ours.contains_key(**key)) {
         stored.shift_remove(*key);
     }
     for (key, value) in ours {

@@ -195,7 +195,7 @@ pub(crate) struct Price {
 }
 
 impl Price {
-    fn of(&self, usage: &Usage) -> f64 {
+    fn cost(&self, usage: &Usage) -> f64 {
         let parts = [
             (usage.input, self.input),
             (usage.cached_input, self.cached_input.unwrap_or(self.input)),
@@ -230,7 +230,7 @@ impl UsageTotal {
     ) -> Option<UsageTotal> {
         let (mut usage, mut cost_is_partial) = (Usage::default(), false);
         for (model, of_model) in members.into_iter().flat_map(|member| &member.models) {
-            let by_price = || prices.get(model).map(|price| price.of(of_model));
+            let by_price = || prices.get(model).map(|price| price.cost(of_model));
             let cost = of_model.cost.or_else(by_price);
             cost_is_partial |= cost.is_none();
             usage += &Usage { cost, ..*of_model };

@@ -134,7 +134,7 @@ pub(crate) fn copy_name(origin: &HostName, repository: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
     let title: String = last.chars().take(40).map(plain).collect();
     let origin = origin.as_str().to_ascii_lowercase();
-    format!("{title}-{}.git", &digest::of(&[origin.as_bytes(), repository.as_bytes()])[..16])
+    format!("{title}-{}.git", &digest::hash(&[origin.as_bytes(), repository.as_bytes()])[..16])
 }
 
 /// Condition of a worktree, which decides whether it can be removed without losing work (EN-07).

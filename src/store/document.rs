@@ -250,7 +250,7 @@ pub(super) fn quarantine(place: &FilePlace, problem: String) -> StoreError {
 fn copy_aside(place: &FilePlace, problem: &str) -> Result<PathBuf, StoreError> {
     let bytes = fs::read(&place.path, MAX_FILE)?.unwrap_or_default();
     let name = place.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let copy = place.layout.quarantine().join(format!("{name}.{}", digest::of(&[&bytes])));
+    let copy = place.layout.quarantine().join(format!("{name}.{}", digest::hash(&[&bytes])));
     fs::private_dir(&place.layout.quarantine())?;
     if fs::create_new(&copy, &bytes)? {
         let note = Note::of(EventKind::FileQuarantined)

@@ -37,7 +37,7 @@ impl TeamStore {
     pub(crate) fn machine(&self) -> Option<String> {
         self.shared.as_ref()?;
         if let Some(id) = env::machine_id() {
-            return Some(digest::of(&[b"phalanx host", id.as_bytes()]));
+            return Some(digest::hash(&[b"phalanx host", id.as_bytes()]));
         }
         let bytes = fs::read(&TeamLayout::machine(&self.root), MAX_ID).ok()??;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|id| !id.is_empty())

@@ -328,7 +328,7 @@ impl Mailbox<'_> {
     pub(crate) fn spill_text(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
         let dir = self.team.layout.spilled_bodies(&self.owner);
         fs::private_dir(&dir)?;
-        let file = dir.join(format!("{}.txt", digest::of(&[envelope.msg_id.as_bytes()])));
+        let file = dir.join(format!("{}.txt", digest::hash(&[envelope.msg_id.as_bytes()])));
         fs::write_atomic(&file, envelope.text.as_bytes())?;
         Ok(file)
     }

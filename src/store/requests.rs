@@ -102,7 +102,7 @@ impl TeamStore {
     /// Returns the place of a file in the requests directory. All requests share 16 gates, because
     /// gates are never deleted while the team exists.
     pub(super) fn request_file(&self, file: &str, path: PathBuf) -> FilePlace {
-        let shard = digest::of(&[file.as_bytes()]);
+        let shard = digest::hash(&[file.as_bytes()]);
         self.boot_place(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)
     }
 }

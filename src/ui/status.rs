@@ -15,7 +15,7 @@ use crate::ops::members::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::ListedTeam;
 
 /// Up to this number, all tasks and all former members are shown.
-const FEW: usize = 10;
+const ALL_SHOWN_UP_TO: usize = 10;
 
 /// The size of a page and the amount of detail.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +158,7 @@ fn left(status: &Status, format: StatusFormat) -> Option<String> {
         return None;
     }
     let mut table = Table::new(&["LEFT", "STATE", "WHEN", "REASON", "NEXT"]);
-    let shown = if format.all { status.left.len() } else { FEW };
+    let shown = if format.all { status.left.len() } else { ALL_SHOWN_UP_TO };
     for member in status.left.iter().take(shown) {
         table.row(vec![
             tinted(Tint::Bold, member.name.as_str()),
@@ -178,7 +178,7 @@ fn tasks(status: &Status, format: StatusFormat) -> Option<String> {
     if status.task_list.is_empty() {
         return None;
     }
-    let whole = format.all || status.task_list.len() <= FEW;
+    let whole = format.all || status.task_list.len() <= ALL_SHOWN_UP_TO;
     let is_shown = |task: &&TaskStatus| whole || !task.state.frees_dependants();
     let shown: Vec<&TaskStatus> = status.task_list.iter().filter(is_shown).collect();
     let mut table = Table::new(&["ID", "KEY", "STATE", "OWNER", "SUBJECT", "DETAIL"]);

@@ -121,7 +121,7 @@ impl LeadDriver<'_> {
                 }
             }
             Effect::Offer { task, name, incarnation } => {
-                ops::effects::offer::tell(self.team, *task, name, incarnation)?
+                ops::effects::offer::send(self.team, *task, name, incarnation)?
             }
             Effect::ResetReminders { name, incarnation } => {
                 ops::effects::remind::reset_reminders(self.team, name, incarnation)?
@@ -143,7 +143,7 @@ impl LeadDriver<'_> {
             Effect::NotifyUnblocked(tasks) => ops::board::task::notify_unblocked(self.team, tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text.as_str());
-                ops::views::events::note(self.team, Note { member: member.clone(), ..note })?;
+                ops::views::events::append(self.team, Note { member: member.clone(), ..note })?;
             }
         }
         Ok(())
@@ -191,7 +191,7 @@ impl LeadDriver<'_> {
             {
                 // The warning is best effort: the journal is only a history.
                 let note = Note::of(EventKind::Warning).with("text", e.to_string());
-                let _ = ops::views::events::note(&team, Note { member: about, ..note });
+                let _ = ops::views::events::append(&team, Note { member: about, ..note });
             }
         })
     }

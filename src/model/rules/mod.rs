@@ -129,7 +129,11 @@ impl TeamRules {
     }
 
     /// Returns the sets that apply to a member, each with the name of its owner.
-    pub(crate) fn of(&self, member: &MemberName, role: Option<&str>) -> Vec<(String, &RuleSet)> {
+    pub(crate) fn sets_for(
+        &self,
+        member: &MemberName,
+        role: Option<&str>,
+    ) -> Vec<(String, &RuleSet)> {
         let mut sets = vec![("the team".to_owned(), &self.team)];
         let roles = self
             .roles

@@ -153,7 +153,7 @@ fn team_role_and_member_rules_combine_and_are_named() {
     rules.roles.insert("tester".to_owned(), set("", "", "Bash(cargo test:*)"));
     rules.members.insert("ada".to_owned(), set("Bash(git push:*)", "", ""));
     let ada = MemberName::new("Ada").expect("name");
-    let sets = rules.of(&ada, Some("Tester"));
+    let sets = rules.sets_for(&ada, Some("Tester"));
     let of = |command: &str| {
         let input = json!({"command": command});
         judge(&sets, &Use { tool: "Bash", input: &input, home: None, cwd: "/w" })
@@ -170,7 +170,7 @@ fn team_role_and_member_rules_combine_and_are_named() {
     let bob = MemberName::new("bob").expect("name");
     let input = json!({"command": "git push"});
     let said =
-        judge(&rules.of(&bob, None), &Use { tool: "Bash", input: &input, home: None, cwd: "/w" });
+        judge(&rules.sets_for(&bob, None), &Use { tool: "Bash", input: &input, home: None, cwd: "/w" });
     let updates =
         vec![json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "git:*"}],
         "behavior": "allow", "destination": "session"})];

@@ -5,7 +5,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
 /// Returns the keys of a struct that derives `Deserialize`; none for another type.
-pub(super) fn of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+pub(super) fn field_names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     let mut names: &[&str] = &[];
     // Ends with an error as soon as the names are known.
     let _ = T::deserialize(FieldNames(&mut names));
@@ -43,10 +43,10 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_file() {
-        let keys = super::of::<Extra>();
+        let keys = super::field_names::<Extra>();
         for key in ["state", "type", "stopping", "seal"] {
             assert!(keys.contains(&key), "{keys:?}");
         }
-        assert_eq!(super::of::<String>(), &[] as &[&str]);
+        assert_eq!(super::field_names::<String>(), &[] as &[&str]);
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn servers(ctx: &Context) -> Servers {
             }
         };
     for (socket, in_use) in sockets(ctx) {
-        found.ask(&program, &socket, in_use);
+        found.query(&program, &socket, in_use);
     }
     found
 }
@@ -79,7 +79,7 @@ fn sockets(ctx: &Context) -> Vec<(PathBuf, bool)> {
 }
 
 impl Servers {
-    fn ask(&mut self, program: &Path, socket: &Path, in_use: bool) {
+    fn query(&mut self, program: &Path, socket: &Path, in_use: bool) {
         let place = socket.to_string_lossy().into_owned();
         let mut tell = |id, severity, what: &str, fix: &str| {
             self.findings.push(Finding::new(id, severity, what, place.clone()).advise(fix));

@@ -17,7 +17,7 @@ use crate::store::TeamStore;
 use crate::sys::clock::sleep;
 
 /// Pause between the two reads: between two steps of its work a program can look idle for a moment.
-const STILL: Duration = Duration::from_millis(1500);
+const RECHECK_DELAY: Duration = Duration::from_millis(1500);
 /// Time from the start of its work for which a program can look idle, in ms.
 const BEGINNING_MS: u64 = 10_000;
 /// More lines than any screen has.
@@ -63,7 +63,7 @@ pub(crate) fn check_screen(
     if !is_news {
         return Ok(());
     }
-    sleep(STILL);
+    sleep(RECHECK_DELAY);
     let is_same = match read() {
         Ok(again) => again == first,
         Err(_) if before.is_elsewhere => false,

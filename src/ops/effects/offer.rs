@@ -16,7 +16,7 @@ use crate::store::TeamStore;
 ///
 /// # Errors
 /// A task or mailbox that cannot be read or written.
-pub(crate) fn tell(
+pub(crate) fn send(
     team: &TeamStore,
     id: TaskId,
     name: &MemberName,
@@ -34,7 +34,7 @@ pub(crate) fn tell(
     );
     let event = task.extra.event.clone();
     let freed = event.clone().unwrap_or_default();
-    let msg_id = digest::of(&[
+    let msg_id = digest::hash(&[
         b"offer",
         id.to_string().as_bytes(),
         freed.as_bytes(),

@@ -70,7 +70,7 @@ fn starting_members(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, 
 /// has just finished may need a moment to exit.
 fn must_have_no_lost_run(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     for process in lost_runs::lost_runs(ctx, team) {
-        if !proc::wait_exit(process, status::LEAVING) {
+        if !proc::wait_exit(process, status::EXIT_LIMIT) {
             let (pid, name) = (process.pid, team.name());
             let what = format!(
                 "process {pid} belongs to team `{name}`, but no member record names it; end it with `phalanx down --force -t {name}`"

@@ -8,9 +8,9 @@ use crate::ops::OpsError;
 use crate::store::TeamStore;
 
 /// Ended requests of each kind that stay.
-const KEPT: usize = 256;
-/// Pruning starts above this number. The gap to [`KEPT`] keeps it from running for each request.
-const FULL: usize = 2 * KEPT;
+const ENDED_KEPT: usize = 256;
+/// Pruning starts above this number. The gap to [`ENDED_KEPT`] keeps it from running for each request.
+const PRUNE_ABOVE: usize = 2 * ENDED_KEPT;
 
 /// Prunes the questions of members; `all` are all of the team.
 pub(in crate::ops) fn questions(team: &TeamStore, all: &[Question]) -> Result<(), OpsError> {
@@ -27,7 +27,7 @@ pub(in crate::ops) fn questions(team: &TeamStore, all: &[Question]) -> Result<()
 /// Prunes shutdown requests. Those of each member's last run stay for the team's report.
 pub(in crate::ops) fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
     let all = team.requests()?;
-    if all.len() <= FULL {
+    if all.len() <= PRUNE_ABOVE {
         return Ok(());
     }
     let records = team.member_records()?;
@@ -40,13 +40,13 @@ pub(in crate::ops) fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Returns all but the newest [`KEPT`] entries, once there are more than [`FULL`].
+/// Returns all but the newest [`ENDED_KEPT`] entries, once there are more than [`PRUNE_ABOVE`].
 fn oldest<T>(mut over: Vec<&T>, at: impl Fn(&T) -> Timestamp) -> Vec<&T> {
-    if over.len() <= FULL {
+    if over.len() <= PRUNE_ABOVE {
         return Vec::new();
     }
     over.sort_by_key(|one| at(one));
-    over.truncate(over.len() - KEPT);
+    over.truncate(over.len() - ENDED_KEPT);
     over
 }
 
@@ -56,10 +56,10 @@ mod tests {
 
     #[test]
     fn newest_stay_and_pruning_starts_above_the_limit() {
-        let times: Vec<u64> = (0..=FULL as u64).rev().collect();
+        let times: Vec<u64> = (0..=PRUNE_ABOVE as u64).rev().collect();
         let at = |time: &u64| Timestamp(*time);
         let goes: Vec<u64> = oldest(times.iter().collect(), at).into_iter().copied().collect();
-        assert_eq!(goes, (0..=(FULL - KEPT) as u64).collect::<Vec<_>>());
+        assert_eq!(goes, (0..=(PRUNE_ABOVE - ENDED_KEPT) as u64).collect::<Vec<_>>());
         assert_eq!(oldest(times[1..].iter().collect(), at), Vec::<&u64>::new());
     }
 }

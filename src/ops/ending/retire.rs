@@ -21,7 +21,7 @@ use crate::sys::failpoint;
 const LAST_WORDS_MS: u64 = 10_000;
 
 /// Number of tasks that a notice names, and the characters of each subject.
-const MANY: usize = 5;
+const TASKS_NAMED: usize = 5;
 const SUBJECT: usize = 80;
 
 /// The tasks that an ended run held, and the board before their release.
@@ -208,9 +208,9 @@ fn notice(one: &Retirement, released: &[Task]) -> Message {
     if let Some(first) = released.first() {
         let subject =
             |task: &Task| format!("#{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
-        let mut subjects: Vec<String> = released.iter().take(MANY).map(subject).collect();
-        if released.len() > MANY {
-            subjects.push(format!("{} more", released.len() - MANY));
+        let mut subjects: Vec<String> = released.iter().take(TASKS_NAMED).map(subject).collect();
+        if released.len() > TASKS_NAMED {
+            subjects.push(format!("{} more", released.len() - TASKS_NAMED));
         }
         message.push_str(&format!(" Its tasks are free again: {}.", subjects.join(", ")));
         advice.push(format!(

@@ -77,7 +77,7 @@ impl Times {
         Ok(Times(text.lines().filter_map(entry).collect()))
     }
 
-    pub(in crate::ops) fn at(&self, offset: u64) -> Option<Timestamp> {
+    pub(in crate::ops) fn time_at(&self, offset: u64) -> Option<Timestamp> {
         let after = self.0.partition_point(|(from, _)| *from <= offset);
         after.checked_sub(1).and_then(|at| self.0.get(at)).map(|(_, time)| *time)
     }

@@ -62,7 +62,7 @@ impl Post {
     /// id, so that one whose reply was lost can be sent again.
     pub(crate) fn with_id_of_text(self) -> Post {
         let text = self.message.to_text();
-        let id = digest::of(&[self.from.as_str().as_bytes(), text.as_bytes()]);
+        let id = digest::hash(&[self.from.as_str().as_bytes(), text.as_bytes()]);
         self.with_id(id)
     }
 
@@ -97,12 +97,17 @@ pub(in crate::ops) fn send_all(team: &TeamStore, posts: &[Post]) -> Result<(), O
         Envelope { urgent: post.urgent, ..envelope }.with(None, color.as_deref())
     };
     let envelopes: Vec<Envelope> = posts.iter().map(envelope).collect();
-    let notes = envelopes.iter().zip(posts).map(|(sent, post)| note(to, sent, post.cause.clone()));
+    let notes =
+        envelopes.iter().zip(posts).map(|(sent, post)| message_note(to, sent, post.cause.clone()));
     Ok(team.mailbox(to).append_with_events(&envelopes, notes.collect())?)
 }
 
 /// Returns the event of a message.
-pub(in crate::ops) fn note(to: &MemberName, envelope: &Envelope, cause: Option<String>) -> Note {
+pub(in crate::ops) fn message_note(
+    to: &MemberName,
+    envelope: &Envelope,
+    cause: Option<String>,
+) -> Note {
     // Parsed, because a sender can pass the text of a protocol message.
     let message = Message::parse(&envelope.text);
     let note = Note { cause, ..Note::of(EventKind::MessageSent) }

@@ -182,7 +182,7 @@ fn envelope_from(sender: &Member, text: &str, summary: Option<&str>) -> Envelope
 }
 
 fn append(team: &TeamStore, to: &MemberName, envelope: Envelope) -> Result<String, OpsError> {
-    let note = post::note(to, &envelope, None);
+    let note = post::message_note(to, &envelope, None);
     team.mailbox(to).append_with_events(std::slice::from_ref(&envelope), vec![note])?;
     Ok(envelope.msg_id)
 }

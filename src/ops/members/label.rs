@@ -13,7 +13,7 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     let mut groups: BTreeMap<_, (&MemberRecord, Vec<(Mark<'_>, Label)>)> = BTreeMap::new();
     for run in runs {
         let Some(placement) = &run.placement else { continue };
-        let label = Label { state: run.state.as_str().to_owned(), ..of(run) };
+        let label = Label { state: run.state.as_str().to_owned(), ..describe(run) };
         let mark = Mark { placement, token: run.mark() };
         let key = (run.other_host(), placement.backend().as_str());
         groups.entry(key).or_insert_with(|| (run, Vec::new())).1.push((mark, label));
@@ -29,7 +29,7 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
 }
 
 /// Returns the label of a run without its state, which only a lead keeps up to date.
-pub(in crate::ops) fn of(run: &MemberRecord) -> Label {
+pub(in crate::ops) fn describe(run: &MemberRecord) -> Label {
     Label {
         name: run.name.to_string(),
         role: run.request.role.clone(),

@@ -15,7 +15,7 @@ use crate::sys::fs;
 use crate::sys::proc::Liveness;
 
 /// More bytes than a launcher keeps of a pane.
-const KEPT: u64 = 1024 * 1024;
+const KEPT_BYTES: u64 = 1024 * 1024;
 
 /// Returns the last `lines` lines of a member's screen, or of what it had printed when it ended.
 ///
@@ -92,7 +92,7 @@ pub(in crate::ops) fn last_output(
 /// Returns the last lines that the launcher of a program in a pane kept when that had ended.
 pub(in crate::ops) fn kept_lines(record: &MemberRecord, lines: usize) -> Option<String> {
     let log = record.exit.as_ref().filter(|_| !record.is_elsewhere)?.log.as_deref()?;
-    let kept = fs::read_tail(Path::new(log), KEPT).ok().filter(|kept| !kept.is_empty())?;
+    let kept = fs::read_tail(Path::new(log), KEPT_BYTES).ok().filter(|kept| !kept.is_empty())?;
     Some(text::last_lines(&String::from_utf8_lossy(&kept), lines))
 }
 

@@ -30,7 +30,7 @@ use crate::sys::proc::{self, Liveness, Process};
 
 /// Time limit for a launcher that has finished its work to exit. One on a machine whose cores are
 /// all in use took more than two seconds.
-pub(in crate::ops) const LEAVING: Duration = Duration::from_secs(10);
+pub(in crate::ops) const EXIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The lead of a team.
 #[derive(Debug, Clone, Serialize)]
@@ -255,7 +255,7 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
     for record in team.member_records()? {
         let has_ended = record.state.is_over() || record.exit.is_some();
         if let Some(launcher) = record.launcher().filter(|_| has_ended) {
-            proc::wait_exit(Process { pid: launcher.pid, start: launcher.start }, LEAVING);
+            proc::wait_exit(Process { pid: launcher.pid, start: launcher.start }, EXIT_LIMIT);
         }
     }
     Ok(())

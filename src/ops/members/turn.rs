@@ -71,7 +71,9 @@ pub(crate) fn deeds(
                 deeds.last_words =
                     wire::text(&event.detail, "last_words").filter(|said| !said.trim().is_empty());
             }
-            (EventKind::MessageSent, _) => deeds.told = told(team, event, name)?.or(deeds.told),
+            (EventKind::MessageSent, _) => {
+                deeds.told = message_to_peer(team, event, name)?.or(deeds.told)
+            }
             (_, _) => {}
         }
     }
@@ -80,7 +82,11 @@ pub(crate) fn deeds(
 
 /// Returns the recipient and the beginning of a message from this member to a peer, without the
 /// text if the message is gone.
-fn told(team: &TeamStore, event: &Event, name: &MemberName) -> Result<Option<String>, OpsError> {
+fn message_to_peer(
+    team: &TeamStore,
+    event: &Event,
+    name: &MemberName,
+) -> Result<Option<String>, OpsError> {
     let detail = |key: &str| wire::text(&event.detail, key);
     let Some(peer) = event.member.as_ref().filter(|to| !to.is_lead()) else { return Ok(None) };
     if detail("from").as_deref() != Some(name.as_str())

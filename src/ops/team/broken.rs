@@ -67,11 +67,11 @@ pub(in crate::ops) fn set_aside(
         done.push(SetAside { path: one.path.clone(), problem: one.problem.clone(), moved_to });
     }
     // Last, since the journal may be one of the broken files.
-    team.record_all(done.iter().filter_map(note).collect())?;
+    team.record_all(done.iter().filter_map(quarantine_note).collect())?;
     Ok(done)
 }
 
-fn note(done: &SetAside) -> Option<Note> {
+fn quarantine_note(done: &SetAside) -> Option<Note> {
     let note = Note::of(EventKind::FileQuarantined)
         .with("path", done.path.to_string_lossy())
         .with("copy", done.moved_to.as_ref()?.to_string_lossy())

@@ -102,7 +102,7 @@ fn condition(
 /// [`OpsError::NoWorktree`] for a member without one; [`OpsError::RepositoryElsewhere`] if its
 /// repository is not here; [`OpsError::Worktree`] if git cannot compare; failures of its host.
 pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
-    let checkout = of(team, name)?;
+    let checkout = checkout_of(team, name)?;
     must_be_here(team, name, &checkout)?;
     match &checkout.copy {
         Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.diff(),
@@ -119,7 +119,7 @@ pub(crate) fn preview(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<Preview, OpsError> {
-    let checkout = of(team, name)?;
+    let checkout = checkout_of(team, name)?;
     must_be_here(team, name, &checkout)?;
     match &checkout.copy {
         Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.preview(),
@@ -149,7 +149,7 @@ pub(crate) fn remove(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<Removal, OpsError> {
-    let checkout = of(team, name)?;
+    let checkout = checkout_of(team, name)?;
     if status::live_members(team)?.iter().any(|live| live.clashes_with(name.as_str())) {
         return Err(OpsError::refused(
             format!("worktree {} is in use: `{name}` is still running", checkout.path),
@@ -218,7 +218,7 @@ fn kept(name: &MemberName, checkout: &Checkout, why: String) -> Removal {
     }
 }
 
-fn of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
+fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
     found.map(|(_, checkout)| checkout.clone()).ok_or_else(|| OpsError::NoWorktree {

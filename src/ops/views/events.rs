@@ -42,6 +42,6 @@ pub(crate) fn note_unconfirmed(team: &TeamStore, note: Note) {
 }
 
 /// Appends one event to the journal.
-pub(crate) fn note(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
+pub(crate) fn append(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
     Ok(team.record(note)?)
 }

@@ -260,7 +260,7 @@ impl MemberLog {
             let times_from = self.at.saturating_sub(self.rest.len() as u64);
             let range = LogRange { is_older: false, at: self.at, most: 0, times_from };
             let times = Times(part(&range)?.times);
-            lines.push(line(&std::mem::take(&mut self.rest), times.at(times_from)));
+            lines.push(line(&std::mem::take(&mut self.rest), times.time_at(times_from)));
         }
         Ok(lines)
     }
@@ -285,7 +285,7 @@ impl MemberLog {
             let end = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             self.rest = whole.split_off(end);
             for bytes in whole.split_inclusive(|byte| *byte == b'\n') {
-                lines.push(line(bytes, times.at(at)));
+                lines.push(line(bytes, times.time_at(at)));
                 at += bytes.len() as u64;
             }
         }

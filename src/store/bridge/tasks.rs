@@ -207,7 +207,7 @@ impl FileBridge {
         );
         let version = stored.version.to_string();
         let msg_id =
-            format!("task-{}", digest::of(&[id.to_string().as_bytes(), version.as_bytes()]));
+            format!("task-{}", digest::hash(&[id.to_string().as_bytes(), version.as_bytes()]));
         let lead = MemberName::lead();
         self.team.mailbox(reader).append(&Envelope::new(lead.as_str(), &text, msg_id, now()))
     }

@@ -60,17 +60,17 @@ impl Dashboard {
         match command {
             KeyCommand::Assign => {
                 let member = self.member.as_ref().map(MemberName::to_string).unwrap_or_default();
-                self.ask(PromptKind::Assign(task), &member);
+                self.open_prompt(PromptKind::Assign(task), &member);
             }
-            KeyCommand::Cancel => self.ask(PromptKind::Cancel(task), ""),
-            KeyCommand::Block => self.ask(PromptKind::Block(task), ""),
+            KeyCommand::Cancel => self.open_prompt(PromptKind::Cancel(task), ""),
+            KeyCommand::Block => self.open_prompt(PromptKind::Block(task), ""),
             KeyCommand::Unblock => {
                 let blockers = self.task_card(task).map(|card| card.blockers.clone());
                 let ids: Vec<String> =
                     blockers.unwrap_or_default().iter().map(|id| format!("#{id}")).collect();
-                self.ask(PromptKind::Unblock(task), &ids.join(" "));
+                self.open_prompt(PromptKind::Unblock(task), &ids.join(" "));
             }
-            KeyCommand::Comment => self.ask(PromptKind::Comment(task), ""),
+            KeyCommand::Comment => self.open_prompt(PromptKind::Comment(task), ""),
             KeyCommand::Edit => {
                 self.dialog = Some(OpenDialog::Form(ActionForm::edit_task(task)));
                 return vec![Effect::ReadTask(task)];
@@ -90,7 +90,7 @@ impl Dashboard {
                 if command == KeyCommand::Approve {
                     return self.run(TeamAction::ApproveTask(task));
                 }
-                self.ask(PromptKind::SendBackTask(task), "");
+                self.open_prompt(PromptKind::SendBackTask(task), "");
                 return Vec::new();
             }
             Err(_) => return Vec::new(),
@@ -102,10 +102,10 @@ impl Dashboard {
         }
         let Some(request) = self.request_called(&asked).cloned() else { return Vec::new() };
         match command {
-            KeyCommand::Reject => self.ask(PromptKind::Reject(asked), ""),
+            KeyCommand::Reject => self.open_prompt(PromptKind::Reject(asked), ""),
             KeyCommand::Edit => {
                 let input = request.body.get("input").map(ToString::to_string);
-                self.ask(PromptKind::EditInput(asked), &input.unwrap_or_default());
+                self.open_prompt(PromptKind::EditInput(asked), &input.unwrap_or_default());
             }
             // The line to fill in shows the question.
             _ if !request.user_questions().is_empty() => self.ask_next(&asked, Vec::new()),
@@ -143,7 +143,7 @@ impl Dashboard {
     fn ask_next(&mut self, asked: &AskedUse, answers: Vec<String>) {
         let questions = self.request_called(asked).map(Shown::user_questions).unwrap_or_default();
         let Some(question) = questions.into_iter().nth(answers.len()) else { return };
-        self.ask(PromptKind::UserAnswer { asked: asked.clone(), question, answers }, "");
+        self.open_prompt(PromptKind::UserAnswer { asked: asked.clone(), question, answers }, "");
     }
 
     /// Sends the answers of a person once each question has one.
@@ -178,7 +178,7 @@ impl Dashboard {
                 self.show(Panel::Screen);
                 return effects;
             }
-            KeyCommand::Message => self.ask(PromptKind::Message { to: member }, ""),
+            KeyCommand::Message => self.open_prompt(PromptKind::Message { to: member }, ""),
             KeyCommand::Shutdown if self.has_ended(&member) => {
                 let words = format!("remove {member} from the list? Its files and tasks stay.");
                 self.confirm(words, String::new(), TeamAction::ShutDown(member));
@@ -221,7 +221,7 @@ impl Dashboard {
             }
             KeyCommand::Commit => {
                 let Some(tree) = details.worktree else { return Vec::new() };
-                self.ask(PromptKind::Commit { member, dir: tree.path }, "");
+                self.open_prompt(PromptKind::Commit { member, dir: tree.path }, "");
             }
             KeyCommand::Merge => {
                 let Some(tree) = details.worktree else { return Vec::new() };

@@ -78,7 +78,7 @@ impl Places {
         self.panels.iter().copied().find(|(_, place)| place.contains(here))
     }
 
-    pub(super) fn of(&self, panel: Panel) -> Option<Rect> {
+    pub(super) fn place_of(&self, panel: Panel) -> Option<Rect> {
         self.panels.iter().find(|(shown, _)| *shown == panel).map(|(_, place)| *place)
     }
 }

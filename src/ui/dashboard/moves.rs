@@ -158,7 +158,7 @@ impl Dashboard {
         if places.divider.is_some_and(on_divider) && places.panel_at(column, row).is_some() {
             return Some(DraggedEdge::Divider);
         }
-        let screen = places.of(Panel::Screen)?;
+        let screen = places.place_of(Panel::Screen)?;
         let is_beside = (screen.x..screen.right()).contains(&column);
         places
             .fold

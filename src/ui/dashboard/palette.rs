@@ -13,7 +13,7 @@ impl Dashboard {
     /// Opens the palette.
     pub(super) fn open_palette(&mut self) -> Vec<Effect> {
         self.completion = Completion::default();
-        self.ask(PromptKind::Palette, "");
+        self.open_prompt(PromptKind::Palette, "");
         self.request_candidates()
     }
 

@@ -164,7 +164,7 @@ impl Dashboard {
 
     /// Returns the number of rows that a panel shows.
     pub(super) fn page(&self, panel: Panel) -> usize {
-        let rows = self.places.of(panel).map_or(10, |place| place.height.saturating_sub(2));
+        let rows = self.places.place_of(panel).map_or(10, |place| place.height.saturating_sub(2));
         usize::from(rows).max(1)
     }
 
@@ -324,7 +324,7 @@ impl Dashboard {
             KeyCommand::Help => self.dialog = Some(OpenDialog::Help { scroll: 0 }),
             KeyCommand::Palette => return self.open_palette(),
             KeyCommand::Filter if self.focus == Panel::Screen => return self.open_search(),
-            KeyCommand::Filter => self.ask(PromptKind::Filter, &self.filter.clone()),
+            KeyCommand::Filter => self.open_prompt(PromptKind::Filter, &self.filter.clone()),
             KeyCommand::Leave => return self.leave(),
             KeyCommand::NextPanel => self.show(self.focus.next(1)),
             KeyCommand::PreviousPanel => self.show(self.focus.next(-1)),
@@ -351,8 +351,8 @@ impl Dashboard {
             | KeyCommand::PageUp
             | KeyCommand::PageDown => return self.move_selection(command),
             KeyCommand::Open => return self.open(now),
-            KeyCommand::Broadcast => self.ask(PromptKind::Broadcast, ""),
-            KeyCommand::NewTask => self.ask(PromptKind::NewTask, ""),
+            KeyCommand::Broadcast => self.open_prompt(PromptKind::Broadcast, ""),
+            KeyCommand::NewTask => self.open_prompt(PromptKind::NewTask, ""),
             KeyCommand::Spawn => {
                 self.dialog = Some(OpenDialog::Form(ActionForm::spawn()));
                 return vec![Effect::ReadFormChoices];
@@ -402,7 +402,7 @@ impl Dashboard {
         Vec::new()
     }
 
-    pub(super) fn ask(&mut self, kind: PromptKind, text: &str) {
+    pub(super) fn open_prompt(&mut self, kind: PromptKind, text: &str) {
         self.dialog =
             Some(OpenDialog::TextPrompt(TextPrompt { kind, editor: LineEditor::with(text) }));
     }

@@ -110,7 +110,7 @@ impl ScreenView {
     /// Shows the match `step` places further.
     pub(super) fn go_to_match(&mut self, step: isize, page: usize) {
         if let Some(search) = &mut self.search {
-            search.go(step);
+            search.go_by(step);
             self.show_match(page);
         }
     }

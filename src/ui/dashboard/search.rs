@@ -36,7 +36,7 @@ impl ScreenSearch {
     }
 
     /// Goes to the match `step` places further, around the end.
-    pub(super) fn go(&mut self, step: isize) {
+    pub(super) fn go_by(&mut self, step: isize) {
         if let Ok(count @ 1..) = isize::try_from(self.matches.len()) {
             self.at = (self.at.cast_signed() + step).rem_euclid(count).cast_unsigned();
         }
@@ -112,14 +112,14 @@ mod tests {
     fn last_match_is_first_and_the_others_follow_around_the_end() {
         let mut search = search("a", "a\na\na");
         assert_eq!(search.words(), "match 3/3 of a");
-        search.go(-1);
+        search.go_by(-1);
         assert_eq!(search.current().map(|found| found.line), Some(1));
-        search.go(-2);
+        search.go_by(-2);
         assert_eq!(search.words(), "match 3/3 of a");
-        search.go(1);
+        search.go_by(1);
         assert_eq!(search.words(), "match 1/3 of a");
         let mut none = ScreenSearch { query: "x".to_owned(), ..ScreenSearch::default() };
-        none.go(1);
+        none.go_by(1);
         assert_eq!((none.current(), none.words().as_str()), (None, "no match for x"));
     }
 }

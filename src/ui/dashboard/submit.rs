@@ -19,7 +19,7 @@ impl Dashboard {
         let query = self.screen.query().unwrap_or_default().to_owned();
         let has_lines = self.screen.is_scrolled();
         self.screen.search(&query, self.page(Panel::Screen));
-        self.ask(PromptKind::Search, &query);
+        self.open_prompt(PromptKind::Search, &query);
         if has_lines { Vec::new() } else { vec![Effect::ReadHistory(member)] }
     }
 

@@ -175,7 +175,7 @@ impl Dashboard {
         let in_panel = self.focus == Panel::Requests
             && self
                 .places
-                .of(Panel::Requests)
+                .place_of(Panel::Requests)
                 .is_some_and(|place| lists::shows_all_of(self, request, place));
         let fits_in_footer = |key: String| {
             let offer = self.offer(KeyCommand::Approve).unwrap_or_default();

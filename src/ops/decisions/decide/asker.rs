@@ -34,5 +34,5 @@ pub(super) fn rules_of<'r>(rules: &'r TeamRules, asker: &Asker) -> Vec<(String, 
         .as_ref()
         .and_then(|r| r.request.role.clone())
         .or(asker.member.agent_type.clone());
-    rules.of(&asker.member.name, role.as_deref())
+    rules.sets_for(&asker.member.name, role.as_deref())
 }

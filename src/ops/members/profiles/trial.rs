@@ -18,9 +18,9 @@ use crate::sys::env::find_program;
 use crate::sys::{fs, proc, rand};
 
 /// Silence after which a screen is judged: before that it may be half drawn.
-const STILL: Duration = Duration::from_millis(40);
+const SETTLE_TIME: Duration = Duration::from_millis(40);
 /// Interval of judgements while a program prints without a pause.
-const RESTLESS: Duration = Duration::from_millis(400);
+const JUDGE_INTERVAL: Duration = Duration::from_millis(400);
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -143,14 +143,14 @@ fn follow(
     let (mut quiet, mut judged) = (Deadline::after(trial.length), Deadline::after(trial.length));
     let mut last = None;
     while !whole.expired() {
-        let got = output.recv_timeout(STILL.min(whole.remaining()));
+        let got = output.recv_timeout(SETTLE_TIME.min(whole.remaining()));
         if let Ok(bytes) = &got {
             screen.feed(bytes);
             quiet = Deadline::after(trial.length);
             // Best effort: a program that does not read its input does not wait for the replies.
             let _ = master.write_all(&screen.take_answers());
         }
-        let due = got.is_err() || judged.elapsed() >= RESTLESS;
+        let due = got.is_err() || judged.elapsed() >= JUDGE_INTERVAL;
         if due {
             judged = Deadline::after(trial.length);
             let finding = judge(&trial.profile, &screen.look(ms(quiet.elapsed())));

@@ -70,7 +70,7 @@ fn place(
                 "exec".into(),
                 team.spec_path(&start.record.incarnation).into(),
             ],
-            label: label::of(&start.record),
+            label: label::describe(&start.record),
         })
         .collect();
     let placed = backend.place(&launches);

@@ -336,7 +336,7 @@ fn mouse_selects_scrolls_and_drags() {
     mouse(&mut dashboard, MouseEventKind::Up(MouseButton::Left), 60, 12);
     picture(&mut dashboard, 120, 40);
     assert_eq!(dashboard.places.divider, Some(60));
-    let board = dashboard.places.of(Panel::Board).expect("shown");
+    let board = dashboard.places.place_of(Panel::Board).expect("shown");
     mouse(&mut dashboard, down, board.x + 4, board.y + 3);
     assert_eq!(dashboard.task, Some(TaskId(7)), "the second task of the first column");
 }

@@ -162,7 +162,7 @@ fn drawn(
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
     terminal.draw(|frame| dashboard.draw(frame, NOW)).expect("memory");
     let buffer = terminal.backend().buffer();
-    let place = dashboard.places.of(panel).expect("the panel with the focus is shown");
+    let place = dashboard.places.place_of(panel).expect("the panel with the focus is shown");
     let row = |y: u16, from: u16, to: u16| -> String {
         (from..to).map(|x| buffer[(x, y)].symbol()).collect()
     };
@@ -195,7 +195,7 @@ fn drawn(
     object.request = request.map(|one| one.request_id.to_string());
     // Beside another panel, the panel of requests shows what the keys answer.
     let of_member = matches!(panel, Panel::Members | Panel::Screen | Panel::Messages);
-    if let Some(place) = dashboard.places.of(Panel::Requests).filter(|_| of_member) {
+    if let Some(place) = dashboard.places.place_of(Panel::Requests).filter(|_| of_member) {
         let row = marked_row(buffer, place);
         let shown = marked_request(dashboard, row.as_deref());
         let answered = shown.filter(|one| one.kind != "shutdown");
