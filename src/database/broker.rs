@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -16,20 +17,20 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::engine::PATIENCE;
+use super::engine::CALL_TIMEOUT;
 use super::error::DatabaseError;
 use super::hub::Hub;
-use super::protocol::{BrokerMessage, ClientMessage, LONGEST, encode, invalid};
+use super::protocol::{BrokerMessage, ClientMessage, check_length, encode};
 use super::url::StoreUrl;
 use crate::sys::clock;
 use crate::sys::fs;
 use crate::sys::socket::{self, Listener};
 
 /// Operations of one client at a time; more wait in its socket.
-const MOST_OPERATIONS: usize = 128;
+const MAX_OPERATIONS: usize = 128;
 /// Messages to one client that it has not read. A client that reads too slowly is disconnected, and
 /// reads everything again when it is back.
-const MOST_UNREAD: usize = 4096;
+const MAX_UNREAD: usize = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves clients at `socket` until none was connected for `idle`. Returns at once if another broker
@@ -38,11 +39,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 /// [`DatabaseError::Broker`] if the socket cannot be created.
 pub(crate) fn serve(socket: &Path, url: &StoreUrl, idle: Duration) -> Result<(), DatabaseError> {
-    let fail = |reason: &dyn std::fmt::Display| DatabaseError::Broker {
-        socket: socket.display().to_string(),
-        reason: reason.to_string(),
-        log: socket.with_extension("log").display().to_string(),
-    };
+    let fail = |reason: &dyn std::fmt::Display| DatabaseError::broker(socket, reason);
     match socket::connect(socket) {
         Ok(_) => return Ok(()),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
@@ -77,7 +74,7 @@ fn accept(listener: &Listener, arrivals: &mpsc::Sender<StdStream>) {
 }
 
 async fn serve_all(url: &StoreUrl, idle: Duration, mut arrivals: mpsc::Receiver<StdStream>) {
-    let hub = Hub::start(url.clone(), PATIENCE, true);
+    let hub = Hub::start(url.clone(), CALL_TIMEOUT, true);
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
@@ -93,11 +90,11 @@ async fn serve_all(url: &StoreUrl, idle: Duration, mut arrivals: mpsc::Receiver<
     }
 }
 
-async fn serve_client(hub: Arc<Hub>, stream: StdStream) {
+pub(super) async fn serve_client(hub: Arc<Hub>, stream: StdStream) {
     let Ok(()) = stream.set_nonblocking(true) else { return };
     let Ok(stream) = UnixStream::from_std(stream) else { return };
     let (reader, writer) = stream.into_split();
-    let (outgoing, messages) = mpsc::channel(MOST_UNREAD);
+    let (outgoing, messages) = mpsc::channel(MAX_UNREAD);
     let gone = Arc::new(Notify::new());
     let client = hub.open({
         let (outgoing, gone) = (outgoing.clone(), Arc::clone(&gone));
@@ -124,15 +121,15 @@ async fn read_requests(
     outgoing: mpsc::Sender<BrokerMessage>,
 ) {
     let mut reader = BufReader::new(reader);
-    let room = Arc::new(Semaphore::new(MOST_OPERATIONS));
-    while let Ok(message) = read_request(&mut reader).await {
+    let room = Arc::new(Semaphore::new(MAX_OPERATIONS));
+    while let Ok((id, request)) = read_request(&mut reader).await {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let (hub, outgoing) = (Arc::clone(hub), outgoing.clone());
         // Goes on if the client disconnects: an operation that is half done would leave a lock
         // behind.
         tokio::spawn(async move {
-            let ClientMessage { id, request } = message;
-            let result = hub.handle(client, request).await;
+            let reply = hub.handle(client, request).await.map(RawValue::from_string);
+            let result = reply.and_then(|r| r.map_err(|e| DatabaseError::bad_reply("call", &e)));
             let _ = outgoing.send(BrokerMessage::Answer { id, result }).await;
             drop(permit);
         });
@@ -140,16 +137,10 @@ async fn read_requests(
 }
 
 async fn read_request(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<ClientMessage> {
-    let length = reader.read_u32().await?;
-    if length > LONGEST {
-        return Err(invalid("the message is too long"));
-    }
-    // Grows with what arrives, so that a wrong length does not allocate memory.
+    let length = check_length(reader.read_u32().await?)?;
+    // As in `read_message`.
     let mut bytes = Vec::new();
-    reader.take(length.into()).read_to_end(&mut bytes).await?;
-    if bytes.len() < length as usize {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
+    reader.take(length).read_to_end(&mut bytes).await?;
     Ok(serde_json::from_slice(&bytes)?)
 }
 

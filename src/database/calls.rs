@@ -1,64 +1,44 @@
 //! The calls, one method for each function of the schema. `team` is the name of a team, and every
 //! call that names one fails with [`DatabaseError::NoSuchTeam`] if it does not exist.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
+use super::client::BrokerLink;
 use super::error::DatabaseError;
+use super::protocol::Request;
 use super::rows::{
-    Actor, Appended, ClaimCall, ClaimReply, DocumentKind, DocumentWrite, Interest, LogEntry,
-    LogKind, LogRow, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredDocument,
-    StoredTasks, TaskScope, TaskWrite,
+    Actor, Appended, ClaimCall, ClaimReply, DocumentKind, DocumentWrite, LogEntry, LogKind, LogRow,
+    LogScope, MailEntry, MailRow, MailScope, StoredDocument, StoredTasks, TaskScope, TaskWrite,
 };
-use super::transport::{HeldLease, HeldLock, Subscription, Transport};
 use crate::sys::rand;
 
 /// A connection to the shared store. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
-    transport: Transport,
-    actor: Actor,
+    pub(super) link: Arc<BrokerLink>,
+    pub(super) actor: Actor,
 }
 
-/// The arguments of a call, as a JSON object under construction.
-struct Arguments(String);
-
-impl Arguments {
-    fn with(mut self, name: &str, value: &impl Serialize) -> Arguments {
-        self.0.push_str(if self.0.is_empty() { "" } else { "," });
-        self.0.push_str(&json(name));
-        self.0.push(':');
-        self.0.push_str(&json(value));
-        self
-    }
-
-    /// Adds the fields of a struct.
-    fn with_fields(mut self, value: &impl Serialize) -> Arguments {
-        let object = json(value);
-        self.0.push(',');
-        self.0.push_str(&object[1..object.len() - 1]);
-        self
-    }
-}
-
-fn json(value: &(impl Serialize + ?Sized)) -> String {
-    serde_json::to_string(value).expect("the types of this layer have string keys")
+/// Parses the reply to a call or an operation.
+pub(super) fn parse_reply<R: DeserializeOwned>(
+    what: &str,
+    reply: &RawValue,
+) -> Result<R, DatabaseError> {
+    serde_json::from_str(reply.get()).map_err(|e| DatabaseError::bad_reply(what, &e))
 }
 
 impl Database {
-    pub(super) fn new(transport: Transport) -> Database {
-        Database { transport, actor: Actor::default() }
+    pub(super) fn new(link: Arc<BrokerLink>) -> Database {
+        Database { link, actor: Actor::default() }
     }
 
     /// Returns the same connection for another author.
     pub(crate) fn acting_as(&self, actor: Actor) -> Database {
-        Database { transport: self.transport.clone(), actor }
-    }
-
-    fn arguments(&self) -> Arguments {
-        Arguments(String::new()).with("actor", &self.actor)
+        Database { link: Arc::clone(&self.link), actor }
     }
 
     /// Returns the same connection for the holder of the lease with this number.
@@ -66,19 +46,26 @@ impl Database {
         self.acting_as(Actor { fence: Some(fence), ..self.actor.clone() })
     }
 
+    /// Returns a call by this author, under an id by which the database recognizes a repetition.
+    fn call_request(&self, function: &str, mut arguments: Value) -> Request {
+        arguments["actor"] = json!(self.actor);
+        arguments["write"] = json!(rand::uuid());
+        let arguments = to_raw_value(&arguments).expect("a JSON value can be written");
+        Request::Call { function: function.to_owned(), arguments }
+    }
+
     fn call<R: DeserializeOwned>(
         &self,
-        function: &'static str,
-        arguments: &Arguments,
+        function: &str,
+        arguments: Value,
     ) -> Result<R, DatabaseError> {
-        let reply = self.transport.call(function, &format!("{{{}}}", arguments.0))?;
-        serde_json::from_str(&reply).map_err(|e| DatabaseError::bad_reply(function, &e))
+        let (reply, _) = self.link.request(&self.call_request(function, arguments))?;
+        parse_reply(function, &reply)
     }
 
     /// Returns the names of all teams, sorted.
     pub(crate) fn teams(&self) -> Result<Vec<String>, DatabaseError> {
-        let arguments = self.arguments();
-        self.call("teams", &arguments)
+        self.call("teams", json!({}))
     }
 
     /// Creates a team with its first documents. Returns false if the name is taken.
@@ -87,18 +74,12 @@ impl Database {
         team: &str,
         documents: &[DocumentWrite<'_>],
     ) -> Result<bool, DatabaseError> {
-        let arguments = self
-            .arguments()
-            .with("team", &team)
-            .with("documents", &documents)
-            .with("write", &rand::uuid());
-        self.call("create_team", &arguments)
+        self.call("create_team", json!({ "team": team, "documents": documents }))
     }
 
     /// Deletes a team with all its data. Returns false if there was none.
     pub(crate) fn delete_team(&self, team: &str) -> Result<bool, DatabaseError> {
-        let arguments = self.arguments().with("team", &team).with("write", &rand::uuid());
-        self.call("delete_team", &arguments)
+        self.call("delete_team", json!({ "team": team }))
     }
 
     pub(crate) fn document(
@@ -107,8 +88,7 @@ impl Database {
         kind: DocumentKind,
         key: &str,
     ) -> Result<Option<StoredDocument>, DatabaseError> {
-        let arguments = self.arguments().with("team", &team).with("kind", &kind).with("key", &key);
-        self.call("document", &arguments)
+        self.call("document", json!({ "team": team, "kind": kind, "key": key }))
     }
 
     /// Returns all documents of a kind, by key.
@@ -117,8 +97,7 @@ impl Database {
         team: &str,
         kind: DocumentKind,
     ) -> Result<Vec<StoredDocument>, DatabaseError> {
-        let arguments = self.arguments().with("team", &team).with("kind", &kind);
-        self.call("documents", &arguments)
+        self.call("documents", json!({ "team": team, "kind": kind }))
     }
 
     /// Writes a document in place of version `expected`, or a new one. Returns its new version;
@@ -129,13 +108,10 @@ impl Database {
         document: &DocumentWrite<'_>,
         expected: Option<i64>,
     ) -> Result<Option<i64>, DatabaseError> {
-        let arguments = self
-            .arguments()
-            .with("team", &team)
-            .with_fields(document)
-            .with("expected", &expected)
-            .with("write", &rand::uuid());
-        self.call("put_document", &arguments)
+        let mut arguments = json!(document);
+        arguments["team"] = json!(team);
+        arguments["expected"] = json!(expected);
+        self.call("put_document", arguments)
     }
 
     /// Removes version `expected` of a document. Returns false if it is not stored.
@@ -146,14 +122,10 @@ impl Database {
         key: &str,
         expected: i64,
     ) -> Result<bool, DatabaseError> {
-        let arguments = self
-            .arguments()
-            .with("team", &team)
-            .with("kind", &kind)
-            .with("key", &key)
-            .with("expected", &expected)
-            .with("write", &rand::uuid());
-        self.call("delete_document", &arguments)
+        self.call(
+            "delete_document",
+            json!({ "team": team, "kind": kind, "key": key, "expected": expected }),
+        )
     }
 
     /// Appends messages to the mailbox `owner`, whose member's folded name is `name`, and lines to
@@ -166,15 +138,7 @@ impl Database {
         entries: &[MailEntry],
         journal: &[LogEntry],
     ) -> Result<Appended, DatabaseError> {
-        let arguments = self
-            .arguments()
-            .with("team", &team)
-            .with("owner", &owner)
-            .with("name", &name)
-            .with("entries", &entries)
-            .with("journal", &journal)
-            .with("write", &rand::uuid());
-        self.call("append_mail", &arguments)
+        self.call("append_mail", json!({ "team": team, "owner": owner, "name": name, "entries": entries, "journal": journal }))
     }
 
     /// Returns messages of a mailbox, oldest first; none if it does not exist.
@@ -184,9 +148,7 @@ impl Database {
         owner: &str,
         scope: MailScope,
     ) -> Result<Vec<MailRow>, DatabaseError> {
-        let arguments =
-            self.arguments().with("team", &team).with("owner", &owner).with("scope", &scope);
-        self.call("mail", &arguments)
+        self.call("mail", json!({ "team": team, "owner": owner, "scope": scope }))
     }
 
     pub(crate) fn find_mail(
@@ -195,9 +157,7 @@ impl Database {
         owner: &str,
         msg_id: &str,
     ) -> Result<Option<MailRow>, DatabaseError> {
-        let arguments =
-            self.arguments().with("team", &team).with("owner", &owner).with("msg_id", &msg_id);
-        self.call("find_mail", &arguments)
+        self.call("find_mail", json!({ "team": team, "owner": owner, "msg_id": msg_id }))
     }
 
     /// Marks messages as delivered, and removes them if `remove` is set. Returns the ids that were
@@ -209,34 +169,25 @@ impl Database {
         ids: &[String],
         remove: bool,
     ) -> Result<Vec<String>, DatabaseError> {
-        let arguments = self
-            .arguments()
-            .with("team", &team)
-            .with("owner", &owner)
-            .with("ids", &ids)
-            .with("remove", &remove)
-            .with("write", &rand::uuid());
-        self.call("deliver_mail", &arguments)
+        self.call(
+            "deliver_mail",
+            json!({ "team": team, "owner": owner, "ids": ids, "remove": remove }),
+        )
     }
 
     /// Returns the owners of all mailboxes, sorted.
     pub(crate) fn mailboxes(&self, team: &str) -> Result<Vec<String>, DatabaseError> {
-        let arguments = self.arguments().with("team", &team);
-        self.call("mailboxes", &arguments)
+        self.call("mailboxes", json!({ "team": team }))
     }
 
     /// Creates an empty mailbox. Returns false if it exists.
     pub(crate) fn create_mailbox(&self, team: &str, owner: &str) -> Result<bool, DatabaseError> {
-        let arguments =
-            self.arguments().with("team", &team).with("owner", &owner).with("write", &rand::uuid());
-        self.call("create_mailbox", &arguments)
+        self.call("create_mailbox", json!({ "team": team, "owner": owner }))
     }
 
     /// Removes a mailbox with its messages, if it exists.
     pub(crate) fn delete_mailbox(&self, team: &str, owner: &str) -> Result<(), DatabaseError> {
-        let arguments =
-            self.arguments().with("team", &team).with("owner", &owner).with("write", &rand::uuid());
-        self.call("delete_mailbox", &arguments)
+        self.call("delete_mailbox", json!({ "team": team, "owner": owner }))
     }
 
     pub(crate) fn tasks(
@@ -244,8 +195,7 @@ impl Database {
         team: &str,
         scope: &TaskScope,
     ) -> Result<StoredTasks, DatabaseError> {
-        let arguments = self.arguments().with("team", &team).with("scope", &scope);
-        self.call("tasks", &arguments)
+        self.call("tasks", json!({ "team": team, "scope": scope }))
     }
 
     /// Writes tasks, all or none, and raises the mark to `mark`. Returns the new version of each,
@@ -256,13 +206,7 @@ impl Database {
         tasks: &[TaskWrite],
         mark: u64,
     ) -> Result<Option<Vec<i64>>, DatabaseError> {
-        let arguments = self
-            .arguments()
-            .with("team", &team)
-            .with("tasks", &tasks)
-            .with("mark", &mark)
-            .with("write", &rand::uuid());
-        self.call("put_tasks", &arguments)
+        self.call("put_tasks", json!({ "team": team, "tasks": tasks, "mark": mark }))
     }
 
     /// Deletes version `expected` of a task and keeps its id on record. Returns false if it is not
@@ -273,13 +217,7 @@ impl Database {
         id: u64,
         expected: i64,
     ) -> Result<bool, DatabaseError> {
-        let arguments = self
-            .arguments()
-            .with("team", &team)
-            .with("id", &id)
-            .with("expected", &expected)
-            .with("write", &rand::uuid());
-        self.call("delete_task", &arguments)
+        self.call("delete_task", json!({ "team": team, "id": id, "expected": expected }))
     }
 
     /// Claims a task by the rules of [`Board::may_claim`](crate::model::board::Board::may_claim),
@@ -290,8 +228,9 @@ impl Database {
         team: &str,
         claim: &ClaimCall<'_>,
     ) -> Result<ClaimReply, DatabaseError> {
-        let arguments = self.arguments().with("team", &team).with_fields(claim);
-        self.call("claim", &arguments)
+        let mut arguments = json!(claim);
+        arguments["team"] = json!(team);
+        self.call("claim", arguments)
     }
 
     /// Appends lines to a log. They get their positions in the order in which calls are committed.
@@ -301,17 +240,14 @@ impl Database {
         log: LogKind,
         entries: &[LogEntry],
     ) -> Result<(), DatabaseError> {
-        let arguments =
-            self.arguments().with("team", &team).with("log", &log).with("entries", &entries);
-        self.call("append_log", &arguments)
+        self.call("append_log", json!({ "team": team, "log": log, "entries": entries }))
     }
 
     /// Appends lines to a log, without waiting for the result: they are lost if this host's broker
     /// ends meanwhile, or the database cannot be reached for 30 s.
     pub(crate) fn post_log(&self, team: &str, log: LogKind, entries: &[LogEntry]) {
-        let arguments =
-            self.arguments().with("team", &team).with("log", &log).with("entries", &entries);
-        self.transport.post("append_log", &format!("{{{}}}", arguments.0));
+        let arguments = json!({ "team": team, "log": log, "entries": entries });
+        self.link.post(&self.call_request("append_log", arguments));
     }
 
     /// Returns lines of a log, oldest first.
@@ -321,53 +257,21 @@ impl Database {
         log: LogKind,
         scope: &LogScope,
     ) -> Result<Vec<LogRow>, DatabaseError> {
-        let arguments =
-            self.arguments().with("team", &team).with("log", &log).with("scope", &scope);
-        self.call("log", &arguments)
+        self.call("log", json!({ "team": team, "log": log, "scope": scope }))
     }
 
     /// Returns the position of the last line of a log; 0 if it is empty.
     pub(crate) fn log_end(&self, team: &str, log: LogKind) -> Result<i64, DatabaseError> {
-        let arguments = self.arguments().with("team", &team).with("log", &log);
-        self.call("log_end", &arguments)
+        self.call("log_end", json!({ "team": team, "log": log }))
     }
 
     /// Refuses all later calls of this run, on every host.
     pub(crate) fn fence(&self, team: &str, incarnation: &str) -> Result<(), DatabaseError> {
-        let arguments = self.arguments().with("team", &team).with("incarnation", &incarnation);
-        self.call("fence", &arguments)
-    }
-
-    /// Acquires the lock `name` of a team, which excludes other holders on every host until the
-    /// guard is dropped or its process ends. `None` if it was not free within `deadline`.
-    pub(crate) fn lock(
-        &self,
-        team: &str,
-        name: &str,
-        deadline: Duration,
-    ) -> Result<Option<HeldLock>, DatabaseError> {
-        self.transport.lock(&self.actor, team, name, deadline)
-    }
-
-    /// Acquires the lease of a team's lead; `None` if another process holds it.
-    pub(crate) fn take_lease(&self, team: &str) -> Result<Option<HeldLease>, DatabaseError> {
-        self.transport.take_lease(&self.actor, team)
+        self.call("fence", json!({ "team": team, "incarnation": incarnation }))
     }
 
     /// Returns true if a process holds the lease of the team's lead.
     pub(crate) fn is_led(&self, team: &str) -> Result<bool, DatabaseError> {
-        let arguments = self.arguments().with("team", &team);
-        self.call("is_led", &arguments)
-    }
-
-    /// Calls `on_change` on a separate thread for every later change of a team that `interest`
-    /// covers, until the subscription is dropped.
-    pub(crate) fn subscribe(
-        &self,
-        team: &str,
-        interest: &Interest,
-        on_change: impl Fn(StoreChange) + Send + 'static,
-    ) -> Result<Subscription, DatabaseError> {
-        self.transport.subscribe(team, interest, Box::new(on_change))
+        self.call("is_led", json!({ "team": team }))
     }
 }

@@ -1,23 +1,23 @@
 //! The connection of a process to the broker of its host. Starts the broker if none listens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use super::error::DatabaseError;
-use super::protocol::{
-    BrokerMessage, ClientMessage, HubAnswer, Push, Request, encode, read_message,
-};
+use super::protocol::{BrokerMessage, Push, Request, encode, read_message};
 use super::rows::StoreChange;
-use super::watchers::Watchers;
 use crate::sys::clock::{self, Deadline};
 use crate::sys::exec;
 use crate::sys::fs;
@@ -25,72 +25,51 @@ use crate::sys::lock::Gate;
 use crate::sys::socket;
 
 /// Time for a broker to start and accept.
-const STARTING: Duration = Duration::from_secs(10);
+const START_DEADLINE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 /// Lost brokers in a row after which an operation fails.
-const MOST_LOSSES: u32 = 5;
+const MAX_LOSSES: u32 = 5;
 const PAUSE_AFTER_LOSS: Duration = Duration::from_millis(50);
 
-/// Where the broker listens, and how it is started.
+/// How the broker of a host is started: `PROGRAM ARGS… SOCKET`.
 #[derive(Debug, Clone)]
-pub(super) struct BrokerPlace {
-    pub(super) socket: PathBuf,
-    pub(super) program: PathBuf,
+pub(crate) struct BrokerCommand {
+    pub(crate) program: PathBuf,
     /// Arguments before the path of the socket.
-    pub(super) args: Vec<OsString>,
-    /// The broker's whole environment, with the address of the store.
-    pub(super) env: Vec<(OsString, OsString)>,
+    pub(crate) args: Vec<OsString>,
+    /// Its environment, without the address of the store.
+    pub(crate) env: Vec<(OsString, OsString)>,
 }
 
-impl BrokerPlace {
-    fn log(&self) -> PathBuf {
-        self.socket.with_extension("log")
-    }
-
-    fn error(&self, reason: &dyn std::fmt::Display) -> DatabaseError {
-        DatabaseError::Broker {
-            socket: self.socket.display().to_string(),
-            reason: reason.to_string(),
-            log: self.log().display().to_string(),
-        }
-    }
-
+impl BrokerCommand {
     /// Connects to the broker, and starts one if none listens. One process at a time starts it.
-    fn connect(&self) -> Result<UnixStream, DatabaseError> {
-        if let Ok(stream) = socket::connect(&self.socket) {
+    fn connect(&self, path: &Path) -> Result<UnixStream, DatabaseError> {
+        if let Ok(stream) = socket::connect(path) {
             return Ok(stream);
         }
-        if let Some(dir) = self.socket.parent() {
-            fs::private_dir(dir).map_err(|e| self.error(&e))?;
+        let fail = |reason: &dyn fmt::Display| DatabaseError::broker(path, reason);
+        if let Some(dir) = path.parent() {
+            fs::private_dir(dir).map_err(|e| fail(&e))?;
         }
-        let gate = self.socket.with_extension("gate");
-        let _alone = Gate::open(&gate, STARTING).map_err(|e| self.error(&e))?;
-        match socket::connect(&self.socket) {
+        let gate = path.with_extension("gate");
+        let _alone = Gate::open(&gate, START_DEADLINE).map_err(|e| fail(&e))?;
+        match socket::connect(path) {
             Ok(stream) => return Ok(stream),
             Err(e) if e.kind() == io::ErrorKind::NotFound => (),
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                fs::remove_file(&self.socket).map_err(|e| self.error(&e))?;
-            }
-            Err(e) => return Err(self.error(&e)),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => (),
+            Err(e) => return Err(fail(&e)),
         }
-        self.start()
-    }
-
-    fn start(&self) -> Result<UnixStream, DatabaseError> {
-        let mut args = self.args.clone();
-        args.push(self.socket.clone().into());
-        let root = PathBuf::from("/");
-        let log = self.log();
-        let program = self.program.as_os_str();
-        exec::spawn_detached(program, &args, Some(&self.env), &root, Some(&log))
-            .map_err(|e| self.error(&e))?;
-        let deadline = Deadline::after(STARTING);
+        let args = [self.args.as_slice(), &[path.into()]].concat();
+        let (root, log) = (Path::new("/"), path.with_extension("log"));
+        exec::spawn_detached(self.program.as_os_str(), &args, Some(&self.env), root, Some(&log))
+            .map_err(|e| fail(&e))?;
+        let deadline = Deadline::after(START_DEADLINE);
         loop {
-            match socket::connect(&self.socket) {
+            match socket::connect(path) {
                 Ok(stream) => return Ok(stream),
                 Err(e) if deadline.expired() => {
-                    let reason = format!("it did not accept within {} s ({e})", STARTING.as_secs());
-                    return Err(self.error(&reason));
+                    let seconds = START_DEADLINE.as_secs();
+                    return Err(fail(&format_args!("it did not accept within {seconds} s ({e})")));
                 }
                 Err(_) => clock::sleep(POLL),
             }
@@ -98,35 +77,53 @@ impl BrokerPlace {
     }
 }
 
-type AnswerSender = SyncSender<Result<HubAnswer, DatabaseError>>;
+type BrokerAnswer = Result<Box<RawValue>, DatabaseError>;
 
-/// One connection to a broker. Dropping it ends its reader.
-struct Pipe {
-    number: u64,
+/// One connection to a broker, which releases what was acquired through it when it ends.
+#[derive(Debug)]
+pub(super) struct Pipe {
     stream: UnixStream,
-    writer: Mutex<UnixStream>,
+    /// Held while a message is written.
+    writing: Mutex<()>,
     /// The requests without an answer; `None` once the connection is lost.
-    waiting: Mutex<Option<HashMap<u64, AnswerSender>>>,
+    waiting: Mutex<Option<HashMap<u64, SyncSender<BrokerAnswer>>>>,
     last_id: AtomicU64,
+    /// The handles of locks and leases that the broker has lost.
+    lost: Mutex<HashSet<u64>>,
 }
 
 /// The broker is gone, and the operation may have been carried out.
-struct BrokerGone;
+pub(super) struct BrokerGone;
 
 impl Pipe {
-    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<u64, AnswerSender>>> {
+    fn new(stream: UnixStream) -> Pipe {
+        Pipe {
+            stream,
+            writing: Mutex::default(),
+            waiting: Mutex::new(Some(HashMap::new())),
+            last_id: AtomicU64::new(1),
+            lost: Mutex::default(),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<u64, SyncSender<BrokerAnswer>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_lost(&self) -> bool {
-        self.waiting().is_none()
+    fn lost(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if the lock or lease that was acquired through this connection is not held.
+    pub(super) fn has_lost(&self, handle: u64) -> bool {
+        self.waiting().is_none() || self.lost().contains(&handle)
     }
 
     /// Sends a message. Ends the connection after a failure: a part may have been sent, so that
     /// nothing can follow.
     fn send(&self, bytes: &[u8]) -> Result<(), BrokerGone> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.write_all(bytes).map_err(|_| {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        (&self.stream).write_all(bytes).map_err(|_| {
             let _ = self.stream.shutdown(Shutdown::Both);
             BrokerGone
         })
@@ -134,34 +131,30 @@ impl Pipe {
 
     /// Sends a request whose answer is dropped. Requests are carried out in the order in which they
     /// were sent, as far as they reach the database.
-    fn post(&self, request: Request) {
+    fn post(&self, request: &Request) {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
-        if let Ok(bytes) = encode(&ClientMessage { id, request }) {
+        if let Ok(bytes) = encode(&(id, request)) {
             // After a failure, the next request notices that the broker is gone.
             let _ = self.send(&bytes);
         }
     }
 
-    fn request(&self, request: Request) -> Result<Result<HubAnswer, DatabaseError>, BrokerGone> {
+    pub(super) fn request(&self, request: &Request) -> Result<BrokerAnswer, BrokerGone> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        let bytes = match encode(&(id, request)) {
+            Ok(bytes) => bytes,
+            Err(e) => return Ok(Err(DatabaseError::bad_reply("request", &e))),
+        };
         let (sender, answer) = sync_channel(1);
         self.waiting().as_mut().ok_or(BrokerGone)?.insert(id, sender);
-        match encode(&ClientMessage { id, request }) {
-            Ok(bytes) => {
-                self.send(&bytes)?;
-                answer.recv().map_err(|_| BrokerGone)
-            }
-            Err(e) => {
-                self.waiting().as_mut().map(|waiting| waiting.remove(&id));
-                Ok(Err(DatabaseError::bad_reply("request", &e)))
-            }
-        }
+        self.send(&bytes)?;
+        answer.recv().map_err(|_| BrokerGone)
     }
 
     /// Passes messages on until the connection ends.
-    fn read(&self, watchers: &Watchers) {
+    fn read(&self, link: &Weak<BrokerLink>) {
         let mut stream = BufReader::new(&self.stream);
-        while let Ok(Some(message)) = read_message(&mut stream) {
+        while let Ok(message) = read_message(&mut stream) {
             match message {
                 BrokerMessage::Answer { id, result } => {
                     let sender = self.waiting().as_mut().and_then(|waiting| waiting.remove(&id));
@@ -169,113 +162,155 @@ impl Pipe {
                         let _ = sender.send(result);
                     }
                 }
-                BrokerMessage::Push(push) => watchers.deliver(push),
+                BrokerMessage::Push(Push::Changed { handle, change }) => {
+                    let Some(link) = link.upgrade() else { break };
+                    if let Some(subscriber) = link.subscribers().get(&handle) {
+                        let _ = subscriber.changes.send(change);
+                    }
+                }
+                BrokerMessage::Push(Push::Lost(handle)) => drop(self.lost().insert(handle)),
+                // All hosts of a team use the clock of its store, so that their times can be
+                // compared.
+                BrokerMessage::Push(Push::Clock { offset_ms }) => clock::set_offset_ms(offset_ms),
             }
         }
         let _ = self.stream.shutdown(Shutdown::Both);
-        // Before the requests fail: what they acquire on the next connection is not lost.
-        watchers.lose_all(self.number);
         drop(self.waiting().take());
     }
 }
 
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
-    }
+/// A subscription of this process.
+#[derive(Clone)]
+pub(super) struct Subscriber {
+    pub(super) request: Request,
+    pub(super) changes: Sender<StoreChange>,
 }
 
 /// The broker as seen by one process.
 pub(super) struct BrokerLink {
-    place: BrokerPlace,
+    socket: PathBuf,
+    command: BrokerCommand,
     pipe: Mutex<Option<Arc<Pipe>>>,
-    last_pipe: AtomicU64,
-    pub(super) watchers: Arc<Watchers>,
-    me: Weak<BrokerLink>,
+    last_handle: AtomicU64,
+    subscribers: Mutex<HashMap<u64, Subscriber>>,
+}
+
+/// Does not show the environment of the broker, which holds the password.
+impl fmt::Debug for BrokerLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BrokerLink").field(&self.socket).finish()
+    }
 }
 
 impl BrokerLink {
-    pub(super) fn new(place: BrokerPlace) -> Arc<BrokerLink> {
-        Arc::new_cyclic(|me: &Weak<BrokerLink>| BrokerLink {
-            place,
+    /// `command` has the address of the store in its environment.
+    pub(super) fn new(socket: PathBuf, command: BrokerCommand) -> Arc<BrokerLink> {
+        Arc::new(BrokerLink {
+            socket,
+            command,
             pipe: Mutex::default(),
-            last_pipe: AtomicU64::new(0),
-            watchers: Arc::default(),
-            me: me.clone(),
+            last_handle: AtomicU64::new(0),
+            subscribers: Mutex::default(),
         })
     }
 
-    /// Carries out an operation, again through another broker if this one is lost.
+    /// Uses a broker that is connected already.
+    #[cfg(test)]
+    pub(super) fn through(stream: UnixStream) -> Arc<BrokerLink> {
+        let command = BrokerCommand { program: PathBuf::new(), args: Vec::new(), env: Vec::new() };
+        let link = BrokerLink::new(PathBuf::new(), command);
+        let pipe = link.attach(stream).expect("a thread can start");
+        *link.pipe() = Some(pipe);
+        link
+    }
+
+    fn pipe(&self) -> MutexGuard<'_, Option<Arc<Pipe>>> {
+        self.pipe.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn subscribers(&self) -> MutexGuard<'_, HashMap<u64, Subscriber>> {
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a handle that no other lock, lease or subscription of this process has.
+    pub(super) fn next_handle(&self) -> u64 {
+        self.last_handle.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Carries out an operation, again through another broker if this one is lost. Returns the
+    /// reply and the connection on which it came.
     pub(super) fn request(
-        &self,
-        request: impl Fn() -> Request,
-    ) -> Result<HubAnswer, DatabaseError> {
-        for losses in 0..MOST_LOSSES {
+        self: &Arc<Self>,
+        request: &Request,
+    ) -> Result<(Box<RawValue>, Arc<Pipe>), DatabaseError> {
+        for losses in 0..MAX_LOSSES {
             if losses > 0 {
                 clock::sleep(PAUSE_AFTER_LOSS * losses);
             }
-            let request = request();
-            let is_release = matches!(request, Request::Release(_));
             let pipe = self.connected()?;
-            if let Some(handle) = request.handle() {
-                self.watchers.request_through(handle, pipe.number);
-            }
-            match pipe.request(request) {
-                Ok(result) => return result,
-                // The broker releases what its clients hold when it ends.
-                Err(BrokerGone) if is_release => return Ok(HubAnswer::Done),
-                Err(BrokerGone) => (),
+            if let Ok(answer) = pipe.request(request) {
+                return Ok((answer?, pipe));
             }
         }
-        Err(self.place.error(&"it ended several times during the operation"))
+        Err(self.error(&"it ended several times during the operation"))
     }
 
     /// Carries out an operation without waiting for its result, which is unknown: it is not
     /// repeated if the broker is lost.
-    pub(super) fn post(&self, request: Request) {
+    pub(super) fn post(self: &Arc<Self>, request: &Request) {
         if let Ok(pipe) = self.connected() {
             pipe.post(request);
         }
     }
 
+    /// Ends a subscription. If the broker is lost, it has ended.
+    pub(super) fn unsubscribe(&self, handle: u64) {
+        self.subscribers().remove(&handle);
+        let pipe = self.pipe().clone();
+        if let Some(pipe) = pipe {
+            let _ = pipe.request(&Request::Release(handle));
+        }
+    }
+
+    fn error(&self, reason: &dyn fmt::Display) -> DatabaseError {
+        DatabaseError::broker(&self.socket, reason)
+    }
+
     /// Returns the connection to the broker. Makes a new one if it is lost, with all subscriptions.
-    fn connected(&self) -> Result<Arc<Pipe>, DatabaseError> {
-        let mut current = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipe) = current.as_ref().filter(|pipe| !pipe.is_lost()) {
+    fn connected(self: &Arc<Self>) -> Result<Arc<Pipe>, DatabaseError> {
+        let mut current = self.pipe();
+        if let Some(pipe) = current.as_ref().filter(|pipe| pipe.waiting().is_some()) {
             return Ok(Arc::clone(pipe));
         }
-        let stream = self.place.connect()?;
-        let fail = |e: io::Error| self.place.error(&e);
-        let pipe = Arc::new(Pipe {
-            number: self.last_pipe.fetch_add(1, Ordering::Relaxed) + 1,
-            writer: Mutex::new(stream.try_clone().map_err(fail)?),
-            stream,
-            waiting: Mutex::new(Some(HashMap::new())),
-            last_id: AtomicU64::new(1),
-        });
-        let (reader, watchers, link) =
-            (Arc::clone(&pipe), Arc::clone(&self.watchers), self.me.clone());
-        let read = move || {
-            reader.read(&watchers);
-            drop(reader);
-            resubscribe(&link);
-        };
-        thread::Builder::new().name("store broker".to_owned()).spawn(read).map_err(fail)?;
-        for (handle, team, interest) in self.watchers.subscriptions() {
-            let subscribed = pipe.request(Request::Subscribe { handle, team, interest });
-            if matches!(subscribed, Ok(Ok(_))) {
-                self.watchers.deliver(Push::Changed { handle, change: StoreChange::Everything });
+        let pipe = self.attach(self.command.connect(&self.socket)?)?;
+        let subscribers: Vec<Subscriber> = self.subscribers().values().cloned().collect();
+        for Subscriber { request, changes } in subscribers {
+            if matches!(pipe.request(&request), Ok(Ok(_))) {
+                let _ = changes.send(StoreChange::Everything);
             }
         }
         *current = Some(Arc::clone(&pipe));
+        Ok(pipe)
+    }
+
+    fn attach(self: &Arc<Self>, stream: UnixStream) -> Result<Arc<Pipe>, DatabaseError> {
+        let pipe = Arc::new(Pipe::new(stream));
+        let (reader, link) = (Arc::clone(&pipe), Arc::downgrade(self));
+        let read = move || {
+            reader.read(&link);
+            drop(reader);
+            resubscribe(&link);
+        };
+        let thread = thread::Builder::new().name("store broker".to_owned());
+        thread.spawn(read).map_err(|e| self.error(&e))?;
         Ok(pipe)
     }
 }
 
 impl Drop for BrokerLink {
     fn drop(&mut self) {
-        let pipe = self.pipe.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipe) = pipe {
+        // Ends the reader.
+        if let Some(pipe) = self.pipe().take() {
             let _ = pipe.stream.shutdown(Shutdown::Both);
         }
     }
@@ -285,7 +320,7 @@ impl Drop for BrokerLink {
 fn resubscribe(link: &Weak<BrokerLink>) {
     let mut pause = PAUSE_AFTER_LOSS;
     while let Some(link) = link.upgrade() {
-        if link.watchers.subscriptions().is_empty() || link.connected().is_ok() {
+        if link.subscribers().is_empty() || link.connected().is_ok() {
             return;
         }
         drop(link);

@@ -3,13 +3,14 @@
 //! A call whose connection is lost is sent again on the next one. That is safe: the functions of the
 //! schema have no further effect when a call is repeated.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client};
 
@@ -19,7 +20,7 @@ use super::url::StoreUrl;
 use crate::sys::clock::Deadline;
 
 /// Time for which a call is tried before it fails.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -44,8 +45,6 @@ struct Live {
     client: Client,
     /// Counts the connections.
     number: u64,
-    /// The clock of the server minus the clock of this machine.
-    clock_offset_ms: i64,
     /// Makes the engine open another connection.
     give_up: Notify,
 }
@@ -58,45 +57,35 @@ enum ConnectionStatus {
     Refused(u64, DatabaseError),
 }
 
-/// The connection and its calls. Clones share it.
-#[derive(Clone)]
+/// The connection and its calls.
 pub(super) struct Engine {
-    core: Arc<Core>,
-}
-
-struct Core {
     url: StoreUrl,
     patience: Duration,
     status: watch::Sender<ConnectionStatus>,
     /// Wakes the engine that waits after a refused attempt.
     retry: Notify,
-    subscriptions: Mutex<Subscriptions>,
+    /// The subscribed teams, by channel.
+    channels: Mutex<HashMap<String, String>>,
     on_event: EngineEventHandler,
-}
-
-#[derive(Default)]
-struct Subscriptions {
-    teams: BTreeSet<String>,
-    /// The team of each channel.
-    channels: HashMap<String, String>,
 }
 
 impl Engine {
     /// Starts connecting, on the runtime of the caller.
-    pub(super) fn start(url: StoreUrl, patience: Duration, on_event: EngineEventHandler) -> Engine {
-        let status =
-            watch::Sender::new(ConnectionStatus::Connecting("not connected yet".to_owned()));
-        let core = Core {
-            url,
-            patience,
-            status,
-            retry: Notify::new(),
-            subscriptions: Mutex::default(),
-            on_event,
-        };
-        let core = Arc::new(core);
-        tokio::spawn(run(Arc::clone(&core)));
-        Engine { core }
+    pub(super) fn start(
+        url: StoreUrl,
+        patience: Duration,
+        on_event: EngineEventHandler,
+    ) -> Arc<Engine> {
+        let connecting = ConnectionStatus::Connecting("not connected yet".to_owned());
+        let (retry, channels) = (Notify::new(), Mutex::default());
+        let status = watch::Sender::new(connecting);
+        let engine = Arc::new(Engine { url, patience, status, retry, channels, on_event });
+        tokio::spawn(Arc::clone(&engine).run());
+        engine
+    }
+
+    fn channels(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls a function of the schema, again if necessary. Returns its reply as JSON text, and the
@@ -109,18 +98,18 @@ impl Engine {
         if !function.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') {
             return Err(DatabaseError::bad_reply(function, &"it is not the name of a function"));
         }
-        let begun = Deadline::after(self.core.patience);
+        let begun = Deadline::after(self.patience);
         let mut last = String::new();
         let mut used = None;
         let attempts = self.attempt(function, arguments, &mut last, &mut used);
-        match timeout(self.core.patience, attempts).await {
+        match timeout(self.patience, attempts).await {
             Ok(result) => result,
             Err(_) => {
                 if let Some(live) = used {
                     live.give_up.notify_one();
                 }
                 Err(DatabaseError::Unreachable {
-                    place: self.core.url.place(),
+                    place: self.url.place(),
                     seconds: begun.elapsed().as_secs(),
                     last: if last.is_empty() { "no reply".to_owned() } else { last },
                 })
@@ -135,13 +124,13 @@ impl Engine {
         last: &mut String,
         used: &mut Option<Arc<Live>>,
     ) -> Result<(String, u64), DatabaseError> {
-        let mut status = self.core.status.subscribe();
+        let mut status = self.status.subscribe();
         loop {
             let live = self.live(&mut status, last).await?;
             *used = Some(Arc::clone(&live));
             let is_other = |s: &ConnectionStatus| !matches!(s, ConnectionStatus::Live(l) if l.number == live.number);
             let reply = tokio::select! {
-                reply = session::call(&live.client, &self.core.url, function, arguments) => reply,
+                reply = session::call(&live.client, &self.url, function, arguments) => reply,
                 _ = status.wait_for(is_other) => Err(CallFailure::Lost("the connection was lost".into())),
             };
             match reply {
@@ -178,7 +167,7 @@ impl Engine {
                     Some(_) => (),
                     None => {
                         refused_before = Some(attempt);
-                        self.core.retry.notify_one();
+                        self.retry.notify_one();
                     }
                 },
             }
@@ -188,7 +177,7 @@ impl Engine {
 
     /// Returns the number of the current connection; 0 if there is none.
     pub(super) fn connection(&self) -> u64 {
-        match &*self.core.status.borrow() {
+        match &*self.status.borrow() {
             ConnectionStatus::Live(live) => live.number,
             ConnectionStatus::Connecting(_) | ConnectionStatus::Refused(..) => 0,
         }
@@ -200,11 +189,7 @@ impl Engine {
         let arguments = json!({ "team": team }).to_string();
         loop {
             let (reply, number) = self.call("listen", &arguments).await?;
-            {
-                let mut subscriptions = self.core.subscriptions();
-                subscriptions.teams.insert(team.to_owned());
-                subscriptions.channels.insert(channel_of(&reply), team.to_owned());
-            }
+            self.channels().insert(channel_of(&reply), team.to_owned());
             // A connection that was opened before may have been set up without this team.
             if self.connection() == number {
                 return Ok(number);
@@ -214,100 +199,80 @@ impl Engine {
 
     /// Returns the teams that each connection is subscribed to.
     pub(super) fn teams(&self) -> Vec<String> {
-        self.core.subscriptions().teams.iter().cloned().collect()
+        self.channels().values().cloned().collect()
+    }
+
+    /// Opens one connection after the other.
+    async fn run(self: Arc<Self>) {
+        let mut pause = FIRST_PAUSE;
+        for number in 1_u64.. {
+            match self.connect(number).await {
+                Ok((live, clock_offset_ms, reading)) => {
+                    self.status.send_replace(ConnectionStatus::Live(Arc::clone(&live)));
+                    (self.on_event)(EngineEvent::Up { clock_offset_ms });
+                    let reason = tokio::select! {
+                        reason = reading => reason.unwrap_or_default(),
+                        () = live.give_up.notified() => "the server does not accept calls".to_owned(),
+                    };
+                    self.status.send_replace(ConnectionStatus::Connecting(reason));
+                    (self.on_event)(EngineEvent::Down);
+                    pause = FIRST_PAUSE;
+                }
+                Err(CallFailure::Final(error)) => {
+                    self.status.send_replace(ConnectionStatus::Refused(number, error));
+                    self.retry.notified().await;
+                }
+                Err(CallFailure::Lost(reason)) => {
+                    self.status.send_replace(ConnectionStatus::Connecting(reason));
+                }
+                Err(CallFailure::Conflict) => (),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Opens a connection, sets it up and subscribes it to the same teams as the one before. Returns
+    /// it with the clock offset, and the task that reads from it.
+    async fn connect(
+        self: &Arc<Self>,
+        number: u64,
+    ) -> Result<(Arc<Live>, i64, JoinHandle<String>), CallFailure> {
+        let (client, link) = session::open(&self.url).await?;
+        let reading = tokio::spawn(Arc::clone(self).read(link));
+        let clock_offset_ms = session::set_up(&client, &self.url).await?;
+        for team in self.teams() {
+            let arguments = json!({ "team": team }).to_string();
+            match session::call(&client, &self.url, "listen", &arguments).await {
+                Ok(_) => (),
+                Err(CallFailure::Final(DatabaseError::NoSuchTeam { .. })) => {
+                    self.channels().retain(|_, subscribed| *subscribed != team);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok((Arc::new(Live { client, number, give_up: Notify::new() }), clock_offset_ms, reading))
+    }
+
+    /// Reads from a connection until it ends or its client is dropped. Returns the reason.
+    async fn read(self: Arc<Self>, mut link: Link) -> String {
+        loop {
+            match poll_fn(|cx| link.poll_message(cx)).await {
+                Some(Ok(AsyncMessage::Notification(note))) => {
+                    let team = self.channels().get(note.channel()).cloned();
+                    if let Some(team) = team {
+                        let change = note.payload().to_owned();
+                        (self.on_event)(EngineEvent::Notified { team, change });
+                    }
+                }
+                Some(Ok(_)) => (),
+                Some(Err(e)) => return with_causes(&e),
+                None => return "the connection was closed".to_owned(),
+            }
+        }
     }
 }
 
 fn channel_of(reply: &str) -> String {
     serde_json::from_str(reply).unwrap_or_default()
-}
-
-impl Core {
-    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
-        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Opens one connection after the other.
-async fn run(core: Arc<Core>) {
-    let mut pause = FIRST_PAUSE;
-    for number in 1_u64.. {
-        let was_up = match connect(&core, number).await {
-            Ok((live, ended)) => {
-                let reason = serve(&core, &live, ended).await;
-                core.status.send_replace(ConnectionStatus::Connecting(reason));
-                (core.on_event)(EngineEvent::Down);
-                true
-            }
-            Err(CallFailure::Final(error)) => {
-                core.status.send_replace(ConnectionStatus::Refused(number, error));
-                core.retry.notified().await;
-                false
-            }
-            Err(CallFailure::Lost(reason)) => {
-                core.status.send_replace(ConnectionStatus::Connecting(reason));
-                false
-            }
-            Err(CallFailure::Conflict) => false,
-        };
-        if was_up {
-            pause = FIRST_PAUSE;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// Opens a connection, sets it up and subscribes it to the same teams as the one before.
-async fn connect(
-    core: &Arc<Core>,
-    number: u64,
-) -> Result<(Arc<Live>, oneshot::Receiver<String>), CallFailure> {
-    let (client, link) = session::open(&core.url).await?;
-    let (end, ended) = oneshot::channel();
-    tokio::spawn(drive(Arc::clone(core), link, end));
-    let clock_offset_ms = session::set_up(&client, &core.url).await?;
-    let teams: Vec<String> = core.subscriptions().teams.iter().cloned().collect();
-    for team in teams {
-        let arguments = json!({ "team": team }).to_string();
-        match session::call(&client, &core.url, "listen", &arguments).await {
-            Ok(reply) => {
-                core.subscriptions().channels.insert(channel_of(&reply), team);
-            }
-            Err(CallFailure::Final(DatabaseError::NoSuchTeam { .. })) => {
-                core.subscriptions().teams.remove(&team);
-            }
-            Err(failure) => return Err(failure),
-        }
-    }
-    Ok((Arc::new(Live { client, number, clock_offset_ms, give_up: Notify::new() }), ended))
-}
-
-/// Publishes a connection until it ends. Returns the reason of the end.
-async fn serve(core: &Arc<Core>, live: &Arc<Live>, ended: oneshot::Receiver<String>) -> String {
-    core.status.send_replace(ConnectionStatus::Live(Arc::clone(live)));
-    (core.on_event)(EngineEvent::Up { clock_offset_ms: live.clock_offset_ms });
-    tokio::select! {
-        reason = ended => reason.unwrap_or_default(),
-        () = live.give_up.notified() => "the server does not accept calls".to_owned(),
-    }
-}
-
-/// Reads from a connection until it ends or its client is dropped.
-async fn drive(core: Arc<Core>, mut link: Link, end: oneshot::Sender<String>) {
-    let reason = loop {
-        match poll_fn(|cx| link.poll_message(cx)).await {
-            Some(Ok(AsyncMessage::Notification(note))) => {
-                let team = core.subscriptions().channels.get(note.channel()).cloned();
-                if let Some(team) = team {
-                    let change = note.payload().to_owned();
-                    (core.on_event)(EngineEvent::Notified { team, change });
-                }
-            }
-            Some(Ok(_)) => (),
-            Some(Err(e)) => break with_causes(&e),
-            None => break "the connection was closed".to_owned(),
-        }
-    };
-    let _ = end.send(reason);
 }

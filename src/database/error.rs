@@ -1,6 +1,7 @@
 //! The errors of the shared store. A broker sends them to its clients.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,15 @@ pub(crate) enum DatabaseError {
 }
 
 impl DatabaseError {
+    /// The broker at `socket` cannot be used.
+    pub(super) fn broker(socket: &Path, reason: &dyn fmt::Display) -> DatabaseError {
+        DatabaseError::Broker {
+            socket: socket.display().to_string(),
+            reason: reason.to_string(),
+            log: socket.with_extension("log").display().to_string(),
+        }
+    }
+
     pub(super) fn bad_reply(function: &str, reason: &dyn fmt::Display) -> DatabaseError {
         DatabaseError::BadReply { function: function.to_owned(), reason: reason.to_string() }
     }

@@ -6,24 +6,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::cache::{DocumentCache, DocumentCall};
 use super::engine::{Engine, EngineEvent};
 use super::error::DatabaseError;
-use super::protocol::{HubAnswer, Push, Request};
+use super::protocol::{Push, Request};
 use super::rows::{Actor, DocumentKind, Interest, StoreChange};
 use super::url::StoreUrl;
 use crate::sys::clock::Deadline;
 use crate::sys::rand;
 
 /// Pauses of a client that waits for a lock.
-const SHORTEST_WAIT: Duration = Duration::from_millis(2);
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
+const MIN_LOCK_PAUSE: Duration = Duration::from_millis(2);
+const MAX_LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// The schema gives a lock for this time.
 const LOCK_TERM: Duration = Duration::from_secs(30);
-const RENEWAL: Duration = Duration::from_secs(10);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 /// Pause between two attempts to acquire a lease again after a lost connection.
 const RETAKE_PAUSE: Duration = Duration::from_millis(300);
 
@@ -43,10 +42,9 @@ enum Hold {
 
 /// The clients, and the connection that they share.
 pub(super) struct Hub {
-    engine: Engine,
+    engine: Arc<Engine>,
     caches: bool,
     state: Mutex<HubState>,
-    me: Weak<Hub>,
 }
 
 #[derive(Default)]
@@ -56,7 +54,6 @@ struct HubState {
     /// The clock of the server minus the clock of this machine, once a connection was made.
     clock_offset_ms: Option<i64>,
     holds: HashMap<HoldKey, Hold>,
-    subscribers: HashMap<String, BTreeSet<HoldKey>>,
     /// The teams whose lease a client holds or is about to acquire. The lock in the database does
     /// not exclude other clients of the same connection.
     leased: BTreeSet<String>,
@@ -66,15 +63,15 @@ struct HubState {
 impl Hub {
     /// Starts connecting, on the runtime of the caller. `caches`: keep replies that show documents.
     pub(super) fn start(url: StoreUrl, patience: Duration, caches: bool) -> Arc<Hub> {
-        Arc::new_cyclic(|me: &Weak<Hub>| {
-            let hub = me.clone();
+        Arc::new_cyclic(|hub: &Weak<Hub>| {
+            let hub = hub.clone();
             let handler = move |event| {
                 if let Some(hub) = hub.upgrade() {
                     hub.on_event(event);
                 }
             };
             let engine = Engine::start(url, patience, Box::new(handler));
-            Hub { engine, caches, state: Mutex::default(), me: me.clone() }
+            Hub { engine, caches, state: Mutex::default() }
         })
     }
 
@@ -106,80 +103,77 @@ impl Hub {
         }
     }
 
+    /// Carries out an operation. Returns the reply as JSON text.
     pub(super) async fn handle(
-        &self,
+        self: &Arc<Self>,
         client: u64,
         request: Request,
-    ) -> Result<HubAnswer, DatabaseError> {
+    ) -> Result<String, DatabaseError> {
         match request {
-            Request::Call { function, arguments } => {
-                let reply = self.call(&function, arguments.get()).await?;
-                let reply = RawValue::from_string(reply);
-                reply.map(HubAnswer::Reply).map_err(|e| DatabaseError::bad_reply(&function, &e))
-            }
+            Request::Call { function, arguments } => self.call(&function, arguments.get()).await,
             Request::Lock { handle, actor, team, name, deadline_ms } => {
                 let deadline = Deadline::after(Duration::from_millis(deadline_ms));
-                self.lock((client, handle), &actor, team, name, deadline)
-                    .await
-                    .map(HubAnswer::Locked)
+                let locked = self.lock((client, handle), &actor, team, name, deadline).await?;
+                Ok(locked.to_string())
             }
             Request::TakeLease { handle, actor, team } => {
-                self.take_lease((client, handle), &actor, team).await.map(HubAnswer::Lease)
+                self.take_lease((client, handle), &actor, team).await
             }
             Request::Subscribe { handle, team, interest } => {
                 self.subscribe((client, handle), team, interest).await?;
-                Ok(HubAnswer::Done)
+                Ok("null".to_owned())
             }
             Request::Release(handle) => {
                 self.release((client, handle)).await;
-                Ok(HubAnswer::Done)
+                Ok("null".to_owned())
             }
         }
     }
 
     async fn call(&self, function: &str, arguments: &str) -> Result<String, DatabaseError> {
-        if let Some(call) = DocumentCall::read(function, arguments).filter(|_| self.caches) {
-            return self.read_documents(function, arguments, call).await;
-        }
-        let result = self.engine.call(function, arguments).await;
-        // Before the reply is sent, so that a client reads its own writes. Also after an error,
-        // since the change may have been made.
-        if matches!(function, "put_document" | "delete_document" | "create_team" | "delete_team") {
-            let written: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-            let field = |name: &str| written.get(name).and_then(|v| v.as_str()).unwrap_or_default();
-            let mut state = self.state();
-            if function.ends_with("_document") {
-                state.cache.changed(field("team"), field("kind"), field("key"));
-            } else {
-                state.cache.changed_entirely(field("team"));
+        let (reads, writes) = match function {
+            "document" | "documents" => (self.caches, false),
+            "put_document" | "delete_document" | "create_team" | "delete_team" => (false, true),
+            _ => (false, false),
+        };
+        let documents = (reads || writes).then(|| serde_json::from_str(arguments).ok()).flatten();
+        match documents {
+            Some(documents) if reads => self.read_documents(function, arguments, documents).await,
+            documents => {
+                let result = self.engine.call(function, arguments).await;
+                // Before the reply is sent, so that a client reads its own writes. Also after an
+                // error, since the change may have been made.
+                if let Some(documents) = documents {
+                    self.state().cache.remove(&documents);
+                }
+                result.map(|(reply, _)| reply)
             }
         }
-        result.map(|(reply, _)| reply)
     }
 
     async fn read_documents(
         &self,
         function: &str,
         arguments: &str,
-        call: DocumentCall,
+        documents: DocumentCall,
     ) -> Result<String, DatabaseError> {
-        let ticket = {
-            let mut state = self.state();
-            if let Some(reply) = state.cache.get(&call) {
+        let change = {
+            let state = self.state();
+            if let Some(reply) = state.cache.get(&documents) {
                 return Ok(reply);
             }
-            state.cache.ticket(&call.team)
+            state.cache.latest_change(&documents.team)
         };
         let listening = async {
             // At the same time as the call, so that it costs no round trip of its own.
-            if ticket.is_none() {
-                let _ = self.listen(&call.team).await;
+            if change.is_none() {
+                let _ = self.listen(&documents.team).await;
             }
         };
         let (result, ()) = tokio::join!(self.engine.call(function, arguments), listening);
         let (reply, _) = result?;
-        if let Some(ticket) = ticket {
-            self.state().cache.put(call, ticket, &reply);
+        if let Some(change) = change {
+            self.state().cache.put(documents, change, &reply);
         }
         Ok(reply)
     }
@@ -205,16 +199,16 @@ impl Hub {
         interest: Interest,
     ) -> Result<(), DatabaseError> {
         // First, so that no change between the two is missed.
-        self.hold(key, Hold::Subscription { team: team.clone(), interest });
+        self.hold(key, Hold::Subscription { team: team.clone(), interest }).await;
         let listening = self.listen(&team).await;
         if listening.is_err() {
-            self.forget(key);
+            self.state().holds.remove(&key);
         }
         listening
     }
 
     async fn lock(
-        &self,
+        self: &Arc<Self>,
         key: HoldKey,
         actor: &Actor,
         team: String,
@@ -224,26 +218,25 @@ impl Hub {
         let holder = rand::uuid();
         let arguments = json!({ "actor": actor, "team": team, "name": name, "holder": holder });
         let arguments = arguments.to_string();
-        let mut pause = SHORTEST_WAIT;
+        let mut pause = MIN_LOCK_PAUSE;
         while self.engine.call("acquire_lock", &arguments).await?.0 != "true" {
             if deadline.expired() || !self.state().clients.contains_key(&key.0) {
                 return Ok(false);
             }
             sleep(pause.min(deadline.remaining())).await;
-            pause = (pause * 2).min(LONGEST_WAIT);
+            pause = (pause * 2).min(MAX_LOCK_PAUSE);
         }
-        let is_held = self.hold(key, Hold::Lock { team, name, holder });
-        if let Some(hub) = self.me.upgrade().filter(|_| is_held) {
-            tokio::spawn(async move { hub.renew(key, &arguments).await });
-        }
-        Ok(is_held)
+        self.hold(key, Hold::Lock { team, name, holder }).await;
+        let hub = Arc::clone(self);
+        tokio::spawn(async move { hub.renew(key, &arguments).await });
+        Ok(true)
     }
 
     /// Renews a lock until it is released or lost.
     async fn renew(&self, key: HoldKey, arguments: &str) {
         let mut renewed = Deadline::after(LOCK_TERM);
         loop {
-            sleep(RENEWAL).await;
+            sleep(RENEWAL_INTERVAL).await;
             if !self.state().holds.contains_key(&key) {
                 return;
             }
@@ -256,39 +249,36 @@ impl Hub {
     }
 
     async fn take_lease(
-        &self,
+        self: &Arc<Self>,
         key: HoldKey,
         actor: &Actor,
         team: String,
-    ) -> Result<Option<i64>, DatabaseError> {
+    ) -> Result<String, DatabaseError> {
         if !self.state().leased.insert(team.clone()) {
-            return Ok(None);
+            return Ok("null".to_owned());
         }
         let arguments = json!({ "actor": actor, "team": team }).to_string();
         let result = self.engine.call("take_lease", &arguments).await;
+        if result.is_err() {
+            // The lock outlives a failed transaction.
+            let _ = self.engine.call("release_lease", &arguments).await;
+        }
         let number = result.as_ref().ok().and_then(|(reply, _)| reply.parse().ok());
         let Some(number) = number else {
-            if result.is_err() {
-                // The lock outlives a failed transaction.
-                let _ = self.engine.call("release_lease", &arguments).await;
-            }
             self.state().leased.remove(&team);
-            return result.map(|_| None);
+            return result.map(|(reply, _)| reply);
         };
-        let connection = result.map_or(0, |(_, connection)| connection);
-        if !self.hold(key, Hold::Lease { team: team.clone(), number }) {
-            return Ok(None);
-        }
+        self.hold(key, Hold::Lease { team: team.clone(), number }).await;
+        let (reply, connection) = result?;
         if self.engine.connection() != connection {
             self.spawn_retake(key, team, number);
         }
-        Ok(Some(number))
+        Ok(reply)
     }
 
-    fn spawn_retake(&self, key: HoldKey, team: String, number: i64) {
-        if let Some(hub) = self.me.upgrade() {
-            tokio::spawn(async move { hub.retake(key, &team, number).await });
-        }
+    fn spawn_retake(self: &Arc<Self>, key: HoldKey, team: String, number: i64) {
+        let hub = Arc::clone(self);
+        tokio::spawn(async move { hub.retake(key, &team, number).await });
     }
 
     /// Acquires a lease again after the connection was lost, with the same number.
@@ -305,35 +295,21 @@ impl Hub {
         }
     }
 
-    /// Records what a client holds. If the client is gone, releases it in the background and
-    /// returns false.
-    fn hold(&self, key: HoldKey, hold: Hold) -> bool {
-        let mut state = self.state();
-        if let Hold::Subscription { team, .. } = &hold {
-            state.subscribers.entry(team.clone()).or_default().insert(key);
+    /// Records what a client holds. Releases it if the client is gone.
+    async fn hold(&self, key: HoldKey, hold: Hold) {
+        let is_open = {
+            let mut state = self.state();
+            state.holds.insert(key, hold);
+            state.clients.contains_key(&key.0)
+        };
+        if !is_open {
+            self.release(key).await;
         }
-        state.holds.insert(key, hold);
-        let is_open = state.clients.contains_key(&key.0);
-        drop(state);
-        if let Some(hub) = self.me.upgrade().filter(|_| !is_open) {
-            tokio::spawn(async move { hub.release(key).await });
-        }
-        is_open
-    }
-
-    fn forget(&self, key: HoldKey) -> Option<Hold> {
-        let mut state = self.state();
-        let hold = state.holds.remove(&key);
-        if let Some(Hold::Subscription { team, .. }) = &hold
-            && let Some(keys) = state.subscribers.get_mut(team)
-        {
-            keys.remove(&key);
-        }
-        hold
     }
 
     async fn release(&self, key: HoldKey) {
-        match self.forget(key) {
+        let hold = self.state().holds.remove(&key);
+        match hold {
             Some(Hold::Lock { team, name, holder }) => {
                 let arguments = json!({ "team": team, "name": name, "holder": holder });
                 let _ = self.engine.call("release_lock", &arguments.to_string()).await;
@@ -349,9 +325,8 @@ impl Hub {
 
     /// Notifies a client that it no longer holds a lock or a lease.
     fn lose(&self, key: HoldKey) {
-        let hold = self.forget(key);
         let mut state = self.state();
-        if let Some(Hold::Lease { team, .. }) = hold {
+        if let Some(Hold::Lease { team, .. }) = state.holds.remove(&key) {
             state.leased.remove(&team);
         }
         if let Some(outbox) = state.clients.get(&key.0) {
@@ -359,7 +334,7 @@ impl Hub {
         }
     }
 
-    fn on_event(&self, event: EngineEvent) {
+    fn on_event(self: &Arc<Self>, event: EngineEvent) {
         match event {
             EngineEvent::Down => self.state().cache.clear(),
             EngineEvent::Up { clock_offset_ms } => {
@@ -386,15 +361,18 @@ impl Hub {
             EngineEvent::Notified { team, change } => {
                 let change = change_of(&change);
                 let mut state = self.state();
-                match &change {
+                let documents = match &change {
                     StoreChange::Document { kind, key } => {
-                        state.cache.changed(&team, (*kind).into(), key);
+                        Some((Some(<&str>::from(*kind).to_owned()), Some(key.clone())))
                     }
-                    StoreChange::Everything => state.cache.changed_entirely(&team),
+                    StoreChange::Everything => Some((None, None)),
                     StoreChange::Mail(_)
                     | StoreChange::Claim
                     | StoreChange::Tasks
-                    | StoreChange::Journal => (),
+                    | StoreChange::Journal => None,
+                };
+                if let Some((kind, key)) = documents {
+                    state.cache.remove(&DocumentCall { team: team.clone(), kind, key });
                 }
                 publish(&state, &team, &change);
             }
@@ -403,8 +381,9 @@ impl Hub {
 }
 
 fn publish(state: &HubState, team: &str, change: &StoreChange) {
-    for key @ (client, handle) in state.subscribers.get(team).into_iter().flatten() {
-        if let Some(Hold::Subscription { interest, .. }) = state.holds.get(key)
+    for ((client, handle), hold) in &state.holds {
+        if let Hold::Subscription { team: subscribed, interest } = hold
+            && subscribed == team
             && interest.covers(change)
             && let Some(outbox) = state.clients.get(client)
         {

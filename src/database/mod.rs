@@ -9,12 +9,11 @@ mod broker;
 mod cache;
 mod calls;
 mod client;
-#[cfg(test)]
-mod direct;
 mod engine;
 mod error;
 #[cfg(feature = "testing")]
 pub(crate) mod fixture;
+mod guards;
 mod hub;
 mod open;
 mod protocol;
@@ -24,14 +23,14 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod transport;
 mod url;
-mod watchers;
 
 pub(crate) use broker::serve;
 pub(crate) use calls::Database;
+pub(crate) use client::BrokerCommand;
 pub(crate) use error::DatabaseError;
-pub(crate) use open::{BrokerCommand, SchemaReport};
+pub(crate) use guards::{HeldLease, HeldLock, Subscription};
+pub(crate) use open::SchemaReport;
 #[cfg(feature = "testing")]
 pub(crate) use protocol::parse_messages;
 pub(crate) use rows::{
@@ -39,5 +38,4 @@ pub(crate) use rows::{
     LogEntry, LogKind, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim,
     StoredDocument, StoredTask, StoredTasks, TaskScope, TaskWrite,
 };
-pub(crate) use transport::{HeldLease, HeldLock, Subscription};
 pub(crate) use url::StoreUrl;

@@ -1,36 +1,17 @@
 //! Ways to open the shared store, and to set its database up.
 
-use std::ffi::OsString;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
 use std::thread;
-#[cfg(test)]
-use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio_postgres::Client;
 
 use super::calls::Database;
-use super::client::{BrokerLink, BrokerPlace};
-#[cfg(test)]
-use super::direct::DirectLink;
-#[cfg(test)]
-use super::engine::PATIENCE;
+use super::client::{BrokerCommand, BrokerLink};
 use super::error::DatabaseError;
 use super::schema;
 use super::session::{self, CallFailure};
-use super::transport::Transport;
 use super::url::StoreUrl;
-
-/// How the broker of a host is started: `PROGRAM ARGS… SOCKET`.
-#[derive(Debug, Clone)]
-pub(crate) struct BrokerCommand {
-    pub(crate) program: std::path::PathBuf,
-    /// Arguments before the path of the socket.
-    pub(crate) args: Vec<OsString>,
-    /// Its environment, without the address of the store.
-    pub(crate) env: Vec<(OsString, OsString)>,
-}
 
 /// The state of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,31 +28,12 @@ impl Database {
     /// Uses the broker of this host, whose socket is in `socket_dir`, and starts it when it is
     /// needed. Connects with the first call.
     pub(crate) fn connect(url: &StoreUrl, socket_dir: &Path, command: &BrokerCommand) -> Database {
-        let names = url.variables();
-        let is_other = |(name, _): &&(OsString, OsString)| names.iter().all(|(own, _)| own != name);
-        let others: Vec<_> = command.env.iter().filter(is_other).cloned().collect();
-        let place = BrokerPlace {
-            socket: socket_dir.join(&url.digest()[..16]).with_extension("sock"),
-            program: command.program.clone(),
-            args: command.args.clone(),
-            env: others.into_iter().chain(names.clone()).collect(),
-        };
-        Database::new(Transport::broker(BrokerLink::new(place)))
-    }
-
-    /// Connects from this process, without a broker.
-    #[cfg(test)]
-    pub(crate) fn direct(url: &StoreUrl) -> Result<Database, DatabaseError> {
-        Database::direct_for(url, PATIENCE)
-    }
-
-    /// As [`Database::direct`]; a call fails after `patience`.
-    #[cfg(test)]
-    pub(super) fn direct_for(
-        url: &StoreUrl,
-        patience: Duration,
-    ) -> Result<Database, DatabaseError> {
-        Ok(Database::new(Transport::direct(DirectLink::start(url, patience)?)))
+        let socket = socket_dir.join(&url.digest()[..16]).with_extension("sock");
+        let mut command = command.clone();
+        let variables = url.variables();
+        command.env.retain(|(name, _)| variables.iter().all(|(own, _)| own != name));
+        command.env.extend(variables);
+        Database::new(BrokerLink::new(socket, command))
     }
 
     /// Sets the database up, or upgrades it. Returns its state before and after.
@@ -81,7 +43,10 @@ impl Database {
     pub(crate) fn init(url: &StoreUrl) -> Result<(SchemaReport, SchemaReport), DatabaseError> {
         on_client(url, async |client, url| {
             let before = report(client, url).await?;
-            refuse_newer(&before, url)?;
+            let SchemaReport { version: found, known, .. } = before;
+            if found > known {
+                return Err(DatabaseError::TooNew { place: url.place(), found, known });
+            }
             schema::upgrade(client).await.map_err(|e| failed(&e, url, "init"))?;
             Ok((before, report(client, url).await?))
         })
@@ -91,14 +56,6 @@ impl Database {
     pub(crate) fn check(url: &StoreUrl) -> Result<SchemaReport, DatabaseError> {
         on_client(url, async |client, url| report(client, url).await)
     }
-}
-
-fn refuse_newer(report: &SchemaReport, url: &StoreUrl) -> Result<(), DatabaseError> {
-    let (found, known) = (report.version, report.known);
-    if found <= known {
-        return Ok(());
-    }
-    Err(DatabaseError::TooNew { place: url.place(), found, known })
 }
 
 async fn report(client: &Client, url: &StoreUrl) -> Result<SchemaReport, DatabaseError> {
@@ -127,22 +84,18 @@ pub(super) fn on_client<T: Send + 'static>(
     url: &StoreUrl,
     work: impl AsyncFnOnce(&mut Client, &StoreUrl) -> Result<T, DatabaseError> + Send + 'static,
 ) -> Result<T, DatabaseError> {
-    let (sender, result) = sync_channel(1);
     let own = url.clone();
-    thread::spawn(move || {
+    let working = thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let result = match runtime {
-            Ok(runtime) => runtime.block_on(async {
-                let (mut client, link) =
-                    session::open(&own).await.map_err(|failure| lasting(failure, &own))?;
-                tokio::spawn(link);
-                work(&mut client, &own).await
-            }),
-            Err(e) => Err(lasting(CallFailure::Lost(e.to_string()), &own)),
-        };
-        let _ = sender.send(result);
+        let runtime = runtime.map_err(|e| lasting(CallFailure::Lost(e.to_string()), &own))?;
+        runtime.block_on(async {
+            let opened = session::open(&own).await;
+            let (mut client, link) = opened.map_err(|failure| lasting(failure, &own))?;
+            tokio::spawn(link);
+            work(&mut client, &own).await
+        })
     });
-    result.recv().map_err(|_| DatabaseError::bad_reply("connect", &"its thread has ended"))?
+    working.join().map_err(|_| DatabaseError::bad_reply("connect", &"its thread has failed"))?
 }
 
 /// Runs SQL statements for tests. Returns the columns of the rows as text.

@@ -1,7 +1,6 @@
-//! The messages between a client and the part that owns the connection, which a broker runs for all
-//! processes of a host.
+//! The messages between the broker, which owns the connection of a host, and its clients.
 //!
-//! On a socket, a message is its length as four bytes, big-endian, and JSON.
+//! A message is its length as four bytes, big-endian, and JSON.
 
 use std::io::{self, Read};
 
@@ -14,59 +13,22 @@ use super::rows::{Actor, Interest, StoreChange};
 
 /// Longest message. A message of another protocol usually has a larger number in place of the
 /// length.
-pub(super) const LONGEST: u32 = 512 << 20;
+const LONGEST: u32 = 512 << 20;
 
 /// An operation. The client picks the handles; they are unique within its connection.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    Call {
-        function: String,
-        arguments: Box<RawValue>,
-    },
-    Lock {
-        handle: u64,
-        actor: Actor,
-        team: String,
-        name: String,
-        deadline_ms: u64,
-    },
-    TakeLease {
-        handle: u64,
-        actor: Actor,
-        team: String,
-    },
-    Subscribe {
-        handle: u64,
-        team: String,
-        interest: Interest,
-    },
-    /// Releases a lock or a lease, or ends a subscription.
+    /// Returns the reply of the function.
+    Call { function: String, arguments: Box<RawValue> },
+    /// Returns true if the lock was acquired.
+    Lock { handle: u64, actor: Actor, team: String, name: String, deadline_ms: u64 },
+    /// Returns the number of the lease; null if another process holds it.
+    TakeLease { handle: u64, actor: Actor, team: String },
+    /// Returns null.
+    Subscribe { handle: u64, team: String, interest: Interest },
+    /// Releases a lock or a lease, or ends a subscription. Returns null.
     Release(u64),
-}
-
-impl Request {
-    /// Returns the handle that the operation creates.
-    pub(super) fn handle(&self) -> Option<u64> {
-        match self {
-            Request::Lock { handle, .. }
-            | Request::TakeLease { handle, .. }
-            | Request::Subscribe { handle, .. } => Some(*handle),
-            Request::Call { .. } | Request::Release(_) => None,
-        }
-    }
-}
-
-/// The result of an operation.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum HubAnswer {
-    Reply(Box<RawValue>),
-    /// Whether the lock was acquired.
-    Locked(bool),
-    /// The number of the lease; `None` if another process holds it.
-    Lease(Option<i64>),
-    Done,
 }
 
 /// A message without a request.
@@ -81,18 +43,14 @@ pub(super) enum Push {
     Clock { offset_ms: i64 },
 }
 
-/// A message of a client.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ClientMessage {
-    pub(super) id: u64,
-    pub(super) request: Request,
-}
+/// A message of a client: a number for the answer, and the operation.
+pub(super) type ClientMessage = (u64, Request);
 
 /// A message of the broker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BrokerMessage {
-    Answer { id: u64, result: Result<HubAnswer, DatabaseError> },
+    Answer { id: u64, result: Result<Box<RawValue>, DatabaseError> },
     Push(Push),
 }
 
@@ -100,31 +58,30 @@ pub(super) enum BrokerMessage {
 pub(super) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;
-    let length = u32::try_from(bytes.len() - 4).ok().filter(|length| *length <= LONGEST);
-    let length = length.ok_or_else(|| invalid("the message is too long"))?;
+    let length = u32::try_from(bytes.len() - 4).unwrap_or(u32::MAX);
+    check_length(length)?;
     bytes[..4].copy_from_slice(&length.to_be_bytes());
     Ok(bytes)
 }
 
-/// Reads the next message; `None` at the end.
-pub(super) fn read_message<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<M>> {
+/// Reads the next message.
+pub(super) fn read_message<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<M> {
     let mut length = [0; 4];
-    match stream.read_exact(&mut length) {
-        Ok(()) => (),
-        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        Err(e) => return Err(e),
-    }
-    let length = u32::from_be_bytes(length);
-    if length > LONGEST {
-        return Err(invalid("the message is too long"));
-    }
+    stream.read_exact(&mut length)?;
+    let length = check_length(u32::from_be_bytes(length))?;
     // Grows with what arrives, so that a wrong length does not allocate memory.
     let mut bytes = Vec::new();
-    stream.take(length.into()).read_to_end(&mut bytes)?;
-    if bytes.len() < length as usize {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    stream.take(length).read_to_end(&mut bytes)?;
+    // Cut JSON cannot be parsed, so the length is not compared.
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// Returns the length of a message, unless it is too large.
+pub(super) fn check_length(length: u32) -> io::Result<u64> {
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
     }
-    Ok(Some(serde_json::from_slice(&bytes)?))
+    Ok(length.into())
 }
 
 /// Parses bytes as messages of a client and of a broker, for fuzzing. Returns whether one was read.
@@ -134,18 +91,12 @@ pub(super) fn read_message<M: DeserializeOwned>(stream: &mut impl Read) -> io::R
 #[cfg(feature = "testing")]
 pub(crate) fn parse_messages(bytes: &[u8]) -> bool {
     fn again<M: Serialize + DeserializeOwned>(mut bytes: &[u8]) -> bool {
-        let Ok(Some(message)) = read_message::<M>(&mut bytes) else { return false };
+        let Ok(message) = read_message::<M>(&mut bytes) else { return false };
         let sent = encode(&message).expect("a message that was read can be sent");
-        let read: M = read_message(&mut sent.as_slice())
-            .expect("a message that is sent can be read")
-            .expect("a message");
+        let read: M = read_message(&mut sent.as_slice()).expect("a message that is sent is read");
         assert_eq!(encode(&read).expect("as before"), sent, "it reads as what it was");
         true
     }
     let from_client = again::<ClientMessage>(bytes);
     again::<BrokerMessage>(bytes) || from_client
-}
-
-pub(super) fn invalid(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, reason)
 }

@@ -42,8 +42,6 @@ pub(crate) struct StoredDocument {
     pub(crate) version: i64,
     /// JSON text, byte for byte as written.
     pub(crate) body: String,
-    /// Time since the last write in milliseconds, by the clock of the database.
-    pub(crate) age_ms: u64,
 }
 
 /// A document to write.

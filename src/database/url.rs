@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -13,14 +12,12 @@ use crate::model::digest;
 use crate::sys::fs;
 
 /// Part of the digest, so that releases with another protocol use another broker.
-const PROTOCOL: &[u8] = b"phalanx store 2";
+const PROTOCOL: &[u8] = b"phalanx store 3";
 
-/// Together these notice a cut network within about 15 s.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
-const KEEPALIVE_RETRIES: u32 = 3;
-const UNACKNOWLEDGED: Duration = Duration::from_secs(15);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Options that an address can override. Together the timeouts notice a cut network within about
+/// 15 s.
+const DEFAULTS: &str = "application_name=phalanx&connect_timeout=10&tcp_user_timeout=15\
+    &keepalives_idle=5&keepalives_interval=3&keepalives_retries=3";
 
 const PASSFILE_LIMIT: u64 = 1 << 20;
 
@@ -82,11 +79,10 @@ impl StoreUrl {
                 _ => rest.push(option),
             }
         }
-        let plain = format!("{address}?{}", rest.join("&"));
+        let plain = format!("{address}?{DEFAULTS}&{}", rest.join("&"));
         let mut config: Config = plain.parse().map_err(|e| bad(&with_causes(&e)))?;
         let check = apply_mode(&mut config, mode, roots.is_some())?;
         check_hosts(&config)?;
-        set_defaults(&mut config);
         let roots = roots.filter(|path| path != "system").map(PathBuf::from);
         Ok(StoreUrl { text: text.to_owned(), config, check, roots, password: None })
     }
@@ -213,27 +209,6 @@ fn check_hosts(config: &Config) -> Result<(), DatabaseError> {
         return Ok(());
     };
     Err(DatabaseError::BadUrl { reason: reason.to_owned() })
-}
-
-fn set_defaults(config: &mut Config) {
-    if config.get_application_name().is_none() {
-        config.application_name("phalanx");
-    }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
-    }
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(UNACKNOWLEDGED);
-    }
-    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
-        config.keepalives_idle(KEEPALIVE_IDLE);
-    }
-    if config.get_keepalives_interval().is_none() {
-        config.keepalives_interval(KEEPALIVE_INTERVAL);
-    }
-    if config.get_keepalives_retries().is_none() {
-        config.keepalives_retries(KEEPALIVE_RETRIES);
-    }
 }
 
 /// Decodes `%XX`.

@@ -65,11 +65,7 @@ pub(in crate::store) fn fresh_in(database: &TestDatabase) -> (TempDir, TeamStore
     let dir = tempfile::tempdir().expect("tempdir");
     let url = StoreUrl::parse(&database.url()).expect("an address");
     let host = HostName::new("here").expect("name");
-    let shared = SharedStore {
-        database: Database::direct(&url).expect("a connection"),
-        url: url.into(),
-        host,
-    };
+    let shared = SharedStore { database: Database::direct(&url), url: url.into(), host };
     let store = Store::connected(&dir.path().join("root"), shared);
     let name = TeamName::new("demo").expect("name");
     let file = Team::found(&name, "d", "team-lead", "s-1", "/w", NOW);

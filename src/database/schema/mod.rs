@@ -25,15 +25,14 @@ pub(super) async fn version(client: &Client) -> Result<Option<i64>, tokio_postgr
     }
 }
 
-/// Applies the missing versions, each in a transaction. Returns the version before.
-pub(super) async fn upgrade(client: &mut Client) -> Result<i64, tokio_postgres::Error> {
+/// Applies the missing versions, each in a transaction.
+pub(super) async fn upgrade(client: &mut Client) -> Result<(), tokio_postgres::Error> {
     // Two hosts may upgrade at once; `create … if not exists` fails in a race, too.
     client.execute_typed("select pg_advisory_lock($1)", &[(&UPGRADE_LOCK, INT8)]).await?;
-    let before = version(client).await?.unwrap_or(0);
-    let missing = usize::try_from(before).map_or(VERSIONS.len(), |known| known);
-    for (at, sql) in VERSIONS.iter().enumerate().skip(missing) {
+    let applied = version(client).await?.unwrap_or(0);
+    for (number, sql) in (1..).zip(VERSIONS).filter(|(number, _)| *number > applied) {
         let step = client.transaction().await?;
-        if at == 0 {
+        if number == 1 {
             let versions = "create schema if not exists phalanx;
                 create table phalanx.schema_version (
                     version bigint primary key,
@@ -42,13 +41,12 @@ pub(super) async fn upgrade(client: &mut Client) -> Result<i64, tokio_postgres::
             step.batch_execute(versions).await?;
         }
         step.batch_execute(sql).await?;
-        let number = at as i64 + 1;
         let insert = "insert into phalanx.schema_version (version) values ($1)";
         step.execute_typed(insert, &[(&number, INT8)]).await?;
         step.commit().await?;
     }
     client.execute_typed("select pg_advisory_unlock($1)", &[(&UPGRADE_LOCK, INT8)]).await?;
-    Ok(before)
+    Ok(())
 }
 
 const INT8: tokio_postgres::types::Type = tokio_postgres::types::Type::INT8;

@@ -5,18 +5,14 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use serde_json::value::RawValue;
 
 use super::holds::disconnect;
 use super::*;
-use crate::database::protocol::{
-    BrokerMessage, ClientMessage, HubAnswer, Push, Request, encode, read_message,
-};
-use crate::database::{
-    BrokerCommand, DatabaseError, Interest, MailScope, StoreChange, StoreUrl, serve,
-};
+use crate::database::protocol::{BrokerMessage, Push, Request, encode, read_message};
+use crate::database::{BrokerCommand, DatabaseError, Interest, MailScope, StoreChange, serve};
 use crate::sys::exec::{self, ExecCommand};
 use crate::sys::{env, fs, socket};
 
@@ -89,21 +85,21 @@ fn kill(pid: &str) {
 }
 
 /// Reads the answer to request 7. The time of the server can come first.
-fn read_answer(stream: &mut UnixStream) -> Result<HubAnswer, DatabaseError> {
+fn read_answer(stream: &mut UnixStream) -> Result<Box<RawValue>, DatabaseError> {
     loop {
         match read_message(stream).unwrap() {
-            Some(BrokerMessage::Answer { id: 7, result }) => return result,
-            Some(BrokerMessage::Push(Push::Clock { .. })) => {}
+            BrokerMessage::Answer { id: 7, result } => return result,
+            BrokerMessage::Push(Push::Clock { .. }) => {}
             other => panic!("no answer to the request: {other:?}"),
         }
     }
 }
 
 /// A client that speaks the protocol by itself.
-fn raw_client(socket: &Path, request: Request) -> (UnixStream, HubAnswer) {
+fn raw_client(socket: &Path, request: Request) -> (UnixStream, String) {
     let mut stream = socket::connect(socket).expect("the broker listens");
-    stream.write_all(&encode(&ClientMessage { id: 7, request }).unwrap()).unwrap();
-    let answer = read_answer(&mut stream).unwrap();
+    stream.write_all(&encode(&(7, request)).unwrap()).unwrap();
+    let answer = read_answer(&mut stream).unwrap().get().to_owned();
     (stream, answer)
 }
 
@@ -156,7 +152,7 @@ fn garbage_and_half_messages_disturb_no_other_client() {
     let broker = BrokerStage::new(&stage);
     let serving = broker.serve(Duration::from_millis(300));
     let db = broker.client();
-    let whole = encode(&ClientMessage { id: 1, request: Request::Release(1) }).unwrap();
+    let whole = encode(&(1, Request::Release(1))).unwrap();
     let garbage: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\n\r\n",
         b"\0\0\0\x05hello",
@@ -192,13 +188,13 @@ fn holds_of_a_killed_client_are_released() {
         deadline_ms: 60_000,
     };
     let (holder, answer) = raw_client(&broker.socket(), lock(1));
-    assert!(matches!(answer, HubAnswer::Locked(true)));
+    assert_eq!(answer, "true");
     let lease = Request::TakeLease { handle: 1, actor: Actor::default(), team: TEAM.to_owned() };
     let (leader, answer) = raw_client(&broker.socket(), lease);
-    assert!(matches!(answer, HubAnswer::Lease(Some(1))));
+    assert_eq!(answer, "1");
     // A client that dies while it waits for the lock.
     let mut waiter = socket::connect(&broker.socket()).unwrap();
-    waiter.write_all(&encode(&ClientMessage { id: 1, request: lock(9) }).unwrap()).unwrap();
+    waiter.write_all(&encode(&(1, lock(9))).unwrap()).unwrap();
     assert!(stage.db.lock(TEAM, "roster", Duration::from_millis(50)).unwrap().is_none());
     assert!(stage.db.take_lease(TEAM).unwrap().is_none());
     drop(waiter);
@@ -257,7 +253,7 @@ fn errors_of_the_database_reach_the_clients() {
     let arguments = RawValue::from_string("{}".to_owned()).unwrap();
     let request = Request::Call { function: "x('');drop".to_owned(), arguments };
     let mut stream = socket::connect(&broker.socket()).unwrap();
-    stream.write_all(&encode(&ClientMessage { id: 7, request }).unwrap()).unwrap();
+    stream.write_all(&encode(&(7, request)).unwrap()).unwrap();
     let answer = read_answer(&mut stream);
     assert!(answer.is_err(), "{answer:?}");
     drop((db, stream));
@@ -284,10 +280,6 @@ fn documents_are_read_from_memory_until_they_change() {
         tamper(&format!("unseen {round}"));
         read() != Some(format!("unseen {round}"))
     });
-    let all = || db.documents(TEAM, DocumentKind::Member).unwrap();
-    let aged = all()[0].age_ms;
-    clock::sleep(Duration::from_millis(30));
-    assert!(all()[0].age_ms >= aged + 30, "the age grows");
 
     let second = stage.db.put_document(TEAM, &member_document("ann", "3"), first).unwrap();
     until("the change is seen", || read().as_deref() == Some("3"));

@@ -40,7 +40,6 @@ fn document_is_replaced_only_at_the_expected_version() {
     let read = || db.document(TEAM, DocumentKind::Member, "ann").unwrap();
     let stored = read().expect("stored");
     assert_eq!((stored.version, &*stored.body), (first, "{\"a\": 1,  \"b\":\"\\u0000\"}"));
-    assert!(stored.age_ms < 60_000);
     let second = put("{\"a\":2}", Some(first)).expect("the version is right");
     assert!(second > first);
     assert_eq!(put("{}", Some(first)), None, "it has changed");

@@ -4,11 +4,10 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use super::*;
 use crate::database::fixture::TestCluster;
-use crate::database::{Appended, LogKind, MailScope, StoreUrl, TaskScope};
+use crate::database::{Appended, LogKind, MailScope, TaskScope};
 
 #[test]
 fn calls_during_a_restart_of_the_server_succeed_after_it() {
@@ -92,7 +91,7 @@ fn change_whose_reply_is_lost_after_its_commit_is_made_once() {
     let (port, _) = after.split_once('/').expect("a database");
     let proxy = LossyProxy::start(port.parse().expect("a port"));
     let through = url.replace(&format!(":{port}/"), &format!(":{}/", proxy.port));
-    let db = Database::direct(&StoreUrl::parse(&through).unwrap()).unwrap();
+    let db = Database::direct(&StoreUrl::parse(&through).unwrap());
     db.teams().unwrap();
     let batch: Vec<_> = (1..=20).map(new_task).collect();
     db.put_tasks(TEAM, &batch, 20).unwrap().expect("new");

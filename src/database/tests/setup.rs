@@ -1,8 +1,8 @@
 //! Setting a database up, logins and TLS.
 
 use super::*;
+use crate::database::DatabaseError;
 use crate::database::fixture::TestCluster;
-use crate::database::{DatabaseError, StoreUrl};
 
 #[test]
 fn database_is_set_up_once_and_checked_by_each_connection() {
@@ -35,7 +35,7 @@ fn database_is_set_up_once_and_checked_by_each_connection() {
 fn unreachable_and_unknown_databases_are_named() {
     let Some(database) = TestDatabase::empty() else { return };
     let url = StoreUrl::parse("postgres://ann:s3cret@127.0.0.1:1/agents").unwrap();
-    let db = Database::direct_for(&url, Duration::from_millis(300)).unwrap();
+    let db = Database::direct_for(&url, Duration::from_millis(300));
     let error = db.teams().unwrap_err();
     assert!(matches!(error, DatabaseError::Unreachable { .. }), "{error:?}");
     let shown = error.to_string();
@@ -43,7 +43,7 @@ fn unreachable_and_unknown_databases_are_named() {
     assert!(!shown.contains("s3cret"), "{shown}");
 
     let absent = database.url().replace("phalanx_test_", "absent_");
-    let db = Database::direct(&StoreUrl::parse(&absent).unwrap()).unwrap();
+    let db = Database::direct(&StoreUrl::parse(&absent).unwrap());
     let error = db.teams().unwrap_err();
     assert!(matches!(error, DatabaseError::Login { .. }), "{error:?}");
 }
@@ -115,6 +115,6 @@ fn tls_is_used_and_verified_as_the_address_demands() {
     // The whole engine over TLS.
     let url =
         format!("{}?{}", database.url().replace("127.0.0.1", "localhost"), verified("verify-full"));
-    let db = Database::direct(&StoreUrl::parse(&url).unwrap()).unwrap();
+    let db = Database::direct(&StoreUrl::parse(&url).unwrap());
     assert!(db.create_team(TEAM, &[]).unwrap());
 }
