@@ -5,7 +5,6 @@ pub(crate) mod choose;
 mod error;
 pub(crate) mod follow;
 pub(crate) mod iterm2;
-mod prompt;
 mod proof;
 pub(crate) mod pty;
 pub(crate) mod tmux;

@@ -5,7 +5,6 @@
 mod bridge;
 pub(crate) mod command;
 mod last_output;
-mod linger;
 mod output;
 mod program;
 mod prompt;
@@ -18,18 +17,22 @@ use std::time::Duration;
 use crate::model::record::ExitRecord;
 use crate::store::{Store, now};
 use crate::sys::child::{ChildExit, Forward, LoopHandle, Supervisor};
+use crate::sys::clock::Deadline;
 use crate::sys::failpoint;
 use crate::sys::proc::{self, Process};
-use crate::sys::signal::{HUP, TERM, WINCH};
+use crate::sys::signal::{HUP, INT, QUIT, TERM, WINCH};
 use bridge::BridgeThread;
 use last_output::LastOutput;
 use output::ProgramOutput;
 use program::LaunchProblem;
 use prompt::PromptThread;
 pub(crate) use run::LauncherRun;
-use run::print_error;
+use run::{is_awaited, print_error};
 use usage::UsageThread;
 
+/// Interval of reading the record while the spawner is awaited. A wait is rare and lasts some
+/// seconds at most.
+const SPAWNER_POLL: Duration = Duration::from_millis(50);
 /// Time between forwarding a termination signal and killing the program.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 /// Time that processes left behind by the program get before SIGKILL.
@@ -148,7 +151,7 @@ fn supervise(
     if reports {
         (one_shot.report)(run, &record);
     }
-    linger::wait_for_spawner(supervisor, run, awaited);
+    wait_for_spawner(supervisor, run, awaited);
     if reports {
         (one_shot.leave)(run, &record);
     }
@@ -180,12 +183,33 @@ fn record_failure(supervisor: &Supervisor, run: &LauncherRun, problem: &LaunchPr
         at: now(),
         ..ExitRecord::default()
     });
-    linger::wait_for_spawner(supervisor, run, awaited);
+    wait_for_spawner(supervisor, run, awaited);
     problem.code
 }
 
 fn exit_code(exit: ChildExit) -> i32 {
     exit.code.or(exit.signal.map(|sig| BY_SIGNAL + sig)).unwrap_or(OWN_FAILURE)
+}
+
+/// Keeps the terminal of a program that failed to start open until its spawner has read the screen
+/// (SP-09): a pane closes with its launcher, and the error output would be lost.
+///
+/// Blocks while the spawner is `awaited`: until a signal asks this process to end, the record is
+/// gone or has advanced, or the linger time has passed.
+fn wait_for_spawner(supervisor: &Supervisor, run: &LauncherRun, awaited: bool) {
+    let deadline = Deadline::after(run.linger);
+    while awaited && !deadline.expired() && still_awaited(run) {
+        let signal = supervisor.next_signal(deadline.remaining().min(SPAWNER_POLL));
+        if matches!(signal, Some(HUP | INT | QUIT | TERM)) {
+            return;
+        }
+    }
+}
+
+fn still_awaited(run: &LauncherRun) -> bool {
+    // An unreadable record counts as gone.
+    let record = run.team.member_record(&run.member).ok().flatten();
+    record.is_some_and(|record| record.is(&run.incarnation) && is_awaited(record.state))
 }
 
 #[cfg(test)]

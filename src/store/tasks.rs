@@ -9,7 +9,6 @@ mod index;
 mod log;
 mod rules;
 mod shared;
-mod stop;
 #[cfg(test)]
 mod tests;
 mod work;

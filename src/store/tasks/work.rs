@@ -1,4 +1,4 @@
-//! Creating, claiming, ending and releasing tasks.
+//! Creating, claiming, stopping, ending and releasing tasks.
 
 use super::batch::TaskBatch;
 use super::rules::{TaskStep, act, begin, may_act, must_be_free, release};
@@ -7,7 +7,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::scope::Scope;
-use crate::model::task::{Extra, Task, TaskAction, TaskFields, TaskState};
+use crate::model::task::{Extra, Stopping, Task, TaskAction, TaskFields, TaskState};
 use crate::model::time::Timestamp;
 use crate::store::dirs;
 use crate::store::error::StoreError;
@@ -287,6 +287,38 @@ impl TeamStore {
             task.goes_on(rand::uuid());
             Ok(())
         })
+    }
+
+    /// Asks the owner of a running task to end its command, before another member takes the task
+    /// from it: the owner confirms, and only then the task changes hands. A command that has ended
+    /// for an earlier taker stays ended.
+    pub(crate) fn ask_to_stop(
+        &self,
+        id: TaskId,
+        by: &MemberName,
+        until: Timestamp,
+    ) -> Result<Task, StoreError> {
+        self.change_task(id, |task| {
+            if task.state.is_running() {
+                let earlier = task.extra.stopping.take();
+                let stopped = earlier.is_some_and(|earlier| earlier.stopped);
+                task.extra.stopping = Some(Stopping { by: by.to_string(), until, stopped });
+            }
+            Ok(())
+        })
+    }
+
+    /// Records that nothing of the command runs any longer, if `who` still has the task and was
+    /// asked to stop.
+    pub(crate) fn confirm_stopped(&self, id: TaskId, who: &MemberName) -> Result<(), StoreError> {
+        self.change_task(id, |task| {
+            let is_mine = task.state.is_running() && task.is_owned_by(who);
+            if let Some(stopping) = task.extra.stopping.as_mut().filter(|_| is_mine) {
+                stopping.stopped = true;
+            }
+            Ok(())
+        })
+        .map(drop)
     }
 }
 
