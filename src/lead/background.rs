@@ -20,10 +20,7 @@ pub(super) async fn attempt(
         Ok(Err(e)) => e.to_string(),
         Err(e) => e.to_string(),
     };
-    match team.exists() {
-        true => warn(team, format!("{failed}: {problem}")),
-        false => Ok(()),
-    }
+    if team.exists() { warn(team, format!("{failed}: {problem}")) } else { Ok(()) }
 }
 
 pub(super) fn warn(team: &TeamStore, text: impl Into<String>) -> Result<(), OpsError> {

@@ -33,9 +33,9 @@ use crate::sys::fs;
 
 /// Delay before handled messages are marked as read in the lead's mailbox, counted from its last
 /// change.
-const STILL: Duration = Duration::from_secs(1);
+const MARK_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay for a mailbox that keeps changing, counted from the first unmarked change.
-const NEVER_STILL: Duration = Duration::from_secs(5);
+const MAX_MARK_DELAY: Duration = Duration::from_secs(5);
 /// Interval of the comparison of the team file's version. File notifications alone are not enough:
 /// a program that stops with the file open and truncated causes none.
 const TEAM_FILE_CHECK: Duration = Duration::from_millis(500);
@@ -136,9 +136,10 @@ fn initial_state(
     let state = match settings {
         Some(settings) => {
             // Read only if it is needed: the journal can be long.
-            let reported = match settings.budgets.is_empty() {
-                true => BTreeSet::new(),
-                false => ops::effects::budget::reported(team)?,
+            let reported = if settings.budgets.is_empty() {
+                BTreeSet::new()
+            } else {
+                ops::effects::budget::reported(team)?
             };
             let state = State::new(goal, settings.templates.clone())
                 .with_followup(settings.followup)
@@ -151,10 +152,10 @@ fn initial_state(
         // Another program has made this team.
         None => State::new(goal, Vec::new()),
     };
-    Ok(match state.wants_reports() {
-        true => state.with_reported(ops::effects::results::reported(team)?),
-        false => state,
-    })
+    if state.wants_reports() {
+        return Ok(state.with_reported(ops::effects::results::reported(team)?));
+    }
+    Ok(state)
 }
 
 impl<'a> LeadDriver<'a> {
@@ -384,8 +385,9 @@ impl<'a> LeadDriver<'a> {
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
             Topic::Mail(_) => {
                 self.read(&Topic::Members)?;
-                let latest = self.mark.map_or(Deadline::after(NEVER_STILL), |(_, latest)| latest);
-                self.mark = Some((Deadline::after(STILL), latest));
+                let latest =
+                    self.mark.map_or(Deadline::after(MAX_MARK_DELAY), |(_, latest)| latest);
+                self.mark = Some((Deadline::after(MARK_DELAY), latest));
                 // The mailbox is read before questions are filed, because filing takes them out of
                 // it.
                 self.read_mail()?;
@@ -522,10 +524,7 @@ impl<'a> LeadDriver<'a> {
         let board = ops::board::task::board(self.team)?;
         // The files of a team that is being deleted disappear; another program did not
         // delete them.
-        match self.team.exists() {
-            true => self.step(Event::Board(board)),
-            false => self.step(Event::TeamGone),
-        }
+        self.step(if self.team.exists() { Event::Board(board) } else { Event::TeamGone })
     }
 
     fn read_journal(&mut self) -> Result<(), OpsError> {

@@ -506,10 +506,12 @@ impl Profile {
     /// wrapper and mail. A command line given by the caller is its own one-shot form. `None` if the
     /// program has no such form.
     pub(crate) fn once(self) -> Option<Profile> {
-        let argv = match self.launch.once.is_empty() {
-            true if self.needs_command() => self.launch.argv.clone(),
-            true => return None,
-            false => self.launch.once.clone(),
+        let argv = if !self.launch.once.is_empty() {
+            self.launch.once.clone()
+        } else if self.needs_command() {
+            self.launch.argv.clone()
+        } else {
+            return None;
         };
         let launch = Launch { argv, prompt: Prompt::Argv, brief: Some(Brief::None), ..self.launch };
         Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })

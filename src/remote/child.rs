@@ -10,7 +10,7 @@ use crate::model::id::HostName;
 use crate::sys::exec::PipedChild;
 
 /// Bytes of the command's messages that are kept: the last ones.
-const KEPT: usize = 1 << 16;
+const MESSAGE_BYTES: usize = 1 << 16;
 
 /// A running command. The local ssh is killed on drop; the command then gets the end of its input.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ fn keep_last(mut stderr: ChildStderr, mark: &str, kept: &Mutex<Vec<u8>>) {
         if let Some(at) = memchr::memmem::find(&kept, line.as_bytes()) {
             kept.drain(..at + line.len());
         }
-        let surplus = kept.len().saturating_sub(KEPT);
+        let surplus = kept.len().saturating_sub(MESSAGE_BYTES);
         kept.drain(..surplus);
     }
 }

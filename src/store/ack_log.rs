@@ -12,9 +12,9 @@ use crate::sys::{failpoint, fs};
 
 /// Number of newest ids to keep even if the mailbox no longer has them, because a late writer may
 /// put them back.
-const KEPT: usize = 256;
+const NEWEST_IDS: usize = 256;
 /// Number of ids above which the record is shortened.
-const LONG: usize = 2 * KEPT;
+const PRUNE_ABOVE: usize = 2 * NEWEST_IDS;
 
 /// The record of one mailbox. Changes require the mailbox's lock.
 pub(super) struct AckLog {
@@ -48,13 +48,13 @@ impl AckLog {
         Ok(fresh)
     }
 
-    /// Removes ids that the mailbox no longer has, if there are more than [`LONG`].
+    /// Removes ids that the mailbox no longer has, if there are more than [`PRUNE_ABOVE`].
     pub(super) fn prune(&self, in_box: &BTreeSet<String>) -> Result<(), StoreError> {
         let known = self.ids()?;
-        if known.len() <= LONG {
+        if known.len() <= PRUNE_ABOVE {
             return Ok(());
         }
-        let newest = known.len() - KEPT;
+        let newest = known.len() - NEWEST_IDS;
         let kept =
             known.iter().enumerate().filter(|(at, id)| *at >= newest || in_box.contains(*id));
         let kept: Vec<&String> = kept.map(|(_, id)| id).collect();

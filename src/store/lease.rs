@@ -191,11 +191,12 @@ impl TeamStore {
     /// Returns the record of the running lead, or of a lead that died without removing its record.
     pub(crate) fn last_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         let lead = self.recorded_lead()?;
-        let is_elsewhere = |lead: &LeadRecord| self.is_shared() && lead.host != env::hostname();
-        Ok(lead.map(|lead| match is_elsewhere(&lead) {
-            // Its pid means nothing here.
-            true => LeadRecord { process: lead.process.of_another_boot(), ..lead },
-            false => lead,
+        Ok(lead.map(|mut lead| {
+            if self.is_shared() && lead.host != env::hostname() {
+                // Its pid means nothing here.
+                lead.process = lead.process.of_another_boot();
+            }
+            lead
         }))
     }
 

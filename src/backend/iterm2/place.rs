@@ -3,7 +3,7 @@
 
 use super::super::{Backend, BackendError, PlacementRequest};
 use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
-use super::session::{Iterm2, PAUSE, SESSION_TIMEOUT};
+use super::session::{Iterm2, POLL_INTERVAL, SESSION_TIMEOUT};
 use super::survey::{ItermRow, Way, add_opened, anchors, caller_session, is_id, is_tty};
 use super::{osa, quote};
 use crate::model::placement::{ItermSession, Placement};
@@ -135,7 +135,7 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
             Some(row) if !row.tty.is_empty() => {
                 return Ok(ItermSession { session_id: row.id, tty: row.tty });
             }
-            Some(_) if !deadline.expired() => clock::sleep(PAUSE.min(deadline.remaining())),
+            Some(_) if !deadline.expired() => clock::sleep(POLL_INTERVAL.min(deadline.remaining())),
             Some(_) | None => {
                 return Err(BackendError::Iterm2 {
                     doing: PLACE.doing,

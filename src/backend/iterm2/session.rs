@@ -14,7 +14,7 @@ use crate::sys::clock::{self, Deadline};
 /// Time that a session may take to get its terminal, or to disappear after it was closed.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
 /// Pause between two checks.
-pub(super) const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The location of a team's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Iterm2 {
                 }
                 Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => (),
             }
-            clock::sleep(PAUSE.min(deadline.remaining()));
+            clock::sleep(POLL_INTERVAL.min(deadline.remaining()));
         }
     }
 

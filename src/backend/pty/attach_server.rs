@@ -21,7 +21,7 @@ const MOST: usize = 32;
 /// Timeout for a client's first message.
 const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept`, for example when file descriptors have run out.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A listening socket; dropping it stops the server and removes the socket.
 pub(crate) struct AttachServer {
@@ -116,7 +116,7 @@ fn accept_viewers(
             Ok(_) => (),
             // The error of `accept` after the listener was shut down.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => return,
-            Err(_) => clock::sleep(PAUSE),
+            Err(_) => clock::sleep(ACCEPT_PAUSE),
         }
     }
 }

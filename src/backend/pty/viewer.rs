@@ -12,12 +12,12 @@ use crate::model::input::Input;
 use crate::sys::socket;
 
 /// Timeout for a launcher's answer and for writing to it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the last lines of the screen that the launcher at this socket keeps.
 pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     let mut stream = socket::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(LAUNCHER_TIMEOUT))?;
     ViewerMessage::Lines(u32::try_from(lines).unwrap_or(u32::MAX)).write(&mut stream)?;
     match LauncherMessage::read(&mut stream)? {
         Some(LauncherMessage::Lines(text)) => Ok(text),
@@ -34,15 +34,15 @@ pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
 /// Writes input to the terminal that the launcher at this socket holds.
 pub(crate) fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
     let mut stream = socket::connect(socket)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(LAUNCHER_TIMEOUT))?;
+    stream.set_read_timeout(Some(LAUNCHER_TIMEOUT))?;
     ViewerMessage::Input(input.clone()).write(&mut stream)?;
     match LauncherMessage::read(&mut stream) {
         Ok(Some(LauncherMessage::Typed)) => Ok(()),
         // A launcher of an older build closes the connection without an answer.
         Ok(_) => Err(io::Error::other("its launcher does not take input this way")),
         Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            let waited = PATIENCE.as_secs();
+            let waited = LAUNCHER_TIMEOUT.as_secs();
             let problem = format!("its program has not read all of it for {waited} s");
             Err(io::Error::new(io::ErrorKind::TimedOut, problem))
         }
@@ -59,7 +59,7 @@ impl Viewer {
     /// Connects as a viewer. The program's terminal takes this size.
     pub(crate) fn attach(socket: &Path, (rows, cols): (u16, u16)) -> io::Result<Viewer> {
         let mut stream = socket::connect(socket)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(LAUNCHER_TIMEOUT))?;
         ViewerMessage::Attach { rows, cols }.write(&mut stream)?;
         Ok(Viewer { stream })
     }
@@ -68,7 +68,7 @@ impl Viewer {
     /// closes the connection without a message.
     pub(crate) fn follow(socket: &Path) -> io::Result<Viewer> {
         let mut stream = socket::connect(socket)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(LAUNCHER_TIMEOUT))?;
         ViewerMessage::Follow.write(&mut stream)?;
         Ok(Viewer { stream })
     }

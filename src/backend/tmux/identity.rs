@@ -14,7 +14,7 @@ use crate::model::placement::{Placement, ProcessId, TmuxPane, Verdict};
 use crate::sys::proc::{self, Process};
 
 /// Time that an exiting server gets to disappear.
-const LEAVING: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// A recorded pane with a valid id, token and socket; other records never reach tmux (SD-07).
 #[derive(Debug, Clone)]
@@ -126,7 +126,7 @@ fn list_panes_once(claim: &PaneClaim<'_>, program: &Path) -> PaneListing {
         .is_some_and(|problem| problem.to_string().ends_with("server exited unexpectedly"))
     {
         let ProcessId { pid, start } = claim.recorded.server;
-        proc::wait_exit(Process { pid, start }, LEAVING);
+        proc::wait_exit(Process { pid, start }, EXIT_GRACE);
     }
     listing
 }

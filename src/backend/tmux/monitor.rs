@@ -71,14 +71,15 @@ pub(super) fn follow(
             Ok(None) => verify().or_else(|error| failures.add(error))?,
             Err(error) => failures.add(verify().err().unwrap_or(error))?,
         }
-        let gap = match eager.expired() {
-            true => (begun.elapsed() * GAP_PER_CAPTURE).clamp(GAP.0, GAP.1),
-            false => GAP.0,
+        let gap = if eager.expired() {
+            (begun.elapsed() * GAP_PER_CAPTURE).clamp(GAP.0, GAP.1)
+        } else {
+            GAP.0
         };
-        let limit = match is_reported {
-            false => POLL,
-            true if is_active => CONFIRM,
-            true => sweep,
+        let limit = match (is_reported, is_active) {
+            (false, _) => POLL,
+            (_, true) => CONFIRM,
+            (_, false) => sweep,
         };
         sweep = if is_active { SWEEP } else { (sweep * 2).min(LONGEST_SWEEP) };
         is_active = match watch.wait(limit) {

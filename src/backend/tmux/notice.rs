@@ -44,12 +44,11 @@ pub(crate) fn show_notice(
     let ours = |row: &PaneRow| Some(row.id) == lead || tokens.contains(&row.token);
     let sessions: BTreeSet<SessionId> =
         rows::<PaneRow>(&found).into_iter().filter(ours).map(|row| row.session).collect();
-    // A client in control mode has no status line.
-    let is_shown = |row: &ClientRow| sessions.contains(&row.session) && !row.control;
     let text = notice.text();
     let units: Vec<Unit> = rows::<ClientRow>(&found)
         .iter()
-        .filter(|row| is_shown(row))
+        // A client in control mode has no status line.
+        .filter(|row| sessions.contains(&row.session) && !row.control)
         .map(|row| verb::show_message(&row.name, &text))
         .collect();
     server.run(&units);

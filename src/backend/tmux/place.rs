@@ -23,7 +23,7 @@ use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
 use crate::sys::proc::Process;
 
 /// More panes than any window holds.
-const MANY: usize = 1_000;
+const MAX_PANES: usize = 1_000;
 /// Number of consecutive rounds without a new pane after which placement stops.
 const FRUITLESS_ROUNDS: usize = 2;
 
@@ -107,8 +107,8 @@ impl<'a> PaneBatch<'a> {
     }
 
     fn waiting(&self) -> Vec<usize> {
-        let is_waiting = |pane: &PendingPane<'_>| matches!(pane.state, PaneState::Waiting);
-        (0..self.panes.len()).filter(|nth| is_waiting(&self.panes[*nth])).collect()
+        let all = 0..self.panes.len();
+        all.filter(|nth| matches!(self.panes[*nth].state, PaneState::Waiting)).collect()
     }
 
     fn place_all(&mut self) {
@@ -179,7 +179,7 @@ impl<'a> PaneBatch<'a> {
     /// The number of panes that a new window holds.
     fn window_capacity(&self, survey: &ServerSurvey) -> usize {
         if survey.arranged {
-            1 + stack(&[survey.size.height], MANY)[0]
+            1 + stack(&[survey.size.height], MAX_PANES)[0]
         } else {
             capacity(survey.size)
         }

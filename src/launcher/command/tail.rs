@@ -4,7 +4,7 @@
 use crate::model::text;
 
 /// Number of bytes kept.
-const KEPT: usize = 16 * 1024;
+const TAIL_BYTES: usize = 16 * 1024;
 /// Number of lines stored in the record.
 const LINES: usize = 50;
 
@@ -21,13 +21,13 @@ impl Tail {
         self.bytes.extend_from_slice(bytes);
         // Trim only at twice the size: draining moves all remaining bytes, which would be costly
         // per push.
-        if self.bytes.len() > 2 * KEPT {
+        if self.bytes.len() > 2 * TAIL_BYTES {
             self.trim();
         }
     }
 
     fn trim(&mut self) {
-        if let Some(surplus) = self.bytes.len().checked_sub(KEPT).filter(|n| *n > 0) {
+        if let Some(surplus) = self.bytes.len().checked_sub(TAIL_BYTES).filter(|n| *n > 0) {
             self.bytes.drain(..surplus);
             self.cut = true;
         }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_single_line_longer_than_the_buffer_is_not_lost() {
         let mut tail = Tail::default();
-        tail.push(&[b'x'; 5 * KEPT]);
-        assert_eq!(tail.text().len(), KEPT);
+        tail.push(&[b'x'; 5 * TAIL_BYTES]);
+        assert_eq!(tail.text().len(), TAIL_BYTES);
     }
 }

@@ -46,8 +46,7 @@ pub(super) fn stale_tasks(board: &Board) -> BTreeMap<String, Vec<(TaskId, Timest
 /// Returns the times of the next reminders that members have set on open tasks.
 pub(super) fn task_reminders(board: &Board) -> BTreeMap<TaskId, Timestamp> {
     let open = board.work().filter(|task| !task.state.is_over());
-    let next = |task: &Task| task.extra.reminder.as_ref()?.next();
-    open.filter_map(|task| next(task).map(|(at, _)| (task.id, at))).collect()
+    open.filter_map(|task| Some((task.id, task.extra.reminder.as_ref()?.next()?.0))).collect()
 }
 
 /// Treats any change of a task as a sign of life, except what the lead itself changes: that the

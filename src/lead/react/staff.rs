@@ -13,7 +13,7 @@ use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 
 /// Consecutive failures after which no member of the kind is started any more.
-const PATIENCE: u32 = 5;
+const MAX_FAILURES: u32 = 5;
 /// Back-off after the first failure, in ms; doubles with each further failure.
 const FIRST_PAUSE_MS: u64 = 1000;
 
@@ -68,13 +68,14 @@ impl Pool {
     }
 
     fn gave_up(&self) -> bool {
-        self.failures >= PATIENCE
+        self.failures >= MAX_FAILURES
     }
 
     /// Counts a failed run or start; `lived_ms` is the uptime of the run.
     fn note_failure(&mut self, lived_ms: u64, now: Timestamp) {
         self.failures = if lived_ms >= WELL_AFTER_MS { 1 } else { self.failures + 1 };
-        self.not_before = Some(now.plus_ms(FIRST_PAUSE_MS << (self.failures - 1).min(PATIENCE)));
+        self.not_before =
+            Some(now.plus_ms(FIRST_PAUSE_MS << (self.failures - 1).min(MAX_FAILURES)));
     }
 
     /// Returns the journal effect with the state of the circuit breaker.

@@ -13,7 +13,7 @@ use super::super::{proc, ready};
 use super::command::ExecOutput;
 
 /// Bytes kept of each stream. The rest is read and discarded, so that the child does not block.
-const KEPT: usize = 16 << 20;
+const MAX_STREAM_BYTES: usize = 16 << 20;
 /// Bytes read from one stream before the other stream and the clock are checked again. A pipe
 /// cannot hold more, so one turn after the child's end reads everything that it wrote.
 const TURN: u64 = 1 << 20;
@@ -133,6 +133,6 @@ fn drain<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => (),
         Err(error) => return Err(error),
     }
-    kept.truncate(KEPT);
+    kept.truncate(MAX_STREAM_BYTES);
     Ok(())
 }

@@ -25,7 +25,7 @@ const MOST_SWEPT: usize = 1000;
 const SYNCS: usize = 16;
 /// Number of files from which the whole file system is synced instead. That also writes what other
 /// programs have changed, and takes one flush of the disk instead of one for each file.
-const MANY: usize = 256;
+const MIN_BULK: usize = 256;
 
 /// Durability of a written file when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,7 +234,8 @@ pub(crate) fn persist(paths: &[PathBuf]) -> Result<()> {
 }
 
 fn sync_bytes(paths: &[PathBuf]) -> Result<()> {
-    if let Some(first) = paths.first().filter(|_| paths.len() >= MANY && !portable::is_forced()) {
+    if let Some(first) = paths.first().filter(|_| paths.len() >= MIN_BULK && !portable::is_forced())
+    {
         let dir = parent_of(first);
         let synced = File::open(dir).and_then(|dir| native::sync_file_system(&dir));
         if synced.map_err(|source| FsError::io("write down", dir, source))? {

@@ -21,7 +21,7 @@ use super::super::transient::is_transient;
 
 /// Pause after a report, to collect further changes. Changes mostly come in bursts, and the first
 /// of a burst is reported at once.
-const PAUSE: Duration = Duration::from_millis(1);
+const BURST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest pause of a watcher that repeatedly finds changes of no use to it.
 const MAX_PAUSE: Duration = Duration::from_millis(8);
 /// Time without an event after which a burst is over.
@@ -187,12 +187,12 @@ impl Pace {
     fn pause(&mut self, waited: Duration, useful: bool) -> Duration {
         if useful {
             self.useless_reads = 0;
-            return PAUSE;
+            return BURST_PAUSE;
         }
         if waited > QUIET {
             self.useless_reads = 0;
         }
-        let pause = PAUSE.saturating_mul(self.useless_reads).min(MAX_PAUSE);
+        let pause = BURST_PAUSE.saturating_mul(self.useless_reads).min(MAX_PAUSE);
         self.useless_reads = self.useless_reads.saturating_add(1);
         pause
     }

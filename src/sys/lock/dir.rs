@@ -27,7 +27,7 @@ pub(super) const STALE: Duration = Duration::from_secs(10);
 /// Age of the stamp from which its holder renews it.
 const REFRESH: Duration = Duration::from_secs(5);
 /// Delay of a renewal on a busy machine.
-const LATE: Duration = Duration::from_secs(1);
+const RENEWAL_DELAY: Duration = Duration::from_secs(1);
 
 /// The gate of a target and its lock directory `FILE.lock`, released on drop.
 #[derive(Debug)]
@@ -301,7 +301,7 @@ fn age(seen: &Metadata) -> Option<Duration> {
 /// its stamp every 5 s.
 fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
     let age = lock_metadata(lock).ok().flatten().and_then(|seen| age(&seen));
-    if age.is_some_and(|age| age > REFRESH + LATE) {
+    if age.is_some_and(|age| age > REFRESH + RENEWAL_DELAY) {
         (Holder::Gone, STALE)
     } else {
         (Holder::OtherProgram, deadline.length())

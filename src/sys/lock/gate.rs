@@ -17,7 +17,7 @@ use super::error::LockError;
 use super::observer::{Holder, WaitReport};
 
 /// Wait after which a waiter claims the next turn.
-const LONG: Duration = Duration::from_secs(1);
+const TURN_AFTER: Duration = Duration::from_secs(1);
 /// Maximum time for which newcomers hold back for the waiter that has claimed the next turn.
 const TURN: Duration = Duration::from_secs(5);
 
@@ -35,7 +35,7 @@ impl Gate {
     /// good.
     ///
     /// Waiters that retry immediately can starve waiters in back-off. A waiter that has waited for
-    /// [`LONG`] therefore locks a second file, and newcomers hold back while it is locked. This
+    /// [`TURN_AFTER`] therefore locks a second file, and newcomers hold back while it is locked. This
     /// only serves fairness: they hold back no longer than [`TURN`], in case the process that locks
     /// it is stopped.
     ///
@@ -63,7 +63,7 @@ impl Gate {
             if deadline.expired() {
                 return Err(LockError::timeout(path, &deadline, holder_of(&file)));
             }
-            if turn.is_none() && deadline.elapsed() >= LONG {
+            if turn.is_none() && deadline.elapsed() >= TURN_AFTER {
                 let wanted = open_file(&next)?;
                 turn = try_lock(&wanted, &next)?.then_some(wanted);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::clock::Deadline;
 
 /// Duration from which a wait is reported.
-const LONG: Duration = Duration::from_secs(2);
+const REPORT_AFTER: Duration = Duration::from_secs(2);
 
 /// Holder of a lock, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(crate) fn observe_waits(observer: impl Fn(&LongWait) + Send + Sync + 'static
 pub(super) struct WaitReport(Option<Holder>);
 
 impl WaitReport {
-    /// Reports the wait if it has lasted for [`LONG`] and `find_holder` returns a holder that was
+    /// Reports the wait if it has lasted for [`REPORT_AFTER`] and `find_holder` returns a holder that was
     /// not reported yet.
     pub(super) fn update(
         &mut self,
@@ -53,7 +53,7 @@ impl WaitReport {
         deadline: &Deadline,
         find_holder: impl FnOnce() -> (Holder, Duration),
     ) {
-        if deadline.elapsed() < LONG {
+        if deadline.elapsed() < REPORT_AFTER {
             return;
         }
         let (holder, at_most) = find_holder();

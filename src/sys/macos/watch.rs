@@ -15,7 +15,7 @@ use nix::sys::event::{EvFlags, EventFilter, FilterFlag, KEvent, Kqueue};
 use super::super::clock;
 
 /// Pause after an event, to collect the others of a burst, such as the lock around a write.
-const PAUSE: Duration = Duration::from_millis(2);
+const BURST_PAUSE: Duration = Duration::from_millis(2);
 /// Maximum events of one call.
 const BATCH: usize = 16;
 
@@ -43,7 +43,7 @@ impl DirWatcher {
             // Moved here so that it stays open.
             let _ended = ended;
             while is_changed(&waiting) {
-                clock::sleep(PAUSE);
+                clock::sleep(BURST_PAUSE);
                 on_change();
             }
         })?;

@@ -83,10 +83,7 @@ fn begin(state: &mut State, screen: &ScreenSnapshot, now: Timestamp, effects: &m
     let ids = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
     let step = DeliveryStep::Typing;
     state.turn = Some(PendingDelivery { ids, announces, step, at: now, stood: false });
-    effects.push(match announces {
-        true => Effect::Announce(mail.len()),
-        false => Effect::Stage(mail),
-    });
+    effects.push(if announces { Effect::Announce(mail.len()) } else { Effect::Stage(mail) });
 }
 
 /// Returns the messages of one turn: as many as fit into `most` bytes, at least one. A longer text
@@ -169,9 +166,10 @@ fn submitted(
     }
     let waited = now.since(screen.since.max(at));
     if screen.rests() && screen.holds_text() && waited >= RETRY_MS {
-        match times < TRIES {
-            true => submit(state, times + 1, now, effects),
-            false => stick(state, "the submit key had no effect", now, effects),
+        if times < TRIES {
+            submit(state, times + 1, now, effects);
+        } else {
+            stick(state, "the submit key had no effect", now, effects);
         }
     } else if now.since(at) >= OBSERVE_MS {
         stick(state, "the submit key was pressed, but no turn started", now, effects);

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
@@ -35,7 +34,7 @@ use crate::sys::failpoint;
 use crate::sys::signal::Signal;
 
 /// Silence after which a screen is judged: before that it may be half drawn.
-const STILL: Duration = Duration::from_millis(10);
+const SETTLE_TIME: Duration = Duration::from_millis(10);
 /// Interval of judgements while a program prints without a pause.
 const RESTLESS: Duration = Duration::from_millis(250);
 /// Number of screen rows reported at the end of a turn.
@@ -218,7 +217,7 @@ impl WrapperDriver<'_> {
         let quiet = self.relay.quiet();
         if self.drawn {
             let restless = RESTLESS.saturating_sub(self.judged.elapsed());
-            return Some(STILL.saturating_sub(quiet).min(restless));
+            return Some(SETTLE_TIME.saturating_sub(quiet).min(restless));
         }
         let times = self.profile.quiet_times().map(Duration::from_millis);
         let next = times.filter(|time| *time > self.judged_quiet).min();
@@ -409,11 +408,11 @@ impl WrapperDriver<'_> {
     }
 
     fn render(&self, mode: TypingMode, envelope: &Envelope) -> Result<String, OpsError> {
-        let file: Option<PathBuf> = match mode.accepts(&envelope.text) {
-            true => None,
-            false => Some(ops::mail::inbox::put_aside(self.io.team, &self.io.me.name, envelope)?),
-        };
-        Ok(mode.render(envelope, file.as_deref()))
+        if mode.accepts(&envelope.text) {
+            return Ok(mode.render(envelope, None));
+        }
+        let file = ops::mail::inbox::put_aside(self.io.team, &self.io.me.name, envelope)?;
+        Ok(mode.render(envelope, Some(&file)))
     }
 }
 

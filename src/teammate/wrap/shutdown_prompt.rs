@@ -32,13 +32,13 @@ fn plan_words(answer: &PlanApprovalResponse) -> String {
     let id = &answer.request_id;
     let feedback =
         answer.feedback.as_deref().map(|text| format!(": {}", one_line(text))).unwrap_or_default();
-    match answer.approved {
-        true => format!("Your plan `{id}` is approved{feedback}. Carry it out now."),
-        false => format!(
-            "Your plan `{id}` is rejected{feedback}. Change nothing yet; revise the plan and submit it again with \
-             `phalanx plan submit FILE`."
-        ),
+    if answer.approved {
+        return format!("Your plan `{id}` is approved{feedback}. Carry it out now.");
     }
+    format!(
+        "Your plan `{id}` is rejected{feedback}. Change nothing yet; revise the plan and submit it again with \
+         `phalanx plan submit FILE`."
+    )
 }
 
 fn permission_words(answer: &PermissionResponse) -> String {

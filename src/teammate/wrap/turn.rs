@@ -50,16 +50,12 @@ impl TypingMode {
     /// Returns the keys that type these messages as one text.
     pub(super) fn keys(self, rendered: &[String]) -> Vec<u8> {
         let text = rendered.join("\n\n");
-        match self.bracketed {
+        if self.bracketed {
             // Terminals send a line break inside a paste as carriage return.
-            true => [PASTE[0], &text.replace('\n', "\r"), PASTE[1]].concat().into_bytes(),
-            false => text
-                .split('\n')
-                .filter(|line| !line.is_empty())
-                .collect::<Vec<_>>()
-                .join(" ")
-                .into_bytes(),
+            return [PASTE[0], &text.replace('\n', "\r"), PASTE[1]].concat().into_bytes();
         }
+        let lines: Vec<&str> = text.split('\n').filter(|line| !line.is_empty()).collect();
+        lines.join(" ").into_bytes()
     }
 }
 
