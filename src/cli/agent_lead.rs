@@ -4,10 +4,10 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use super::conclusion;
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
-use super::lead_session::{Conclusion, LeadSession, OnExit};
+use super::lead_report;
+use super::lead_session::{LeadResult, LeadSession, OnExit};
 use super::setup::Setup;
 use crate::ops::authority::Action;
 use crate::ops::starting::agent_lead::AgentLead;
@@ -46,10 +46,10 @@ pub(super) fn run_agent_lead(
         let concluded = leading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok::<_, Failure>((code, concluded))
     })?;
-    let conclusion = concluded?;
-    let exit = conclusion::report_end(setup, &team, &conclusion)?;
+    let result = concluded?;
+    let exit = lead_report::report_end(setup, &team, &result)?;
     let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code()));
-    Ok(if conclusion.deletion_failure.is_some() { exit } else { of_program })
+    Ok(if result.deletion_failure.is_some() { exit } else { of_program })
 }
 
 /// Runs the lead's loop until the team is gone, or until the exit of the agent lead has been
@@ -61,10 +61,10 @@ fn lead_behind(
     on_exit: OnExit,
     lease: Lease,
     end: oneshot::Receiver<()>,
-) -> Result<Conclusion, Failure> {
+) -> Result<LeadResult, Failure> {
     ops::starting::agent_lead::send_brief(team, agent)?;
     let runtime = interrupt::runtime()?;
-    let conclusion = runtime.block_on(async {
+    let result = runtime.block_on(async {
         // While the agent lead has the terminal, its process gets the signals; afterwards this one
         // does.
         let mut signals = Signals::new()?;
@@ -79,10 +79,10 @@ fn lead_behind(
         };
         tokio::select! {
             biased;
-            conclusion = session.lead(&mut signals, stop_requests, lease) => conclusion,
-            conclusion = follow => conclusion,
+            result = session.lead(&mut signals, stop_requests, lease) => result,
+            result = follow => result,
         }
     });
     runtime.shutdown_background();
-    conclusion
+    result
 }

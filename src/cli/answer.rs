@@ -16,7 +16,7 @@ use crate::model::id::RequestId;
 use crate::model::mode::Mode;
 use crate::model::protocol::ShutdownStatus;
 use crate::model::question::Typed;
-use crate::model::request::Parting;
+use crate::model::request::WorkLeft;
 use crate::model::text;
 use crate::ops::authority::Action;
 use crate::ops::decisions::answer::ShutdownAnswer;
@@ -163,7 +163,7 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
 fn verdict(args: AnswerArgs) -> Result<ShutdownAnswer, Failure> {
     if args.approve {
         let artifacts_committed = (args.committed || args.uncommitted).then_some(args.committed);
-        return Ok(ShutdownAnswer::Approve(Parting {
+        return Ok(ShutdownAnswer::Approve(WorkLeft {
             status: args.status,
             pending_work: args.pending,
             artifacts_committed,

@@ -1,5 +1,5 @@
 //! The first step of `down --force` and `team delete --force`: moves broken files of the team
-//! aside, reports them, and terminates runs without a record and a lead without the lease.
+//! aside, reports them, and stops runs without a record and a lead without the lease.
 
 use super::fail::Failure;
 use super::setup::Setup;
@@ -20,7 +20,7 @@ pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), 
 }
 
 pub(super) fn prepare_deletion(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-    ops::ending::force::release_locks(team)?;
+    ops::ending::stop_without_lead::release_locks(team)?;
     for one in ops::team::broken::set_aside_all(&setup.ctx, team)? {
         let outcome = match &one.moved_to {
             Some(copy) => format!("moved to {}, which goes with the team", copy.display()),

@@ -4,8 +4,8 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::background::start_background_lead;
-use super::conclusion;
 use super::fail::{Exit, VerbResult};
+use super::lead_report;
 use super::lead_session::{LeadSession, OnExit};
 use super::setup::Setup;
 use super::{agent_lead, interrupt};
@@ -116,7 +116,7 @@ fn run_lead(
         return Ok(Exit::DONE);
     }
     let runtime = interrupt::runtime()?;
-    let conclusion = runtime.block_on(async {
+    let result = runtime.block_on(async {
         // Handlers are installed before the lease makes this process visible as the lead: from then
         // on it may be signalled.
         let mut signals = Signals::new()?;
@@ -133,7 +133,7 @@ fn run_lead(
         session.lead(&mut signals, stop_requests, lease).await
     });
     runtime.shutdown_background();
-    conclusion::report_end(setup, team, &conclusion?)
+    lead_report::report_end(setup, team, &result?)
 }
 
 fn signal_effect(policy: OnExit) -> &'static str {

@@ -72,7 +72,7 @@ pub(super) struct LeadSession<'a> {
 }
 
 /// The result of leading a team.
-pub(super) struct Conclusion {
+pub(super) struct LeadResult {
     pub(super) end: LeadEnd,
     /// The final report; the last known one if another process deleted the team.
     pub(super) report: Option<Report>,
@@ -326,7 +326,7 @@ impl<'a> LeadSession<'a> {
         signals: &mut Signals,
         mut stop_requests: UnboundedReceiver<Stop>,
         lease: Lease,
-    ) -> Result<Conclusion, Failure> {
+    ) -> Result<LeadResult, Failure> {
         self.save_report();
         if self.is_live() {
             // Past events belong to the frame and are not reported as new.
@@ -391,11 +391,11 @@ impl<'a> LeadSession<'a> {
         ops::views::report::report(self.ctx, self.team, ops::now().since(self.started_at))
     }
 
-    fn conclude(&self, end: LeadEnd, keep: bool) -> Conclusion {
+    fn conclude(&self, end: LeadEnd, keep: bool) -> LeadResult {
         let interrupted = self.interrupted();
         let last = || self.last_report.borrow().clone();
         if matches!(end, LeadEnd::TeamGone | LeadEnd::Left) {
-            return Conclusion { end, report: last(), deletion_failure: None, interrupted };
+            return LeadResult { end, report: last(), deletion_failure: None, interrupted };
         }
         let report = self.report().ok().or_else(last);
         if end == LeadEnd::TasksOver && !keep {
@@ -409,7 +409,7 @@ impl<'a> LeadSession<'a> {
                 .err()
                 .map(Failure::from)
         };
-        Conclusion { end, report, deletion_failure, interrupted }
+        LeadResult { end, report, deletion_failure, interrupted }
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> VerbResult {
 }
 
 /// Stops members before a restart. Returns the stopped ones, and an exit code if others refused or
-/// could not be terminated; those are reported on stderr.
+/// could not be stopped; those are reported on stderr.
 fn stop_for_restart(
     setup: &Setup,
     team: &TeamStore,

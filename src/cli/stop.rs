@@ -76,12 +76,12 @@ pub(super) fn stop_members(
     waits: bool,
 ) -> Result<Vec<ShutdownResult>, Failure> {
     if options.force {
-        ops::ending::force::release_locks(team)?;
+        ops::ending::stop_without_lead::release_locks(team)?;
     }
     let mut requests = ops::ending::shutdown::ask(team, &setup.ctx.speaker, names, options)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
         requests = await_requests(setup, team, requests, Duration::from_secs(options.deadline_s))?;
-        ops::ending::verify::verify(&setup.ctx, team, &mut requests)?;
+        ops::ending::report::report_findings(&setup.ctx, team, &mut requests)?;
     }
     Ok(ops::ending::shutdown::outcomes(team, &requests)?)
 }
@@ -165,7 +165,8 @@ async fn resolve_requests(
                     .out
                     .print_message("the team's lead is stopped; ending the members without it");
                 let (ctx, team) = (setup.ctx.clone(), team.clone());
-                let work = move || Ok(ops::ending::force::end_members(&ctx, &team, requests)?);
+                let work =
+                    move || Ok(ops::ending::stop_without_lead::end_members(&ctx, &team, requests)?);
                 return interrupt::run_on_thread(work).await;
             }
             Awaited::LeadGone => setup.out.print_message("the team's lead is gone; taking over"),
@@ -188,7 +189,7 @@ pub(super) async fn carry_out(
     Ok(())
 }
 
-/// Returns whether a member could not be terminated after its deadline; only then is there a
+/// Returns whether a member could not be stopped after its deadline; only then is there a
 /// reason.
 pub(super) fn is_stuck(one: &ShutdownResult) -> bool {
     one.outcome == "timed_out" && one.reason.is_some()
@@ -207,7 +208,7 @@ pub(super) fn exit_code(ended: &[ShutdownResult]) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::request::Parting;
+    use crate::model::request::WorkLeft;
 
     #[test]
     fn worst_outcome_decides_the_exit_code() {
@@ -217,7 +218,7 @@ mod tests {
             request_id: RequestId::parse("shutdown-1@ada").expect("id"),
             reason: reason.map(str::to_owned),
             elapsed_ms: Some(1),
-            parting: Parting::default(),
+            work_left: WorkLeft::default(),
             deviations: Vec::new(),
         };
         let table = [

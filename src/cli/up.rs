@@ -9,9 +9,9 @@ use serde_json::json;
 use super::args::backend;
 use super::background::start_background_lead;
 use super::compose::{choose_agents, fill_template, team_name};
-use super::conclusion;
 use super::deletion::delete_team;
 use super::fail::{Exit, Failure, VerbResult, chain};
+use super::lead_report;
 use super::lead_session::{LeadSession, OnExit};
 use super::read::{MAX_MANIFEST, read_text};
 use super::setup::Setup;
@@ -163,11 +163,11 @@ async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
         drop(lease);
         return detach(setup, &team, &spawned);
     }
-    let conclusion = session.lead(&mut signals, stop_requests, lease).await?;
-    if conclusion.end == LeadEnd::TeamGone {
+    let result = session.lead(&mut signals, stop_requests, lease).await?;
+    if result.end == LeadEnd::TeamGone {
         setup.out.print_message(&format!("team {} was deleted while it was led here", team.name()));
     }
-    conclusion::print_report(&setup.out, &team, &conclusion, Some(&rerun(args)))
+    lead_report::print_report(&setup.out, &team, &result, Some(&rerun(args)))
 }
 
 fn stopped() -> Failure {

@@ -37,7 +37,7 @@ pub(crate) struct Call<'a> {
 pub(crate) enum End {
     Code(i32),
     Signal(i32),
-    /// The deadline passed; the hook and all processes that it started were terminated.
+    /// The deadline passed; the hook and all processes that it started were stopped.
     TimedOut,
     /// The hook could not be started; holds the reason.
     NotRun(String),
@@ -82,7 +82,7 @@ pub(crate) fn run(hook: &HookCommand, call: &Call) -> Ran {
     Ran { end, stdout, stderr, elapsed_ms: clock::now_ms().saturating_sub(begun) }
 }
 
-/// Terminates all running hooks of this owner; each pending [`run`] then returns soon.
+/// StopsRuns all running hooks of this owner; each pending [`run`] then returns soon.
 pub(crate) fn end_all(owner: &str) {
     proc::end_marked(&[format!("{OWNER}={owner}")], GRACE);
 }

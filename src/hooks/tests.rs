@@ -86,7 +86,7 @@ fn hook_that_cannot_start_reports_the_reason() {
     assert!(said.starts_with("cannot run app/plain: Permission denied"), "{said}");
 }
 
-/// Processes that moved to a session of their own are terminated too, and do not delay the caller.
+/// Processes that moved to a session of their own are stopped too, and do not delay the caller.
 #[test]
 fn timed_out_hook_is_killed_with_its_descendants() {
     let place = HookDir::new();

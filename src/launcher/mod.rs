@@ -33,11 +33,11 @@ use usage::UsageThread;
 /// Interval of reading the record while the spawner is awaited. A wait is rare and lasts some
 /// seconds at most.
 const SPAWNER_POLL: Duration = Duration::from_millis(50);
-/// Time between forwarding a termination signal and killing the program.
+/// Time between forwarding a stop signal and killing the program.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 /// Time that processes left behind by the program get before SIGKILL.
 const REST_GRACE: Duration = Duration::from_secs(1);
-/// The same after a termination signal: the program's own grace has been used, and the sender is
+/// The same after a stop signal: the program's own grace has been used, and the sender is
 /// waiting.
 const REST_GRACE_WHEN_SIGNALLED: Duration = Duration::from_millis(500);
 /// Time to wait for remaining output on the launcher's own pty. A child that the program left

@@ -16,7 +16,7 @@ use super::labels;
 use super::react::react;
 use super::sources::LeadInput;
 use super::state::{Goal, LeadEnd, State};
-use super::terminator::{self, DueTermination};
+use super::stopper::{self, DueStop};
 use crate::event_loop::{Batch, InputQueue, SWEEP};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
@@ -66,7 +66,7 @@ struct LeadDriver<'a> {
     state: State,
     queue: InputQueue<LeadInput>,
     labels: UnboundedSender<Vec<MemberRecord>>,
-    terminator: UnboundedSender<DueTermination>,
+    stopper: UnboundedSender<DueStop>,
     journal: JournalReader,
     /// Questions that the agent lead has been notified of.
     asked: BTreeSet<RequestId>,
@@ -180,7 +180,7 @@ impl<'a> LeadDriver<'a> {
             state: initial_state(lead.team, lead.goal.clone(), settings.clone())?
                 .with_agent_lead(lead.has_agent_lead),
             labels: labels::labeller(lead.ctx, lead.team),
-            terminator: terminator::start(lead.ctx, lead.team, queue.inputs()),
+            stopper: stopper::start(lead.ctx, lead.team, queue.inputs()),
             queue,
             journal: lead.journal.clone(),
             asked: BTreeSet::new(),
@@ -230,7 +230,7 @@ impl<'a> LeadDriver<'a> {
         let _ = self.mark_read();
         if self.state.leads() {
             let failed = "the shutdown cannot be verified";
-            attempt(self.ctx, self.team, ops::ending::verify::verify_all, failed).await?;
+            attempt(self.ctx, self.team, ops::ending::report::report_all, failed).await?;
             ops::team::lease::withdraw(self.team)?;
         }
         ops::views::events::append(
@@ -558,7 +558,7 @@ impl<'a> LeadDriver<'a> {
 
     fn handle_source(&mut self, input: LeadInput) -> Result<(), OpsError> {
         let event = match input {
-            LeadInput::Terminated(ended) => Event::Terminated(ended),
+            LeadInput::RunsStopped(ended) => Event::RunsStopped(ended),
             LeadInput::Started { kind, names, failures } => {
                 Event::Started { kind, names, failures }
             }

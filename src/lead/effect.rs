@@ -8,9 +8,9 @@ use crate::model::launch::LaunchSpec;
 use crate::model::lifecycle::Cause;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
-use crate::model::request::{Parting, ShutdownOutcome};
+use crate::model::request::{ShutdownOutcome, WorkLeft};
 use crate::ops::effects::health::Silence;
-use crate::ops::ending::retire::Retirement;
+use crate::ops::ending::remove::MemberRemoval;
 use crate::ops::team::hooks::Occasion;
 
 /// Shutdown deadline for members that the lead stops by itself, in seconds.
@@ -27,16 +27,16 @@ pub(crate) enum Effect {
     Acknowledge { ids: Vec<String> },
     /// Asks these members to shut down.
     AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
-    /// Terminates the run and closes its placement; with `agreed` the program may exit by itself
-    /// first. Reports `Terminated`.
-    Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
+    /// StopsRuns the run and closes its placement; with `agreed` the program may exit by itself
+    /// first. Reports `RunsStopped`.
+    StopRuns { name: MemberName, incarnation: Incarnation, agreed: bool },
     /// Starts these members of a kind. Reports `Started`.
     Start { kind: usize, specs: Vec<LaunchSpec> },
     /// Removes runs that are proven over from the roster, releases their tasks and sends the
     /// notices.
-    Retire(Vec<Retirement>),
+    Remove(Vec<MemberRemoval>),
     /// Records the member's consent to this request and its report on its work.
-    Agree { request: RequestId, parting: Parting },
+    Agree { request: RequestId, work_left: WorkLeft },
     /// Closes a request.
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Applies a transition of the member's life cycle.
@@ -107,10 +107,10 @@ impl Effect {
             Effect::AskShutdown { names, .. } => {
                 format!("ask {} to shut down", listed(&mut names.iter()))
             }
-            Effect::Terminate { name, .. } => format!("terminate `{name}`"),
+            Effect::StopRuns { name, .. } => format!("stop `{name}`"),
             Effect::Start { .. } => "start members".to_owned(),
-            Effect::Retire(retired) => {
-                format!("retire {}", listed(&mut retired.iter().map(|run| &run.name)))
+            Effect::Remove(removed) => {
+                format!("remove {}", listed(&mut removed.iter().map(|run| &run.name)))
             }
             Effect::Agree { request, .. } => format!("record the consent to `{request}`"),
             Effect::Resolve { request, .. } => format!("close the request `{request}`"),

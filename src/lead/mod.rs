@@ -13,7 +13,7 @@ mod react;
 mod sources;
 mod starter;
 mod state;
-mod terminator;
+mod stopper;
 
 #[cfg(feature = "testing")]
 pub use bench::StepBench;

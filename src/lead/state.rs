@@ -62,9 +62,9 @@ pub(super) enum Phase {
     Done(LeadEnd),
 }
 
-/// A run that is being terminated, and the notice that follows.
+/// A run that is being stopped, and the notice that follows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct PendingTermination {
+pub(super) struct PendingStop {
     pub(super) cause: Cause,
     pub(super) reason: String,
     /// The shutdown request to close afterwards, with its outcome.
@@ -85,11 +85,11 @@ pub(super) struct TrackedMember {
     pub(super) runs_commands: bool,
     /// It has proven that it runs, and its process is watched for exit.
     pub(super) watched: bool,
-    /// Set while it is being terminated.
-    pub(super) ending: Option<PendingTermination>,
+    /// Set while it is being stopped.
+    pub(super) ending: Option<PendingStop>,
     /// It rejected the shutdown of a stopping team; it is asked again when it is idle.
     pub(super) refused: bool,
-    /// It could not be terminated.
+    /// It could not be stopped.
     pub(super) stuck: bool,
     /// It was asked to shut down for lack of work; it is not asked for that again, whatever it
     /// answers.
@@ -106,7 +106,7 @@ pub(super) struct TrackedMember {
     pub(super) ended_for_budget: Option<Timestamp>,
     /// Signs of activity while it has a task in progress.
     pub(super) activity: Option<ActivityCheck>,
-    /// It is terminated because it hangs, and is then started again.
+    /// It is stopped because it hangs, and is then started again.
     pub(super) restarts: bool,
     /// The index in `State::kinds` of the kind that it was made from.
     pub(super) kind: Option<usize>,
@@ -266,7 +266,7 @@ pub(super) struct Pool {
     /// id exists.
     pub(super) held: Option<TaskId>,
     /// The settings no longer contain it: no member is started or dismissed.
-    pub(super) retired: bool,
+    pub(super) removed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -429,7 +429,7 @@ impl State {
 /// several kinds wins.
 pub(super) fn makers(kinds: &[Pool]) -> BTreeMap<String, usize> {
     let mut makers = BTreeMap::new();
-    for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {
+    for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.removed) {
         for name in &kind.names {
             makers.entry(name.folded()).or_insert(nth);
         }

@@ -40,7 +40,7 @@ pub(crate) enum MemberState {
     Completed,
     /// Its program exited with another code or a signal, or failed to start.
     Failed,
-    /// Was terminated by phalanx without its consent.
+    /// Was stopped by phalanx without its consent.
     Killed,
     /// Its process disappeared without a request.
     Disappeared,
@@ -71,7 +71,7 @@ pub(crate) enum Cause {
     Released,
     /// The program exited with this code; `None` if a signal killed it.
     Ended { code: Option<i32> },
-    /// Phalanx terminated the member.
+    /// Phalanx stopped the member.
     Forced,
     /// The process is gone and left no exit record.
     Vanished,
@@ -91,7 +91,7 @@ const UP: [MemberState; 5] = [Working, Idle, AwaitingPlan, AwaitingPermission, S
 /// States of a run that is not over.
 const LIVING: [MemberState; 7] =
     [Pending, Starting, Working, Idle, AwaitingPlan, AwaitingPermission, ShutdownRequested];
-const RETIRED: &str =
+const REMOVED: &str =
     "removed from the roster; its tasks are released; the lead is notified by mail";
 
 /// All transitions. Any other combination of state and cause changes nothing.
@@ -120,11 +120,11 @@ const TABLE: [Transition; 16] = [
         "a request with a deadline is in its mailbox",
     ),
     line(&[ShutdownRequested], "refused", Working, "the request ends as `rejected`"),
-    line(&LIVING, "released", Completed, RETIRED),
-    line(&LIVING, "ended with 0", Completed, RETIRED),
-    line(&LIVING, "ended otherwise", Failed, RETIRED),
-    line(&LIVING, "forced", Killed, RETIRED),
-    line(&LIVING, "vanished", Disappeared, RETIRED),
+    line(&LIVING, "released", Completed, REMOVED),
+    line(&LIVING, "ended with 0", Completed, REMOVED),
+    line(&LIVING, "ended otherwise", Failed, REMOVED),
+    line(&LIVING, "forced", Killed, REMOVED),
+    line(&LIVING, "vanished", Disappeared, REMOVED),
     line(&[AwaitingPlan], "rest", Idle, "it continued without the answer"),
     line(&[AwaitingPermission], "rest", Idle, "it continued without the answer"),
 ];

@@ -17,9 +17,9 @@ pub(crate) enum ShutdownOutcome {
     Closed,
     /// The member rejected the request and still runs.
     Rejected,
-    /// The member did not answer in time and was terminated.
+    /// The member did not answer in time and was stopped.
     TimedOut,
-    /// The member was terminated at once, as requested.
+    /// The member was stopped at once, as requested.
     Forced,
     /// The member was already gone.
     Gone,
@@ -40,7 +40,7 @@ const LONGEST: usize = 500;
 /// The state in which a member reports to leave its work. Each part is missing if the member does
 /// not report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Parting {
+pub(crate) struct WorkLeft {
     #[serde(default)]
     pub(crate) status: Option<ShutdownStatus>,
     /// Remaining work in the member's words.
@@ -50,20 +50,20 @@ pub(crate) struct Parting {
     pub(crate) artifacts_committed: Option<bool>,
 }
 
-impl From<ShutdownApproved> for Parting {
-    fn from(answer: ShutdownApproved) -> Parting {
+impl From<ShutdownApproved> for WorkLeft {
+    fn from(answer: ShutdownApproved) -> WorkLeft {
         let ShutdownApproved { status, pending_work, artifacts_committed, .. } = answer;
         let kept = pending_work.iter().take(MOST_PENDING).map(|work| text::short(work, LONGEST));
-        Parting { status, pending_work: kept.collect(), artifacts_committed }
+        WorkLeft { status, pending_work: kept.collect(), artifacts_committed }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeviationKind {
-    /// The member still runs: it rejected the shutdown or could not be terminated.
+    /// The member still runs: it rejected the shutdown or could not be stopped.
     StillThere,
-    /// The member did not answer in time and was terminated.
+    /// The member did not answer in time and was stopped.
     TimedOut,
     /// The member exited with unfinished work.
     InProgress,
@@ -96,9 +96,9 @@ pub(crate) struct ShutdownRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     pub(crate) asked_at: Timestamp,
-    /// Time at which the member is terminated without its consent.
+    /// Time at which the member is stopped without its consent.
     pub(crate) deadline_at: Timestamp,
-    /// Terminate the member without waiting for an answer.
+    /// StopRuns the member without waiting for an answer.
     #[serde(default)]
     pub(crate) force: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ pub(crate) struct ShutdownRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agreed_at: Option<Timestamp>,
     #[serde(flatten)]
-    pub(crate) parting: Parting,
+    pub(crate) work_left: WorkLeft,
     /// The member's working directory, in which its claims about committed artifacts are verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<String>,

@@ -5,7 +5,7 @@ use super::id::{Incarnation, MemberName, RequestId};
 use super::lifecycle::MemberState;
 use super::placement::BackendKind;
 use super::record::{FORMAT, LaunchRequest, MemberRecord};
-use super::request::{Parting, ShutdownRequest};
+use super::request::{ShutdownRequest, WorkLeft};
 use super::time::Timestamp;
 
 /// Returns a distinct incarnation for each `n`.
@@ -95,7 +95,7 @@ pub(crate) fn shutdown(
         ended_at: None,
         event: None,
         agreed_at: None,
-        parting: Parting::default(),
+        work_left: WorkLeft::default(),
         cwd: None,
         deviations: None,
     }

@@ -32,7 +32,7 @@ pub(crate) fn findings(
 
 type Found = Option<(DeviationKind, String)>;
 
-/// Checks that the member answered, timed out, or was terminated.
+/// Checks that the member answered, timed out, or was stopped.
 fn outcome(request: &ShutdownRequest) -> Found {
     let said = request.answer.as_deref().map(|answer| text::short(answer, LONGEST));
     match request.outcome? {
@@ -44,14 +44,14 @@ fn outcome(request: &ShutdownRequest) -> Found {
                 format!("rejected the shutdown and is still running{why}"),
             ))
         }
-        // A timed-out request has an answer only if termination failed; it holds that error.
+        // A timed-out request has an answer only if the stop failed; it holds that error.
         ShutdownOutcome::TimedOut => Some(match said {
             Some(why) => (DeviationKind::StillThere, why),
             None => {
                 let seconds = request.deadline_at.since(request.asked_at) / 1000;
                 (
                     DeviationKind::TimedOut,
-                    format!("did not answer within {seconds} s and was terminated"),
+                    format!("did not answer within {seconds} s and was stopped"),
                 )
             }
         }),
@@ -59,13 +59,13 @@ fn outcome(request: &ShutdownRequest) -> Found {
 }
 
 fn status(request: &ShutdownRequest) -> Found {
-    match request.parting.status? {
+    match request.work_left.status? {
         ShutdownStatus::Clean => None,
         ShutdownStatus::Error => {
             Some((DeviationKind::Error, "something went wrong while it shut down".to_owned()))
         }
         ShutdownStatus::InProgress => {
-            let left = request.parting.pending_work.join("; ");
+            let left = request.work_left.pending_work.join("; ");
             let left = if left.is_empty() { "no details given".to_owned() } else { left };
             Some((
                 DeviationKind::InProgress,
@@ -76,7 +76,7 @@ fn status(request: &ShutdownRequest) -> Found {
 }
 
 fn artifacts(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Found {
-    if !request.parting.artifacts_committed? {
+    if !request.work_left.artifacts_committed? {
         let text = "reports uncommitted work".to_owned();
         return Some((DeviationKind::Uncommitted, text));
     }
@@ -102,13 +102,13 @@ fn artifacts(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Foun
 mod tests {
     use super::*;
     use crate::model::id::{Incarnation, MemberName, RequestId};
-    use crate::model::request::Parting;
+    use crate::model::request::WorkLeft;
     use crate::model::time::Timestamp;
 
     fn request(
         outcome: ShutdownOutcome,
         answer: Option<&str>,
-        parting: Parting,
+        work_left: WorkLeft,
     ) -> ShutdownRequest {
         let ann = MemberName::new("ann").expect("name");
         ShutdownRequest {
@@ -124,16 +124,16 @@ mod tests {
             answer: answer.map(str::to_owned),
             ended_at: Some(Timestamp(2000)),
             agreed_at: None,
-            parting,
+            work_left,
             cwd: Some("/w".to_owned()),
             deviations: None,
             event: None,
         }
     }
 
-    fn says(status: ShutdownStatus, pending: &[&str], committed: Option<bool>) -> Parting {
+    fn says(status: ShutdownStatus, pending: &[&str], committed: Option<bool>) -> WorkLeft {
         let pending_work = pending.iter().map(|work| (*work).to_owned()).collect();
-        Parting { status: Some(status), pending_work, artifacts_committed: committed }
+        WorkLeft { status: Some(status), pending_work, artifacts_committed: committed }
     }
 
     /// A request, the state of the work tree, and the expected findings: kind and an excerpt of the
@@ -146,7 +146,7 @@ mod tests {
         use ShutdownOutcome::{Closed, Forced, Gone, Rejected, TimedOut};
         use ShutdownStatus as S;
         let dirty = || WorkTree::Dirty(["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec());
-        let none = Parting::default;
+        let none = WorkLeft::default;
         let table: [Row; 13] = [
             (request(Closed, None, none()), dirty(), &[]),
             (request(Forced, None, none()), dirty(), &[]),

@@ -23,7 +23,7 @@ pub(super) enum WorkerInput {
     Signal(Signal),
 }
 
-/// Forwards termination signals as inputs. If handlers cannot be installed, the signals keep their
+/// Forwards stop signals as inputs. If handlers cannot be installed, the signals keep their
 /// default action.
 pub(super) fn forward_signals(inputs: Inputs<WorkerInput>) {
     let Ok(mut signals) = Signals::new() else { return };

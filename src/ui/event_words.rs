@@ -288,7 +288,7 @@ fn recovered_words(event: &Event) -> String {
     let parts = [
         part("taken_in", "taken in"),
         part("taken_back", "taken back"),
-        part("retired", "taken off the team"),
+        part("removed", "taken off the team"),
         part("released", "free again"),
     ];
     text::short(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "), LONGEST)

@@ -248,7 +248,7 @@ mod tests {
     use crate::model::id::{MemberName, TeamName};
     use crate::model::need::Need;
     use crate::model::placement::BackendKind;
-    use crate::model::request::Parting;
+    use crate::model::request::WorkLeft;
     use crate::ops::members::status::ShownState;
 
     fn task(id: u64, state: TaskState) -> TaskReport {
@@ -297,7 +297,7 @@ mod tests {
             backend: BackendKind::Pty,
             state: ended(MemberState::Completed, None),
             shutdown: Some(ShutdownOutcome::Closed),
-            parting: Parting::default(),
+            work_left: WorkLeft::default(),
             exit_code: Some(0),
             tail: None,
             tasks: 2,

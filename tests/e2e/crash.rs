@@ -23,12 +23,12 @@ const STARTS: [(&str, &str); 8] = [
 const ENDS: [&str; 8] = [
     "shutdown.filed",
     "shutdown.asked",
-    "terminate.ended",
-    "retire.ended",
-    "retire.left",
+    "stop.ended",
+    "remove.ended",
+    "remove.left",
     "task.released",
-    "retire.released",
-    "retire.noticed",
+    "remove.released",
+    "remove.noticed",
 ];
 /// Failpoints of assigning a task, and whether the adopter must still notify the owner.
 const ASSIGNS: [(&str, bool); 3] =
@@ -203,7 +203,7 @@ fn sd_03_cr_05_adopter_completes_a_shutdown_killed_at_any_point() {
 
 #[test]
 fn tmux_sd_03_cr_05_adopter_completes_a_killed_shutdown_in_a_pane() {
-    for point in ["terminate.ended", "retire.left"] {
+    for point in ["stop.ended", "remove.left"] {
         let stage = Stage::new();
         println!("{point:<18} {}", killed_end(&stage, point));
     }

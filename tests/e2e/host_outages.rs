@@ -225,7 +225,7 @@ fn second_lead_takes_over_from_one_that_lost_the_database() {
         assert!(cut.elapsed() < TAKEOVER, "{tried:?} {}", sessions());
     };
     let takeover = cut.elapsed();
-    // The second lead retires the member; the first one finds that it has ended, too.
+    // The second lead removes the member; the first one finds that it has ended, too.
     stage.on("h1", &format!("{} -t demo kill ann", binary())).expect(0);
     stage.hosts.perform("accept here");
     let ended = first.end();
@@ -241,7 +241,7 @@ fn second_lead_takes_over_from_one_that_lost_the_database() {
     let counts = (count("lead_started"), count("member_left"), count("lead_ended"));
     assert_eq!(counts, (2, 1, 0), "{events}");
     println!(
-        "fault two leads on two hosts, the first cut off | {} leads | 1 member retired by 1 lead | \
+        "fault two leads on two hosts, the first cut off | {} leads | 1 member removed by 1 lead | \
          takeover {:.1} s",
         counts.0,
         takeover.as_secs_f64()

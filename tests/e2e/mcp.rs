@@ -499,8 +499,8 @@ fn server_ends_with_its_client() {
     assert!(began.elapsed() < Duration::from_secs(60), "the wait is cancelled");
     let mut lead = Client::start(&stage, &["mcp"]);
     assert_eq!(lead.tools().len(), 30);
-    let terminated = stage.command("kill").arg(lead.child.id().to_string()).status();
-    assert!(terminated.expect("kill").success());
+    let stopped = stage.command("kill").arg(lead.child.id().to_string()).status();
+    assert!(stopped.expect("kill").success());
     // With stdin still open: its end would be a reason of its own.
     let ended = wait_for("the server to end", || lead.child.try_wait().expect("wait"));
     assert_eq!(ended.code(), Some(130));

@@ -204,7 +204,7 @@ fn cr_16_reader_completes_an_end_that_a_killed_lead_began() {
     let stage = Stage::without_tmux();
     team(&stage);
     let mut command = stage.command(crate::harness::binary());
-    command.env("PHALANX_FAILPOINT", "retire.ended").arg("lead");
+    command.env("PHALANX_FAILPOINT", "remove.ended").arg("lead");
     let lead = crate::harness::Background::start(command);
     let leads = || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"].is_object();
     wait_for("the lead", || leads().then_some(()));

@@ -19,7 +19,7 @@ fn lead_on_another_host_ends_members_that_it_cannot_reach() {
     let peeked = stage.phalanx_on("h1", "peek ann").expect(3).stderr;
     assert!(peeked.contains(&format!("host `{host}` is not configured")), "{peeked}");
     let killed = stage.phalanx_on("h1", "kill ann").expect(1).stdout;
-    assert!(killed.contains("could not be terminated"), "{killed}");
+    assert!(killed.contains("could not be stopped"), "{killed}");
     assert_eq!(stage.member("ann")["state"], "idle", "it lives, and nothing says otherwise");
     // It agrees, and its launcher records the exit.
     stage.phalanx_on("h1", "down").expect(0);

@@ -180,7 +180,7 @@ fn force_ends_a_team_whose_lead_is_stopped_holding_a_lock() {
     }
 }
 
-/// A launcher starts after its record was read, and before its run is retired.
+/// A launcher starts after its record was read, and before its run is removed.
 #[test]
 fn force_ends_a_member_that_starts_meanwhile() {
     let stage = Stage::without_tmux();

@@ -63,7 +63,7 @@ impl Member {
         String::from_utf8(output.expect("phalanx was built").stdout).expect("text")
     }
 
-    fn terminate(self) -> i32 {
+    fn stop(self) -> i32 {
         kill(Pid::from_raw(self.bench.launcher()), Signal::SIGTERM).expect("it runs");
         code(self.launcher)
     }
@@ -94,7 +94,7 @@ fn attached_user_sees_types_and_detaches() {
         "what was there before is drawn again: {}",
         terminal.screen()
     );
-    assert_eq!(member.terminate(), 128 + 15);
+    assert_eq!(member.stop(), 128 + 15);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn terminal_size_follows_the_viewer() {
     assert!(!text(&member.bench.log()).trim_end().ends_with("50 200"), "somebody is still there");
     drop(other);
     until("its own size again", || text(&member.bench.log()).trim_end().ends_with("50 200"));
-    member.terminate();
+    member.stop();
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn viewer_restores_the_terminal_on_a_signal() {
         member.is_given_back(&mut terminal, "<130>");
         assert!(is_dead(viewer));
     }
-    member.terminate();
+    member.stop();
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn sec_10_hostile_output_reaches_only_attached_viewers() {
     assert!(has(b"\x1b]52;c;bGl2ZQ==\x07"), "raw to the one who attached");
     assert!(!member.phalanx(&["peek", "alice"]).contains('\x1b'));
     assert!(!member.phalanx(&["logs", "alice"]).contains('\x1b'));
-    member.terminate();
+    member.stop();
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn sec_07_another_user_is_refused() {
     let us = fs::metadata("/proc/self").expect("it is there").uid();
     until("an answer", || asked(us) != "0");
     assert_eq!(asked(65_534), "0");
-    member.terminate();
+    member.stop();
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn pt_05_long_path_moves_the_socket_to_the_runtime_directory() {
     terminal.types(DETACH);
     member.is_given_back(&mut terminal, "<0>");
     let socket = member.socket();
-    member.terminate();
+    member.stop();
     assert!(!socket.exists());
 }
 
@@ -336,7 +336,7 @@ fn member_cannot_attach_to_itself() {
     terminal.types(b"\r");
     terminal.shows("<4>");
     assert!(terminal.screen().contains("this is its own terminal"), "{}", terminal.screen());
-    member.terminate();
+    member.stop();
 }
 
 #[test]
@@ -355,5 +355,5 @@ fn viewer_on_an_unread_terminal_can_be_ended() {
         let _ = kill(Pid::from_raw(viewer), Signal::SIGTERM);
         is_dead(viewer)
     });
-    member.terminate();
+    member.stop();
 }

@@ -386,7 +386,7 @@ pub(crate) fn groups(pid: i32) -> (String, String) {
     (stat[2].clone(), stat[5].clone())
 }
 
-/// The NUL-terminated words of a file such as `/proc/PID/environ`.
+/// The NUL-stopped words of a file such as `/proc/PID/environ`.
 pub(crate) fn nul_separated(pid: i32, file: &str) -> Vec<Vec<u8>> {
     let bytes = fs::read(format!("/proc/{pid}/{file}")).expect("it is our process");
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);

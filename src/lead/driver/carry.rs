@@ -6,10 +6,10 @@ use super::LeadDriver;
 use crate::lead::effect::{Effect, STOP_DEADLINE_S};
 use crate::lead::sources::{self, LeadInput};
 use crate::lead::starter;
-use crate::lead::terminator::DueTermination;
+use crate::lead::stopper::DueStop;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::ending::terminate::{Termination, TerminationMode};
+use crate::ops::ending::stop::{MemberStop, StopMode};
 use crate::ops::{self, Context, OpsError, TeamStore};
 
 impl LeadDriver<'_> {
@@ -32,12 +32,12 @@ impl LeadDriver<'_> {
             Effect::Start { kind, specs } => {
                 starter::start(self.ctx, self.team, *kind, specs, self.queue.inputs());
             }
-            Effect::Terminate { name, incarnation, agreed } => {
-                self.terminate(name, incarnation, *agreed)?
+            Effect::StopRuns { name, incarnation, agreed } => {
+                self.stop(name, incarnation, *agreed)?
             }
-            Effect::Retire(retirements) => ops::ending::retire::retire(self.team, retirements)?,
-            Effect::Agree { request, parting } => {
-                ops::ending::shutdown::record_agreement(self.team, request, parting)?
+            Effect::Remove(removals) => ops::ending::remove::remove(self.team, removals)?,
+            Effect::Agree { request, work_left } => {
+                ops::ending::shutdown::record_agreement(self.team, request, work_left)?
             }
             Effect::Resolve { request, outcome, answer } => {
                 ops::ending::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
@@ -196,17 +196,17 @@ impl LeadDriver<'_> {
         })
     }
 
-    fn terminate(
+    fn stop(
         &self,
         name: &MemberName,
         incarnation: &Incarnation,
         agreed: bool,
     ) -> Result<(), OpsError> {
         let record = ops::members::status::record(self.team, name)?.filter(|r| r.is(incarnation));
-        let mode = if agreed { TerminationMode::Agreed } else { TerminationMode::Immediate };
-        let ending = record.map(|record| Termination { record, mode });
-        // The terminator outlives the driver, so sending cannot fail.
-        let _ = self.terminator.send(DueTermination {
+        let mode = if agreed { StopMode::Agreed } else { StopMode::Immediate };
+        let ending = record.map(|record| MemberStop { record, mode });
+        // The stopper outlives the driver, so sending cannot fail.
+        let _ = self.stopper.send(DueStop {
             name: name.clone(),
             incarnation: incarnation.clone(),
             ending,

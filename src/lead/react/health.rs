@@ -1,5 +1,5 @@
 //! Detection of members that do not start their assigned task. A silent member is reported once
-//! each time and never terminated for it: only exited members are acted upon (CR-02).
+//! each time and never stopped for it: only exited members are acted upon (CR-02).
 
 use crate::lead::effect::Effect;
 use crate::lead::state::{State, TrackedMember};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
 use crate::lead::effect::Effect;
-use crate::lead::event::Terminated;
+use crate::lead::event::RunsStopped;
 use crate::lead::state::{Phase, State, TrackedMember};
 use crate::model::id::MemberName;
 use crate::model::launch::ability;
@@ -14,7 +14,7 @@ use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 use crate::model::time::Timestamp;
 use crate::model::waiting::Ability;
-use crate::ops::ending::retire::Retirement;
+use crate::ops::ending::remove::MemberRemoval;
 
 /// Takes over the records of all members. Only members that have proven themselves are watched: a
 /// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.
@@ -99,7 +99,7 @@ pub(super) fn handle_roster(
     }
 }
 
-/// Handles a run that is over without having been terminated by this lead.
+/// Handles a run that is over without having been stopped by this lead.
 fn handle_over(state: &mut State, record: &MemberRecord) {
     let view = state.members.get(&record.name);
     if let Some(view) = view.filter(|v| record.is(&v.incarnation) && v.ending.is_none()) {
@@ -161,11 +161,11 @@ fn join_stopping(state: &State, effects: &mut Vec<Effect>) {
 /// Handles the exit of a process. An exit that was not requested ends the run, which releases its
 /// tasks.
 pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
-    let exited = Retirement::of_exited(record);
+    let exited = MemberRemoval::of_exited(record);
     let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else {
         // Its launcher was killed before the run had left the team.
         if record.state.is_over() && state.listed.contains(&record.name) {
-            effects.push(Effect::Retire(vec![exited]));
+            effects.push(Effect::Remove(vec![exited]));
         }
         return;
     };
@@ -180,28 +180,28 @@ pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mu
 
 pub(super) fn handle_terminated(
     state: &mut State,
-    ended: Vec<Terminated>,
+    ended: Vec<RunsStopped>,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let (mut retirements, mut rest) = (Vec::new(), Vec::new());
+    let (mut removals, mut rest) = (Vec::new(), Vec::new());
     for one in ended {
-        retirements.extend(handle_end(state, one, now, &mut rest));
+        removals.extend(handle_end(state, one, now, &mut rest));
     }
-    if !retirements.is_empty() {
-        effects.push(Effect::Retire(retirements));
+    if !removals.is_empty() {
+        effects.push(Effect::Remove(removals));
     }
-    // The requester is notified only after the run has been retired.
+    // The requester is notified only after the run has been removed.
     effects.append(&mut rest);
 }
 
 fn handle_end(
     state: &mut State,
-    ended: Terminated,
+    ended: RunsStopped,
     now: Timestamp,
     effects: &mut Vec<Effect>,
-) -> Option<Retirement> {
-    let Terminated { name, incarnation, result } = ended;
+) -> Option<MemberRemoval> {
+    let RunsStopped { name, incarnation, result } = ended;
     let view = state.members.get_mut(&name).filter(|v| v.incarnation == incarnation)?;
     let ending = view.ending.take()?;
     match result {
@@ -218,20 +218,20 @@ fn handle_end(
                 state.open.remove(&id);
                 effects.push(resolve(&id, outcome, None));
             }
-            Some(Retirement { name, incarnation, cause: ending.cause, reason: ending.reason })
+            Some(MemberRemoval { name, incarnation, cause: ending.cause, reason: ending.reason })
         }
         Err(problem) => {
             view.stuck = true;
             effects.push(Effect::Warn {
                 member: Some(name.clone()),
-                text: format!("could not be terminated: {problem}"),
+                text: format!("could not be stopped: {problem}"),
             });
             if let Some((id, _)) = ending.request {
                 state.open.remove(&id);
                 effects.push(resolve(
                     &id,
                     ShutdownOutcome::TimedOut,
-                    Some(format!("could not be terminated: {problem}")),
+                    Some(format!("could not be stopped: {problem}")),
                 ));
             }
             None

@@ -28,7 +28,7 @@ pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Setting
     }
     let named = |kind: &Pool, name: &str| kind.template.spec.name == name;
     for kind in &mut state.kinds {
-        kind.retired = !now.templates.iter().any(|template| named(kind, &template.spec.name));
+        kind.removed = !now.templates.iter().any(|template| named(kind, &template.spec.name));
     }
     for template in now.templates {
         match state.kinds.iter_mut().find(|kind| named(kind, &template.spec.name)) {
@@ -47,7 +47,7 @@ pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Setting
         if let Some(view) = state.members.get_mut(&name) {
             // A member beyond a reduced scale still counts as one of its kind, so that it is
             // dismissed.
-            let old = view.kind.filter(|old| !state.kinds[*old].retired);
+            let old = view.kind.filter(|old| !state.kinds[*old].removed);
             view.kind = nth.or(old);
         }
     }

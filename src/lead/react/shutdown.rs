@@ -1,12 +1,12 @@
-//! Shutdown requests: asks members, handles their replies, watches the deadlines and terminates the
+//! Shutdown requests: asks members, handles their replies, watches the deadlines and stops the
 //! runs (SD-01).
 
 use super::{questions, staff};
 use crate::lead::effect::Effect;
-use crate::lead::state::{LeadEnd, PendingTermination, Phase, State, TrackedMember};
+use crate::lead::state::{LeadEnd, PendingStop, Phase, State, TrackedMember};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
 use crate::model::time::Timestamp;
 
 const AGREED: &str = "shut down as agreed";
@@ -51,7 +51,7 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
         return;
     }
     let end = if request.agreed_at.is_some() {
-        // An earlier lead recorded the consent and died before terminating the run.
+        // An earlier lead recorded the consent and died before stopping the run.
         Some((true, Cause::Released, AGREED, ShutdownOutcome::Closed))
     } else if request.force {
         Some((false, Cause::Forced, "ended by force", ShutdownOutcome::Forced))
@@ -76,20 +76,20 @@ pub(super) fn ending(
     cause: Cause,
     reason: &str,
     request: Option<(RequestId, ShutdownOutcome)>,
-) -> PendingTermination {
-    PendingTermination { cause, reason: reason.to_owned(), request }
+) -> PendingStop {
+    PendingStop { cause, reason: reason.to_owned(), request }
 }
 
 pub(super) fn begin(
     state: &mut State,
     name: &MemberName,
     agreed: bool,
-    ending: PendingTermination,
+    ending: PendingStop,
     effects: &mut Vec<Effect>,
 ) {
     let Some(view) = state.members.get_mut(name) else { return };
     view.ending = Some(ending);
-    effects.push(Effect::Terminate {
+    effects.push(Effect::StopRuns {
         name: name.clone(),
         incarnation: view.incarnation.clone(),
         agreed,
@@ -131,16 +131,16 @@ pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRe
     }
 }
 
-/// Terminates a member that consents, and records the report on its work.
+/// StopsRuns a member that consents, and records the report on its work.
 pub(super) fn agree(
     state: &mut State,
     request: &ShutdownRequest,
-    parting: Parting,
+    work_left: WorkLeft,
     effects: &mut Vec<Effect>,
 ) {
     let with = Some((request.id.clone(), ShutdownOutcome::Closed));
     begin(state, &request.member, true, ending(Cause::Released, AGREED, with), effects);
-    effects.push(Effect::Agree { request: request.id.clone(), parting });
+    effects.push(Effect::Agree { request: request.id.clone(), work_left });
 }
 
 /// Handles a rejection. One without a reason is valid, but journaled as a warning.
@@ -174,7 +174,7 @@ pub(super) fn refuse(
     questions::wait_on(state, &request.member, effects);
 }
 
-/// Terminates members whose requests have passed their deadline, without consent (SD-01). `now` is
+/// StopsRuns members whose requests have passed their deadline, without consent (SD-01). `now` is
 /// the time at which the mailbox was read: an answer that it held at the deadline counts, however
 /// late the lead runs (SD-15).
 pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {

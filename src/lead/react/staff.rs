@@ -36,7 +36,7 @@ impl Pool {
             has_deferred: false,
             owed: false,
             held: None,
-            retired: false,
+            removed: false,
         }
     }
 
@@ -64,7 +64,7 @@ impl Pool {
     /// Returns whether time alone does not reopen the kind: it failed too often, a shutdown of one
     /// of its members was requested, or the settings no longer contain it.
     fn is_closed(&self, seen: Option<&BoardView>) -> bool {
-        self.retired || self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
+        self.removed || self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
     }
 
     fn gave_up(&self) -> bool {
@@ -121,7 +121,7 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         // An expired back-off would make every tick due at once.
         state.kinds[nth].not_before.take_if(|at| *at <= now);
         let kind = &state.kinds[nth];
-        if kind.retired {
+        if kind.removed {
             continue;
         }
         if kind.template.is_per_task() {

@@ -1,7 +1,7 @@
 //! Tests of the step: given a state, an event has these effects.
 
 use super::*;
-use crate::lead::event::Terminated;
+use crate::lead::event::RunsStopped;
 use crate::model::envelope::Envelope;
 use crate::model::external_change::ExternalChange;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -9,7 +9,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::{Placement, ProcessId, PtyHold};
 use crate::model::protocol::{self, Message};
 use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
-use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
 use crate::model::sample;
 use crate::model::settings::Settings;
 use crate::model::task::{Task, TaskState};
@@ -106,9 +106,9 @@ fn leading(finish: Finish, members: &[MemberRecord]) -> State {
     state
 }
 
-fn terminates(effects: &[Effect]) -> Vec<(String, bool)> {
+fn stops(effects: &[Effect]) -> Vec<(String, bool)> {
     let ends = effects.iter().filter_map(|e| match e {
-        Effect::Terminate { name, agreed, .. } => Some((name.to_string(), *agreed)),
+        Effect::StopRuns { name, agreed, .. } => Some((name.to_string(), *agreed)),
         _ => None,
     });
     ends.collect()
@@ -126,8 +126,8 @@ fn warns(effects: &[Effect]) -> usize {
     effects.iter().filter(|e| matches!(e, Effect::Warn { .. })).count()
 }
 
-fn terminated(name: &str, n: u8, result: Result<(), String>) -> Event {
-    Event::Terminated(vec![Terminated { name: who(name), incarnation: run(n), result }])
+fn stopped(name: &str, n: u8, result: Result<(), String>) -> Event {
+    Event::RunsStopped(vec![RunsStopped { name: who(name), incarnation: run(n), result }])
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn sd_03_starting_member_is_not_gone_and_ends_at_the_deadline() {
     let mut state = leading(Finish::Manual, &[starting]);
     assert_eq!(react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW), []);
     let due = react(&mut state, no_mail(), NOW.plus_ms(30_000));
-    assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
+    assert_eq!(stops(&due), [("ann".to_owned(), false)]);
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn sd_02_approved_request_is_resolved_after_its_placement_closed() {
     let asked = react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     assert!(matches!(asked[..], [Effect::MoveOn { cause: Cause::Asked, .. }]), "{asked:?}");
     let agreed = react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
-    assert_eq!(terminates(&agreed), [("ann".to_owned(), true)]);
+    assert_eq!(stops(&agreed), [("ann".to_owned(), true)]);
     assert_eq!(resolves(&agreed), []);
-    let closed = react(&mut state, terminated("ann", 1, Ok(())), NOW);
-    assert!(matches!(&closed[0], Effect::Retire(of) if of[0].cause == Cause::Released));
+    let closed = react(&mut state, stopped("ann", 1, Ok(())), NOW);
+    assert!(matches!(&closed[0], Effect::Remove(of) if of[0].cause == Cause::Released));
     assert_eq!(resolves(&closed), [ShutdownOutcome::Closed]);
 }
 
@@ -188,7 +188,7 @@ fn sd_10_sd_11_invalid_approvals_are_ignored_with_a_warning() {
         let mut state = leading(Finish::Manual, &known);
         react(&mut state, Event::Requests(vec![request]), NOW);
         let effects = react(&mut state, mail(from, "m1", &approval(id)), NOW);
-        assert_eq!(terminates(&effects), [], "{what}");
+        assert_eq!(stops(&effects), [], "{what}");
         assert_eq!(warns(&effects), 1, "{what}");
         assert!(effects.contains(&Effect::Acknowledge { ids: vec!["m1".to_owned()] }), "{what}");
     }
@@ -202,7 +202,7 @@ fn msg_03_repeated_message_is_handled_once() {
     let again = react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
     assert_eq!(again, [Effect::Acknowledge { ids: vec!["m1".to_owned()] }]);
     let second = react(&mut state, mail("ann", "m2", &approval("shutdown-5@ann")), NOW);
-    assert_eq!((terminates(&second).len(), warns(&second)), (0, 1));
+    assert_eq!((stops(&second).len(), warns(&second)), (0, 1));
     assert_eq!(
         state.handled,
         ["m2".to_owned()].into(),
@@ -225,12 +225,12 @@ fn sd_01_silent_member_is_terminated_at_the_deadline() {
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(30_000)));
     assert_eq!(react(&mut state, no_mail(), NOW.plus_ms(29_999)), []);
     let due = react(&mut state, no_mail(), NOW.plus_ms(30_000));
-    assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
+    assert_eq!(stops(&due), [("ann".to_owned(), false)]);
     assert_eq!(react(&mut state, no_mail(), NOW.plus_ms(31_000)), []);
     let late =
         react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW.plus_ms(31_000));
-    assert_eq!((terminates(&late).len(), warns(&late)), (0, 1));
-    let closed = react(&mut state, terminated("ann", 1, Ok(())), NOW.plus_ms(32_000));
+    assert_eq!((stops(&late).len(), warns(&late)), (0, 1));
+    let closed = react(&mut state, stopped("ann", 1, Ok(())), NOW.plus_ms(32_000));
     assert_eq!(resolves(&closed), [ShutdownOutcome::TimedOut]);
 }
 
@@ -241,8 +241,8 @@ fn forced_requests_and_members_without_mail_are_terminated_unasked() {
     {
         let mut state = leading(Finish::Manual, &[record("ann", 1, profile)]);
         let effects = react(&mut state, Event::Requests(vec![request("ann", 1, force)]), NOW);
-        assert_eq!(terminates(&effects), [("ann".to_owned(), false)], "{profile}");
-        assert_eq!(resolves(&react(&mut state, terminated("ann", 1, Ok(())), NOW)), [outcome]);
+        assert_eq!(stops(&effects), [("ann".to_owned(), false)], "{profile}");
+        assert_eq!(resolves(&react(&mut state, stopped("ann", 1, Ok(())), NOW)), [outcome]);
     }
 }
 
@@ -252,7 +252,7 @@ fn rejection_closes_the_request_and_keeps_the_member() {
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     let effects = react(&mut state, mail("ann", "m1", &rejection("shutdown-5@ann")), NOW);
     assert_eq!(resolves(&effects), [ShutdownOutcome::Rejected]);
-    assert_eq!(terminates(&effects), []);
+    assert_eq!(stops(&effects), []);
     assert_eq!(state.next_tick(), None);
 }
 
@@ -270,10 +270,10 @@ fn cr_01_vanished_member_is_retired_and_its_request_resolved() {
         react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
         gone.exit = exit;
         let effects = react(&mut state, Event::Exited(Box::new(gone.clone())), NOW);
-        assert_eq!(terminates(&effects), [("ann".to_owned(), false)]);
+        assert_eq!(stops(&effects), [("ann".to_owned(), false)]);
         assert_eq!(react(&mut state, Event::Exited(Box::new(gone)), NOW), []);
-        let effects = react(&mut state, terminated("ann", 1, Ok(())), NOW);
-        assert!(matches!(&effects[0], Effect::Retire(of) if of[0].cause == cause), "{effects:?}");
+        let effects = react(&mut state, stopped("ann", 1, Ok(())), NOW);
+        assert!(matches!(&effects[0], Effect::Remove(of) if of[0].cause == cause), "{effects:?}");
         assert_eq!(resolves(&effects), [ShutdownOutcome::Gone]);
     }
 }
@@ -282,7 +282,7 @@ fn cr_01_vanished_member_is_retired_and_its_request_resolved() {
 fn end_of_an_earlier_run_does_not_affect_the_next() {
     let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
     assert_eq!(react(&mut state, Event::Exited(Box::new(record("ann", 1, "worker"))), NOW), []);
-    assert_eq!(react(&mut state, terminated("ann", 1, Ok(())), NOW), []);
+    assert_eq!(react(&mut state, stopped("ann", 1, Ok(())), NOW), []);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn team_ends_when_its_last_member_is_gone() {
     let mut state = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
     react(&mut state, board(&[TaskState::Pending]), NOW);
     react(&mut state, Event::Exited(Box::new(record("ann", 1, "worker"))), NOW);
-    react(&mut state, terminated("ann", 1, Ok(())), NOW);
+    react(&mut state, stopped("ann", 1, Ok(())), NOW);
     assert_eq!(state.end(), Some(LeadEnd::TasksOver));
 }
 
@@ -365,9 +365,9 @@ fn stop_asks_all_members_and_a_second_stop_forces() {
         "{second:?}"
     );
     react(&mut state, Event::Requests(vec![request("ann", 1, true), request("bob", 2, true)]), NOW);
-    react(&mut state, terminated("ann", 1, Ok(())), NOW);
+    react(&mut state, stopped("ann", 1, Ok(())), NOW);
     assert_eq!(state.end(), None);
-    react(&mut state, terminated("bob", 2, Ok(())), NOW);
+    react(&mut state, stopped("bob", 2, Ok(())), NOW);
     assert_eq!(state.end(), Some(LeadEnd::Stopped));
 }
 
@@ -400,7 +400,7 @@ fn member_that_cannot_be_terminated_does_not_block_the_stop() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Stop { force: true }, NOW);
     react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
-    let effects = react(&mut state, terminated("ann", 1, Err("foreign".to_owned())), NOW);
+    let effects = react(&mut state, stopped("ann", 1, Err("foreign".to_owned())), NOW);
     assert_eq!(warns(&effects), 1);
     assert_eq!(resolves(&effects), [ShutdownOutcome::TimedOut]);
     assert_eq!(state.end(), Some(LeadEnd::Stopped));
@@ -419,7 +419,7 @@ fn carrier_ends_when_its_requests_are_resolved() {
     react(&mut state, Event::Requests(vec![wanted]), NOW);
     react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
     assert_eq!(state.end(), None);
-    react(&mut state, terminated("ann", 1, Ok(())), NOW);
+    react(&mut state, stopped("ann", 1, Ok(())), NOW);
     assert_eq!(state.end(), Some(LeadEnd::Carried));
 }
 

@@ -109,7 +109,7 @@ pub(crate) struct HookCommand {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) matcher: Option<Matcher>,
     pub(crate) run: Invocation,
-    /// Time after which the hook and all its child processes are terminated, in seconds.
+    /// Time after which the hook and all its child processes are stopped, in seconds.
     pub(crate) timeout_s: u64,
 }
 

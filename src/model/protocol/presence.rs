@@ -1,4 +1,4 @@
-//! Notifications that a member is idle or has terminated.
+//! Notifications that a member is idle or has stopped.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -169,8 +169,10 @@ fn team_role_and_member_rules_combine_and_are_named() {
     );
     let bob = MemberName::new("bob").expect("name");
     let input = json!({"command": "git push"});
-    let said =
-        judge(&rules.sets_for(&bob, None), &Use { tool: "Bash", input: &input, home: None, cwd: "/w" });
+    let said = judge(
+        &rules.sets_for(&bob, None),
+        &Use { tool: "Bash", input: &input, home: None, cwd: "/w" },
+    );
     let updates =
         vec![json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "git:*"}],
         "behavior": "allow", "destination": "session"})];

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::id::RequestId;
 use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected};
-use crate::model::request::{Parting, ShutdownRequest};
+use crate::model::request::{ShutdownRequest, WorkLeft};
 use crate::ops::authority::names;
 use crate::ops::mail::post::Post;
 use crate::ops::{Context, OpsError, now};
@@ -14,7 +14,7 @@ use crate::store::TeamStore;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ShutdownAnswer {
     /// The member agrees to shut down; the state in which it leaves its work.
-    Approve(Parting),
+    Approve(WorkLeft),
     Reject {
         reason: String,
     },
@@ -97,7 +97,7 @@ fn shutdown_answer(
     let (request_id, from) = (request.id.to_string(), Some(ctx.speaker.to_string()));
     let timestamp = Some(now().iso());
     Ok(match answer {
-        ShutdownAnswer::Approve(Parting { status, pending_work, artifacts_committed }) => {
+        ShutdownAnswer::Approve(WorkLeft { status, pending_work, artifacts_committed }) => {
             let record = team.member_record(&request.member)?;
             let placement = record.as_ref().and_then(|record| record.placement.as_ref());
             Message::ShutdownApproved(ShutdownApproved {

@@ -22,7 +22,7 @@ use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::model::user_question;
 use crate::ops::authority::names;
-use crate::ops::ending::forget;
+use crate::ops::ending::prune;
 use crate::ops::mail::inbox;
 use crate::ops::members::{lead, presence};
 use crate::ops::team::{claude_settings, foreign_members};
@@ -69,7 +69,7 @@ pub(crate) fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Qu
     file_mail(ctx, team, &settings.rules, within_ms)?;
     let mut waiting = Vec::new();
     let all = team.questions()?;
-    forget::questions(team, &all)?;
+    prune::questions(team, &all)?;
     for question in all {
         if question.is_unsent() {
             send(team, &question.id)?;

@@ -9,7 +9,7 @@ use crate::model::placement::{Placement, ProcessId};
 use crate::model::record::MemberRecord;
 use crate::ops::ending::by_process::{self};
 use crate::ops::ending::lost_runs::is_orphan;
-use crate::ops::ending::terminate::{self, TerminationMode};
+use crate::ops::ending::stop::{self, StopMode};
 use crate::ops::members::launchers::{Launcher, launchers};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
@@ -118,7 +118,7 @@ fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<
                 format!("`{name}` of team `{team}` has exited, but its pane is still open"),
             );
             Some(finding.mend(fix, || {
-                terminate::terminate(ctx, known.team, &known.record, TerminationMode::Immediate)?;
+                stop::stop(ctx, known.team, &known.record, StopMode::Immediate)?;
                 Ok(true)
             }))
         }

@@ -7,7 +7,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
 use crate::model::time;
-use crate::ops::ending::retire;
+use crate::ops::ending::remove;
 use crate::ops::error;
 use crate::ops::hosts::{self, HostAnswer};
 use crate::ops::members::lead::{self, Life};
@@ -230,7 +230,7 @@ fn members(
 
 /// Removes a dead member from the roster, as a lead would.
 fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
-    retire::terminate_and_retire(ctx, team, record)?;
+    remove::stop_and_remove(ctx, team, record)?;
     repaired(team, "dead_member", record.name.as_str())?;
     Ok(true)
 }

@@ -8,7 +8,7 @@ use crate::model::id::{HostName, MemberName};
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
 use crate::ops::OpsError;
-use crate::ops::ending::retire::{self, Retirement};
+use crate::ops::ending::remove::{self, MemberRemoval};
 use crate::store::TeamStore;
 
 /// The output of `host lost`.
@@ -47,7 +47,7 @@ pub(crate) fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, Ops
     for record in &records {
         // First of all: a process there may be about to change something.
         team.fence(&record.incarnation)?;
-        lost.push(Retirement {
+        lost.push(MemberRemoval {
             name: record.name.clone(),
             incarnation: record.incarnation.clone(),
             cause: Cause::Vanished,
@@ -57,7 +57,7 @@ pub(crate) fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, Ops
     let members: Vec<MemberName> = records.into_iter().map(|record| record.name).collect();
     let note = Note::of(EventKind::HostLost).with("host", host.as_str());
     team.record(note.with("members", members.iter().map(MemberName::as_str).collect::<Vec<_>>()))?;
-    retire::retire(team, &lost)?;
+    remove::remove(team, &lost)?;
     team.forget_host(host)?;
     Ok(LostHost { host: host.clone(), members })
 }

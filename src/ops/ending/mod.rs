@@ -2,12 +2,12 @@
 
 pub(crate) mod by_process;
 pub(crate) mod delete;
-pub(crate) mod force;
-pub(in crate::ops) mod forget;
 pub(crate) mod lost_host;
 pub(crate) mod lost_runs;
-pub(crate) mod retire;
+pub(in crate::ops) mod prune;
+pub(crate) mod remove;
+pub(crate) mod report;
 pub(crate) mod shutdown;
-pub(crate) mod terminate;
+pub(crate) mod stop;
+pub(crate) mod stop_without_lead;
 pub(crate) mod unseen;
-pub(crate) mod verify;

@@ -10,7 +10,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
 use crate::model::record::MemberRecord;
-use crate::model::request::{Parting, ShutdownFinding, ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
 use crate::model::text;
 use crate::ops::authority::names::started_record;
 use crate::ops::mail::post::Post;
@@ -57,7 +57,7 @@ pub(crate) fn ask(
         let request = match earlier {
             Some(earlier) => {
                 if record.name == *asker && earlier.agreed_at.is_none() {
-                    record_agreement(team, &earlier.id, &Parting::default())?;
+                    record_agreement(team, &earlier.id, &WorkLeft::default())?;
                 }
                 add_force(team, earlier, options)?
             }
@@ -232,7 +232,7 @@ fn file(
             answer: None,
             ended_at: over.then_some(asked_at),
             agreed_at: agrees.then_some(asked_at),
-            parting: Parting::default(),
+            work_left: WorkLeft::default(),
             cwd: Some(
                 record.start.as_ref().map_or(&record.request.cwd, |start| &start.cwd).clone(),
             ),
@@ -253,11 +253,11 @@ pub(crate) fn resolve(
     outcome: ShutdownOutcome,
     answer: Option<&str>,
 ) -> Result<(), OpsError> {
-    let (mut changed, mut parting) = (None, Parting::default());
+    let (mut changed, mut work_left) = (None, WorkLeft::default());
     team.change_request(id, |request| {
         changed = request.is_open().then(|| (request.member.clone(), request.event.clone()));
         if changed.is_some() {
-            parting = request.parting.clone();
+            work_left = request.work_left.clone();
             request.outcome = Some(outcome);
             request.answer = answer.map(str::to_owned);
             request.ended_at = Some(now());
@@ -271,13 +271,13 @@ pub(crate) fn resolve(
         if let Some(answer) = answer {
             note = note.with("answer", answer);
         }
-        team.record(with_parting(note, &parting))?;
+        team.record(with_work_left(note, &work_left))?;
     }
     Ok(())
 }
 
-fn with_parting(note: Note, parting: &Parting) -> Note {
-    let Parting { status, pending_work, artifacts_committed } = parting;
+fn with_work_left(note: Note, work_left: &WorkLeft) -> Note {
+    let WorkLeft { status, pending_work, artifacts_committed } = work_left;
     let note = status.iter().fold(note, |note, status| note.with("status", status.as_str()));
     let note = artifacts_committed
         .iter()
@@ -293,12 +293,12 @@ fn with_parting(note: Note, parting: &Parting) -> Note {
 pub(crate) fn record_agreement(
     team: &TeamStore,
     id: &RequestId,
-    parting: &Parting,
+    work_left: &WorkLeft,
 ) -> Result<(), OpsError> {
     team.change_request(id, |request| {
         if request.is_open() {
             request.agreed_at = Some(now());
-            request.parting = parting.clone();
+            request.work_left = work_left.clone();
         }
     })?;
     Ok(())
@@ -324,7 +324,7 @@ pub(crate) struct ShutdownResult {
     pub(crate) reason: Option<String>,
     pub(crate) elapsed_ms: Option<u64>,
     #[serde(flatten)]
-    pub(crate) parting: Parting,
+    pub(crate) work_left: WorkLeft,
     /// Deviations that verification found; also empty before verification.
     pub(crate) deviations: Vec<ShutdownFinding>,
 }
@@ -444,7 +444,7 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, 
         request_id: request.id.clone(),
         reason: request.answer.clone(),
         elapsed_ms: request.ended_at.map(|at| at.since(request.asked_at)),
-        parting: request.parting.clone(),
+        work_left: request.work_left.clone(),
         deviations: request.deviations.clone().unwrap_or_default(),
     })
 }

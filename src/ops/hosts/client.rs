@@ -23,14 +23,14 @@ const ENDING: Duration = Duration::from_secs(40);
 
 /// Ends runs on a host. Returns one result for each, in order; nothing is ended if the host cannot
 /// be reached.
-pub(crate) fn terminate(
+pub(crate) fn stop(
     ctx: &Context,
     team: &TeamStore,
     host: &HostName,
     runs: Vec<RunToEnd>,
 ) -> Vec<Result<(), OpsError>> {
     let count = runs.len();
-    let request = HostRequest::Terminate(runs);
+    let request = HostRequest::StopRuns(runs);
     let ended: Result<Vec<Result<(), RemoteFailure>>, OpsError> =
         HostLink::to(ctx, team, host).and_then(|link| link.call(request, ENDING));
     let failed = |failure| OpsError::OnHost { host: host.clone(), failure };

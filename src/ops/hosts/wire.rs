@@ -51,7 +51,7 @@ pub(in crate::ops) enum HostRequest {
     /// Starts members and replies with a [`RemoteReport`].
     Spawn(RemoteSpawn),
     /// Ends runs and replies with one result for each.
-    Terminate(Vec<RunToEnd>),
+    StopRuns(Vec<RunToEnd>),
     /// Replies with one verdict for each.
     Verify(Vec<MarkedPlacement>),
     /// Closes what is proven to be the team's and replies with one result for each.

@@ -16,7 +16,7 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::input::Input;
 use crate::model::record::MemberRecord;
 use crate::ops::authority::{self, Action};
-use crate::ops::ending::terminate::{self, Termination, TerminationMode};
+use crate::ops::ending::stop::{self, MemberStop, StopMode};
 use crate::ops::error::RemoteFailure;
 use crate::ops::hosts::log_part::{LogPart, log_here};
 use crate::ops::hosts::wire::{
@@ -127,7 +127,7 @@ fn send<T: Serialize>(output: &Output, id: Option<u64>, result: Result<T, &OpsEr
 fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Value, OpsError> {
     match request {
         HostRequest::Spawn(wanted) => value(start(ctx, team, &wanted)?),
-        HostRequest::Terminate(runs) => value(end(ctx, team, &runs)?),
+        HostRequest::StopRuns(runs) => value(end(ctx, team, &runs)?),
         HostRequest::Verify(marks) => {
             let verdicts = marks.iter().map(|at| {
                 let backend = backends::open_here(ctx, team, &at.placement)?;
@@ -239,11 +239,10 @@ fn end(
         let record = team.member_record(&run.name)?.filter(|record| record.is(&run.incarnation));
         // A later run of this name was started, so that the one meant has ended.
         let Some(record) = record else { continue };
-        let mode =
-            if run.has_agreed { TerminationMode::Agreed } else { TerminationMode::Immediate };
-        found.push(Termination { record, mode });
+        let mode = if run.has_agreed { StopMode::Agreed } else { StopMode::Immediate };
+        found.push(MemberStop { record, mode });
     }
-    let mut ended = terminate::terminate_all(ctx, team, &found).into_iter();
+    let mut ended = stop::stop_all(ctx, team, &found).into_iter();
     for run in runs {
         let is_found = found.iter().any(|one| one.record.is(&run.incarnation));
         let result = if is_found { ended.next().unwrap_or(Ok(())) } else { Ok(()) };

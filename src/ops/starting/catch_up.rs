@@ -1,4 +1,4 @@
-//! Brings the lead's mailbox up to date while no lead runs: retires members that have exited and
+//! Brings the lead's mailbox up to date while no lead runs: removes members that have exited and
 //! announces tasks that have ended, as the lead's loop does.
 
 use crate::model::event::{EventKind, Note};
@@ -8,7 +8,7 @@ use crate::model::settings::Finish;
 use crate::model::task::Task;
 use crate::model::waiting::Ability;
 use crate::ops::effects;
-use crate::ops::ending::retire;
+use crate::ops::ending::remove;
 use crate::ops::members::{lead, presence};
 use crate::ops::starting::recover;
 use crate::ops::{Context, OpsError, now};
@@ -22,7 +22,7 @@ pub(crate) fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> 
     if !is_leaderless(team)? {
         return Ok(());
     }
-    retire_exited(ctx, team)?;
+    remove_exited(ctx, team)?;
     // In a team that ends with its tasks the final report has the results.
     if settings.finish == Finish::Manual {
         effects::results::report_due(team, now())
@@ -34,7 +34,7 @@ pub(crate) fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> 
 /// Frees the tasks of members that have exited, for a member that finds no task. Returns whether
 /// there were such members. A running lead frees them itself.
 pub(crate) fn free_tasks_of_dead(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
-    Ok(team.settings()?.is_some() && is_leaderless(team)? && retire_exited(ctx, team)?)
+    Ok(team.settings()?.is_some() && is_leaderless(team)? && remove_exited(ctx, team)?)
 }
 
 /// Returns true if neither phalanx nor another program leads the team.
@@ -67,15 +67,15 @@ pub(crate) fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsErr
     Ok(team.member_records()?.iter().any(could_claim))
 }
 
-/// Retires the members that have exited, also those that a killed process had begun to retire.
+/// Removes the members that have exited, also those that a killed process had begun to remove.
 /// Returns whether there were any.
-fn retire_exited(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+fn remove_exited(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
     let mut found = recover::complete_retirements(ctx, team)?;
     for record in team.member_records()?.iter().filter(|record| has_exited(record)) {
         found = true;
-        if let Err(e) = retire::terminate_and_retire(ctx, team, record) {
+        if let Err(e) = remove::stop_and_remove(ctx, team, record) {
             // One member must not hide the news of the others.
-            let text = format!("could not be retired: {e}");
+            let text = format!("could not be removed: {e}");
             team.record(Note::of(EventKind::Warning).member(&record.name).with("text", text))?;
         }
     }

@@ -13,7 +13,7 @@ use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
 use crate::model::task::{CommandOutcome, TaskAction};
 use crate::ops::board::task;
-use crate::ops::ending::retire::{self, Retirement};
+use crate::ops::ending::remove::{self, MemberRemoval};
 use crate::ops::mail::post::Post;
 use crate::ops::team::hooks;
 use crate::ops::{Caller, Context, OpsError};
@@ -130,13 +130,13 @@ fn leave(run: &LauncherRun, exit: &ExitRecord) {
     if !run.team.exists() {
         return;
     }
-    let retirement = Retirement {
+    let removal = MemberRemoval {
         name: MemberName::clone(&run.member),
         incarnation: run.incarnation.clone(),
         cause: Cause::Ended { code: exit.code },
         reason: exit.describe(),
     };
-    if let Err(e) = retire::retire(&run.team, &[retirement]) {
+    if let Err(e) = remove::remove(&run.team, &[removal]) {
         run.print(&format!("it could not leave the team: {e}"));
     }
 }

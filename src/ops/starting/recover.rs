@@ -9,9 +9,9 @@ use crate::model::record::MemberRecord;
 use crate::model::task::{Task, TaskState};
 use crate::ops::board::{owners, task};
 use crate::ops::effects;
-use crate::ops::ending::forget;
-use crate::ops::ending::retire::{self, Departure, Retirement};
-use crate::ops::ending::terminate::{self, Termination, TerminationMode};
+use crate::ops::ending::prune;
+use crate::ops::ending::remove::{self, MemberRemoval, RemovedMember};
+use crate::ops::ending::stop::{self, MemberStop, StopMode};
 use crate::ops::starting::spawn::{self, RecoveredStarts};
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
@@ -22,8 +22,8 @@ use crate::sys::rand;
 #[derive(Debug, Default)]
 struct Recovered {
     starts: RecoveredStarts,
-    /// Runs that were over, but not completely retired.
-    retired: Vec<MemberName>,
+    /// Runs that were over, but not completely removed.
+    removed: Vec<MemberName>,
     /// Tasks released from members that have ended.
     released: Vec<TaskId>,
     /// Tasks whose end had not been announced.
@@ -41,7 +41,7 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let id = rand::uuid();
     let mut done = Recovered { starts: spawn::finish(ctx, team, &id)?, ..Recovered::default() };
     let over = ended(team)?;
-    retire_ended(ctx, team, &over, &mut done)?;
+    remove_ended(ctx, team, &over, &mut done)?;
     release_tasks(team, &over, &mut done)?;
     let board = task::board(team)?;
     done.assigned = owners::notify_owners(team, &board)?;
@@ -51,7 +51,7 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     sweep(team)
 }
 
-/// Completes the retirement of runs that are over but still on the roster: the process that retired
+/// Completes the removal of runs that are over but still on the roster: the process that removed
 /// them was killed. Returns whether there were any.
 ///
 /// # Errors
@@ -61,31 +61,29 @@ pub(in crate::ops) fn complete_retirements(
     team: &TeamStore,
 ) -> Result<bool, OpsError> {
     let mut done = Recovered::default();
-    retire_ended(ctx, team, &ended(team)?, &mut done)?;
-    Ok(!done.retired.is_empty())
+    remove_ended(ctx, team, &ended(team)?, &mut done)?;
+    Ok(!done.removed.is_empty())
 }
 
 /// Frees locks of killed processes, announces changes of tasks that killed processes did not
 /// announce, and prunes shutdowns that ended long ago.
 pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
-    forget::shutdowns(team)?;
+    prune::shutdowns(team)?;
     task::say_unsaid(team)?;
     Ok(team.sweep_leftovers()?)
 }
 
 /// Returns the runs whose records say that they have ended and whose spawners no longer run.
-fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> {
+fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, MemberRemoval)>, OpsError> {
     let left = |record: &MemberRecord| {
         record.spawner.is_none_or(|it| proc::liveness(it.pid, it.start) != Liveness::Alive)
     };
     let records = team.member_records()?.into_iter().filter(left);
-    Ok(records
-        .filter_map(|record| retirement(&record).map(|retirement| (record, retirement)))
-        .collect())
+    Ok(records.filter_map(|record| removal(&record).map(|removal| (record, removal))).collect())
 }
 
 /// Returns the way in which a run ended; `None` while it is not over.
-fn retirement(record: &MemberRecord) -> Option<Retirement> {
+fn removal(record: &MemberRecord) -> Option<MemberRemoval> {
     let cause = match record.state {
         MemberState::Completed => Cause::Released,
         MemberState::Failed => {
@@ -102,7 +100,7 @@ fn retirement(record: &MemberRecord) -> Option<Retirement> {
         | MemberState::ShutdownRequested => return None,
     };
     let reason = record.reason.clone().unwrap_or_else(|| "its run had ended".to_owned());
-    Some(Retirement {
+    Some(MemberRemoval {
         name: record.name.clone(),
         incarnation: record.incarnation.clone(),
         cause,
@@ -110,46 +108,42 @@ fn retirement(record: &MemberRecord) -> Option<Retirement> {
     })
 }
 
-/// Retires the runs that are over but still on the roster. A placement is closed only if it is
+/// Removes the runs that are over but still on the roster. A placement is closed only if it is
 /// proven ours.
-fn retire_ended(
+fn remove_ended(
     ctx: &Context,
     team: &TeamStore,
-    over: &[(MemberRecord, Retirement)],
+    over: &[(MemberRecord, MemberRemoval)],
     done: &mut Recovered,
 ) -> Result<(), OpsError> {
     let roster = team.team()?;
     let on_roster: Vec<_> =
         over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
-    let ending = |record: &MemberRecord| Termination {
-        record: record.clone(),
-        mode: TerminationMode::Immediate,
-    };
-    let endings: Vec<Termination> = on_roster.iter().map(|(record, _)| ending(record)).collect();
+    let ending =
+        |record: &MemberRecord| MemberStop { record: record.clone(), mode: StopMode::Immediate };
+    let endings: Vec<MemberStop> = on_roster.iter().map(|(record, _)| ending(record)).collect();
     let mut gone = Vec::new();
-    for ((_, retirement), ended) in
-        on_roster.iter().zip(terminate::terminate_all(ctx, team, &endings))
-    {
+    for ((_, removal), ended) in on_roster.iter().zip(stop::stop_all(ctx, team, &endings)) {
         match ended {
-            Ok(()) => gone.push(retirement.clone()),
+            Ok(()) => gone.push(removal.clone()),
             Err(e) => {
-                let text = format!("could not be terminated: {e}");
-                let note = Note::of(EventKind::Warning).member(&retirement.name).with("text", text);
+                let text = format!("could not be stopped: {e}");
+                let note = Note::of(EventKind::Warning).member(&removal.name).with("text", text);
                 team.record(note)?;
             }
         }
     }
     if !gone.is_empty() {
-        retire::retire(team, &gone)?;
+        remove::remove(team, &gone)?;
     }
-    done.retired.extend(gone.into_iter().map(|one| one.name));
+    done.removed.extend(gone.into_iter().map(|one| one.name));
     Ok(())
 }
 
 /// Releases the tasks of members that have left the roster, and notifies the lead that they left.
 fn release_tasks(
     team: &TeamStore,
-    over: &[(MemberRecord, Retirement)],
+    over: &[(MemberRecord, MemberRemoval)],
     done: &mut Recovered,
 ) -> Result<(), OpsError> {
     let roster = team.team()?;
@@ -158,15 +152,15 @@ fn release_tasks(
     let Some(first) = left.iter().map(|(record, _)| record.asked_at).min() else { return Ok(()) };
     let (board, journal) = (task::board(team)?, team.events_since(first)?);
     let (mut unannounced, mut ended) = (Vec::new(), Vec::new());
-    for (record, retirement) in left {
+    for (record, removal) in left {
         let works = board.work_of(&record.name).is_some();
         let released = if works { release_tasks_of(team, record)? } else { Vec::new() };
         done.released.extend(released.iter().map(|task| task.id));
         ended.extend(task::ended_by(&board, &record.name, record.asked_at));
         if !is_announced(&journal, record) {
-            done.retired.push(record.name.clone());
+            done.removed.push(record.name.clone());
             let is_task_run = record.request.task.is_some();
-            unannounced.push(Departure { run: retirement, released, is_task_run });
+            unannounced.push(RemovedMember { run: removal, released, is_task_run });
         }
     }
     done.ended = task::journal_ends(team, &ended, &journal)?;
@@ -178,8 +172,8 @@ fn release_tasks(
             unnotified.push(one.clone());
         }
     }
-    retire::notify(team, &unnotified)?;
-    retire::journal_departures(team, &unannounced)
+    remove::notify(team, &unnotified)?;
+    remove::journal_removed(team, &unannounced)
 }
 
 /// Releases the tasks of a run, unless a newer run has its name. Returns the tasks.
@@ -188,7 +182,7 @@ fn release_tasks_of(team: &TeamStore, record: &MemberRecord) -> Result<Vec<Task>
     let mut released = None;
     team.change_roster(|_| {
         // Under this lock: a newer run of the name joins under it before it claims a task (TK-02).
-        if retire::is_latest(team, &record.name, &record.incarnation)? {
+        if remove::is_latest(team, &record.name, &record.incarnation)? {
             released.get_or_insert_with(|| task::release(team, &record.name));
         }
         Ok(())
@@ -214,7 +208,7 @@ fn journal_repairs(team: &TeamStore, id: String, done: &Recovered) -> Result<(),
     let parts = [
         ("taken_in", names(&done.starts.accepted)),
         ("taken_back", names(&done.starts.rolled_back)),
-        ("retired", names(&done.retired)),
+        ("removed", names(&done.removed)),
         ("released", done.released.iter().map(TaskId::to_string).collect()),
         ("ended", done.ended.iter().map(TaskId::to_string).collect()),
         ("assigned", done.assigned.iter().map(TaskId::to_string).collect()),

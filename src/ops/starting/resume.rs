@@ -13,7 +13,7 @@ use crate::model::record::MemberRecord;
 use crate::model::worktree::{Checkout, WorktreeRequest};
 use crate::model::{text, wire};
 use crate::ops::authority::names::started_record;
-use crate::ops::ending::retire;
+use crate::ops::ending::remove;
 use crate::ops::hosts;
 use crate::ops::members::{presence, profiles, status};
 use crate::ops::starting::spawn;
@@ -45,12 +45,12 @@ pub(crate) struct RestartSpecs {
 }
 
 /// Returns the specs to restart `names`, or without names all members that failed or disappeared.
-/// Retires what is left of their runs, so that their names are free.
+/// Removes what is left of their runs, so that their names are free.
 ///
 /// # Errors
 /// [`StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member that
 /// phalanx did not start, [`StoreError::MemberTaken`] for one that runs; a profile that no longer
-/// exists; a run that cannot be retired.
+/// exists; a run that cannot be removed.
 pub(crate) fn specs(
     ctx: &Context,
     team: &TeamStore,
@@ -69,10 +69,10 @@ pub(crate) fn specs(
         Ok(RestartSpecs { spec: in_session(session.or(known.as_deref())), without_session })
     };
     let specs = records.iter().map(restart).collect::<Result<Vec<_>, OpsError>>()?;
-    // Members still on the roster are retired before their restart; a lead may safely do so, too.
+    // Members still on the roster are removed before their restart; a lead may safely do so, too.
     let roster = team.team()?;
     for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
-        retire::terminate_and_retire(ctx, team, record)?;
+        remove::stop_and_remove(ctx, team, record)?;
     }
     Ok(specs)
 }

@@ -454,7 +454,7 @@ fn advice(
             format!("`phalanx shutdown {name} --force` ends it without its approval")
         }
         Doing::Restarting(_) => format!("`phalanx logs {name}` shows its last output"),
-        // Its lead retires it.
+        // Its lead removes it.
         Doing::Ended(_) if is_listed && !record.state.is_over() => {
             format!("`phalanx logs {name}` shows its last output; the lead takes it off the team")
         }

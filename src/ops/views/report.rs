@@ -8,7 +8,7 @@ use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
 use crate::model::record::MemberRecord;
-use crate::model::request::{self, Parting, ShutdownFinding, ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{self, ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::model::usage::{Prices, UsageTotal};
@@ -33,7 +33,7 @@ pub(crate) struct MemberReport {
     /// Outcome of its shutdown, if one was requested.
     pub(crate) shutdown: Option<ShutdownOutcome>,
     #[serde(flatten)]
-    pub(crate) parting: Parting,
+    pub(crate) work_left: WorkLeft,
     pub(crate) exit_code: Option<i32>,
     /// Last lines of output, if it failed and they were kept.
     pub(crate) tail: Option<String>,
@@ -139,7 +139,7 @@ fn member(
         backend: record.backend,
         state,
         shutdown: request.and_then(|r| r.outcome),
-        parting: request.map(|r| r.parting.clone()).unwrap_or_default(),
+        work_left: request.map(|r| r.work_left.clone()).unwrap_or_default(),
         exit_code: record.exit.as_ref().and_then(|e| e.code),
         tail,
         tasks: board.work().filter(ended_by).count(),

@@ -70,7 +70,7 @@ fn shutdown_words(asked: ShutdownRequestBody) -> String {
     format!(
         "You are asked to shut down and leave the team{why}. Answer{limit} with one of these commands: \
          `phalanx answer {id} --approve` when your work can be left as it is, or \
-         `phalanx answer {id} --reject --reason \"what is left to do\"`. Without an answer you will be terminated."
+         `phalanx answer {id} --reject --reason \"what is left to do\"`. Without an answer you will be stopped."
     )
 }
 

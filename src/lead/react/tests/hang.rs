@@ -86,15 +86,15 @@ fn change_question_and_task_end_restart_the_hang_timer() {
 fn hanging_member_is_terminated_and_restarted() {
     let mut state = at_work(OnHang::Restart);
     let effects = hang(&mut state);
-    let ended = Effect::Terminate { name: who("ann"), incarnation: run(1), agreed: false };
+    let ended = Effect::StopRuns { name: who("ann"), incarnation: run(1), agreed: false };
     assert!(effects.contains(&ended) && effects.len() == 2, "{effects:?}");
-    let over = Terminated { name: who("ann"), incarnation: run(1), result: Ok(()) };
-    let effects = react(&mut state, Event::Terminated(vec![over]), NOW.plus_ms(60_000));
-    let [Effect::Retire(retired), Effect::Resume(name)] = effects.as_slice() else {
+    let over = RunsStopped { name: who("ann"), incarnation: run(1), result: Ok(()) };
+    let effects = react(&mut state, Event::RunsStopped(vec![over]), NOW.plus_ms(60_000));
+    let [Effect::Remove(removed), Effect::Resume(name)] = effects.as_slice() else {
         panic!("{effects:?}")
     };
-    assert_eq!((name, retired[0].cause), (&who("ann"), Cause::Ended { code: None }));
-    assert_eq!(retired[0].reason, "it showed no activity for 40s with task #1");
+    assert_eq!((name, removed[0].cause), (&who("ann"), Cause::Ended { code: None }));
+    assert_eq!(removed[0].reason, "it showed no activity for 40s with task #1");
 }
 
 #[test]

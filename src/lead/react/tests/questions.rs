@@ -191,7 +191,7 @@ fn pm_07_waiting_member_can_be_stopped_and_waits_on_after_a_rejection() {
             "{forced:?}"
         );
         react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
-        react(&mut state, terminated("ann", 1, Ok(())), NOW);
+        react(&mut state, stopped("ann", 1, Ok(())), NOW);
         assert_eq!(state.end(), Some(LeadEnd::Stopped), "{question:?}");
         assert!(state.questions.is_empty());
     }

@@ -21,10 +21,10 @@ struct Recorded {
     mail: Vec<Envelope>,
     filed: Vec<Question>,
     board: Board,
-    /// The decisions of the step: `due` runs to terminate, `retired` runs with reasons, `resolved`
+    /// The decisions of the step: `due` runs to stop, `removed` runs with reasons, `resolved`
     /// requests with outcomes.
     due: Vec<Incarnation>,
-    retired: Vec<(Incarnation, String)>,
+    removed: Vec<(Incarnation, String)>,
     resolved: Vec<(String, &'static str)>,
 }
 
@@ -45,7 +45,7 @@ impl Recorded {
             filed: Vec::new(),
             board: Board::default(),
             due: Vec::new(),
-            retired: Vec::new(),
+            removed: Vec::new(),
             resolved: Vec::new(),
         }
     }
@@ -53,9 +53,9 @@ impl Recorded {
     fn step(&mut self, event: Event) {
         for effect in react(&mut self.state, event, self.now) {
             match effect {
-                Effect::Terminate { incarnation, .. } => self.due.push(incarnation),
-                Effect::Retire(of) => {
-                    self.retired.extend(of.into_iter().map(|one| (one.incarnation, one.reason)));
+                Effect::StopRuns { incarnation, .. } => self.due.push(incarnation),
+                Effect::Remove(of) => {
+                    self.removed.extend(of.into_iter().map(|one| (one.incarnation, one.reason)));
                 }
                 Effect::Resolve { request: id, outcome, .. } => {
                     let asked =
@@ -133,7 +133,7 @@ impl Recorded {
     fn move_on(&mut self, event: &Noted) {
         let word = detail(event, "state");
         let state: MemberState = serde_json::from_value(Value::from(word)).expect("a state");
-        // A run was terminated before its final state was journaled.
+        // A run was stopped before its final state was journaled.
         if state.is_over() {
             self.end(event);
         }
@@ -143,10 +143,10 @@ impl Recorded {
     }
 
     /// The journal does not record when a process was found gone; the reason follows when the run
-    /// is retired.
+    /// is removed.
     fn end(&mut self, event: &Noted) {
         let record = self.record(event).clone();
-        if self.retired.iter().any(|(run, _)| *run == record.incarnation) {
+        if self.removed.iter().any(|(run, _)| *run == record.incarnation) {
             return;
         }
         if !self.due.contains(&record.incarnation) {
@@ -162,13 +162,13 @@ impl Recorded {
             "it was ended, and here it is not: {event:?}"
         );
         let MemberRecord { name, incarnation, .. } = record;
-        self.step(Event::Terminated(vec![Terminated { name, incarnation, result: Ok(()) }]));
+        self.step(Event::RunsStopped(vec![RunsStopped { name, incarnation, result: Ok(()) }]));
     }
 
     fn leave(&mut self, event: &Noted) {
         self.end(event);
         let left = (self.record(event).incarnation.clone(), detail(event, "reason"));
-        assert!(self.retired.contains(&left), "{event:?}: {:?}", self.retired);
+        assert!(self.removed.contains(&left), "{event:?}: {:?}", self.removed);
     }
 
     fn post(&mut self, event: &Noted) {
@@ -268,8 +268,8 @@ fn replayed_journal_leads_to_the_same_decisions() {
     ended.sort();
     decided.sort();
     assert_eq!(decided, ended);
-    assert_eq!(recorded.retired.len(), said(EventKind::MemberLeft).count());
-    assert_eq!(recorded.due.len(), recorded.retired.len(), "nobody is ended twice");
+    assert_eq!(recorded.removed.len(), said(EventKind::MemberLeft).count());
+    assert_eq!(recorded.due.len(), recorded.removed.len(), "nobody is ended twice");
     assert!(
         recorded.state.members.is_empty() && recorded.state.open.is_empty(),
         "{:?}",

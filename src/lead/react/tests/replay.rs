@@ -25,12 +25,12 @@ struct World {
     filed: Vec<Question>,
     board: Board,
     runs: u64,
-    /// Runs with an unfinished `Terminate`.
+    /// Runs with an unfinished `StopRuns`.
     due: Vec<Run>,
     /// Unfinished `Start` effects: the kind and its members.
     starting: Vec<(usize, Vec<MemberName>)>,
     watched: BTreeSet<Run>,
-    retired: BTreeSet<Run>,
+    removed: BTreeSet<Run>,
     reported: BTreeSet<TaskId>,
 }
 
@@ -51,7 +51,7 @@ impl World {
             due: Vec::new(),
             starting: Vec::new(),
             watched: BTreeSet::new(),
-            retired: BTreeSet::new(),
+            removed: BTreeSet::new(),
             reported: BTreeSet::new(),
         }
     }
@@ -188,23 +188,23 @@ impl World {
             13 => return Some(Event::Board(self.board.clone())),
             14 => return Some(Event::Filed(self.filed.clone())),
             15 => return self.record(a).cloned().map(|record| Event::Exited(Box::new(record))),
-            16 | 17 => return Some(self.terminate(a, b)),
+            16 | 17 => return Some(self.stop(a, b)),
             18 => return self.start(a, b),
             _ => return Some(self.other(a, b)),
         }
         None
     }
 
-    /// Reports the end of a run that is being terminated, as success or failure; or an unexpected
+    /// Reports the end of a run that is being stopped, as success or failure; or an unexpected
     /// one.
-    fn terminate(&mut self, a: u8, b: u8) -> Event {
+    fn stop(&mut self, a: u8, b: u8) -> Event {
         let unasked = self.record(a).map(|r| run_of(r)).unwrap_or((who("ann"), sample::run(99)));
         let (name, incarnation) = match self.due.is_empty() {
             true => unasked,
             false => self.due.remove(usize::from(a) % self.due.len()),
         };
         let result = if b.is_multiple_of(8) { Err("foreign".to_owned()) } else { Ok(()) };
-        Event::Terminated(vec![Terminated { name, incarnation, result }])
+        Event::RunsStopped(vec![RunsStopped { name, incarnation, result }])
     }
 
     fn start(&mut self, a: u8, b: u8) -> Option<Event> {
@@ -254,7 +254,7 @@ impl World {
             Effect::AskShutdown { names, force, .. } => {
                 names.iter().for_each(|name| self.ask(name, force, 30_000));
             }
-            Effect::Terminate { name, incarnation, .. } => {
+            Effect::StopRuns { name, incarnation, .. } => {
                 let run = (name, incarnation);
                 assert!(!self.due.contains(&run), "{run:?} is ended twice at a time");
                 self.due.push(run);
@@ -263,11 +263,11 @@ impl World {
                 let names = specs.iter().map(|spec| who(&spec.name)).collect();
                 self.starting.push((kind, names));
             }
-            Effect::Retire(retirements) => {
-                for one in retirements {
+            Effect::Remove(removals) => {
+                for one in removals {
                     let run = (one.name, one.incarnation);
-                    assert!(ended.contains(&run), "{run:?} retires, and has not ended");
-                    assert!(self.retired.insert(run.clone()), "{run:?} retires twice");
+                    assert!(ended.contains(&run), "{run:?} removes, and has not ended");
+                    assert!(self.removed.insert(run.clone()), "{run:?} removes twice");
                     let of_run = self.records.iter_mut().find(|r| run_of(r) == run);
                     let record = of_run.expect("a run keeps its record until it is over");
                     record.state = record.state.after(one.cause).unwrap_or(record.state);
@@ -432,7 +432,7 @@ fn live(finish: Finish, actions: Vec<(u8, u8, u8)>) {
     for action in actions {
         let Some(event) = world.action(action) else { continue };
         let ended: Vec<Run> = match &event {
-            Event::Terminated(ended) => {
+            Event::RunsStopped(ended) => {
                 let well = ended.iter().filter(|one| one.result.is_ok());
                 well.map(|one| (one.name.clone(), one.incarnation.clone())).collect()
             }
@@ -458,8 +458,8 @@ fn live(finish: Finish, actions: Vec<(u8, u8, u8)>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// SD-10, SD-11, CR-01, MSG-03: no run is terminated twice at a time, retired before it has
-    /// ended, or retired twice; no request is resolved twice or forgotten; nothing happens after
+    /// SD-10, SD-11, CR-01, MSG-03: no run is stopped twice at a time, removed before it has
+    /// ended, or removed twice; no request is resolved twice or forgotten; nothing happens after
     /// the end.
     #[test]
     fn random_events_keep_the_state_consistent(

@@ -6,7 +6,7 @@ use super::*;
 struct Case {
     name: &'static str,
     steps: Vec<Event>,
-    /// The terminated members, each with its consent.
+    /// The stopped members, each with its consent.
     ends: &'static [(&'static str, bool)],
     outcomes: &'static [ShutdownOutcome],
     warnings: usize,
@@ -27,7 +27,7 @@ fn yes_from(from: &str, id: &str) -> Event {
 }
 
 fn gone() -> Event {
-    terminated("ann", 2, Ok(()))
+    stopped("ann", 2, Ok(()))
 }
 
 fn case(
@@ -137,7 +137,7 @@ fn table() -> Vec<Case> {
         ),
         case(
             "it approves and cannot be ended",
-            vec![yes_from("ann", ASKED), terminated("ann", 2, Err("x".to_owned()))],
+            vec![yes_from("ann", ASKED), stopped("ann", 2, Err("x".to_owned()))],
             agreed,
             &[TimedOut],
             1,
@@ -152,7 +152,7 @@ fn asked(members: &[MemberRecord], request: ShutdownRequest) -> State {
     state
 }
 
-/// SD-01, SD-02, SD-10, SD-11: a run that the steps have not terminated is terminated at the
+/// SD-01, SD-02, SD-10, SD-11: a run that the steps have not stopped is stopped at the
 /// deadline.
 #[test]
 fn sd_01_sd_02_sd_10_sd_11_replies_to_a_request_have_their_outcomes() {
@@ -162,16 +162,16 @@ fn sd_01_sd_02_sd_10_sd_11_replies_to_a_request_have_their_outcomes() {
         let mut effects = Vec::new();
         let late = NOW.plus_ms(30_000);
         for step in steps {
-            // A run that no step has terminated is terminated by the deadline before its end can be
+            // A run that no step has stopped is stopped by the deadline before its end can be
             // reported.
-            if matches!(step, Event::Terminated(_)) {
+            if matches!(step, Event::RunsStopped(_)) {
                 effects.extend(react(&mut state, no_mail(), late));
             }
             effects.extend(react(&mut state, step, NOW));
         }
         let ends: Vec<(String, bool)> =
             ends.iter().map(|(who, agreed)| ((*who).to_owned(), *agreed)).collect();
-        assert_eq!(terminates(&effects), ends, "{name}");
+        assert_eq!(stops(&effects), ends, "{name}");
         assert_eq!(resolves(&effects), outcomes, "{name}");
         assert_eq!(warns(&effects), warnings, "{name}: {effects:?}");
         assert_eq!(react(&mut state, no_mail(), late), [], "{name}: nothing is left to be done");
@@ -184,7 +184,7 @@ fn sd_10_approval_by_an_earlier_run_is_ignored() {
     let team = [record("ann", 2, "worker")];
     let mut state = asked(&team, request("ann", 1, false));
     let effects = react(&mut state, yes_from("ann", ASKED), NOW);
-    assert_eq!((terminates(&effects), warns(&effects)), (vec![], 1));
+    assert_eq!((stops(&effects), warns(&effects)), (vec![], 1));
     assert!(state.members.contains_key(&who("ann")));
 }
 
@@ -194,7 +194,7 @@ fn reply_to_a_resolved_request_is_ignored() {
         ShutdownRequest { outcome: Some(ShutdownOutcome::Rejected), ..request("ann", 2, false) };
     let mut state = asked(&[record("ann", 2, "worker")], old);
     let effects = react(&mut state, yes_from("ann", ASKED), NOW);
-    assert_eq!((terminates(&effects), resolves(&effects), warns(&effects)), (vec![], vec![], 1));
+    assert_eq!((stops(&effects), resolves(&effects), warns(&effects)), (vec![], vec![], 1));
 }
 
 #[test]
@@ -225,11 +225,11 @@ fn sd_15_answer_in_the_mailbox_counts_however_late_the_lead_reads_it() {
             Event::SignsOfLife(Vec::new()),
         ];
         for event in before {
-            assert_eq!(terminates(&react(&mut state, event, late)), []);
+            assert_eq!(stops(&react(&mut state, event, late)), []);
         }
         assert!(state.next_tick().is_some_and(|due| due <= late), "it reads its mail at once");
         let effects = react(&mut state, answer, late);
-        assert_eq!(terminates(&effects), ended, "{effects:?}");
+        assert_eq!(stops(&effects), ended, "{effects:?}");
         assert!(!resolves(&effects).contains(&ShutdownOutcome::TimedOut), "{effects:?}");
     }
 }
@@ -263,7 +263,7 @@ fn pm_07_sd_03_shutdown_works_in_every_state_of_a_run() {
                     true => react(&mut state, yes_from("ann", ASKED), NOW),
                     false => react(&mut state, no_mail(), NOW.plus_ms(30_000)),
                 };
-                let ends = [terminates(&effects), terminates(&then)].concat();
+                let ends = [stops(&effects), stops(&then)].concat();
                 assert_eq!(ends, [("ann".to_owned(), answers && !force)], "{what}");
                 let outcome = match (force, answers) {
                     (true, _) => ShutdownOutcome::Forced,
@@ -292,7 +292,7 @@ fn request_to_a_dead_member_resolves_as_gone() {
     ann.state = MemberState::Disappeared;
     let mut state = leading(Finish::Manual, &[ann]);
     let effects = react(&mut state, Event::Requests(vec![request("ann", 2, false)]), NOW);
-    assert_eq!((terminates(&effects), resolves(&effects)), (vec![], vec![ShutdownOutcome::Gone]));
+    assert_eq!((stops(&effects), resolves(&effects)), (vec![], vec![ShutdownOutcome::Gone]));
 }
 
 #[test]
@@ -302,22 +302,22 @@ fn report_in_an_approval_is_recorded() {
     );
     let mut state = asked(&[record("ann", 2, "worker")], request("ann", 2, false));
     let effects = react(&mut state, mail_from("ann", &text), NOW);
-    let parting = Parting {
+    let work_left = WorkLeft {
         status: Some(protocol::ShutdownStatus::InProgress),
         pending_work: vec!["the tests".to_owned()],
         artifacts_committed: Some(true),
     };
     let request = RequestId::parse(ASKED).expect("id");
-    assert!(effects.contains(&Effect::Agree { request, parting }), "{effects:?}");
+    assert!(effects.contains(&Effect::Agree { request, work_left }), "{effects:?}");
 }
 
-/// CR-05: the lead that recorded the consent died before terminating the run; the message is read
+/// CR-05: the lead that recorded the consent died before stopping the run; the message is read
 /// and does not come again.
 #[test]
 fn next_lead_terminates_a_member_that_consented() {
     let agreed = ShutdownRequest { agreed_at: Some(NOW), ..request("ann", 2, false) };
     let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
     let effects = react(&mut state, Event::Requests(vec![agreed]), NOW);
-    assert_eq!(terminates(&effects), [("ann".to_owned(), true)]);
+    assert_eq!(stops(&effects), [("ann".to_owned(), true)]);
     assert_eq!(resolves(&react(&mut state, gone(), NOW)), [ShutdownOutcome::Closed]);
 }

@@ -154,7 +154,7 @@ fn failed_member_is_restarted_with_back_off_up_to_a_limit() {
         gone.start.as_mut().expect("a start").at = now;
         react(&mut state, Event::Members(vec![gone.clone()]), now);
         react(&mut state, Event::Exited(Box::new(gone)), now);
-        let effects = react(&mut state, terminated("ann", failure, Ok(())), now);
+        let effects = react(&mut state, stopped("ann", failure, Ok(())), now);
         assert_eq!(started(&effects), [""; 0], "there is a pause first");
         if failure == 5 {
             assert_eq!(breakers(&effects), [(5, None)]);
@@ -165,7 +165,7 @@ fn failed_member_is_restarted_with_back_off_up_to_a_limit() {
             assert_eq!(breakers(&effects), [(0, None)]);
             let gone = record("ann", 6, "worker");
             react(&mut state, Event::Exited(Box::new(gone)), now);
-            let effects = react(&mut state, terminated("ann", 6, Ok(())), now);
+            let effects = react(&mut state, stopped("ann", 6, Ok(())), now);
             assert_eq!(breakers(&effects), [(1, Some(1000))]);
             return;
         }
@@ -191,7 +191,7 @@ fn member_that_was_asked_to_end_or_succeeded_is_not_restarted() {
             react(&mut state, Event::Exited(Box::new(ann)), NOW);
         }
         assert_eq!(
-            started(&react(&mut state, terminated("ann", 1, Ok(())), NOW)),
+            started(&react(&mut state, stopped("ann", 1, Ok(())), NOW)),
             [""; 0],
             "{ending}"
         );
@@ -229,7 +229,7 @@ fn member_that_a_person_asked_to_end_is_not_replaced() {
         started(&react(&mut state, Event::Requests(vec![request("dev-1", 1, true)]), NOW)),
         [""; 0]
     );
-    assert_eq!(started(&react(&mut state, terminated("dev-1", 1, Ok(())), NOW)), [""; 0]);
+    assert_eq!(started(&react(&mut state, stopped("dev-1", 1, Ok(())), NOW)), [""; 0]);
     assert_eq!(started(&react(&mut state, Event::Tick, NOW)), [""; 0]);
     assert_eq!(
         started(&react(&mut state, Event::Board(free(2)), NOW)),
@@ -349,9 +349,9 @@ fn tk_15_name_of_an_ended_run_is_used_once_the_run_has_left() {
     assert_eq!(started(&react(&mut state, roster(&["dev-1"]), NOW)), ["dev-2"]);
     // The launcher of the other one is killed before the run has left.
     let exited = react(&mut state, Event::Exited(Box::new(ended[0].clone())), NOW);
-    let retired =
-        |effect: &Effect| matches!(effect, Effect::Retire(of) if of[0].name == ended[0].name);
-    assert!(exited.iter().any(retired), "{exited:?}");
+    let removed =
+        |effect: &Effect| matches!(effect, Effect::Remove(of) if of[0].name == ended[0].name);
+    assert!(exited.iter().any(removed), "{exited:?}");
 }
 
 /// A run that cannot be ended delays no report: no other one takes its place.
@@ -371,8 +371,8 @@ fn report_does_not_wait_for_a_run_that_is_stuck() {
     for run in runs {
         react(&mut state, Event::Exited(Box::new(run.clone())), late);
         let (name, incarnation) = (run.name, run.incarnation);
-        let ended = Terminated { name, incarnation, result: Err("it stays".to_owned()) };
-        let effects = react(&mut state, Event::Terminated(vec![ended]), late);
+        let ended = RunsStopped { name, incarnation, result: Err("it stays".to_owned()) };
+        let effects = react(&mut state, Event::RunsStopped(vec![ended]), late);
         assert_eq!(reports(&effects), state.members.values().all(|view| view.stuck));
     }
 }

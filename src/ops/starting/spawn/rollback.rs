@@ -5,8 +5,8 @@ use super::prepare::MemberStart;
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
 use crate::ops::board::task;
-use crate::ops::ending::retire;
-use crate::ops::ending::terminate::{self, Termination, TerminationMode};
+use crate::ops::ending::remove;
+use crate::ops::ending::stop::{self, MemberStop, StopMode};
 use crate::ops::members::presence;
 use crate::ops::team::worktree;
 use crate::ops::{Context, OpsError};
@@ -20,11 +20,11 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     if failed.is_empty() {
         return;
     }
-    let endings: Vec<Termination> = failed
+    let endings: Vec<MemberStop> = failed
         .iter()
-        .map(|(one, _)| Termination { record: latest(team, one), mode: TerminationMode::Immediate })
+        .map(|(one, _)| MemberStop { record: latest(team, one), mode: StopMode::Immediate })
         .collect();
-    let ended = terminate::terminate_all(ctx, team, &endings);
+    let ended = stop::stop_all(ctx, team, &endings);
     let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();
     for (((one, _), ended), left) in failed.iter().zip(ended).zip(&mut left) {
         let run = &one.record.incarnation;
@@ -45,7 +45,7 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
             // Under this lock: a newer run of the name joins under it before it claims a task, so
             // neither its entry nor its tasks are taken for those of the failed run (TK-02).
             let MemberRecord { name, incarnation, .. } = &one.record;
-            if retire::is_latest(team, name, incarnation)? {
+            if remove::is_latest(team, name, incarnation)? {
                 released.get_or_insert_with(|| release(team, one));
                 roster.leave(name);
             }

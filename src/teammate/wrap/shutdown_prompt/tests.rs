@@ -15,7 +15,7 @@ use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
 use crate::model::lifecycle::MemberState;
 use crate::model::protocol::{Message, ShutdownRequestBody};
-use crate::model::request::{self, Parting};
+use crate::model::request::{self, WorkLeft};
 use crate::model::time::Timestamp;
 use crate::profile::{Composer, Paste, ScreenFinding, ScreenState, ShutdownPolicy};
 use crate::teammate::effect::MemberEffect;
@@ -87,7 +87,7 @@ fn on_file(change: impl Fn(&mut request::ShutdownRequest)) -> Requests {
         answer: None,
         ended_at: None,
         agreed_at: None,
-        parting: Parting::default(),
+        work_left: WorkLeft::default(),
         cwd: None,
         deviations: None,
         event: None,

@@ -1,4 +1,4 @@
-//! Termination of a batch against a backend with scripted verdicts.
+//! MemberStop of a batch against a backend with scripted verdicts.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -89,7 +89,7 @@ fn team() -> (TempDir, TeamStore) {
 }
 
 /// Builds a run whose launcher has exited: no process has this start time.
-fn ended(token: &str) -> Termination {
+fn ended(token: &str) -> MemberStop {
     let dead = json!({"pid": 1, "start": u64::MAX});
     let record = json!({
         "format": 1, "name": token, "incarnation": "00000000-0000-4000-8000-000000000000", "token": token,
@@ -100,19 +100,15 @@ fn ended(token: &str) -> Termination {
     let record: MemberRecord = serde_json::from_value(record).expect("a record");
     let launcher = record.launcher().expect("a launcher");
     let hold = crate::model::placement::PtyHold { launcher, log: String::new() };
-    Termination {
+    MemberStop {
         record: MemberRecord { placement: Some(Placement::Pty(hold)), ..record },
-        mode: TerminationMode::Agreed,
+        mode: StopMode::Agreed,
     }
 }
 
-fn end(
-    team: &TeamStore,
-    backend: &FakeBackend,
-    terminations: &[Termination],
-) -> Vec<Result<(), OpsError>> {
-    let mut results: Vec<Result<(), OpsError>> = terminations.iter().map(|_| Ok(())).collect();
-    for group in groups(terminations) {
+fn end(team: &TeamStore, backend: &FakeBackend, stops: &[MemberStop]) -> Vec<Result<(), OpsError>> {
+    let mut results: Vec<Result<(), OpsError>> = stops.iter().map(|_| Ok(())).collect();
+    for group in groups(stops) {
         end_group(team, backend, &group, &mut results);
     }
     results
@@ -157,7 +153,7 @@ fn a_run_that_was_never_placed_ends_without_a_verdict() {
     let ctx = Context { store, speaker: MemberName::lead(), caller };
     let mut never = ended("ann");
     never.record.placement = None;
-    let results = terminate_all(&ctx, &team, &[never, ended("bob")]);
+    let results = stop_all(&ctx, &team, &[never, ended("bob")]);
     assert!(results.iter().all(Result::is_ok), "{results:?}");
     assert_eq!(verdicts(&team), ["bob gone"]);
 }

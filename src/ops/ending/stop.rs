@@ -34,7 +34,7 @@ const UNKNOWN_PAUSE: Duration = Duration::from_millis(20);
 
 /// The way in which a run is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TerminationMode {
+pub(crate) enum StopMode {
     /// The member has agreed: its program may exit by itself first.
     Agreed,
     /// The launcher is signalled at once.
@@ -43,9 +43,9 @@ pub(crate) enum TerminationMode {
 
 /// A run that is to end.
 #[derive(Debug, Clone)]
-pub(crate) struct Termination {
+pub(crate) struct MemberStop {
     pub(crate) record: MemberRecord,
-    pub(crate) mode: TerminationMode,
+    pub(crate) mode: StopMode,
 }
 
 /// Ends the processes and closes the placements of these runs. Returns one result for each, in
@@ -55,14 +55,14 @@ pub(crate) struct Termination {
 /// [`OpsError::NotEnded`] for a process that still runs. The backend's error for a placement that
 /// is not proven ours, which is left alone. A foreign placement counts as closed if its launcher is
 /// dead.
-pub(crate) fn terminate_all(
+pub(crate) fn stop_all(
     ctx: &Context,
     team: &TeamStore,
-    terminations: &[Termination],
+    stops: &[MemberStop],
 ) -> Vec<Result<(), OpsError>> {
-    let mut results: Vec<Result<(), OpsError>> = terminations.iter().map(|_| Ok(())).collect();
-    end_elsewhere(ctx, team, terminations, &mut results);
-    for group in groups(terminations) {
+    let mut results: Vec<Result<(), OpsError>> = stops.iter().map(|_| Ok(())).collect();
+    end_elsewhere(ctx, team, stops, &mut results);
+    for group in groups(stops) {
         let Some(mark) = group[0].mark() else { continue };
         match backends::open_here(ctx, team, mark.placement) {
             Ok(backend) => end_group(team, backend.as_ref(), &group, &mut results),
@@ -70,8 +70,7 @@ pub(crate) fn terminate_all(
         }
     }
     // A backend can fail after it has started a launcher, which only the start record names then.
-    let unplaced: Vec<EndingRun<'_>> =
-        runs(terminations).filter(|run| run.mark().is_none()).collect();
+    let unplaced: Vec<EndingRun<'_>> = runs(stops).filter(|run| run.mark().is_none()).collect();
     end_processes(&unplaced);
     for run in &unplaced {
         results[run.nth] = run.check_processes();
@@ -79,15 +78,15 @@ pub(crate) fn terminate_all(
     results
 }
 
-/// Ends one run, as [`terminate_all`] does.
-pub(crate) fn terminate(
+/// Ends one run, as [`stop_all`] does.
+pub(crate) fn stop(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
-    mode: TerminationMode,
+    mode: StopMode,
 ) -> Result<(), OpsError> {
-    let termination = Termination { record: record.clone(), mode };
-    terminate_all(ctx, team, &[termination]).pop().unwrap_or(Ok(()))
+    let stop = MemberStop { record: record.clone(), mode };
+    stop_all(ctx, team, &[stop]).pop().unwrap_or(Ok(()))
 }
 
 /// A run of a batch.
@@ -96,7 +95,7 @@ struct EndingRun<'a> {
     /// Index of its result.
     nth: usize,
     record: &'a MemberRecord,
-    mode: TerminationMode,
+    mode: StopMode,
 }
 
 impl<'a> EndingRun<'a> {
@@ -144,21 +143,21 @@ impl<'a> EndingRun<'a> {
 fn end_elsewhere(
     ctx: &Context,
     team: &TeamStore,
-    terminations: &[Termination],
+    stops: &[MemberStop],
     results: &mut [Result<(), OpsError>],
 ) {
     let mut hosts: BTreeMap<&HostName, Vec<usize>> = BTreeMap::new();
-    for (nth, one) in terminations.iter().enumerate() {
+    for (nth, one) in stops.iter().enumerate() {
         if let Some(host) = one.record.other_host() {
             hosts.entry(host).or_default().push(nth);
         }
     }
     for (host, runs) in hosts {
-        let there = runs.iter().map(|nth| run_to_end(&terminations[*nth])).collect();
-        for (nth, result) in runs.into_iter().zip(client::terminate(ctx, team, host, there)) {
+        let there = runs.iter().map(|nth| run_to_end(&stops[*nth])).collect();
+        for (nth, result) in runs.into_iter().zip(client::stop(ctx, team, host, there)) {
             let is_unreachable =
                 matches!(result, Err(OpsError::NoSuchHost { .. } | OpsError::Host(_)));
-            let has_exited = is_unreachable && has_exited(team, &terminations[nth]);
+            let has_exited = is_unreachable && has_exited(team, &stops[nth]);
             results[nth] = if has_exited { Ok(()) } else { result };
         }
     }
@@ -166,8 +165,8 @@ fn end_elsewhere(
 
 /// Returns true if the launcher of a run on another host has recorded the exit of its program. A
 /// member that has agreed has a moment for that.
-fn has_exited(team: &TeamStore, one: &Termination) -> bool {
-    let limit = if one.mode == TerminationMode::Agreed { OWN_END } else { Duration::ZERO };
+fn has_exited(team: &TeamStore, one: &MemberStop) -> bool {
+    let limit = if one.mode == StopMode::Agreed { OWN_END } else { Duration::ZERO };
     let deadline = Deadline::after(limit);
     loop {
         let record = team.member_record(&one.record.name).ok().flatten();
@@ -181,25 +180,25 @@ fn has_exited(team: &TeamStore, one: &Termination) -> bool {
     }
 }
 
-fn run_to_end(one: &Termination) -> RunToEnd {
+fn run_to_end(one: &MemberStop) -> RunToEnd {
     RunToEnd {
         name: one.record.name.clone(),
         incarnation: one.record.incarnation.clone(),
-        has_agreed: one.mode == TerminationMode::Agreed,
+        has_agreed: one.mode == StopMode::Agreed,
     }
 }
 
 /// Returns the runs on this host.
-fn runs(terminations: &[Termination]) -> impl Iterator<Item = EndingRun<'_>> {
-    let numbered = terminations.iter().enumerate();
+fn runs(stops: &[MemberStop]) -> impl Iterator<Item = EndingRun<'_>> {
+    let numbered = stops.iter().enumerate();
     let here = numbered.filter(|(_, one)| one.record.other_host().is_none());
-    here.map(|(nth, Termination { record, mode })| EndingRun { nth, record, mode: *mode })
+    here.map(|(nth, MemberStop { record, mode })| EndingRun { nth, record, mode: *mode })
 }
 
 /// Groups the runs whose placements one backend can close together.
-fn groups(terminations: &[Termination]) -> Vec<Vec<EndingRun<'_>>> {
+fn groups(stops: &[MemberStop]) -> Vec<Vec<EndingRun<'_>>> {
     let mut groups: BTreeMap<(&str, &str), Vec<EndingRun<'_>>> = BTreeMap::new();
-    for run in runs(terminations) {
+    for run in runs(stops) {
         let Some(placement) = &run.record.placement else { continue };
         let server = match placement {
             Placement::Tmux(pane) => pane.socket.as_str(),
@@ -220,7 +219,7 @@ fn end_group(
     results: &mut [Result<(), OpsError>],
 ) {
     let own_end = Deadline::after(OWN_END);
-    let agreed = group.iter().filter(|run| run.mode == TerminationMode::Agreed);
+    let agreed = group.iter().filter(|run| run.mode == StopMode::Agreed);
     for launcher in agreed.filter_map(EndingRun::launcher) {
         proc::wait_exit(launcher, own_end.remaining());
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::fail::{Exit, Failure, VerbResult};
-use super::lead_session::Conclusion;
+use super::lead_session::LeadResult;
 use super::out::Out;
 use super::setup::Setup;
 use crate::lead::LeadEnd;
@@ -14,8 +14,8 @@ use crate::sys::env;
 use crate::ui;
 
 /// Reports the end of the lead and returns the exit code.
-pub(super) fn report_end(setup: &Setup, team: &TeamStore, conclusion: &Conclusion) -> VerbResult {
-    match conclusion.end {
+pub(super) fn report_end(setup: &Setup, team: &TeamStore, result: &LeadResult) -> VerbResult {
+    match result.end {
         LeadEnd::TeamGone => {
             setup.out.print_message(&format!(
                 "team {} was deleted: nothing is left to lead",
@@ -37,7 +37,7 @@ pub(super) fn report_end(setup: &Setup, team: &TeamStore, conclusion: &Conclusio
             Ok(Exit::DONE)
         }
         LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried => {
-            print_report(&setup.out, team, conclusion, None)
+            print_report(&setup.out, team, result, None)
         }
     }
 }
@@ -47,27 +47,27 @@ pub(super) fn report_end(setup: &Setup, team: &TeamStore, conclusion: &Conclusio
 pub(super) fn print_report(
     out: &Out,
     team: &TeamStore,
-    conclusion: &Conclusion,
+    result: &LeadResult,
     rerun: Option<&str>,
 ) -> VerbResult {
-    let success = conclusion.report.as_ref().is_some_and(|report| report.success);
-    if let Some(report) = &conclusion.report {
+    let success = result.report.as_ref().is_some_and(|report| report.success);
+    if let Some(report) = &result.report {
         let more = next_command(team, report, rerun);
         let width = env::stdout_is_tty().then(|| usize::from(ui::size().0));
         out.print_outcome(report, success, || {
             ui::report(report, &ui::ReportFormat { paint: out.paint, width, more })
         })?;
     }
-    if let Some(Failure::Message(error)) = &conclusion.deletion_failure {
+    if let Some(Failure::Message(error)) = &result.deletion_failure {
         out.report_error(error);
     }
-    if team.exists() && conclusion.deletion_failure.is_none() {
+    if team.exists() && result.deletion_failure.is_none() {
         out.print_message(&format!(
             "team {0} stays on disk; remove it with `phalanx team delete -t {0}`",
             team.name()
         ));
     }
-    Ok(match (conclusion.interrupted, &conclusion.deletion_failure) {
+    Ok(match (result.interrupted, &result.deletion_failure) {
         (true, _) => Exit::of(Kind::Interrupted),
         (false, Some(left)) => left.exit(),
         (false, None) if success => Exit::DONE,

@@ -20,14 +20,14 @@ const GIT: Duration = Duration::from_secs(5);
 
 /// Verifies the last request of each member that has ended or refused, unless it was verified
 /// before.
-pub(crate) fn verify_all(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub(crate) fn report_all(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let mut requests = request::latest(team.requests()?);
-    verify(ctx, team, &mut requests)
+    report_findings(ctx, team, &mut requests)
 }
 
 /// Verifies these requests, each once; open ones are skipped. If the team was deleted, they are
 /// judged as last read.
-pub(crate) fn verify(
+pub(crate) fn report_findings(
     ctx: &Context,
     team: &TeamStore,
     requests: &mut [ShutdownRequest],

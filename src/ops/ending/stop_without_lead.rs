@@ -8,9 +8,9 @@ use crate::model::id::MemberName;
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::ops::ending::retire::{self, Retirement};
+use crate::ops::ending::remove::{self, MemberRemoval};
 use crate::ops::ending::shutdown;
-use crate::ops::ending::terminate::{self, Termination, TerminationMode};
+use crate::ops::ending::stop::{self, MemberStop, StopMode};
 use crate::ops::members::lead;
 use crate::ops::{Context, OpsError};
 use crate::store::TeamStore;
@@ -66,11 +66,11 @@ pub(crate) fn end_members(
         }
     }
     failpoint::hit("force.read");
-    let endings: Vec<Termination> = living
+    let endings: Vec<MemberStop> = living
         .iter()
-        .map(|(_, record)| Termination { record: record.clone(), mode: TerminationMode::Immediate })
+        .map(|(_, record)| MemberStop { record: record.clone(), mode: StopMode::Immediate })
         .collect();
-    let results = terminate::terminate_all(ctx, team, &endings);
+    let results = stop::stop_all(ctx, team, &endings);
     let (mut ended, mut failed) = (Vec::new(), Vec::new());
     for ((request, record), result) in living.into_iter().zip(results) {
         match result {
@@ -78,14 +78,14 @@ pub(crate) fn end_members(
             Err(e) => failed.push((request, e)),
         }
     }
-    let retirements: Vec<Retirement> = ended.iter().map(|(_, record)| retirement(record)).collect();
-    retire::retire(team, &retirements)?;
+    let removals: Vec<MemberRemoval> = ended.iter().map(|(_, record)| removal(record)).collect();
+    remove::remove(team, &removals)?;
     end_late_launchers(ctx, team, &ended)?;
     for (request, _) in &ended {
         shutdown::resolve(team, &request.id, ShutdownOutcome::Forced, None)?;
     }
     for (request, e) in &failed {
-        let text = format!("could not be terminated: {e}");
+        let text = format!("could not be stopped: {e}");
         warn(team, &request.member, &text)?;
         shutdown::resolve(team, &request.id, ShutdownOutcome::TimedOut, Some(&text))?;
     }
@@ -93,7 +93,7 @@ pub(crate) fn end_members(
 }
 
 /// Ends launchers that recorded themselves after the records were read and before the runs were
-/// retired. Later ones are refused by their records.
+/// removed. Later ones are refused by their records.
 fn end_late_launchers(
     ctx: &Context,
     team: &TeamStore,
@@ -104,10 +104,10 @@ fn end_late_launchers(
         let record = team.member_record(&read.name)?;
         let record =
             record.filter(|record| record.is(&read.incarnation) && record.launcher().is_some());
-        let mode = TerminationMode::Immediate;
-        late.extend(record.map(|record| Termination { record, mode }));
+        let mode = StopMode::Immediate;
+        late.extend(record.map(|record| MemberStop { record, mode }));
     }
-    terminate::terminate_all(ctx, team, &late).into_iter().collect()
+    stop::stop_all(ctx, team, &late).into_iter().collect()
 }
 
 /// Returns true if the record is of the run that the request names, and that run is not over.
@@ -115,8 +115,8 @@ fn is_open_run(record: &MemberRecord, request: &ShutdownRequest) -> bool {
     record.is(&request.incarnation) && !record.state.is_over()
 }
 
-fn retirement(record: &MemberRecord) -> Retirement {
-    Retirement {
+fn removal(record: &MemberRecord) -> MemberRemoval {
+    MemberRemoval {
         name: record.name.clone(),
         incarnation: record.incarnation.clone(),
         cause: Cause::Forced,

@@ -1,4 +1,4 @@
-//! Terminates runs outside the lead's loop, in batches: a termination can take seconds, and other
+//! Stops runs outside the lead's loop, in batches: a stop can take seconds, and other
 //! runs end meanwhile.
 
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use super::event::Terminated;
+use super::event::RunsStopped;
 use super::sources::LeadInput;
 use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
-use crate::ops::ending::terminate::{Termination, terminate_all};
+use crate::ops::ending::stop::{MemberStop, stop_all};
 use crate::ops::{Context, TeamStore};
 use crate::sys::failpoint;
 
@@ -21,26 +21,26 @@ const GATHER: Duration = Duration::from_millis(5);
 /// next.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// A run to be terminated; `ending` is `None` if no trace of it is left.
-pub(super) struct DueTermination {
+/// A run to be stopped; `ending` is `None` if no trace of it is left.
+pub(super) struct DueStop {
     pub(super) name: MemberName,
     pub(super) incarnation: Incarnation,
-    pub(super) ending: Option<Termination>,
+    pub(super) ending: Option<MemberStop>,
 }
 
-/// Starts the terminator, which ends when its last sender is dropped.
+/// Starts the stopper, which ends when its last sender is dropped.
 pub(super) fn start(
     ctx: &Context,
     team: &TeamStore,
     inputs: Inputs<LeadInput>,
-) -> UnboundedSender<DueTermination> {
+) -> UnboundedSender<DueStop> {
     let (sender, due) = unbounded_channel();
     tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), inputs));
     sender
 }
 
 async fn end_in_batches(
-    mut due: UnboundedReceiver<DueTermination>,
+    mut due: UnboundedReceiver<DueStop>,
     ctx: Context,
     team: TeamStore,
     inputs: Inputs<LeadInput>,
@@ -56,21 +56,21 @@ async fn end_in_batches(
         let _ = gathered.await;
         let (ctx, team, inputs) = (ctx.clone(), team.clone(), inputs.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            inputs.send(LeadInput::Terminated(end(&ctx, &team, batch)));
+            inputs.send(LeadInput::RunsStopped(end(&ctx, &team, batch)));
         });
         // The batch reports its results by itself, also after this timeout.
         let _ = timeout(HEAD_START, ended).await;
     }
 }
 
-fn end(ctx: &Context, team: &TeamStore, batch: Vec<DueTermination>) -> Vec<Terminated> {
-    let endings: Vec<Termination> = batch.iter().filter_map(|due| due.ending.clone()).collect();
-    let mut results = terminate_all(ctx, team, &endings).into_iter();
-    failpoint::hit("terminate.ended");
-    let answer = |DueTermination { name, incarnation, ending }| {
+fn end(ctx: &Context, team: &TeamStore, batch: Vec<DueStop>) -> Vec<RunsStopped> {
+    let endings: Vec<MemberStop> = batch.iter().filter_map(|due| due.ending.clone()).collect();
+    let mut results = stop_all(ctx, team, &endings).into_iter();
+    failpoint::hit("stop.ended");
+    let answer = |DueStop { name, incarnation, ending }| {
         let result =
             ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
-        Terminated { name, incarnation, result }
+        RunsStopped { name, incarnation, result }
     };
     batch.into_iter().map(answer).collect()
 }

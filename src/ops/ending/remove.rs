@@ -1,4 +1,4 @@
-//! Retires runs that are over: removes the members from the roster, releases their tasks, and
+//! Removes runs that are over: takes the members off the roster, releases their tasks, and
 //! notifies the lead and the journal. Every step is idempotent.
 
 use crate::model::board::Board;
@@ -10,7 +10,7 @@ use crate::model::record::MemberRecord;
 use crate::model::task::Task;
 use crate::model::text;
 use crate::ops::board::task;
-use crate::ops::ending::terminate::{self, TerminationMode};
+use crate::ops::ending::stop::{self, StopMode};
 use crate::ops::mail::post::{Post, send_all};
 use crate::ops::members::presence;
 use crate::ops::{Context, OpsError};
@@ -29,8 +29,8 @@ type Released = (Vec<Task>, Board);
 
 /// A run that has left the team, and the tasks that it gave back.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct Departure<'a> {
-    pub(in crate::ops) run: &'a Retirement,
+pub(in crate::ops) struct RemovedMember<'a> {
+    pub(in crate::ops) run: &'a MemberRemoval,
     pub(in crate::ops) released: Vec<Task>,
     /// It was started for one task.
     pub(in crate::ops) is_task_run: bool,
@@ -38,17 +38,17 @@ pub(in crate::ops) struct Departure<'a> {
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Retirement {
+pub(crate) struct MemberRemoval {
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
     pub(crate) cause: Cause,
     pub(crate) reason: String,
 }
 
-impl Retirement {
-    /// Returns the retirement of a run that ended by itself: its program has exited or vanished.
-    pub(crate) fn of_exited(record: &MemberRecord) -> Retirement {
-        Retirement {
+impl MemberRemoval {
+    /// Returns the removal of a run that ended by itself: its program has exited or vanished.
+    pub(crate) fn of_exited(record: &MemberRecord) -> MemberRemoval {
+        MemberRemoval {
             name: record.name.clone(),
             incarnation: record.incarnation.clone(),
             cause: record
@@ -60,14 +60,14 @@ impl Retirement {
     }
 }
 
-/// Retires members whose placements are proven gone.
+/// Removes members whose placements are proven gone.
 ///
 /// # Errors
-/// The first error. The members that it does not concern are retired all the same.
-pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
+/// The first error. The members that it does not concern are removed all the same.
+pub(crate) fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsError> {
     let mut first_error = Ok(());
     let (mut events, mut ended) = (Vec::new(), Vec::new());
-    for one in retirements {
+    for one in removals {
         match end(team, one) {
             Ok(note) => {
                 events.extend(note);
@@ -77,7 +77,7 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
         }
     }
     team.record_all(events)?;
-    failpoint::hit("retire.ended");
+    failpoint::hit("remove.ended");
     // Set once, because the roster's lock may have to be taken several times.
     let mut released: Vec<Option<Result<Released, OpsError>>> =
         ended.iter().map(|_| None).collect();
@@ -96,24 +96,26 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
         }
         Ok(left)
     })?;
-    failpoint::hit("retire.left");
-    let mut departed = Vec::new();
+    failpoint::hit("remove.left");
+    let mut removed = Vec::new();
     for ((one, left), released) in ended.into_iter().zip(left).zip(released) {
         let (Some((was_on, is_task_run)), Some(released)) = (left, released) else { continue };
         match released.and_then(|released| announce_ended_tasks(team, one, released)) {
-            Ok(released) if was_on => departed.push(Departure { run: one, released, is_task_run }),
+            Ok(released) if was_on => {
+                removed.push(RemovedMember { run: one, released, is_task_run })
+            }
             Ok(_) => {}
             Err(e) => first_error = first_error.and(Err(e)),
         }
     }
-    failpoint::hit("retire.released");
-    first_error.and(announce(team, &departed))
+    failpoint::hit("remove.released");
+    first_error.and(announce(team, &removed))
 }
 
 /// Announces the tasks that the member ended without announcing them. Returns the released tasks.
 fn announce_ended_tasks(
     team: &TeamStore,
-    one: &Retirement,
+    one: &MemberRemoval,
     (released, board): Released,
 ) -> Result<Vec<Task>, OpsError> {
     if let Some(record) =
@@ -129,18 +131,18 @@ fn announce_ended_tasks(
     Ok(released)
 }
 
-/// Retires a run whose processes are gone. Its placement is closed first, if it is proven ours.
-pub(in crate::ops) fn terminate_and_retire(
+/// Removes a run whose processes are gone. Its placement is closed first, if it is proven ours.
+pub(in crate::ops) fn stop_and_remove(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
 ) -> Result<(), OpsError> {
-    terminate::terminate(ctx, team, record, TerminationMode::Immediate)?;
-    retire(team, &[Retirement::of_exited(record)])
+    stop::stop(ctx, team, record, StopMode::Immediate)?;
+    remove(team, &[MemberRemoval::of_exited(record)])
 }
 
 /// Ends the run's record. Returns the journal entry, if the state changed.
-fn end(team: &TeamStore, one: &Retirement) -> Result<Option<Note>, OpsError> {
+fn end(team: &TeamStore, one: &MemberRemoval) -> Result<Option<Note>, OpsError> {
     let next = presence::end(team, &one.name, &one.incarnation, one.cause, &one.reason)?;
     Ok(next.map(|state| presence::news(&one.name, state, Some(&one.reason))))
 }
@@ -158,33 +160,36 @@ pub(in crate::ops) fn is_latest(
 /// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.
 pub(in crate::ops) fn announce(
     team: &TeamStore,
-    departed: &[Departure<'_>],
+    removed: &[RemovedMember<'_>],
 ) -> Result<(), OpsError> {
-    notify(team, departed)?;
-    failpoint::hit("retire.noticed");
-    journal_departures(team, departed)
+    notify(team, removed)?;
+    failpoint::hit("remove.noticed");
+    journal_removed(team, removed)
 }
 
 /// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
 /// incarnation as id; recovery finds by that id a notice that was sent before a crash. A task run
 /// that has ended its task needs no notice: the report of the task has its end.
-pub(in crate::ops) fn notify(team: &TeamStore, departed: &[Departure<'_>]) -> Result<(), OpsError> {
-    let post = |one: &Departure<'_>| {
+pub(in crate::ops) fn notify(
+    team: &TeamStore,
+    removed: &[RemovedMember<'_>],
+) -> Result<(), OpsError> {
+    let post = |one: &RemovedMember<'_>| {
         let notice = notice(one.run, &one.released);
         let post = Post::new(&MemberName::system(), &MemberName::lead(), notice);
         post.for_event(one.run.incarnation.as_str())
     };
-    let is_noticed = |one: &&Departure<'_>| !one.is_task_run || !one.released.is_empty();
-    let posts: Vec<Post> = departed.iter().filter(is_noticed).map(post).collect();
+    let is_noticed = |one: &&RemovedMember<'_>| !one.is_task_run || !one.released.is_empty();
+    let posts: Vec<Post> = removed.iter().filter(is_noticed).map(post).collect();
     send_all(team, &posts)
 }
 
 /// Journals that the members have left.
-pub(in crate::ops) fn journal_departures(
+pub(in crate::ops) fn journal_removed(
     team: &TeamStore,
-    departed: &[Departure<'_>],
+    removed: &[RemovedMember<'_>],
 ) -> Result<(), OpsError> {
-    let left = departed.iter().map(|Departure { run: one, released, .. }| {
+    let left = removed.iter().map(|RemovedMember { run: one, released, .. }| {
         let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
         let note =
             Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };
@@ -196,8 +201,8 @@ pub(in crate::ops) fn journal_departures(
 
 /// Returns the notice of a run that is over: the reason, the released tasks, and what the lead can
 /// do.
-fn notice(one: &Retirement, released: &[Task]) -> Message {
-    let Retirement { name, cause, reason, .. } = one;
+fn notice(one: &MemberRemoval, released: &[Task]) -> Message {
+    let MemberRemoval { name, cause, reason, .. } = one;
     let was_ended = matches!(cause, Cause::Released | Cause::Forced);
     let mut message = match cause {
         Cause::Released => format!("{name} has shut down."),
@@ -244,16 +249,16 @@ mod tests {
 
     const AT: Timestamp = Timestamp(1);
 
-    fn gone(cause: Cause) -> Retirement {
+    fn gone(cause: Cause) -> MemberRemoval {
         let record = sample::record("ann", sample::run(1), "worker", AT);
         let reason = "exited with code 7".to_owned();
-        Retirement { name: record.name, incarnation: record.incarnation, cause, reason }
+        MemberRemoval { name: record.name, incarnation: record.incarnation, cause, reason }
     }
 
     #[test]
     fn notice_names_released_tasks_and_next_steps() {
         let tasks: Vec<Task> = (1..=7).map(|id| Task::new(TaskId(id), "Build\nit", "")).collect();
-        let said = |one: &Retirement, tasks: &[Task]| match notice(one, tasks) {
+        let said = |one: &MemberRemoval, tasks: &[Task]| match notice(one, tasks) {
             Message::TeammateTerminated(news) => news.message,
             other => panic!("{other:?}"),
         };
@@ -271,7 +276,7 @@ mod tests {
         assert!(said(&gone(Cause::Forced), &tasks).contains("#5 \"Build␊it\", 2 more."));
     }
 
-    /// SD-10: a run that begins while an earlier run of the name is retired stays on the roster.
+    /// SD-10: a run that begins while an earlier run of the name is removed stays on the roster.
     #[test]
     fn sd_10_run_begun_during_retirement_stays_on_the_roster() {
         let dir = tempfile::tempdir().expect("a temporary directory");
@@ -284,7 +289,7 @@ mod tests {
         team.change_roster(|roster| roster.join(&member)).expect("on the roster");
         let [before, after] = [1, 2].map(|n| sample::record("ann", sample::run(n), "worker", AT));
         team.begin_record(&before).expect("a record");
-        let gone = Retirement {
+        let gone = MemberRemoval {
             name: before.name.clone(),
             incarnation: before.incarnation.clone(),
             cause: Cause::Vanished,
@@ -304,16 +309,16 @@ mod tests {
         let (held, is_held) = std::sync::mpsc::channel();
         let (store, gone) = (&team, &[gone]);
         thread::scope(|scope| {
-            let retiring = scope.spawn(move || {
+            let removing = scope.spawn(move || {
                 is_held.recv().expect("the roster is held");
-                retire(store, gone)
+                remove(store, gone)
             });
             let begun = team.change_roster(|_| {
                 held.send(()).expect("it waits for it");
                 begins(&team)
             });
             begun.expect("the next run begins");
-            retiring.join().expect("no panic").expect("retired");
+            removing.join().expect("no panic").expect("removed");
         });
         assert!(team.team().expect("the team").member(&after.name).is_some());
         assert_eq!(team.member_record(&after.name).expect("readable"), Some(after));
