@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -91,18 +92,9 @@ impl HostConnection {
         deadline: Duration,
     ) -> Result<ExecOutput, HostError> {
         let mark = rand::token();
-        let mut args = self.options();
-        args.extend(["-T".into(), self.destination(), self.marked_line(&mark, argv)?]);
-        let command = ssh(args, stdin);
-        let output = match exec::run(&command, deadline) {
+        let output = match exec::run(&self.marked(&mark, argv, stdin)?, deadline) {
             Ok(output) => output,
-            Err(ExecError::Deadline { after_ms, .. }) => {
-                return Err(HostError::Deadline {
-                    host: self.host.name.clone(),
-                    program: program(argv),
-                    after_ms,
-                });
-            }
+            Err(ExecError::Deadline { .. }) => return Err(self.overdue(argv, deadline)),
             Err(e) => return Err(local(e)),
         };
         let Some(stdout) = after_mark(&output.stdout, &mark) else {
@@ -143,8 +135,8 @@ impl HostConnection {
         }
     }
 
-    /// Starts a command whose streams are used while it runs. Returns once it is about to be
-    /// executed, within `deadline`.
+    /// Starts a command whose input and output are used while it runs. Returns once it is about to
+    /// be executed, within `deadline`.
     ///
     /// # Errors
     /// As [`HostConnection::open`]; [`HostError::Deadline`] at the deadline.
@@ -152,19 +144,10 @@ impl HostConnection {
         &self,
         argv: &[OsString],
         deadline: Duration,
-    ) -> Result<HostChild, HostError> {
+    ) -> Result<(HostChild, ChildStdin, BufReader<ChildStdout>), HostError> {
         let mark = rand::token();
-        let mut args = self.options();
-        args.extend(["-T".into(), self.destination(), self.marked_line(&mark, argv)?]);
-        let mut child = start_piped(&ssh(args, &[])).map_err(local)?;
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (child.take_stdin(), child.take_stdout(), child.take_stderr())
-        else {
-            return Err(HostError::Lost {
-                host: self.host.name.clone(),
-                said: "no pipes".to_owned(),
-            });
-        };
+        let (mut child, (stdin, stdout, stderr)) =
+            start_piped(&self.marked(&mark, argv, &[])?).map_err(local)?;
         let (found, has_begun) = mpsc::channel();
         let wanted = mark.clone();
         thread::spawn(move || {
@@ -174,15 +157,11 @@ impl HostConnection {
             let _ = found.send(is_marked.then_some(stdout));
         });
         let Ok(begun) = has_begun.recv_timeout(deadline) else {
-            return Err(HostError::Deadline {
-                host: self.host.name.clone(),
-                program: program(argv),
-                after_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
-            });
+            return Err(self.overdue(argv, deadline));
         };
         match begun {
             Some(stdout) => {
-                Ok(HostChild::new(self.host.name.clone(), child, stdin, stdout, stderr, mark))
+                Ok((HostChild::new(self.host.name.clone(), child, stderr, mark), stdin, stdout))
             }
             None => {
                 let mut said = Vec::new();
@@ -222,21 +201,16 @@ impl HostConnection {
         deadline: Duration,
     ) -> Result<Vec<u8>, HostError> {
         let argv: Vec<OsString> = ["cat", "--", path].iter().map(Into::into).collect();
-        let mut child = self.start(&argv, CONNECT)?;
-        let stdout = child.take_stdout();
+        let (child, _stdin, stdout) = self.start(&argv, CONNECT)?;
         let (sender, whole) = mpsc::channel();
         thread::spawn(move || {
             let mut bytes = Vec::new();
             // One byte more shows that the file is longer. What could not be read is missing.
-            let _ = stdout.map(|stdout| stdout.take(length + 1).read_to_end(&mut bytes));
+            let _ = stdout.take(length + 1).read_to_end(&mut bytes);
             let _ = sender.send(bytes);
         });
         // The child is killed on return, which ends the thread.
-        let bytes = whole.recv_timeout(deadline).map_err(|_| HostError::Deadline {
-            host: self.host.name.clone(),
-            program: program(&argv),
-            after_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
-        })?;
+        let bytes = whole.recv_timeout(deadline).map_err(|_| self.overdue(&argv, deadline))?;
         if u64::try_from(bytes.len()).ok() == Some(length) {
             return Ok(bytes);
         }
@@ -286,11 +260,28 @@ impl HostConnection {
         options.chain(["-S".into(), socket]).collect()
     }
 
-    /// Returns the command line for the login shell: it marks the beginning of the command's output
-    /// on both streams, because start-up files may have printed before.
-    fn marked_line(&self, mark: &str, argv: &[OsString]) -> Result<OsString, HostError> {
+    /// Returns the local command that runs a command on the host. The line for the login shell
+    /// marks the beginning of the output on both streams, because start-up files may have printed
+    /// before.
+    fn marked(
+        &self,
+        mark: &str,
+        argv: &[OsString],
+        stdin: &[u8],
+    ) -> Result<ExecCommand, HostError> {
         let begin = format!("printf '%s\\n' {mark}; printf '%s\\n' {mark} >&2; exec");
-        shell_line(&begin, &self.with_env(argv))
+        let line = shell_line(&begin, &self.with_env(argv))?;
+        let mut args = self.options();
+        args.extend(["-T".into(), self.destination(), line]);
+        Ok(ssh(args, stdin))
+    }
+
+    fn overdue(&self, argv: &[OsString], deadline: Duration) -> HostError {
+        HostError::Deadline {
+            host: self.host.name.clone(),
+            program: program(argv),
+            after_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+        }
     }
 
     fn with_env(&self, argv: &[OsString]) -> Vec<OsString> {

@@ -78,10 +78,8 @@ impl TestHost {
         lines: &[&str],
     ) -> Result<(Vec<String>, Duration, i32), String> {
         let deadline = Duration::from_secs(60);
-        let mut child = self.0.start(argv, deadline).map_err(|e| e.to_string())?;
-        let (Some(mut stdin), Some(mut stdout)) = (child.take_stdin(), child.take_stdout()) else {
-            return Err("no pipes".to_owned());
-        };
+        let started = self.0.start(argv, deadline).map_err(|e| e.to_string())?;
+        let (child, mut stdin, mut stdout) = started;
         let (mut answers, mut slowest) = (Vec::new(), Duration::ZERO);
         for line in lines {
             let mut answer = String::new();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::link::{HostLink, QUICK};
-use super::wire::{HostRequest, LogChunk, LogRequest, RunState, RunToEnd};
+use super::wire::{HostRequest, LogChunk, LogRequest, RunToEnd};
 use crate::model::id::{HostName, Incarnation, MemberName};
 use crate::model::record::MemberRecord;
 use crate::ops::error::RemoteFailure;
@@ -138,16 +138,11 @@ fn ask_host(
 ) -> Result<Vec<Liveness>, OpsError> {
     let asked = runs.iter().map(|run| (run.name.clone(), run.incarnation.clone())).collect();
     let link = HostLink::to(ctx, team, host)?;
-    let states: Vec<RunState> = link.call(HostRequest::Runs(asked), QUICK)?;
+    let states: Vec<Liveness> = link.call(HostRequest::Runs(asked), QUICK)?;
     if states.len() != runs.len() {
         return Err(no_answer(host));
     }
-    let liveness = |state: RunState| match state {
-        RunState::Alive => Liveness::Alive,
-        RunState::Dead => Liveness::Dead,
-        RunState::Unknown => Liveness::Unknown,
-    };
-    Ok(states.into_iter().map(liveness).collect())
+    Ok(states)
 }
 
 /// Reads a part of the log of a run on another host.

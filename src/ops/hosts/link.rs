@@ -122,13 +122,10 @@ impl HostLink {
     fn open(ctx: &Context, team: &TeamStore, config: &HostConfig) -> Result<HostLink, OpsError> {
         let (connection, program) = connect(ctx, config)?;
         let argv = [program.into(), "host".into(), "serve".into()];
-        let mut child = connection.start(&argv, CONNECT)?;
+        let (child, mut stdin, stdout) = connection.start(&argv, CONNECT)?;
         let lost = |child: &HostChild| HostError::Lost {
             host: config.name.clone(),
             said: child.messages(),
-        };
-        let (Some(mut stdin), Some(stdout)) = (child.take_stdin(), child.take_stdout()) else {
-            return Err(lost(&child).into());
         };
         let (store, password) = team.store_address().unwrap_or_default();
         let hello = HostHello {

@@ -70,7 +70,7 @@ pub(in crate::ops) enum HostRequest {
         input: Input,
     },
     Label(Vec<(MarkedPlacement, Label)>),
-    /// Replies with one [`RunState`] for each.
+    /// Replies with one [`Liveness`](crate::sys::proc::Liveness) for each.
     Runs(Vec<(MemberName, Incarnation)>),
     /// Opens the host's copy of a repository, and replies with a [`CopyReport`].
     OpenCopy(CopyRequest),
@@ -180,15 +180,6 @@ impl From<LogChunk> for LogPart {
         let bytes = bytes.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect();
         LogPart { bytes, len, has_times, times }
     }
-}
-
-/// The state of a run as its host sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RunState {
-    Alive,
-    Dead,
-    Unknown,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ use crate::ops::error::RemoteFailure;
 use crate::ops::hosts::log_part::{LogPart, log_here};
 use crate::ops::hosts::wire::{
     HostCall, HostHello, HostReply, HostRequest, LogChunk, LogRequest, MarkedPlacement, RELEASE,
-    RemoteReport, RemoteSpawn, RunState, RunToEnd, failure_of,
+    RemoteReport, RemoteSpawn, RunToEnd, failure_of,
 };
 use crate::ops::members::{backends, output, presence};
 use crate::ops::starting::spawn::{self, SpawnOptions, Spawned, StartedWhen};
@@ -258,14 +258,10 @@ fn close(ctx: &Context, team: &TeamStore, at: &MarkedPlacement) -> Result<(), Op
     }
 }
 
-fn states(team: &TeamStore, runs: &[(MemberName, Incarnation)]) -> Result<Vec<RunState>, OpsError> {
+fn states(team: &TeamStore, runs: &[(MemberName, Incarnation)]) -> Result<Vec<Liveness>, OpsError> {
     let state = |(name, incarnation): &(MemberName, Incarnation)| {
         let record = team.member_record(name)?.filter(|record| record.is(incarnation));
-        Ok(match record.map(|record| presence::liveness(&record)) {
-            Some(Liveness::Alive) => RunState::Alive,
-            Some(Liveness::Dead) => RunState::Dead,
-            Some(Liveness::Unknown) | None => RunState::Unknown,
-        })
+        Ok(record.map_or(Liveness::Unknown, |record| presence::liveness(&record)))
     };
     runs.iter().map(state).collect()
 }

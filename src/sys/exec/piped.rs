@@ -7,12 +7,14 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use super::command::{ExecCommand, ExecError};
 use super::{argv, fresh, kill_group};
 
-/// A child with its three streams as pipes, in a process group of its own. Its group is killed on
-/// drop.
+/// A child in a process group of its own, which is killed on drop.
 #[derive(Debug)]
 pub(crate) struct PipedChild {
     child: Child,
 }
+
+/// The ends of a child's standard input, output and error.
+pub(crate) type ChildPipes = (ChildStdin, ChildStdout, ChildStderr);
 
 /// Starts a command with its three streams as pipes; `stdin` of the command must be empty.
 ///
@@ -20,7 +22,7 @@ pub(crate) struct PipedChild {
 /// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the program,
 /// its interpreter or its directory is missing;
 /// [`ExecError::Io`] if a system call fails.
-pub(crate) fn start_piped(cmd: &ExecCommand) -> Result<PipedChild, ExecError> {
+pub(crate) fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecError> {
     let mut command = Command::new(&cmd.program);
     command.args(&cmd.args).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -33,30 +35,17 @@ pub(crate) fn start_piped(cmd: &ExecCommand) -> Result<PipedChild, ExecError> {
     if fresh::blocks_signals() {
         fresh::empty_signal_mask(&mut command);
     }
-    let child = command.spawn();
-    child
-        .map(|child| PipedChild { child })
-        .map_err(|source| ExecError::start(argv(cmd), cmd.cwd.as_deref(), source))
+    let spawned = command.spawn();
+    let mut child =
+        spawned.map_err(|source| ExecError::start(argv(cmd), cmd.cwd.as_deref(), source))?;
+    let stdin = child.stdin.take().expect("it is a pipe");
+    let stdout = child.stdout.take().expect("it is a pipe");
+    let stderr = child.stderr.take().expect("it is a pipe");
+    Ok((PipedChild { child }, (stdin, stdout, stderr)))
 }
 
 impl PipedChild {
-    /// Returns the child's standard input; `None` once it was taken.
-    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
-    }
-
-    /// Returns the child's standard output; `None` once it was taken.
-    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
-    }
-
-    /// Returns the child's standard error; `None` once it was taken.
-    pub(crate) fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr.take()
-    }
-
-    /// Waits for the child and returns its exit status; `None` if a signal ended it. Its standard
-    /// input is closed first.
+    /// Waits for the child and returns its exit status; `None` if a signal ended it.
     ///
     /// # Errors
     /// The system call failed.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::{self as signals, Signal};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -66,7 +67,8 @@ impl Process {
 }
 
 /// State of a recorded process. Only [`Liveness::Dead`] permits a destructive action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Liveness {
     /// The recorded process is running.
     Alive,
